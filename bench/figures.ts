@@ -1,7 +1,7 @@
 import { express } from './contenders.ts'
 import type { Lane, Race, Round } from './race.ts'
 
-/** What a server's rounds come to. All but `spread` are medians. */
+/** The figures of a server's rounds. All but `spread` and `cpuP10` are medians. */
 export interface Figures {
   readonly name: string
   /** Units a second. */
@@ -10,6 +10,10 @@ export interface Figures {
   readonly spread: number
   /** CPU time of the server for one unit, in microseconds. */
   readonly cpuMicros: number
+  /** The CPU time below which one round of ten lies: what other processes disturb least. */
+  readonly cpuP10: number
+  /** Bytes that the server allocated for one unit. */
+  readonly allocated: number
   /** How often as fast as the baseline of the race, and how often as sparing of the server's CPU, in the same rounds. */
   readonly timesAsFast: number
   readonly timesAsSparing: number
@@ -53,6 +57,8 @@ function summary(rounds: readonly Round[]) {
     rate,
     spread: (Math.max(...rates) - Math.min(...rates)) / rate,
     cpuMicros: of(cpuMicrosOf),
+    cpuP10: rounds.map(cpuMicrosOf).toSorted((a, b) => a - b)[Math.floor(rounds.length / 10)] ?? NaN,
+    allocated: of(({ allocated, units }) => allocated / units),
     serverBusy: of(({ serverCpuMs, wallMs }) => serverCpuMs / wallMs),
     loadBusy: of(({ loadCpuMs, wallMs }) => loadCpuMs / wallMs)
   }

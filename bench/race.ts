@@ -32,6 +32,8 @@ export interface Round {
   readonly units: number
   readonly wallMs: number
   readonly serverCpuMs: number
+  /** Bytes that the server allocated on its heap. */
+  readonly allocated: number
   readonly loadCpuMs: number
 }
 
@@ -65,6 +67,7 @@ async function measured(race: Race, contender: Contender, server: ServerProcess)
   const load = await contender.load(server.port, race.inFlight)
   const once = await race.begin(load)
   let units = 0
+  const allocatedBefore = await server.allocated()
   const serverBefore = await server.cpuMicros()
   const loadBefore = cpuMicros()
   const startMs = performance.now()
@@ -75,6 +78,7 @@ async function measured(race: Race, contender: Contender, server: ServerProcess)
   const wallMs = performance.now() - startMs
   const loadCpuMs = (cpuMicros() - loadBefore) / 1000
   const serverCpuMs = ((await server.cpuMicros()) - serverBefore) / 1000
+  const allocated = (await server.allocated()) - allocatedBefore
   await load.close()
-  return { units, wallMs, serverCpuMs, loadCpuMs }
+  return { units, wallMs, serverCpuMs, loadCpuMs, allocated }
 }

@@ -6,6 +6,7 @@ import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces } from './scenarios/inspect.ts'
 import { memoryTable } from './scenarios/memory.ts'
+import { postgresTables } from './scenarios/postgres.ts'
 import { sendRaces } from './scenarios/send.ts'
 import { streamRaces } from './scenarios/stream.ts'
 import { tenantTable } from './scenarios/tenants.ts'
@@ -23,6 +24,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   inspect: races(inspectRaces),
   durable: async (scale, show) => {
     for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
+  },
+  postgres: async (scale, show) => {
+    for (const { title, rows } of await postgresTables(scale)) show(section(title, rows))
   },
   tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
   memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))

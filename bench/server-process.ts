@@ -32,6 +32,12 @@ export class ServerProcess {
     return cpuMicros
   }
 
+  /** Bytes that the process has allocated on its heap until now. */
+  async allocated(): Promise<number> {
+    const { allocated = NaN } = await this.#ask('allocated')
+    return allocated
+  }
+
   /** Memory of the process after a full garbage collection. */
   async memory(): Promise<Memory> {
     const { memory = { heap: NaN, rss: NaN } } = await this.#ask('memory')

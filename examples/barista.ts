@@ -36,7 +36,7 @@ const barista = setupWork({
   output: ({ context }) => ({ artifact: { name: 'coffee.txt', parts: [text(context.coffee)] } })
 })
 
-/** The cases of its tests: `npx taskchart test examples/barista.ts`. */
+/** The cases of its tests, one for each way in which the chart may react: `npx taskchart test` takes them from here. */
 export const cases = {
   messages: { large: 'large', 'another size': 'huge' },
   results: { brew: { 'a coffee': 'a large coffee', 'an error': new Error('The cup fell over.') } }

@@ -8,6 +8,7 @@ import type { SignCard } from './agent/signed-cards.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Ids } from './ports/ids.ts'
 import type { Logger } from './ports/logger.ts'
+import type { Cluster } from './operations/cluster.ts'
 import type { WebhookSender } from './ports/webhook-sender.ts'
 import { A_CLOCK, A_LOGGER, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, textSuchAs, TRUE_OR_FALSE, withMethods, type OptionKinds } from './primitives/options.ts'
 import type { Retention } from './store/retention.ts'
@@ -37,7 +38,7 @@ export interface RuntimeOptions {
   readonly authorize?: Authorize
   /** Tenants and their members. Default: every name is a tenant that all callers may use, each with its own data. */
   readonly tenants?: TenantOptions
-  /** Origins whose pages may connect (`https://app.example`). Default: only the server's own. */
+  /** Origins whose pages may connect: `https://app.example`, or `loopback` for all pages of this machine. Default: only the server's own. */
   readonly origins?: readonly string[]
   /** Hosts that requests may name, as `NAME[:PORT]`; the card has PORT, else the server's port. Default: loopback names on a loopback address, any on others. */
   readonly hosts?: readonly string[]
@@ -47,6 +48,8 @@ export interface RuntimeOptions {
   readonly signCard?: SignCard
   /** Posts updates of tasks to webhooks: `webhooks()` of `taskchart/push`. Default: push notifications are not offered. */
   readonly push?: WebhookSender
+  /** The cluster whose node the runtime is. Default: it has the store alone. */
+  readonly cluster?: Cluster
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
 }
@@ -68,6 +71,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   publicUrl: textSuchAs("'https://agent.example/'"),
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
   push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
+  cluster: withMethods(['join'], 'a cluster of taskchart/cluster'),
   telemetry: A_TELEMETRY
 }
 

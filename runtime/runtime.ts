@@ -3,7 +3,7 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { scopeOf, type CallContext } from './access/call-context.ts'
-import { CallTurns } from './access/call-turns.ts'
+import { CallScheduler } from './access/call-scheduler.ts'
 import { limitsWith } from './access/limits.ts'
 import { counted, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
@@ -15,6 +15,7 @@ import { ContextRegistry } from './contexts/context-registry.ts'
 import { shutDown } from './contexts/errors.ts'
 import { Observers, type Observation, type Observer } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery.ts'
+import { healthOf, type Health } from './health.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver-authorization.ts'
@@ -23,6 +24,7 @@ import { erase, erasureOf, type DataToErase } from './operations/erase.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
 import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
 import { listTasks } from './operations/list-tasks.ts'
+import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { readNamed, type NamedTask } from './operations/task-names.ts'
 import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
@@ -32,11 +34,14 @@ import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
+import { RuntimeMetrics } from './runtime-metrics.ts'
 import { settingsOf, type Settings } from './settings.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
 import { retentionWith, RetentionSweeper } from './store/retention.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { roundsBefore } from './streams/whole-task.ts'
+import { Counters } from './telemetry/counters.ts'
+import type { MetricSource } from './telemetry/metrics.ts'
 import { tracedRuntime } from './traced-runtime.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
 import { CleanupTracker } from './work/cleanup.ts'
@@ -60,7 +65,7 @@ export interface Runtime {
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   /**
-   * What a caller's own name for a task (`CallContext.taskName`) refers to: its newest task, or the agent's answer without a task;
+   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, or the agent's answer without a task;
    * `undefined` for an unknown name. Does not call `authorize`.
    */
   taskNamed(name: string, call?: CallContext): Promise<NamedTask | undefined>
@@ -80,6 +85,10 @@ export interface Runtime {
   signedCard(interfaces: readonly AgentInterface[], tenant?: string, change?: (card: AgentCard) => AgentCard): Promise<AgentCard>
   /** Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookBodyWriter): void
+  /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
+  health(): Health
+  /** Counters and gauges of the runtime and its servers, for `metricsText` of `taskchart/metrics` or an exporter of yours. */
+  readonly metrics: MetricSource
   /** Settings for servers of this runtime. */
   readonly settings: Settings
   /**
@@ -115,30 +124,39 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const tenants = new Tenants(options.tenants, limits, logger)
   const metering = new Metering({ store, clock, limits, tenants })
   const cards = new AgentCards({ agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }, tenants, options.signCard, { limits, clock, logger })
-  const turns = new CallTurns()
-  const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants, turns })
+  const scheduler = new CallScheduler()
+  const counters = new Counters()
+  const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters })
   // Contexts, streams, webhooks and observers.
   const feeds = new TaskSubscriptions()
   const observers = new Observers(logger)
   const sender = capabilities.pushNotifications ? options.push : undefined
-  const webhooks = sender && new Webhooks({ store, clock, logger, limits, sender, sharesByTenant: tenants.areSeveral })
+  const webhooks = sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const recoveryQueue = new RecoveryQueue(clock)
   const loads = new TaskLoads({ store, limits, logger })
-  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent), agent, cleanUps, recoveryQueue, observers, telemetry, webhooks })
+  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
   const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retentionWith(options.retention))
   // Operations.
+  const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue))
+  if (cluster) feeds.followed = cluster.followed
   const services: OperationServices = {
-    store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
+    cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
   }
-  const calls = new Admission(services, { logger, tenants, authorize, turns: tenants.listed || authenticate ? turns : undefined, extensions, refused: refusedOperations(capabilities) })
+  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler: tenants.listed || authenticate ? scheduler : undefined, extensions, refused: refusedOperations(capabilities) })
+  const health = () => healthOf({ calls, contexts, store, clock })
+  const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health })
+  const unmeter = telemetry?.meter?.(metrics)
   let closed: Promise<void> | undefined
 
   const close = async () => {
     calls.close()
+    unmeter?.()
+    metrics.stop()
     recoveryQueue.close()
     const told = webhooks?.close()
+    await cluster?.leave()
     await contexts.processEnds()
     const erased = contexts.close()
     const swept = upkeep.close()
@@ -171,11 +189,14 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     agentCard: (interfaces, tenant) => cards.publicCard(interfaces, tenant),
     signedCard: (interfaces, tenant, change = card => card) => calls.hideErrors('signedCard', {}, () => cards.signed(change(cards.publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
+    health,
+    metrics,
     settings,
     erase: async data => {
       const whose = erasureOf(data)
       calls.checkOpen()
-      const isErased = await erase(services, whose).finally(() => metering.forget(whose))
+      const eraseHere = () => erase(services, whose)
+      const isErased = await (cluster ? cluster.erase(whose, eraseHere) : eraseHere()).finally(() => metering.forget(whose))
       observers.told?.erased(whose)
       return isErased
     },

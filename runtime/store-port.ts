@@ -3,4 +3,4 @@ export type {
   Commit, ContextKey, Erasure, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, Store, StoredContext, StoredTask, SweepBounds, TaskChoice, TaskCursor,
   TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from './store/store.ts'
-export type { DeduplicationKey, NewWebhook, SendRow, StoredWebhook, Webhook, WebhookNote, WebhookProgress, WebhookRow } from './store/rows.ts'
+export type { DeduplicationKey, NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, Webhook, WebhookNote, WebhookProgress, WebhookRow } from './store/rows.ts'

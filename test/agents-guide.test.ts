@@ -44,7 +44,7 @@ await t.test('every block of the guides compiles under the strictest settings, a
   t.match(stdout, /Roses are red\. Violets are blue\.[^]*all of them/)
 })
 
-await t.test('the links of the guides lead somewhere', t => {
+await t.test('the links of the guides have targets', t => {
   for (const guide of guides) {
     for (const [, link = ''] of readFileSync(`docs/${guide}.md`, 'utf8').matchAll(/\]\((?!https?:)([^)#]+)/g)) t.ok(existsSync(join('docs', link)), `${guide}: ${link}`)
   }
@@ -56,7 +56,7 @@ await t.test('the baker of ten lines bakes', async t => {
   t.match(taskIn(await runtime.sendMessage(say('Ada'))).artifacts?.map(textOf), ['A cake for Ada.'])
 })
 
-await t.test('the one that asks takes a number of candles, and nothing else', async t => {
+await t.test('the asking baker accepts a number of candles, and nothing else', async t => {
   const { runtime } = lifeOf(t, 1)
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('Ada')))
   t.equal(textOf(status.message), 'How many candles?')
@@ -64,7 +64,7 @@ await t.test('the one that asks takes a number of candles, and nothing else', as
   t.match(taskIn(await runtime.sendMessage(say('30', { taskId }))).artifacts?.map(textOf), ['A cake for Ada, with 30 candles.'])
 })
 
-await t.test('the chart bakes for a minute what there is, and rejects what there is not', async t => {
+await t.test("the baker's chart bakes its cakes in a minute, and rejects others", async t => {
   const { runtime, clock } = lifeOf(t, 2)
   const asked = async () => taskIn(await runtime.sendMessage(say('Ada'))).id
   const taskId = await asked()
@@ -75,7 +75,7 @@ await t.test('the chart bakes for a minute what there is, and rejects what there
   t.equal(stateName(taskIn(await runtime.sendMessage(say('stone', { taskId: await asked() }))).status.state), 'rejected')
 })
 
-await t.test('the one that talks answers, accepts and rejects', async t => {
+await t.test('the negotiating baker answers, accepts and rejects', async t => {
   const { runtime } = lifeOf(t, 3)
   t.equal(textOf(messageIn(await runtime.sendMessage(say('hello')))), 'I bake cakes. Shall I bake one for 40 euros?')
   t.equal(stateName(taskIn(await runtime.sendMessage(say('bread'))).status.state), 'rejected')
@@ -93,7 +93,7 @@ function wordsOf({ parts }: { parts: SdkPart[] }): string {
   return parts.flatMap(({ content }) => (content?.$case === 'text' ? [content.value] : [])).join(' ')
 }
 
-await t.test("the official SDK's client leads the hybrid agent through negotiation, task, question, answer and refinement", async t => {
+await t.test("the official SDK's client completes the hybrid agent's negotiation, task, question and refinement", async t => {
   const { runtime } = lifeOf(t, 4)
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -129,10 +129,10 @@ await t.test("the official SDK's client leads the hybrid agent through negotiati
   t.equal(other?.name, cake?.name)
   t.not(other?.artifactId, cake?.artifactId)
   t.equal(other && wordsOf(other), 'A cake for 40 euros, with 7 candles. And: with cream')
-  await t.rejects(answerTo('one more', { contextId, taskId: baked.id }), 'a task that has ended takes nothing')
+  await t.rejects(answerTo('one more', { contextId, taskId: baked.id }), 'an ended task accepts nothing')
 })
 
-await t.test('the baker that offers less declares nothing', async t => {
+await t.test('the baker with fewer capabilities declares none', async t => {
   const { runtime } = lifeOf(t, 5)
   t.strictSame(runtime.agentCard([]).capabilities, { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: [] })
   t.match(await rejection(runtime.sendStreamingMessage(say('Ada')).next()), { code: 'UnsupportedOperation' })

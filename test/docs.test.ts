@@ -27,7 +27,7 @@ function tableAfter(text: string): string[][] {
   return table.trim().split('\n').slice(2).map(row => row.split('|').slice(1, -1).map(cell => cell.trim().replaceAll('`', '')))
 }
 
-await t.test('the binding has every heading that A2A asks of a custom binding', async t => {
+await t.test('the binding has every heading that A2A requires of a custom binding', async t => {
   const headings = Array.from(binding.matchAll(/^## (.*)$/gm), ([, heading]) => heading)
   for (const heading of [
     'Operations', 'Data mapping', 'Service parameters', 'Errors', 'Streaming', 'Ordering', 'Reconnection', 'Authentication',
@@ -35,12 +35,12 @@ await t.test('the binding has every heading that A2A asks of a custom binding', 
   ]) t.ok(headings.includes(heading), heading)
 })
 
-await t.test('its table of errors is the one of the code', async t => {
+await t.test('its table of errors matches the code', async t => {
   const rows = Object.entries(ERRORS).map(([name, { code, reason, message }]) => [name, String(code), reason, message])
   t.same(tableAfter('| Error | Code |'), rows)
 })
 
-await t.test('its table of close codes is the one of the code', async t => {
+await t.test('its table of close codes matches the code', async t => {
   const codes = tableAfter('| Code | Meaning |').map(([code]) => Number(code))
   t.same(new Set(codes), new Set(Object.values(CLOSE_CODES)))
   t.equal(codes.length, Object.keys(CLOSE_CODES).length)
@@ -53,7 +53,7 @@ await t.test('it names every operation, and the identifiers of the code', async 
 
 const words = binding.replaceAll(/\s+/g, ' ')
 
-await t.test('its numbers are those of the code', async t => {
+await t.test('its numbers match the code', async t => {
   t.match(words, `${defaultLimits.callsPerConnection} unary calls and ${defaultLimits.streamsPerConnection.toLocaleString('en')} streams`)
   t.match(words, `${defaultLimits.framesPerSecond.toLocaleString('en')} frames a second`)
   t.match(words, `default ${defaultLimits.messageBytes / 2 ** 20} MiB`)
@@ -66,7 +66,7 @@ await t.test('its numbers are those of the code', async t => {
 
 const samples = binding.slice(binding.indexOf('## Samples')).split('\n').filter(line => line.startsWith('{'))
 
-await t.test('its samples are frames that the server reads', async t => {
+await t.test('the server reads its samples as frames', async t => {
   t.equal(samples.length, 6)
   for (const sample of samples) {
     const { method } = JSON.parse(sample) as { method?: string }
@@ -74,7 +74,7 @@ await t.test('its samples are frames that the server reads', async t => {
   }
 })
 
-await t.test('its first sample is answered by a stream as the samples show', async t => {
+await t.test('a stream answers its first sample as the samples show', async t => {
   const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
@@ -107,7 +107,7 @@ function anchorsOf(page: string): Set<string> {
   return new Set(Array.from(headings, ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')))
 }
 
-await t.test('every link of the pages leads to a file, and to a heading that it has', async t => {
+await t.test('every link of the pages has an existing file and heading', async t => {
   for (const page of pages) {
     for (const [, link = ''] of readFileSync(page, 'utf8').matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
       const [path = '', anchor] = link.split('#')
@@ -115,6 +115,11 @@ await t.test('every link of the pages leads to a file, and to a heading that it 
       t.ok(existsSync(target) && (!anchor || anchorsOf(target).has(anchor)), `${page}: ${link}`)
     }
   }
+})
+
+await t.test('docs/README.md, from which the site makes its sidebar, lists every page once', async t => {
+  const listed = Array.from(readFileSync('docs/README.md', 'utf8').matchAll(/^- \[[^\]]+\]\((\w[^)]*)\)/gm), ([, link = '']) => link)
+  for (const name of readdirSync('docs').filter(name => name.endsWith('.md') && name !== 'README.md')) t.equal(listed.filter(link => link === name).length, 1, name)
 })
 
 /** The words of the last column of the table of terms, with the term to write instead. */
@@ -130,12 +135,12 @@ function hasOnlyTerms(t: Test, name: string, text: string): void {
   for (const { term, word, found } of FORBIDDEN) t.notMatch(text, found, `${name} has "${word}": write "${term}"`)
 }
 
-await t.test('the pages have only the terms of the table in docs/architecture.md', async t => {
+await t.test('the pages use only the terms of the table in docs/architecture.md', async t => {
   t.ok(FORBIDDEN.length > 20)
   for (const page of pages.filter(page => /^README|^docs/.test(page))) hasOnlyTerms(t, page, proseOf(page))
 })
 
-await t.test('so has the help of every command', async t => {
+await t.test('the help of every command uses only these terms', async t => {
   const { stdout } = await runCommand(['help'])
   hasOnlyTerms(t, 'taskchart help', stdout)
   const names = Array.from(stdout.matchAll(/^ {2}taskchart ([a-z]+) /gm), ([, name = '']) => name)
@@ -149,7 +154,7 @@ function messagesOf(path: string): string[] {
   return lines.flatMap(line => Array.from(line.matchAll(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g), ([text]) => text.replaceAll(/\$\{[^}]*\}/g, '')))
 }
 
-await t.test('so have the errors that the sources throw', async t => {
+await t.test('the errors of the sources use only these terms', async t => {
   const sources = ['machines', 'runtime', 'adapters'].flatMap(folder =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => /(?<!\.d)\.tsx?$/.test(name)).map(name => join(folder, name))
   )

@@ -18,7 +18,7 @@ await t.test('the cannon does not fire again', async t => {
   t.equal(stateName((await life.runtime.getTask({ id })).status.state), 'failed')
 })
 
-await t.test('the painter goes on with what its first version stored', async t => {
+await t.test('the painter resumes work that its first version stored', async t => {
   const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({ id: 'painting', context: { colour: 'red' }, initial: 'choosing', states: { choosing: { tags: 'input-required', on: { 'message.received': {} } } } })
   const life = lives(t, { work: first, version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -33,7 +33,7 @@ await t.test('the painter goes on with what its first version stored', async t =
   t.match(guide.text, textOf(message), 'the reason is the one that the guide shows')
 })
 
-await t.test('the numbers and words of the guide are those of the code', async t => {
+await t.test('the numbers and words of the guide match the code', async t => {
   t.match(guide.text, `\`limits.recoveries\` (${defaultLimits.recoveries})`)
   for (const outlook of ['ok', 'migrates', 'runs again', 'fails']) {
     t.match(guide.text, new RegExp(`^${outlook} `, 'm'))

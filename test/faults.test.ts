@@ -5,7 +5,7 @@ import { FAULTS } from './faults/faults.ts'
 
 const guide = readFileSync('docs/testing.md', 'utf8')
 
-await t.test('every fault applies to the source as it is: the text that it replaces is there once', async t => {
+await t.test('the text that a fault replaces occurs in the source exactly once', async t => {
   for (const fault of FAULTS) {
     const source = readFileSync(fault.file, 'utf8')
     t.not(planted(source, fault), source, fault.name)
@@ -14,7 +14,7 @@ await t.test('every fault applies to the source as it is: the text that it repla
   t.throws(() => planted('', { name: 'a fault', file: 'a.ts', find: 'once', replace: '' }), /not in a\.ts exactly once/)
 })
 
-await t.test('every fault has a name of its own, and a row of the guide in the order of the list; something catches each: npm run faults writes them', async t => {
+await t.test('every fault has a unique name, a row of the guide and a detecting test', async t => {
   const names = FAULTS.map(({ name }) => name)
   t.equal(new Set(names).size, names.length)
   const rows = guide.split('\n').filter(line => / `(?:machines|runtime|adapters|examples)\//.test(line))

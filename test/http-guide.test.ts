@@ -36,7 +36,7 @@ await t.test('the handler works in Hono and in Express as the guide mounts it', 
   }
 })
 
-await t.test('the card alone is mounted as the guide has it', async t => {
+await t.test('the card alone is mounted as the guide shows', async t => {
   const { app } = await guide.load<{ app: Express }>('block-3.ts')
   const server = createServer(app).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -46,7 +46,12 @@ await t.test('the card alone is mounted as the guide has it', async t => {
   t.match(response.headers.get('cache-control'), /max-age=/)
 })
 
-await t.test('the numbers of the guide are those of the code', async t => {
+await t.test('an app answers health checks as the guide shows', async t => {
+  const { app } = await guide.load<{ app: Hono }>('block-4.ts')
+  for (const path of ['/healthz', '/readyz']) t.equal((await app.request(path)).status, 200, path)
+})
+
+await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.words, `A comment comes every ${KEEP_ALIVE_MS / 1000} seconds.`)
   t.match(guide.words, `reads less than 64 KiB in ${STUCK_MS / 1000} seconds`)
 })

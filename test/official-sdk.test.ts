@@ -78,12 +78,12 @@ async function converse(t: Test, client: Client): Promise<void> {
   t.match(done.artifacts, [{ artifactId: 'picture', name: 'picture.txt', parts: [{ content: { value: 'a picture in red' } }] }])
 }
 
-await t.test('every block of the guide is TypeScript that compiles under the strictest settings', async t => {
+await t.test('every TypeScript block of the guide compiles under the strictest settings', async t => {
   t.equal(blocks.length, guide.match(/^```ts$/gm)?.length)
   t.equal(await compilerOutput(folder), '')
 })
 
-await t.test('before and after, and at every step between, the official client holds the same conversation', async t => {
+await t.test('the official client holds the same conversation before, after and at every step between', async t => {
   const created = (url: string, preferred = 'JSONRPC') =>
     new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [preferred] })).createFromUrl(url)
   await t.test('before', async t => converse(t, await created(await listening(t, all.before.serve))))
@@ -102,7 +102,7 @@ await t.test('before and after, and at every step between, the official client h
   }
 })
 
-await t.test('gRPC is the same', async t => {
+await t.test('gRPC gives the same conversation', async t => {
   const { server, runtime } = all.grpc.serve(all.agent.default, 'localhost:0')
   t.teardown(() => runtime.close())
   const port = await promisify(server.bindAsync.bind(server))('127.0.0.1:0', ServerCredentials.createInsecure())

@@ -5,7 +5,7 @@ import { openGuide } from './fixtures/compiled-guide.ts'
 
 const guide = await openGuide(t, 'push', { change: block => block.replace('port: 4242', 'port: 0') })
 
-await t.test('the block of the guide serves an agent that pushes', async t => {
+await t.test("the guide's program serves an agent with push notifications", async t => {
   const { runtime, served } = await guide.load<{ runtime: Runtime; served: { close: () => Promise<void> } }>('block-0.ts')
   t.teardown(async () => {
     await served.close()
@@ -14,7 +14,7 @@ await t.test('the block of the guide serves an agent that pushes', async t => {
   t.equal(runtime.agentCard([]).capabilities.pushNotifications, true)
 })
 
-await t.test('the numbers of the guide are those of the code', t => {
+await t.test('the numbers of the guide match the code', t => {
   const { webhooksPerTask, webhooksPerPrincipal, webhooksAtOnce, webhooksAtOncePerHost, webhookTimeoutMs, webhookTriesMs } = defaultLimits
   for (const text of [
     `\`webhooksPerTask\` | ${webhooksPerTask} |`, `| ${webhooksPerPrincipal.toLocaleString('en')} |`, `\`webhooksAtOnce\` | ${webhooksAtOnce} posts`, `\`webhooksAtOncePerHost\` | ${webhooksAtOncePerHost} |`,

@@ -1,28 +1,23 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { tsImport } from 'tsx/esm/api'
-import { serve } from '../adapters/serve/serve.ts'
-import { createRuntime, type Agent } from '../runtime/index.ts'
-import { runBare } from './fixtures/bare-process.ts'
+import { connect } from '../adapters/client/connect.ts'
 import { compilerOutput, guideConfig } from './fixtures/compiled-guide.ts'
 import { NO_CURL } from './fixtures/curl.ts'
+import { loadReadmeAgent, movingPicture, README_TALK, readmeAgent } from './fixtures/readme-picture.ts'
 import { runCommand } from './fixtures/run-command.ts'
+import { NO_SQLITE } from './fixtures/sqlite.ts'
 
 const execute = promisify(execFile)
 
 const readme = readFileSync('README.md', 'utf8')
 const blocks = Array.from(readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
 
-const folder = t.testdir(
-  Object.fromEntries([
-    ...blocks.map(({ language, text }, i) => [`block-${i}.${language}`, text.replace('port: 4242', 'port: 0')]),
-    ['tsconfig.json', guideConfig(t.testdirName)]
-  ])
-)
+const [first] = blocks
+const folder = t.testdir({ 'first.ts': first?.text ?? '', 'agent.mts': readmeAgent(readme), 'tsconfig.json': guideConfig(t.testdirName) })
 
 await t.test('the first code of the README starts before its line 20', async t => {
   const line = readme.split('\n').findIndex(text => text.startsWith('```ts'))
@@ -30,54 +25,51 @@ await t.test('the first code of the README starts before its line 20', async t =
   t.ok(readme.split('\n').length <= 121, 'and it has at most 120 lines')
 })
 
-await t.test('every block of the README is of a kind that a test knows', async t => {
-  t.same(blocks.map(({ language }) => language), ['sh', 'ts', 'text', 'ts', 'sh'])
+await t.test('every block of the README is of a tested kind', async t => {
+  t.same(blocks.map(({ language }) => language), ['ts', 'sh', 'sh', 'text', 'sh'])
 })
 
-await t.test('the drawing of the README, and those of the guide, are what npm run graph writes now', async t => {
-  t.match(readme, '](docs/charts/task.svg)')
+await t.test("the guides' drawings equal the output of npm run graph", async t => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
-  const [, ...words] = (scripts['graph'] ?? '').split('bin.js ').join(' ').split(' ')
+  const [, drawing = '', ...others] = (scripts['graph'] ?? '').split(/bin\.js | && /)
   const drawn = t.testdir()
-  t.match(await runCommand(words.slice(1).map(word => (word === 'docs/charts' ? drawn : word))), { code: 0 })
-  t.same(readdirSync(drawn), readdirSync('docs/charts'))
-  for (const name of readdirSync(drawn)) t.ok(readFileSync(join(drawn, name), 'utf8') === readFileSync(join('docs/charts', name), 'utf8'), `${name}: run npm run graph`)
+  t.match(await runCommand(drawing.split(' ').map(word => (word === 'docs/charts' ? drawn : word))), { code: 0 })
+  t.same(others, ['tsx test/fixtures/readme-picture.ts write'])
+  const same = (name: string, text: string) => t.ok(text === readFileSync(join('docs/charts', name), 'utf8'), `${name}: run npm run graph`)
+  for (const name of readdirSync(drawn)) same(name, readFileSync(join(drawn, name), 'utf8'))
+  t.strictSame(readdirSync('docs/charts').filter(name => !readdirSync(drawn).includes(name)), ['barista.svg'])
+  same('barista.svg', await movingPicture(await loadReadmeAgent(folder), README_TALK))
 })
 
 await t.test('the TypeScript of the README compiles under the strictest settings', async t => {
   t.equal(await compilerOutput(folder), '')
 })
 
-await t.test('the first example prints what the README says', async t => {
-  const { stdout } = await runBare('--import', 'tsx', join(folder, 'block-1.ts'))
-  t.equal(stdout, blocks[2]?.text)
-})
-
-await t.test('the statechart of the README asks, takes the answer and completes', async t => {
-  const { default: agent } = (await tsImport(pathToFileURL(join(folder, 'block-3.ts')).href, import.meta.url)) as { default: Agent }
-  const runtime = createRuntime({ agent })
-  t.teardown(() => runtime.close())
-  const say = (words: string, more = {}) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: words }], ...more } })
-  t.match(await say('tea?'), { message: { parts: [{ text: 'I only make coffee.' }] } })
+await t.test('the first agent of the README starts, prints its address, asks and completes', async t => {
+  const agent = spawn(process.execPath, ['--import', 'tsx', join(folder, 'first.ts')], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => agent.kill('SIGKILL'))
+  const [said] = (await once(agent.stdout, 'data')) as [Buffer]
+  const [, url = ''] = /^The agent is at (http:\/\/127\.0\.0\.1:42\d\d\/)\n$/.exec(said.toString()) ?? []
+  const client = await connect(url)
+  t.teardown(() => client.close())
+  const say = (words: string, more = {}) => client.sendMessage({ message: { messageId: words, role: 'ROLE_USER', parts: [{ text: words }], ...more } })
   const asked = await say('a coffee')
   t.match(asked, { task: { status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Small or large?' }] } } } })
   const taskId = 'task' in asked ? asked.task.id : ''
   t.match(await say('large', { taskId }), { task: { artifacts: [{ parts: [{ text: 'One large coffee.' }] }] } })
+  await t.test('and the curl lines of the README work as printed', { skip: NO_CURL }, async t => {
+    const lines = (blocks[4]?.text ?? '').replaceAll('http://127.0.0.1:4242/', url).trim().split(/\n(?=curl)/)
+    const [sent, listed] = await Promise.all(lines.map(async line => (await execute('sh', ['-c', line.replace('curl', 'curl -sS')])).stdout))
+    t.match(JSON.parse(sent ?? ''), { task: { status: { state: 'TASK_STATE_INPUT_REQUIRED' } } })
+    t.match(JSON.parse(listed ?? ''), { tasks: Array, pageSize: 2 })
+  })
 })
 
-await t.test('the curl lines of the README work as they stand', { skip: NO_CURL }, async t => {
-  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
-  const runtime = createRuntime({ agent })
-  t.teardown(() => runtime.close())
-  const served = await serve(runtime, { port: 0 })
-  t.teardown(() => served.close())
-  const lines = (blocks[4]?.text ?? '').replaceAll('http://127.0.0.1:4242/', served.url).trim().split(/\n(?=curl)/)
-  const [sent, listed] = await Promise.all(lines.map(async line => (await execute('sh', ['-c', line.replace('curl', 'curl -sS')])).stdout))
-  t.match(JSON.parse(sent ?? ''), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
-  t.match(JSON.parse(listed ?? ''), { tasks: Array, pageSize: 2 })
+await t.test('the first agent of the README passes every path of its chart once exported', { skip: NO_SQLITE }, async t => {
+  t.match(await runCommand(['test', join(folder, 'agent.mts')]), { code: 0, stdout: blocks[3]?.text })
 })
 
-await t.test('the commands of the README are those of package.json and of the checks', async t => {
+await t.test('the commands of the README match package.json and the checks', async t => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> }
   for (const script of ['start', 'test']) t.ok(readme.includes(`npm ci && npm ${script}`) && scripts[script])
   const ci = readFileSync('.ci/run', 'utf8') + readFileSync('.ci/start', 'utf8')

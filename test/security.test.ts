@@ -15,7 +15,7 @@ const { block0, block1, block2, block3 } = await guide.load<{
 }>('all.ts')
 t.teardown(() => Promise.all([block0.runtime.close(), block3.runtime.close()]))
 
-await t.test('the ready functions know a key and no token that is none, and the card tells of both', async t => {
+await t.test('the provided authenticators accept a key and refuse invalid tokens, and the card lists both', async t => {
   t.strictSame(await block0.authenticate({ headers: { 'x-api-key': 'only-for-this-page' } }), { id: 'nightly' })
   t.equal(await block0.authenticate({ headers: { 'x-api-key': 'x' } }), undefined)
   const { securitySchemes, securityRequirements } = block0.runtime.agentCard([])
@@ -23,7 +23,7 @@ await t.test('the ready functions know a key and no token that is none, and the 
   t.strictSame(securityRequirements, [{ schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } }, { schemes: { apiKey: {} } }])
 })
 
-await t.test('a scope is needed to read, another to write', async t => {
+await t.test('reading and writing need different scopes', async t => {
   const runtime = createRuntime({ agent: block2.default, authorize: block1.authorize })
   t.teardown(() => runtime.close())
   const reader = { principal: 'anna', claims: { scope: 'email tasks:read' } }
@@ -33,7 +33,7 @@ await t.test('a scope is needed to read, another to write', async t => {
   t.match(await runtime.sendMessage(say('x'), { ...reader, claims: { scope: 'tasks:write' } }), { task: { artifacts: [{ parts: [{ text: 'x' }] }] } })
 })
 
-await t.test('a client that verifies cards connects to the agent whose key it knows, and to no other', async t => {
+await t.test('a verifying client connects only to an agent whose key it trusts', async t => {
   const [ours, other] = [block3.runtime, block0.runtime]
   for (const [runtime, isOurs] of [[ours, true], [other, false]] as const) {
     const served = await serve(runtime, { port: 0 })
@@ -43,7 +43,7 @@ await t.test('a client that verifies cards connects to the agent whose key it kn
   }
 })
 
-await t.test('the crew has a card of its own', async t => {
+await t.test('the crew has its own extended card', async t => {
   const runtime = createRuntime({ agent: block2.default })
   t.teardown(() => runtime.close())
   t.match(await runtime.getExtendedAgentCard({}, { principal: 'anna', claims: { role: 'crew' } }), { name: 'Harbour', skills: [{ id: 'sail' }, { id: 'dive' }] })
@@ -51,6 +51,6 @@ await t.test('the crew has a card of its own', async t => {
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
 })
 
-await t.test('the numbers of the guide are those of the code', async t => {
+await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.text, `the size of a message (${defaultLimits.messageBytes / 2 ** 20} MiB), the depth of JSON (${defaultLimits.jsonDepth})`)
 })

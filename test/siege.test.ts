@@ -14,7 +14,7 @@ import { NO_SQLITE } from './fixtures/sqlite.ts'
 const SEED = 23
 const CONNECTIONS = 8
 
-await t.test('a server that is attacked in every way answers its other caller, stays within its heap and starts again on its file', { skip: NO_SQLITE, timeout: 120_000 }, async t => {
+await t.test('a server under attack serves others, limits its heap and restarts on its file', { skip: NO_SQLITE, timeout: 120_000 }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'taskchart-siege-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   const file = join(folder, 'tasks.db')
@@ -29,7 +29,7 @@ await t.test('a server that is attacked in every way answers its other caller, s
   over.abort()
   await observed
   if (server.ended.aborted) t.comment(server.log)
-  t.equal(server.ended.aborted, false, 'the server goes on')
+  t.equal(server.ended.aborted, false, 'the server continues')
   t.strictSame(told.filter(({ times }) => times === 0), [], 'every attack was made')
   t.strictSame(told.flatMap(({ attack, defects }) => defects.map(text => `${attack}: ${text}`)), [], 'none was answered with an internal error')
   t.ok(server.takePeaks().heap <= BOUNDS.heap * 2 ** 20)

@@ -8,7 +8,7 @@ const guide = await openGuide(t, 'tenants', { files: { 'agent.ts': AGENT_MODULE 
 
 const runtimeOf = async (i: number) => (await guide.load<{ runtime: Runtime }>(`block-${i}.ts`)).runtime
 
-await t.test('its tenants are for their members, and its quotas are those of the code', async t => {
+await t.test("the guide's tenants accept only their members, and its quotas match the code", async t => {
   const runtime = await runtimeOf(0)
   t.ok(await open(runtime, 'x', {}, { principal: 'anna', tenant: 'blue' }))
   t.ok(await open(runtime, 'x', {}, { principal: 'cleo', claims: { org: 'green' }, tenant: 'green' }))
@@ -20,7 +20,7 @@ await t.test('its tenants are for their members, and its quotas are those of the
   const { liveContexts, principalShare, tenantShare } = defaultLimits
   const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count => count.toLocaleString('en'))
   t.ok(guide.text.includes(`| \`liveContexts\`: contexts in memory | ${figures.join(' | ')} | ${figures[1]} |`), 'the shares')
-  t.equal(guide.text.split(`${figures.join(' | ')} | |`).length, 3, 'and those of connections')
+  t.equal(guide.text.split(`${figures.join(' | ')} | |`).length, 3, 'the limits of connections too')
   t.ok(guide.text.includes(`\`principalShare\` (${principalShare}) and \`tenantShare\` (${tenantShare})`), 'the options of the shares')
   const shown = (name: string, value: number) => (name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en'))
   for (const name of Object.keys(defaultLimits.perPrincipal) as (keyof Quota)[]) {

@@ -24,7 +24,7 @@ function lifeOf(t: Test, block: number, create = all.createRuntime) {
   return { ...module, runtime, clock }
 }
 
-await t.test('the waiter asks for a time and a number, and refuses what is none', async t => {
+await t.test('the waiter asks for a time and a number, and refuses invalid ones', async t => {
   const { runtime } = lifeOf(t, 0)
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('the sea')))
   t.equal(textOf(status.message), 'At what time?')
@@ -34,7 +34,7 @@ await t.test('the waiter asks for a time and a number, and refuses what is none'
   t.strictSame(done.artifacts?.map(textOf), ['Soup\n Bread\n', 'A table for 2 at 8.'])
 })
 
-await t.test('the printer prints when its login came back, and fails when somebody says no', async t => {
+await t.test('the printer prints after its login, and fails if the login is denied', async t => {
   const { runtime, loggedIn } = lifeOf(t, 1)
   const [one, other] = [taskIn(await runtime.sendMessage(say('a page'))), taskIn(await runtime.sendMessage(say('a page')))]
   await loggedIn?.(runtime, one.id, 'anonymous')
@@ -42,7 +42,7 @@ await t.test('the printer prints when its login came back, and fails when somebo
   t.equal(textOf(taskIn(await runtime.sendMessage(say('no', { taskId: other.id }))).status.message), 'Nobody is logged in.')
 })
 
-await t.test('the shop sends, and says so after three days', async t => {
+await t.test('the shop ships after three days, and says so', async t => {
   const { runtime, clock } = lifeOf(t, 2)
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('something')))
   t.match(textOf(status.message), /^Where shall I send the (?:tea|coffee)\?$/)
@@ -68,7 +68,7 @@ await t.test('the scribe takes notes', async t => {
   t.strictSame([stateName(done.status.state), textOf(done.artifacts?.[0])], ['completed', 'one; two'])
 })
 
-await t.test('the numbers of the guide are those of the code', async t => {
+await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.text, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
   t.match(guide.text, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
   const { default: { restart, cancelGraceMs } } = lifeOf(t, 0)
@@ -76,7 +76,7 @@ await t.test('the numbers of the guide are those of the code', async t => {
   t.match(guide.text, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
 })
 
-await t.test('the guide hears what the requests say beside their messages', async t => {
+await t.test("the guide's agent reads the details of requests beside their messages", async t => {
   const { runtime } = lifeOf(t, 6)
   const asked = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }), metadata: { 'https://example.com/ext/locale': 'fi' } }))
   t.equal(textOf(asked.status.message), 'Minne?')

@@ -14,10 +14,10 @@ export const GRPC_STATUSES: readonly string[] = [
 /**
  * Converts an A2AError to the SDK's class; returns any other error unchanged.
  *
- * It uses the JSON-RPC class, which keeps its code and its details on every server: Express JSON-RPC and REST send the code and ErrorInfo,
- * gRPC its status and ErrorInfo, the 0.3 layer all details. Fields and the retry delay are added to ErrorInfo's metadata. By `transport`
- * the SDK chooses which code it reads: `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a class also
- * get the right one.
+ * It uses the JSON-RPC class, which keeps its code and its details on every server. Express sends the code and ErrorInfo over JSON-RPC and
+ * REST. gRPC sends its status and ErrorInfo, and the 0.3 layer sends all details. Fields and the retry delay are added to ErrorInfo's
+ * metadata. By `transport` the SDK chooses which code it reads: `envelopeCode`, `statusCode` (REST) or `status` (gRPC). So errors without a
+ * class also get the right one.
  */
 export function toSdkError(error: unknown, transport: Transport = 'jsonrpc'): unknown {
   if (!isA2AError(error)) return error

@@ -6,9 +6,8 @@ import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkOptions } from '../../runtime/primitives/options.ts'
 import type { Calls } from '../client/calls.ts'
 import { checkOrigins, isAmong } from '../client/hosts.ts'
-import { CONNECT_OPTIONS } from '../client/options.ts'
-import { tracedCalls } from '../client/traced-calls.ts'
-import { openCalls, type ConnectOptions } from '../client/transports/websocket/open-calls.ts'
+import { openAgent } from '../client/open-agent.ts'
+import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
 import { toSdkError } from './sdk-errors.ts'
 import type { Codec } from './sdk-objects.ts'
 
@@ -40,9 +39,8 @@ export class WebSocketTransportFactory implements TransportFactory {
   async create(url: string): Promise<WebSocketTransport> {
     const { headers, credentialOrigins = [] } = this.#options
     if (headers && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not receive your headers. Name its origin in credentialOrigins.`)
-    const calls = await openCalls(url, this.#options)
-    const { telemetry } = this.#options
-    return new WebSocketTransport(telemetry ? tracedCalls(calls, { binding: 'WEBSOCKET' }, telemetry) : calls)
+    const { calls } = await openAgent(url, { ...this.#options, bindings: ['WEBSOCKET'] })
+    return new WebSocketTransport(calls)
   }
 }
 

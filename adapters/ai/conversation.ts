@@ -24,8 +24,8 @@ export function boundsOf(bounds: ConversationBounds = {}): Required<Conversation
 }
 
 /**
- * The prompt for a task, oldest message first: the messages of the context, after those of each earlier task the text of its artifacts, and
- * last the message that opened the task, with its files.
+ * The prompt for a task, oldest message first. It has the messages of the context, each earlier task's followed by the text of its
+ * artifacts. The last one is the message that opened the task, with its files.
  */
 export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds?: ConversationBounds): Promise<ModelMessage[]> {
   const { messages, characters } = boundsOf(bounds)

@@ -27,7 +27,7 @@ export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTo
 }
 
 /**
- * A negotiation by a model: it replies to each message, with the earlier ones in its prompt, and opens no task:
+ * A negotiation by a model. It replies to each message, with the earlier ones in its prompt, and opens no task:
  * `defineAgent({ card, negotiate: modelReply({ model, system: '…' }) })`. Throws as `modelWork` does.
  */
 export function modelReply({ model, history: bounds, ...passedOn }: ReplyOptions): NegotiateFunction {

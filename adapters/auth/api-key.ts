@@ -6,8 +6,8 @@ import { bearerToken, described } from './schemes.ts'
 /** The options of `apiKey`. */
 export interface ApiKeyOptions {
   /**
-   * The key or keys of each principal, by its id; or a function that looks up the principal of a key, and has to compare in constant time
-   * itself. Two keys for one principal allow a change of keys.
+   * The key or keys of each principal, by its id, or a function that looks up the principal of a key. Such a function has to compare in
+   * constant time itself. Two keys for one principal allow a change of keys.
    */
   readonly keys: Readonly<Record<string, string | readonly string[]>> | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
   /** The header with the key. Default `x-api-key`. With `authorization`, the key is expected as `Authorization: Bearer KEY`. */

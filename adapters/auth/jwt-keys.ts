@@ -71,7 +71,7 @@ function checkedUrl(given: string | URL): URL {
 }
 
 /**
- * A remote key set, fetched on demand: one fetch at a time, none during the cooldown for a key that is missing, and none for a while after
+ * A remote key set, fetched on demand, one fetch at a time. It is not fetched during the cooldown for a missing key, nor for a while after
  * a failed fetch. A failed fetch is not the fault of the token: it gives Overloaded.
  */
 function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; cacheMaxAge: number }, clock: Pick<Clock, 'now'>, { checked }: KeyUse): JWTVerifyGetKey {

@@ -1,7 +1,7 @@
-import { createPrivateKey, KeyObject, type JsonWebKey } from 'node:crypto'
+import { createPrivateKey, KeyObject, type JsonWebKeyInput } from 'node:crypto'
 
 /** A private key: `createPrivateKey(pem)` from node:crypto, or a JWK (RFC 7517), whose `kid` and `alg` are used. */
-export type PrivateKey = KeyObject | (JsonWebKey & { readonly kid?: string; readonly alg?: string })
+export type PrivateKey = KeyObject | (JsonWebKeyInput['key'] & { readonly kid?: string; readonly alg?: string })
 
 /** A key to sign with, and its algorithm; `kid` is the key id in the JWK, if any. */
 export interface SigningKey {
@@ -34,7 +34,7 @@ export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
   return { key, alg, kid }
 }
 
-function fromJwk(jwk: JsonWebKey): KeyObject {
+function fromJwk(jwk: JsonWebKeyInput['key']): KeyObject {
   if (jwk.kty === 'oct') throw new TypeError('key has to be a private key, not a secret one: every party that can verify a signature by a secret can also make it.')
   try {
     return createPrivateKey({ key: jwk, format: 'jwk' })

@@ -1,5 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { usageError } from './command.ts'
+import { didYouMean } from './text/did-you-mean.ts'
 
 type Options = NonNullable<ParseArgsConfig['options']>
 type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T; allowPositionals: true }>>['values']
@@ -15,18 +16,53 @@ export function readArguments<const T extends Options, const Names extends reado
   names: Names
 ): { values: Values<T>; positionals: Each<Names> } {
   const { values, positionals } = readOptions(args, options)
+  return { values, positionals: readPositionals(positionals, names) }
+}
+
+/** One positional argument for each of `names`. Throws a usage error for a wrong number of them. */
+export function readPositionals<const Names extends readonly string[]>(positionals: readonly string[], names: Names): Each<Names> {
   if (positionals.length < names.length) throw usageError(`${names[positionals.length]} is missing.`)
   if (positionals.length > names.length) {
     throw usageError(`${JSON.stringify(positionals[names.length])} is one argument too many. Put quotes around text with spaces.`)
   }
-  return { values, positionals: positionals as unknown as Each<Names> }
+  return positionals as unknown as Each<Names>
 }
 
 /** Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing value. */
 export function readOptions<const T extends Options>(args: readonly string[], options: T): { values: Values<T>; positionals: string[] } {
-  try {
-    return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
-  } catch (error) {
-    throw usageError((error as TypeError).message)
+  const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true })
+  for (const token of tokens) if (token.kind === 'option') checkOption(token, options)
+  return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
+}
+
+/** Whether an argument is the URL of an agent or a server, not a file or an id. */
+export function isUrl(text: string): boolean {
+  return /^(?:http|ws)s?:\/\//i.test(text)
+}
+
+/** Throws a usage error for a URL with a user or a password: it would appear in messages, and no request would carry it. */
+export function refusePassword(url: string): void {
+  if (/^\w+:\/\/[^/?#]*@/.test(url)) throw usageError('The URL has a user or a password. Leave it out, and give a key with --api-key KEY.')
+}
+
+/** One option of a command line, as `parseArgs` reads it. */
+interface OptionToken {
+  readonly name: string
+  /** As it was written: `--out`, `-o`. */
+  readonly rawName: string
+  readonly value?: string | undefined
+  /** Whether the value is joined to the name by `=`. */
+  readonly inlineValue?: boolean | undefined
+}
+
+/** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not take. */
+function checkOption({ name, rawName, value, inlineValue }: OptionToken, options: Options): void {
+  if (!rawName.startsWith('--')) throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (!option) throw usageError(`There is no option ${rawName}. ${didYouMean(rawName, [...Object.keys(options).map(known => `--${known}`), '--color', '--help'])}`)
+  if (option.type === 'boolean' && value !== undefined) throw usageError(`${rawName} takes no value.`)
+  if (option.type === 'string' && value === undefined) throw usageError(`${rawName} needs a value.`)
+  if (option.type === 'string' && !inlineValue && value?.startsWith('-')) {
+    throw usageError(`${rawName} needs a value. For one that begins with a dash write ${rawName}=${value}.`)
   }
 }

@@ -2,6 +2,7 @@
 import { systemClock } from '../../runtime/ports/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
+import { lineInput } from './process/line-input.ts'
 import { stopSignal } from './process/process-events.ts'
 import { terminalOf } from './text/terminal.ts'
 
@@ -11,9 +12,10 @@ process.stdout.on('error', () => process.exit(EXIT.error))
 // The agent is served even if its log cannot be written.
 process.stderr.on('error', () => {})
 
-const { stdout, stderr } = process
-const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, process.env))
-const io = { stdout, stderr, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
+const { stdin, stdout, stderr, env } = process
+const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, env))
+const input = lineInput(stdin, stderr, () => process.kill(process.pid, 'SIGINT'))
+const io = { stdout, stderr, input, env, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
 const exitCode = await main(process.argv.slice(2), io)
 // The command is done: open handles of the author's code must not keep the process alive, nor its errors change the exit code.
 for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})

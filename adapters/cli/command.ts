@@ -1,5 +1,6 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Terminal } from './text/terminal.ts'
+import type { Colours } from './text/colour.ts'
+import type { Environment, Terminal } from './text/terminal.ts'
 
 /** An output stream of a command: `process.stdout`, `process.stderr`, or a substitute in a test. */
 export interface Output {
@@ -7,12 +8,25 @@ export interface Output {
   write(text: string, written?: () => void): void
 }
 
-/** The command's access to the process: streams, clock, signal and working folder. */
+/** The user's side of a command that talks: a terminal, or a pipe. */
+export interface LineInput {
+  readonly isTerminal: boolean
+  /** Resolves with the next line, or `undefined` at the end of the input and once `signal` aborts. Only a terminal shows the prompt. */
+  ask(prompt: string, signal: AbortSignal): Promise<string | undefined>
+}
+
+/** The command's access to the process: streams, environment, clock, signal and working folder. */
 export interface Io {
   /** Results only, so that they can be piped. */
   readonly stdout: Output
   /** Progress, hints and errors. */
   readonly stderr: Output
+  /** The lines of stdin, which is not read before the first `ask`. */
+  readonly input: LineInput
+  /** Whether results, and progress and errors, have colours. */
+  readonly colours: Colours
+  /** The environment variables. */
+  readonly env: Environment
   /** The terminal behind stderr. Without one, no line is ever rewritten. */
   readonly terminal?: Terminal | undefined
   /** The terminal behind stdout. */
@@ -34,6 +48,8 @@ export interface Command {
   readonly summary: string
   /** The usage line, without `Usage:`. */
   readonly usage: string
+  /** The words that may follow the name, such as `ls` and `show`. */
+  readonly words?: readonly string[]
   /** The rest of the help: options and results. */
   readonly details: string
   /** Resolves with the exit code. `main` reports a rejection. */

@@ -2,30 +2,44 @@ import { resolve } from 'node:path'
 import { backupFile, vacuumFile } from '../storage/file/maintenance.ts'
 import { readArguments } from './arguments.ts'
 import { type Command, EXIT, type Io, usageError } from './command.ts'
+import { check, copy, migrate, stats } from './db-contents.ts'
+import { didYouMean } from './text/did-you-mean.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
   ['backup', backup],
-  ['vacuum', vacuum]
+  ['copy', copy],
+  ['vacuum', vacuum],
+  ['migrate', migrate],
+  ['check', check],
+  ['stats', stats]
 ])
 
-/** `taskchart db`: backs up and shrinks the file of a store. */
+/** `taskchart db`: backs up, copies, shrinks, migrates, checks and counts what a store has. */
 export const dbCommand: Command = {
   name: 'db',
-  summary: 'back up or shrink the file that serve --db keeps tasks in',
-  usage: 'taskchart db backup FILE TO|vacuum FILE',
+  summary: 'back up, copy, shrink, migrate, check or count what serve --db stores',
+  words: ['backup', 'copy', 'vacuum', 'migrate', 'check', 'stats'],
+  usage: 'taskchart db backup FILE TO|copy FROM TO|vacuum FILE|migrate FILE|URL|check FILE|URL|stats FILE|URL',
   details: `
   backup FILE TO  copy FILE to the new file TO, even while a server uses FILE. TO is complete by itself. To restore it,
                   stop the server, move FILE, FILE-wal and FILE-shm away, and copy TO to FILE.
+  copy FROM TO    copy everything from the file or URL FROM into the new file or empty PostgreSQL database TO. No server
+                  may use FROM meanwhile. Tasks, streams and webhooks go on where they were. If it is interrupted, servers
+                  refuse TO: run it again.
   vacuum FILE     rewrite FILE without its free pages. No server may use it meanwhile. Files from an older taskchart then
                   release free pages automatically, as new files do. It needs free space of the size of FILE beside it,
                   and the same in the folder for temporary files (SQLITE_TMPDIR).
+  migrate FILE|URL  create or migrate the tables of the file, or of the PostgreSQL database of a postgres: URL. No
+                  server may use it meanwhile.
+  check FILE|URL  read everything once, and write a line for each damage
+  stats FILE|URL  count tasks by state
 
-Exit codes: 0 done, 1 an error, 2 wrong usage.
+Exit codes: 0 done, 1 an error or damage, 2 wrong usage.
 `,
   run: async ([name, ...args], io) => {
     const action = name === undefined ? undefined : ACTIONS.get(name)
     if (action) return action(args, io)
-    throw usageError(`${name === undefined ? 'Say what to do with the file' : `A file has no ${JSON.stringify(name)}`}: backup or vacuum.`)
+    throw usageError(name === undefined ? 'Say what to do with the file: backup, copy, vacuum, migrate, check or stats.' : `A file has no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`)
   }
 }
 

@@ -5,8 +5,10 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { Authorize } from '../../runtime/access/authorization.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent/define-agent.ts'
+import { INSTALL_TOOLS } from '../drawing/layout/layout.ts'
 import type { Cases } from '../testing/plan/cases.ts'
 import { CommandError } from './command.ts'
+import { thrownText } from './text/terminal-text.ts'
 
 export interface AgentModule {
   readonly agent: Agent
@@ -65,7 +67,7 @@ async function importModule(path: string, file: string, reader: ModuleReader): P
   try {
     return esModule(await load(href))
   } catch (cause) {
-    throw new CommandError(`${file} could not be loaded: ${cause instanceof Error ? cause.message : String(cause)}`, { details: placesIn(cause), cause })
+    throw new CommandError(`${file} could not be loaded: ${thrownText(cause)}`, { details: placesIn(cause), cause })
   }
 }
 
@@ -74,7 +76,7 @@ async function tsxImport(file: string, { loadTsx }: ModuleReader): Promise<(spec
     const { tsImport } = await loadTsx()
     return specifier => tsImport(specifier, import.meta.url)
   } catch (cause) {
-    const message = `${file} is TypeScript, which Node ${process.versions.node} reads only with tsx. Install it: npm install --save-dev tsx`
+    const message = `${file} is TypeScript, which Node ${process.versions.node} reads only with tsx. ${INSTALL_TOOLS}`
     throw new CommandError(message, { cause })
   }
 }

@@ -1,26 +1,22 @@
 import { createRequire } from 'node:module'
-import { cardCommand } from './card/card.ts'
 import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } from './command.ts'
-import { dbCommand } from './db.ts'
-import { devCommand } from './dev/dev.ts'
-import { graphCommand } from './graph.ts'
-import { serveCommand } from './serve/serve.ts'
-import { sendCommand } from './talk/send.ts'
-import { watchCommand } from './talk/watch.ts'
-import { tasksCommand } from './tasks/command.ts'
-import { pathsCommand } from './test/paths.ts'
-import { replayCommand } from './test/replay.ts'
-import { testCommand } from './test/test.ts'
-import { oneLine, plain } from './text/terminal-text.ts'
+import { COMMANDS } from './commands.ts'
+import { readColours, styled, type Colours } from './text/colour.ts'
+import { didYouMean } from './text/did-you-mean.ts'
+import { oneLine, plain, thrownText } from './text/terminal-text.ts'
+import { withColours } from './text/terminal.ts'
 
-const COMMANDS: readonly Command[] = [devCommand, serveCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand, testCommand, graphCommand]
-const USAGE = 'taskchart COMMAND …, where COMMAND is dev, serve, send, watch, card, tasks, db, replay, paths, test, graph or help'
+const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
 
 /** Runs `taskchart` with these arguments and resolves with its exit code. Writes errors to stderr; never rejects. */
-export async function main(argv: readonly string[], io: Io): Promise<number> {
-  const [name, ...args] = argv
-  const command = COMMANDS.find(command => command.name === name)
+export async function main(argv: readonly string[], given: Omit<Io, 'colours'>): Promise<number> {
+  const usual: Colours = { stdout: given.screen?.hasColours ?? false, stderr: given.terminal?.hasColours ?? false }
+  let io: Io = { ...given, colours: usual }
+  let command: Command | undefined
   try {
+    const { colours, rest: [name, ...args] } = readColours(argv, usual)
+    io = { ...io, colours, terminal: withColours(given.terminal, colours.stderr), screen: withColours(given.screen, colours.stdout) }
+    command = COMMANDS.find(command => command.name === name)
     if (command && !asksForHelp(args)) return await command.run(args, io)
     io.stdout.write(command ? helpOf(command) : answer(name, args))
     return EXIT.ok
@@ -33,10 +29,11 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 function answer(name: string | undefined, [topic]: readonly string[]): string {
   if (name === '--version') return `${version()}\n`
   if (name === undefined || name === '--help' || name === '-h' || (name === 'help' && topic === undefined)) return overview()
-  const wanted = name === 'help' ? topic : name
+  const wanted = name === 'help' && topic !== undefined ? topic : name
   const found = name === 'help' ? COMMANDS.find(({ name }) => name === topic) : undefined
   if (found) return helpOf(found)
-  throw usageError(wanted?.startsWith('-') ? `There is no option ${wanted} here.` : `There is no command ${wanted}.`)
+  if (wanted.startsWith('-')) throw usageError(`There is no option ${wanted} here. ${didYouMean(wanted, ['--help', '--version', '--color'])}`)
+  throw usageError(`There is no command ${wanted}. ${didYouMean(wanted, [...COMMANDS.map(({ name }) => name), 'help'])}`)
 }
 
 function asksForHelp(args: readonly string[]): boolean {
@@ -44,22 +41,24 @@ function asksForHelp(args: readonly string[]): boolean {
   return options.includes('--help') || options.includes('-h')
 }
 
-function report(error: unknown, command: Command | undefined, { stderr }: Io): number {
+function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): number {
   const { exitCode = EXIT.error, details = '' } = error instanceof CommandError ? error : {}
-  stderr.write(`taskchart: ${oneLine(error instanceof Error ? error.message : String(error))}\n`)
+  stderr.write(`${styled(colours.stderr, 'red', 'taskchart:')} ${oneLine(thrownText(error))}\n`)
   if (details !== '') stderr.write(`${plain(details)}\n`)
   if (exitCode === EXIT.usage) stderr.write(`Usage: ${command?.usage ?? USAGE}\n`)
   return exitCode
 }
 
 function overview(): string {
+  const width = Math.max(...COMMANDS.map(({ name }) => name.length))
   return `taskchart: serve A2A agents and talk to them.
 
-${COMMANDS.map(({ name, summary }) => `  taskchart ${name.padEnd(6)} ${summary}`).join('\n')}
+${COMMANDS.map(({ name, summary }) => `  taskchart ${name.padEnd(width)} ${summary}`).join('\n')}
   taskchart help COMMAND
 
-  --help     this help
-  --version  the version
+  --help        this help; after a command, its help
+  --version     the version
+  --color WHEN  colours: always, never, or auto (the default): on a terminal, unless NO_COLOR is set
 
 ${EXIT_CODES}`
 }

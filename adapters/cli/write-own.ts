@@ -1,6 +1,7 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { CommandError } from './command.ts'
+import { makeFolder } from './make-folder.ts'
 
 /** A file that a command writes, and may overwrite. */
 export interface OwnFile {
@@ -24,7 +25,7 @@ export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: s
     }
   }
   try {
-    await mkdir(resolve(cwd, folder), { recursive: true })
+    await makeFolder(resolve(cwd, folder))
     for (const [i, { text }] of files.entries()) await writeFile(resolve(cwd, String(paths[i])), text)
     return paths
   } catch (cause) {

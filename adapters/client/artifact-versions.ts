@@ -72,6 +72,20 @@ export function artifactVersions(): ArtifactVersions {
   }
 }
 
+/** All versions of the artifacts of these tasks by name, in order; those of a task that is later in the list are later versions. */
+export function artifactsByName(tasks: readonly Task[]): ReadonlyMap<string, readonly ArtifactVersion[]> {
+  const found = new Map<string, ArtifactVersion[]>()
+  for (const { id: taskId, artifacts = [] } of tasks) {
+    for (const artifact of artifacts) {
+      const version = versionOf({ taskId, artifact })
+      const versions = found.get(version.name)
+      if (versions) versions.push(version)
+      else found.set(version.name, [version])
+    }
+  }
+  return found
+}
+
 interface Arrived {
   readonly taskId: string
   artifact: Artifact

@@ -1,10 +1,10 @@
-import { AgentCardSchema, type AgentCard } from '../../machines/protocol/card.ts'
+import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
-import { cardLimitsWith, checkCardSize, type CardLimits } from './card/card-limits.ts'
+import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { openAgent, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
@@ -52,7 +52,7 @@ export interface AgentClient {
  * Connects to an agent. A `ws:` URL connects over WebSocket. An `http:` URL is that of the agent or of its card: the client fetches the
  * card, and uses its first supported interface of A2A 1.0. Without one it uses the first of 0.3, and converts the answers to 1.0. The
  * REST binding of 1.0 and gRPC need the official client, an optional peer. An interface whose peer is not installed is skipped if there
- * is another.
+ * is another, and so are both of these in browsers.
  *
  * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation, which says what is
  * missing, if no interface fits. Rejects with Forbidden if the card would send headers to another origin or leads from TLS to plain text.
@@ -68,7 +68,6 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
     yield* calls.stream(frameOf(method, params, conditions), signal)
   }
-  const getExtendedAgentCard = unary('GetExtendedAgentCard', AgentCardSchema)
   return {
     sendMessage: unary('SendMessage', SendMessageResponseSchema),
     sendStreamingMessage: streaming('SendStreamingMessage'),
@@ -76,10 +75,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
-    getExtendedAgentCard: async (params = {}, options) => {
-      const card = await getExtendedAgentCard(params, options)
-      checkCardSize(card, calls.url, limits)
-      return card
+    getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
+      const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal)
+      const { extendedCard } = await import('./card/discovery.ts')
+      return extendedCard(card, calls.url, limits)
     },
     url: calls.url,
     binding,
@@ -92,9 +91,27 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
 }
 
 export { offerIn } from '../../machines/protocol/negotiation.ts'
-export { acceptOffer, answerSchemaOf, declineOffer, proposeTerms } from './messages.ts'
+export { isTerminal } from '../../machines/protocol/states.ts'
+export { acceptOffer, answerSchemaOf, declineOffer, proposeTerms, textOf } from './messages.ts'
+export { conversation } from './state/conversation.ts'
+export { foldTask } from './state/fold-task.ts'
+export { questionOf } from './state/questions.ts'
+export { watchTask } from './state/watch-task.ts'
 export { A2AError }
-export { artifactVersions } from './artifact-versions.ts'
+export { artifactsByName, artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
+export type { AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
+export type { ErrorCode, FieldViolation } from '../../machines/protocol/errors.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
-export type { CardLimits, ConnectOptions, LinkState }
+export type { Artifact, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
+export type { Message, Part, Role } from '../../machines/protocol/parts.ts'
+export type {
+  CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageConfiguration, SendMessageRequest, SubscribeToTaskRequest
+} from '../../machines/protocol/requests.ts'
+export type { TaskState } from '../../machines/protocol/states.ts'
+export type { Conversation, ConversationView, SendOptions } from './state/conversation.ts'
+export type { WatchOptions } from './state/followed-task.ts'
+export type { Content, OpenQuestion } from './state/questions.ts'
+export type { TaskView, WatchedTask } from './state/watch-task.ts'
+export type { Watched } from './state/watched.ts'
+export type { AgentCard, CardLimits, ConnectOptions, LinkState, ListTasksResponse, SendMessageResponse, StreamResponse, Task }

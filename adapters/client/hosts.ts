@@ -1,5 +1,17 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 
+/** Whether a URL is a WebSocket URL. Throws TypeError for anything but a URL of an agent. */
+export function isSocketAddress(url: string): boolean {
+  return agentAddress(url).protocol.startsWith('ws')
+}
+
+/** Parses the URL of an agent or of its card. Throws TypeError for anything else. */
+export function agentAddress(url: string): URL {
+  const address = URL.canParse(url) ? new URL(url) : undefined
+  if (address && /^(?:ws|http)s?:$/.test(address.protocol)) return address
+  throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+}
+
 /** The headers that a client sends, and the other origins that may receive them. */
 export interface Credentials {
   readonly headers?: unknown
@@ -7,8 +19,8 @@ export interface Credentials {
 }
 
 /**
- * Returns Forbidden if a card may not lead to this URL: from TLS to plain text, or, if there are headers to send, to an origin that
- * is neither the card's nor in `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
+ * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers to send, it may lead only to
+ * the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
  */
 export function originRefusal(asked: string, named: string, { headers, credentialOrigins = [] }: Credentials): A2AError | undefined {
   const from = originOf(asked)

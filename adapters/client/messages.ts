@@ -12,6 +12,11 @@ export function answerSchemaOf(message: Message | undefined): Record<string, unk
   return isObject(schema) ? schema : undefined
 }
 
+/** The text parts of a message or an artifact, joined by line breaks; empty without any. It is untrusted text. */
+export function textOf(content: { readonly parts: readonly Part[] } | undefined): string {
+  return (content?.parts ?? []).flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
+}
+
 /** A part that accepts an offer, for the next message in its context. The answer is the task, or a Message if the offer has expired. */
 export function acceptOffer({ offerId }: Pick<Offer, 'offerId'>): Part {
   return movePart({ accept: { offerId } })

@@ -53,6 +53,11 @@ export interface ClientRequest {
 /** Methods that may be sent twice: they are read-only or idempotent (§3.3.1). */
 const REPEATABLE: readonly string[] = ['GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetExtendedAgentCard']
 
+/** Whether a method is answered with a stream. */
+export function hasStream(method: string): boolean {
+  return method === 'SendStreamingMessage' || method === 'SubscribeToTask'
+}
+
 /** A request with a single answer. */
 export class UnaryRequest implements ClientRequest {
   readonly frame: RequestFrame
@@ -209,6 +214,8 @@ function stateOf(event: StreamResponse): TaskState | undefined {
 }
 
 /** The task of an event, and its generation if the agent sends one. */
+export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): { taskId: string; generation?: number }
+export function placeOf(event: StreamResponse): { taskId?: string; generation?: number }
 export function placeOf(event: StreamResponse): { taskId?: string; generation?: number } {
   if ('message' in event) return {}
   const [taskId, metadata] =

@@ -6,7 +6,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { bindingNamed, readBindings, type Binding } from '../client/card/bindings.ts'
-import { isSocketAddress } from '../client/card/discovery.ts'
+import { isSocketAddress } from '../client/hosts.ts'
 import { onlyOlder } from '../client/card/interfaces.ts'
 import { BindingTest } from './binding-test.ts'
 import { BoundReached, type Bounds, ignoreBound, ignoreUnanswered, Unanswered } from './bounds.ts'
@@ -32,6 +32,8 @@ export interface ServerTestOptions {
   readonly signal?: AbortSignal
   /** Called with each move. */
   readonly told?: (binding: Binding, what: string) => void
+  /** Called with each violation as it is found, with this finding alone. */
+  readonly missed?: (binding: Binding, verdict: Verdict) => void
 }
 
 /** The results on one binding. */
@@ -56,11 +58,11 @@ const MOST_TEXTS = 5
 
 /**
  * Tests any A2A server over every binding that its card offers, without knowledge of its agent. Throws TypeError for an invalid URL or
- * binding, and A2AError as `connect` does: if the server is unreachable, has no card or no interface of A2A 1.0; Unauthenticated if it
- * requires credentials.
+ * binding. Throws A2AError as `connect` does: if the server is unreachable, has no card or no interface of A2A 1.0, and Unauthenticated if
+ * it requires credentials.
  */
 export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
-  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, texts, apiKey } = options
+  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, missed = () => {}, texts, apiKey } = options
   const wanted = readBindings(options.bindings) ?? (isSocketAddress(url) ? ['WEBSOCKET'] : undefined)
   const bounds = { ...BOUNDS, ...options.bounds }
   const found = await cardInTime(url, bounds, clock, signal)
@@ -70,7 +72,7 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   const trials: BindingTest[] = []
   const columns: Column[] = []
   for (const offer of offers) {
-    const ledger = new Ledger(factsOf(card, offer.binding))
+    const ledger = new Ledger(factsOf(card, offer.binding), verdict => missed(offer.binding, verdict))
     noteCard(found, ledger, offer.binding)
     const open = await callerFor(offer, { asked: url, apiKey, extensions: card.requiredExtensions })
     if (typeof open === 'string') {

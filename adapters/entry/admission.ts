@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
-import { authorityOf } from '../../runtime/primitives/authority.ts'
+import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
@@ -45,12 +45,34 @@ export function hostRefusal(host: string, localAddress: string | undefined, { ho
   return { status: 421, message: `This server is not ${name.slice(0, 255)}. Allow the name with the option hosts.` }
 }
 
-/** A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. */
+/**
+ * A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged, once for
+ * each runtime.
+ */
 export function originRefusal(origin: string | undefined, host: string, settings: Settings): Refusal | undefined {
-  if (origin === undefined || settings.origins?.includes(origin)) return undefined
+  if (origin === undefined || isAllowed(origin, settings)) return undefined
   const isVouchedFor = settings.hosts !== undefined || isLoopback(nameOf(host) ?? '')
   if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
-  return { status: 403, message: `Pages of ${origin.slice(0, 255)} may not connect. Allow the origin with the option origins.` }
+  const name = origin.slice(0, 255)
+  logOnce(name, settings)
+  return { status: 403, message: `Pages of ${name} may not connect. Allow the origin with the option origins, or with --origin.` }
+}
+
+function isAllowed(origin: string, { origins = [] }: Settings): boolean {
+  return origins.includes(origin) || (origins.includes(LOOPBACK_ORIGINS) && URL.canParse(origin) && isLoopback(new URL(origin).hostname))
+}
+
+/** The refused origins that were logged, by runtime. */
+const LOGGED = new WeakMap<object, Set<string>>()
+
+/** The maximum number of refused origins that are logged for a runtime. */
+const MOST_LOGGED = 100
+
+function logOnce(origin: string, settings: Settings): void {
+  const logged = LOGGED.get(settings) ?? new Set()
+  if (logged.has(origin) || logged.size >= MOST_LOGGED) return
+  LOGGED.set(settings, logged.add(origin))
+  settings.logger.warn('a page may not connect, because its origin is not allowed', { origin, allow: `--origin ${origin}, or origins: [${JSON.stringify(origin)}]` })
 }
 
 /** Credentials in a URL are refused, since URLs are logged. */

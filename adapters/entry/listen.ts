@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { getRequestListener } from '@hono/node-server'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { overShare, Shares, type Sharer } from '../../runtime/access/shares.ts'
+import type { Health } from '../../runtime/health.ts'
 import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
@@ -11,6 +12,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
 import { disconnectSignal, type Handler } from './connection.ts'
+import { answeredHealth } from './health-checks.ts'
 
 /** The queue of one connection: whether a request is being answered, and the callbacks of waiting ones. */
 interface Line {
@@ -68,8 +70,8 @@ export class InTurn {
 
 /** The port and host to listen on. */
 export interface Address {
-  /** 0 takes a free port. */
-  readonly port: number
+  /** 0 takes any free port. Default 4242 or, if it is taken, the next free one of the 19 after it. */
+  readonly port?: number | undefined
   /** The address to bind. Default `127.0.0.1`. Others need `authenticate`; `0.0.0.0` and `::` also need `publicUrl` or `hosts`. */
   readonly host?: string
 }
@@ -80,13 +82,18 @@ export const ADDRESS: OptionKinds<Address> = {
   host: textSuchAs("'127.0.0.1'")
 }
 
+/** Throws TypeError without a port, where none is the default. */
+export function checkPort({ port }: Address, taker: string, example: string): void {
+  if (port === undefined) throw new TypeError(`${taker} needs a port: ${example}.`)
+}
+
 /** The kind of the option `path`. */
 export const A_PATH: Kind = [value => typeof value === 'string' && value.startsWith('/'), "a path that begins with a slash, such as '/agent'"]
 
 /** A listening server that taskchart opened. */
 export interface Listening {
   readonly server: Server
-  /** Answers every request with 503 from now on. */
+  /** Answers every request with 503 from now on, `/healthz` apart. */
   drain(): void
   close(): Promise<void>
 }
@@ -109,8 +116,14 @@ export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefine
   return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
 }
 
-/** Listens on a port and answers with a handler. Resolves when it accepts connections; throws TypeError as `checkHost` does. */
-export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler): Promise<Listening> {
+/** The first and the last port that are tried when none is given. */
+export const PORTS = [4242, 4261] as const
+
+/**
+ * Listens on a port, and answers with a handler; health checks with the runtime's `health`, or another. Resolves when it accepts
+ * connections; throws TypeError as `checkHost` does.
+ */
+export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler, health: () => Health = () => runtime.health()): Promise<Listening> {
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
@@ -134,8 +147,10 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (answeredHealth(request, response, isDraining, health)) return
     const target = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
+      settings.counters.refused(target.status)
       const body = refusalText(target, formOf(request.method, pathOf(request)))
       response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
       return
@@ -158,8 +173,8 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
       void answer(request, response)
     })
   })
-  server.listen(port, host)
-  await once(server, 'listening')
+  const [first, last] = port === undefined ? PORTS : [port, port]
+  await bind(server, host, first, last)
   try {
     // A host name may resolve to any address.
     checkHost((server.address() as AddressInfo).address, runtime)
@@ -167,10 +182,22 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     await closed(server)
     throw error
   }
+  const uncount = settings.counters.serves('http', () => underWay.size)
   const drain = () => {
     isDraining = true
   }
-  return { server, drain, close: () => (drain(), closed(server)) }
+  return { server, drain, close: () => (drain(), uncount(), closed(server)) }
+}
+
+/** Binds the first free port of a range. Throws the error of Node if it cannot. */
+async function bind(server: Server, host: string, port: number, last: number): Promise<void> {
+  try {
+    server.listen(port, host)
+    await once(server, 'listening')
+  } catch (error) {
+    if (port === last || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+    await bind(server, host, port + 1, last)
+  }
 }
 
 /** Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the card. */

@@ -12,12 +12,14 @@ import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { noteFailure } from '../a2a-sdk/sdk-errors.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { expired, identified } from '../entry/admission.ts'
-import { ADDRESS, checkHost, GOING, type Address } from '../entry/listen.ts'
+import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
 import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
 import { grpcErrors } from './grpc-errors.ts'
 
 /** The options of gRPC. */
 export interface GrpcOptions extends Address {
+  /** 0 takes a free port. */
+  readonly port: number
   /**
    * The address in cards, `host:port`. Default: the host of the runtime's `publicUrl`, else the first of its `hosts`, else the bound
    * address, with the bound port.
@@ -42,6 +44,7 @@ const CONNECTIONS_REMEMBERED_MS = 24 * 60 * 60 * 1000
  */
 export function grpc(options: GrpcOptions): PortBinding {
   checkOptions(options, OPTIONS, 'grpc', 'grpc({ port: 50051 })')
+  checkPort(options, 'grpc', 'grpc({ port: 50051 })')
   return { open: runtime => open(runtime, options) }
 }
 
@@ -62,8 +65,10 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
   const connections = new TwoGenerationCache<object>(() => ({}), CONNECTIONS_REMEMBERED_MS)
 
   const userBuilder = whileConnected(async (call: GrpcCall): Promise<User> => {
+    if (isDraining) settings.counters.refused(GOING.status)
     if (isDraining) throw GOING.error
     const { principal, refusal } = await identified(() => headersIn(call.metadata), settings)
+    if (refusal) settings.counters.refused(refusal.status)
     if (refusal) throw refusal.error
     const connection = connections.get(call.getPeer(), settings.clock.now())
     if (principal?.expiresAtMs !== undefined) endAt(principal.expiresAtMs, call, settings.clock)

@@ -17,10 +17,9 @@ export interface BodyIntake {
 }
 
 /**
- * Reads the body of a request: UTF-8 of at most `limit` bytes. No body is ''. `intake` counts its bytes and schedules its parsing.
- * Throws TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Resolves at the end of a turn of the
- * event loop, so that requests that arrive together run each step together: this uses the processor's caches and takes a
- * sixth less time.
+ * Reads the body of a request: UTF-8 of at most `limit` bytes. No body is ''. `intake` counts its bytes and schedules its parsing. Throws
+ * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Resolves at the end of a turn of the event loop,
+ * so that requests that arrive together run each step together. This uses the processor's caches and takes a sixth less time.
  */
 export async function bodyOf(request: Request, limit: number, intake?: BodyIntake): Promise<string> {
   const length = request.headers.get('content-length')

@@ -79,7 +79,7 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
   return {
     size,
     unfinished: () => new Unfinished(settings.unfinished, sharer),
-    turn: bytes => settings.turns.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
+    turn: bytes => settings.scheduler.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
   }
 }
 

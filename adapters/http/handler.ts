@@ -68,7 +68,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const isRpc = path === '/' || tenant !== undefined
     const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    const refuse = (refusal: Refusal) => refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding)
+    const refuse = (refusal: Refusal) => (settings.counters.refused(refusal.status), refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding))
     if (refusal) return refuse(refusal)
     const asked = tenant ?? tenantOf(routed)
     const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
@@ -148,7 +148,10 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const origin = request.headers.get('origin') ?? undefined
     const host = (served.direct ? undefined : request.headers.get('host')) ?? address.host
     const refusal = (served.direct ? undefined : mountedRefusal(address, host)) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
-    if (refusal) return refusalAnswer(refusal)
+    if (refusal) {
+      settings.counters.refused(refusal.status)
+      return refusalAnswer(refusal)
+    }
     if (request.method === 'OPTIONS') return preflight(origin, request)
     return admitted(request, address, crossOrigin(origin), served)
   }

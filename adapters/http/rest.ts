@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { jsonAnswer, statusAnswer, statusText } from '../entry/answers.ts'
+import { jsonAnswer, shownError, statusAnswer, statusText } from '../entry/answers.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { encodeOnce } from '../json-rpc/frames.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
@@ -22,6 +22,7 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
   if (!routed || !('method' in routed)) {
     const over = await overQuota(runtime, call)
     if (over) return over
+    if (!routed) runtime.settings.counters.failed('MethodNotFound')
     return routed ? notAllowed(routed, headers) : statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
   }
   const type = { 'Content-Type': answerType(request) }
@@ -46,7 +47,9 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
     if (routed.tenant !== undefined) placed = { ...call, tenant: decoded('tenant', routed.tenant) }
     return { params: await parametersOf(runtime, call, routed), placed }
   } catch (error) {
-    throw runtime.settings.countStray(contextOf(placed)) ?? error
+    const shown = runtime.settings.countStray(contextOf(placed)) ?? shownError(error)
+    runtime.settings.counters.failed(shown.code)
+    throw shown
   }
 }
 
@@ -54,7 +57,9 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
 export async function overQuota({ settings }: Runtime, call: HttpCall): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call))
   await delayRefusal(error, settings)
-  return error && statusAnswer(error, call.headers)
+  if (!error) return undefined
+  settings.counters.failed(error.code)
+  return statusAnswer(error, call.headers)
 }
 
 /** Answers an unsupported method of a path. */

@@ -45,14 +45,19 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
 
 /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
 async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, call: HttpCall, status?: number, params?: unknown): Promise<Response> {
-  return (await overQuota(runtime, id, call, params)) ?? errorAnswer(id, error, call, status)
+  const over = await overQuota(runtime, id, call, params)
+  if (over) return over
+  runtime.settings.counters.failed(error.code)
+  return errorAnswer(id, error, call, status)
 }
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
 async function overQuota({ settings }: Runtime, id: RequestId | null, call: HttpCall, params?: unknown): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call), params)
   await delayRefusal(error, settings)
-  return error && errorAnswer(id, error, call)
+  if (!error) return undefined
+  settings.counters.failed(error.code)
+  return errorAnswer(id, error, call)
 }
 
 /** Wraps each event of a stream in a JSON-RPC response. */

@@ -2,7 +2,7 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import type { Coverage } from './feed.ts'
+import type { Coverage } from './test-result.ts'
 
 /** The polling interval of a watched file. */
 const LOOK_MS = 500

@@ -1,4 +1,6 @@
+import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
+import type { Coverage, Testing } from './test-result.ts'
 
 /*
  * The inspector's feed: messages between the hub and its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`.
@@ -13,8 +15,8 @@ export interface Chart {
   /** The title for people. */
   readonly title: string
   /**
-   * An `<svg>` element. Each state is a `<g data-state="ID">` with the id of its state node (`task.active.working`); each transition
-   * a `<g data-transition="NAME">` with its name in the coverage of `taskchart/testing`. All colours are CSS.
+   * An `<svg>` element. Each state is a `<g data-state="ID">` with the id of its state node (`task.active.working`). Each transition is a
+   * `<g data-transition="NAME">` with its name in the coverage of `taskchart/testing`. All colours are CSS.
    */
   readonly svg: string
   /** The chart as Mermaid text, to copy. */
@@ -33,8 +35,34 @@ export interface TaskRow {
   /** Milliseconds since 1970. */
   readonly openedMs: number
   readonly changedMs: number
-  /** The start of the first text in the opening message, at most 80 characters; empty without text. */
+  /** The start of the first text in the opening message, at most 80 characters, and the agreed terms; empty without both. */
   readonly title: string
+}
+
+/** One context, as of its last commit while the hub observes, or in memory when it began to. Others from before have tasks only. */
+export interface ContextRow {
+  readonly contextId: string
+  readonly owner: { readonly tenant: string; readonly principal: string }
+  /** The start of the text of its first message, at most 80 characters; empty if unknown. */
+  readonly title: string
+  /** Milliseconds since 1970. */
+  readonly openedMs: number
+  readonly changedMs: number
+  /** The standing offer of its negotiation, which the client may accept before `expiresMs`. */
+  readonly offer?: { readonly offerId: string; readonly expiresMs: number }
+}
+
+/**
+ * A message of the watched context, in the order of arrival. Without a task it is here whole, without secrets. A client's message to a task
+ * is in the history of the task; here is its place: the task, and its generation on arrival.
+ */
+export interface Said {
+  readonly messageId: string
+  /** When it was committed, milliseconds since 1970; absent for messages from before the hub observed. */
+  readonly atMs?: number
+  readonly taskId?: string
+  readonly generation?: number
+  readonly message?: Message
 }
 
 /** The role of an actor in its context. */
@@ -102,7 +130,15 @@ export interface Frame {
 /** The first message on each connection, sent again after each reload of the agent. */
 export interface Hello {
   readonly type: 'hello'
-  readonly agent: { readonly name: string; readonly description: string; readonly version: string }
+  readonly agent: {
+    readonly name: string
+    readonly description: string
+    readonly version: string
+    /** Messages that its card gives as examples. */
+    readonly examples?: readonly string[]
+    /** The JSON Schema of its terms, if it negotiates. */
+    readonly terms?: unknown
+  }
   /** The agent's WebSocket URL. */
   readonly url: string
   readonly charts: readonly Chart[]
@@ -112,17 +148,35 @@ export interface Hello {
   readonly instance: string
   /** Whether the hub accepts `authorize`. */
   readonly authorizes: boolean
+  /** Whether the hub accepts `test`. */
+  readonly tests: boolean
 }
 
 /**
- * At first all known tasks, newest first: at most 10,000, 1,000 per message. Then changed tasks, at most every 100 ms. Tasks from before
- * the hub started are read from the store, and may arrive later. All are sent again after each `hello`.
+ * At first all known tasks, newest first: at most 10,000, 1,000 per message, in one message even if there are none. They replace those of
+ * the greeting before. Then changed tasks, at most every 100 ms. Tasks from before the hub started are read from the store, and may arrive
+ * later. All are sent again after each `hello`.
  */
 export interface Tasks {
   readonly type: 'tasks'
   readonly rows: readonly TaskRow[]
   /** The ids of removed tasks. */
   readonly removed: readonly string[]
+}
+
+/** At first all known contexts, newest first, at most 10,000, in one message even if there are none; then changed ones. All again after `hello`. */
+export interface Contexts {
+  readonly type: 'contexts'
+  readonly rows: readonly ContextRow[]
+  /** The ids of removed contexts. */
+  readonly removed: readonly string[]
+}
+
+/** Messages of the watched context: at first the newest 500, in one message even if there are none, then new ones. */
+export interface Talk {
+  readonly type: 'talk'
+  readonly contextId: string
+  readonly rows: readonly Said[]
 }
 
 /** Actors of the watched context: at first all, in one message even if there are none; then changed ones. */
@@ -148,18 +202,6 @@ export interface Frames {
   readonly frames: readonly Frame[]
 }
 
-/** The coverage of the work's chart by the last `taskchart test AGENT`. */
-export interface Coverage {
-  readonly type: 'coverage'
-  readonly chart: 'work'
-  /** When the tests ended, milliseconds since 1970. */
-  readonly atMs: number
-  /** Ids of state nodes, and names of transitions. */
-  readonly reached: { readonly states: readonly string[]; readonly transitions: readonly string[] }
-  /** The states and transitions that were not reached, with reasons. */
-  readonly missing: readonly { readonly name: string; readonly why: string }[]
-}
-
 /** The number of messages that the hub dropped because this page was too slow. */
 export interface Lost {
   readonly type: 'lost'
@@ -174,6 +216,14 @@ export interface Reload {
   readonly error: string | null
 }
 
+/** The author's code of a task ended with an error, while the agent is developed. Clients hear only that it did. */
+export interface Crash {
+  readonly type: 'crash'
+  readonly taskId: string
+  /** The message, and the stack frames in the author's files, for people. */
+  readonly error: string
+}
+
 /** The result of `authorize`. */
 export interface Authorized {
   readonly type: 'authorized'
@@ -183,7 +233,7 @@ export interface Authorized {
 }
 
 /** A message from the hub to a page. */
-export type FromHub = Hello | Tasks | Actors | Steps | Frames | Coverage | Lost | Reload | Authorized
+export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Lost | Reload | Crash | Authorized
 
 /** Requests the actors and steps of a context, instead of the previous one; null for none. */
 export interface Watch {
@@ -208,5 +258,10 @@ export interface Authorize {
   readonly data?: unknown
 }
 
+/** Runs the tests of the agent, unless they run already. Coverage follows `testing`. */
+export interface AskTest {
+  readonly type: 'test'
+}
+
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | Authorize
+export type FromPage = Watch | AskFrames | AskTest | Authorize

@@ -1,21 +1,17 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { AnyStateMachine, InspectionEvent } from 'xstate'
-import type { Agent } from '../../runtime/agent/define-agent.ts'
-import type { LiveActors, Observation } from '../../runtime/contexts/observers.ts'
-import { randomIds } from '../../runtime/ports/ids.ts'
-import type { Logger } from '../../runtime/ports/logger.ts'
+import type { Observation } from '../../runtime/contexts/observers.ts'
 import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { chartsOf } from '../drawing/agent-charts.ts'
-import { chartMermaid } from '../drawing/mermaid.ts'
 import type { Tap } from '../entry/connection.ts'
-import type { Chart, Coverage, FromHub } from './feed.ts'
-import { PageLink, type Shown } from './page-link.ts'
+import type { Chart, Crash, FromHub } from './feed.ts'
+import { lookAt, type Looking, type Sink } from './looking.ts'
+import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
-import { Recorder } from './recorder/recorder.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import { earlierTasks, TaskIndex } from './recorder/task-index.ts'
+import { drawnCharts, shownAgent, type DrawChart } from './shown-agent.ts'
+import type { Coverage, Testing } from './test-result.ts'
+import { taskStory } from './story/task-story.ts'
 
 /** The interval at which changes are sent to pages. */
 export const FLUSH_MS = 100
@@ -23,29 +19,24 @@ export const FLUSH_MS = 100
 /** How long the hub keeps observing without pages, since a page may only have lost its connection. */
 export const LINGER_MS = 30_000
 
-/** Receives all recorded events in XState's form, in addition to the pages. */
-export interface Sink {
-  /** A context is recorded from now on, with its present actors. */
-  began(actors: LiveActors): void
-  inspected(event: InspectionEvent): void
-}
+/** The number of errors of the author's code that are kept: the newest ones. */
+export const MOST_CRASHES = 100
 
 /** The options of a hub. */
 export interface HubOptions {
   readonly redact: Redact
   readonly draw: DrawChart
+  /** Records from the start and across reloads, also while nobody looks. Default: only while a page or a sink is there. */
+  readonly recordsAlways?: boolean
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<Coverage | undefined>
-}
-
-/** The state of the observation while someone uses the inspector. */
-interface Looking extends Shown {
-  readonly observation: Observation
+  /** Runs the tests of the agent, unless they run already, and tells their progress. Default: pages cannot run them. */
+  readonly test?: (told: (progress: Testing) => void) => void
 }
 
 /**
- * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink until the
- * last has gone, after a page for 30 more seconds; without them the runtime has no observer.
+ * Observes an agent for pages and sinks, and sends them its events. It observes the runtime from the first page or sink until the last has
+ * gone, and for 30 more seconds after a page. Without them the runtime has no observer, unless `recordsAlways`.
  */
 export class Hub {
   readonly #frames: FrameLog
@@ -59,12 +50,16 @@ export class Hub {
   #timer: unknown
   #lingering: unknown
   #trouble: string | null = null
+  /** The progress of running tests. */
+  #testing: Testing | undefined
+  readonly #crashes = new Map<string, Crash>()
 
   constructor(runtime: Runtime, url: string, options: HubOptions, tap: Tap) {
     this.#runtime = runtime
     this.#url = url
     this.#options = options
     this.#frames = new FrameLog(tap, runtime.settings.clock, () => this.#stirred())
+    if (options.recordsAlways) this.#look()
   }
 
   /** The number of pages and sinks. */
@@ -74,12 +69,15 @@ export class Hub {
 
   /** Switches to another runtime after a reload of the agent. */
   use(runtime: Runtime, url: string): void {
-    this.#unlook()
+    const before = this.#looking
+    before?.stop()
+    before?.recorder.pause()
+    this.#looking = undefined
     this.#runtime = runtime
     this.#url = url
     this.#charts = undefined
     this.#trouble = null
-    if (this.lookers > 0) this.#look()
+    if (before) this.#look(before)
     for (const page of this.#pages) {
       page.show(undefined)
       void this.#greet(page)
@@ -92,10 +90,31 @@ export class Hub {
     this.#tellAll({ type: 'reload', error: trouble })
   }
 
+  /** Tells the pages with which error the author's code of a task ended. The newest one of each task is kept for later pages. */
+  crashed(taskId: string, error: string): void {
+    const crash: Crash = { type: 'crash', taskId, error }
+    this.#crashes.delete(taskId)
+    this.#crashes.set(taskId, crash)
+    for (const oldest of this.#crashes.keys()) {
+      if (this.#crashes.size <= MOST_CRASHES) break
+      this.#crashes.delete(oldest)
+    }
+    this.#tellAll(crash)
+  }
+
   /** Sends the coverage of a test to the pages. */
   async cover(): Promise<void> {
     const coverage = await this.#options.coverage()
     if (coverage) this.#tellAll(coverage)
+  }
+
+  /** The story of a task as an HTML file; `undefined` for an unknown task. */
+  async story(taskId: string): Promise<string | undefined> {
+    const { observation, recorder, tasks, redact } = this.#look()
+    this.#linger()
+    const owner = tasks.get(taskId)?.owner
+    const agent = this.#runtime.agentCard([]).name
+    return owner && taskStory({ agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact }, owner, taskId)
   }
 
   /** Adds a page until its socket closes. `host` is the name by which it reaches the server. */
@@ -118,7 +137,7 @@ export class Hub {
     for (const actors of recorder.recorded) sink.began(actors)
     return () => {
       this.#sinks.delete(sink)
-      if (this.lookers === 0) this.#unlook()
+      this.#unlookIfUnused()
     }
   }
 
@@ -133,16 +152,25 @@ export class Hub {
   /** Sends `hello` to a page, and then everything that is known. */
   async #greet(page: PageLink): Promise<void> {
     const shown = this.#look()
-    const { name, description, version } = this.#runtime.agentCard([])
-    const hello = { type: 'hello', agent: { name, description, version }, url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true } as const
+    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined } as const
     const charts = await this.#drawn(shown.observation)
     // The page may have gone meanwhile, or a reload may greet it again.
     if (this.#looking !== shown || !this.#pages.has(page)) return
     page.send({ ...hello, charts, nowMs: this.#runtime.settings.clock.now() })
     page.show(shown)
     if (this.#trouble !== null) page.send({ type: 'reload', error: this.#trouble })
+    for (const crash of this.#crashes.values()) page.send(crash)
     const coverage = await this.#options.coverage()
     if (coverage) page.send(coverage)
+    if (this.#testing) page.send(this.#testing)
+  }
+
+  #test(): void {
+    this.#options.test?.(progress => {
+      this.#testing = progress.isRunning ? progress : undefined
+      this.#tellAll(progress)
+      if (!progress.isRunning) void this.cover()
+    })
   }
 
   /** The charts, drawn once per agent. */
@@ -150,65 +178,33 @@ export class Hub {
     return (this.#charts ??= drawnCharts(agent, this.#options.draw, this.#runtime.settings.logger))
   }
 
-  /** Starts observing, if necessary. */
-  #look(): Looking {
-    if (this.#looking) return this.#looking
-    const { redact } = this.#options
-    const runtime = this.#runtime
-    const recorder = new Recorder(runtime.settings.clock, {
+  /** Starts observing, if necessary. `before`: what was recorded of the agent before its reload. */
+  #look(before?: Looking): Looking {
+    this.#looking ??= lookAt(this.#runtime, {
+      redact: this.#options.redact,
+      frames: this.#frames,
+      before,
+      pages: this.#pages,
+      sinks: this.#sinks,
+      removed: taskId => this.#crashes.delete(taskId),
       stirred: () => this.#stirred(),
-      inspected: event => this.#sinks.forEach(sink => sink.inspected(event)),
-      began: actors => this.#sinks.forEach(sink => sink.began(actors)),
-      troubled: error => runtime.settings.logger.error('the inspector failed', { error })
+      test: () => this.#test()
     })
-    const tasks = new TaskIndex(redact, {
-      changed: row => this.#eachPage(page => page.changed(row)),
-      removed: taskId => this.#eachPage(page => page.removed(taskId))
-    })
-    const observation = runtime.observe({
-      entered: actors => recorder.entered(actors),
-      left: actors => recorder.left(actors),
-      committed: commit => {
-        recorder.committed(commit)
-        tasks.committed(commit)
-      },
-      erased: whose => {
-        recorder.erased(whose)
-        tasks.erased(whose)
-      }
-    })
-    const authorize = async (taskId: string, data: unknown) => {
-      const owner = tasks.get(taskId)?.owner
-      await runtime.authorized(taskId, data, owner)
-    }
-    const looking = { instance: randomIds(), recorder, tasks, frames: this.#frames, redact, observation, authorize, stirred: () => this.#stirred() }
-    this.#looking = looking
-    void this.#readEarlier(looking)
-    return looking
-  }
-
-  /** Reads earlier tasks from the store: those of anonymous callers, and of callers with a context in memory. */
-  async #readEarlier({ observation, recorder, tasks }: Looking): Promise<void> {
-    const scopes = [{ tenant: '', principal: 'anonymous' }, ...recorder.live.map(({ key }) => key)]
-    const each = new Map(scopes.map(scope => [JSON.stringify([scope.tenant, scope.principal]), scope]))
-    try {
-      for await (const row of earlierTasks(observation.store, [...each.values()], message => tasks.title(message))) {
-        if (this.#looking?.tasks !== tasks) return
-        tasks.read(row)
-      }
-    } catch (error) {
-      this.#runtime.settings.logger.error('the earlier tasks could not be read', { error })
-    }
+    return this.#looking
   }
 
   #linger(): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#lingering)
-    if (this.#looking) this.#lingering = unrefTimer(clock.setTimeout(() => this.lookers === 0 && this.#unlook(), LINGER_MS))
+    if (this.#looking) this.#lingering = unrefTimer(clock.setTimeout(() => this.#unlookIfUnused(), LINGER_MS))
+  }
+
+  #unlookIfUnused(): void {
+    if (this.lookers === 0 && !this.#options.recordsAlways) this.#unlook()
   }
 
   #unlook(): void {
-    this.#looking?.observation.stop()
+    this.#looking?.stop()
     this.#looking?.recorder.stop()
     this.#looking = undefined
   }
@@ -236,18 +232,4 @@ export function atHost(url: string, host: string): string {
   const address = new URL(url)
   address.host = host
   return address.href
-}
-
-/** Draws a chart as an `<svg>` element. */
-type DrawChart = (machine: AnyStateMachine) => Promise<string>
-
-/** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
-async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
-  return Promise.all(chartsOf(agent).map(async ({ id, title, machine }) => {
-    const svg = await draw(machine).catch((error: unknown) => {
-      logger.error('a chart could not be drawn', { chart: id, error })
-      return ''
-    })
-    return { id, title, svg, mermaid: chartMermaid(machine) }
-  }))
 }

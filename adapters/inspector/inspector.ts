@@ -21,6 +21,9 @@ import { StatelySink, type Stately } from './stately/stately-sink.ts'
 const FEED_PATH = `${PAGE_PATH}feed`
 const STATELY_PATH = `${PAGE_PATH}stately`
 
+/** `?token=TOKEN&task=ID`: the story of a task, as a file to save. */
+const STORY_PATH = `${PAGE_PATH}story`
+
 /** The maximum number of pages and receivers. */
 const MOST_LOOKERS = 32
 
@@ -68,6 +71,7 @@ export class Inspector implements SideApp {
     const { pathname } = new URL(request.url)
     if (pathname === '/' || pathname === '/stately') return this.#page(request, pathname)
     if (!pathname.startsWith(PAGE_PATH)) return undefined
+    if (pathname === STORY_PATH) return this.#story(request)
     if (pathname === `${PAGE_PATH}stately.js`) return Promise.resolve(scriptAnswer(statelyScript))
     return this.#parts.page.file(pathname)
   }
@@ -104,6 +108,11 @@ export class Inspector implements SideApp {
     this.#served.hub.tell(trouble)
   }
 
+  /** Tells the pages with which error the author's code of a task ended. Does nothing before it is served. */
+  crashed(taskId: string, error: string): void {
+    this.#open?.hub.crashed(taskId, error)
+  }
+
   /** Sends the coverage of a test to the pages. */
   cover(): Promise<void> {
     return this.#served.hub.cover()
@@ -124,6 +133,15 @@ export class Inspector implements SideApp {
     }
     if (pathname === '/stately') return htmlAnswer(statelyPage.replace('TOKEN', this.token), host, [STATELY_ORIGIN])
     return this.#parts.page.index(host, { 'taskchart-token': this.token, 'taskchart-agent': atHost(url, host) })
+  }
+
+  async #story(request: Request): Promise<Response> {
+    if (!hasToken(request.url, this.token)) return jsonAnswer(JSON.stringify({ error: 'The inspector requires its token. Reload the page.' }), {}, 401)
+    const taskId = new URL(request.url).searchParams.get('task') ?? ''
+    const story = await this.#served.hub.story(taskId)
+    if (story === undefined) return jsonAnswer(JSON.stringify({ error: `There is no task ${JSON.stringify(taskId)}.` }), {}, 404)
+    // A file to save: shown here, it would be a page of this origin.
+    return new LightResponse(story, { headers: { 'Content-Type': 'text/html; charset=utf-8', 'Content-Disposition': `attachment; filename="task-${taskId.replaceAll(/[^\w-]/g, '')}.html"`, 'X-Content-Type-Options': 'nosniff' } })
   }
 
   #enter(sockets: WebSocketServer, request: IncomingMessage, socket: Socket, head: Buffer, enter: (client: WebSocket, host: string) => void): void {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { escaped } from '../drawing/svg/svg-element.ts'
 import { LightResponse } from '../entry/answers.ts'
 
 /** The path of the page's files. */
@@ -62,7 +63,3 @@ export function htmlAnswer(html: string, host: string, frames: readonly string[]
 }
 
 const SAFE = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer', 'Cross-Origin-Resource-Policy': 'same-origin' }
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('"', '&quot;')
-}

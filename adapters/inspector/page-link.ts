@@ -3,7 +3,10 @@ import type { WebSocket } from 'ws'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
-import type { FromHub, TaskRow } from './feed.ts'
+import type { Commit } from '../../runtime/store/store.ts'
+import type { ContextIndex, ContextListener } from './contexts/context-index.ts'
+import type { TalkRecord } from './contexts/talk-record.ts'
+import type { ContextRow, FromHub, TaskRow } from './feed.ts'
 import { rowOf } from './recorder/actor-entry.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
@@ -17,18 +20,24 @@ export interface Shown {
   readonly instance: string
   readonly recorder: Recorder
   readonly tasks: TaskIndex
+  readonly contexts: ContextIndex
+  /** Begins to read the messages of a context for a page. */
+  readonly talkOf: (contextId: string) => TalkRecord
   readonly frames: FrameLog
   readonly redact: Redact
   /** Requests a flush. */
   readonly stirred: () => void
   /** Reports an authorization to a task. */
   readonly authorize: (taskId: string, data: unknown) => Promise<void>
+  /** Runs the tests of the agent, unless they run already. */
+  readonly test: () => void
 }
 
 /** The parts of a context that a page has received. */
 interface Watched {
   readonly contextId: string
   readonly unwatch: () => void
+  readonly talk: TalkRecord
   record: ContextRecord | undefined
   /** The last step sent; `undefined` to start with the first one kept. */
   step: number | undefined
@@ -37,14 +46,14 @@ interface Watched {
   isBegun: boolean
 }
 
-/** The number of tasks per message. */
-const TASKS_A_FRAME = 1000
+/** The number of tasks or contexts per message. */
+const ROWS_A_FRAME = 1000
 
 /** The number of steps and frames that are prepared for a page at a time, which bounds the cost for the agent. */
 const SHOWN_AT_ONCE = 500
 
 /** One page: its requests, and the changes not sent yet. The hub never waits for it: what it is too slow for is dropped and counted. */
-export class PageLink implements TaskListener {
+export class PageLink implements TaskListener, ContextListener {
   /** The name by which it reaches the server. */
   readonly host: string
   readonly #socket: WebSocket
@@ -53,6 +62,10 @@ export class PageLink implements TaskListener {
   #shown: Shown | undefined
   #tasks = new Map<string, TaskRow>()
   #removed = new Set<string>()
+  #contexts = new Map<string, ContextRow>()
+  #removedContexts = new Set<string>()
+  /** The lists of which the page has nothing since the greeting: it keeps what it had until then. */
+  #untold = new Set<'tasks' | 'contexts'>()
   #watched: Watched | undefined
   #frames: { readonly close: () => void; last: number } | undefined
 
@@ -71,6 +84,9 @@ export class PageLink implements TaskListener {
     this.#shown = shown
     this.#tasks = new Map(shown?.tasks.newest.map(row => [row.taskId, row]))
     this.#removed = new Set()
+    this.#contexts = new Map(shown?.contexts.newest.map(row => [row.contextId, row]))
+    this.#removedContexts = new Set()
+    this.#untold = new Set(['tasks', 'contexts'])
     shown?.stirred()
   }
 
@@ -84,6 +100,20 @@ export class PageLink implements TaskListener {
     this.#removed.add(taskId)
   }
 
+  changedContext(row: ContextRow): void {
+    this.#removedContexts.delete(row.contextId)
+    this.#contexts.set(row.contextId, row)
+  }
+
+  removedContext(contextId: string): void {
+    this.#contexts.delete(contextId)
+    this.#removedContexts.add(contextId)
+  }
+
+  said(commit: Commit): void {
+    if (commit.key.contextId === this.#watched?.contextId) this.#watched.talk.committed(commit)
+  }
+
   send(frame: FromHub): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame))
   }
@@ -92,7 +122,9 @@ export class PageLink implements TaskListener {
   flush(): void {
     const shown = this.#shown
     if (!shown) return
-    while (!this.#isFull && this.#tasks.size + this.#removed.size > 0) this.#sendTasks()
+    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0)) this.#sendTasks()
+    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0)) this.#sendContexts()
+    if (this.#watched && !this.#isFull) this.#sendTalk(this.#watched)
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
     if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
   }
@@ -110,11 +142,20 @@ export class PageLink implements TaskListener {
   }
 
   #sendTasks(): void {
-    const rows = [...this.#tasks.values()].slice(0, TASKS_A_FRAME)
-    for (const { taskId } of rows) this.#tasks.delete(taskId)
-    const removed = [...this.#removed]
+    const [rows, removed] = [taken(this.#tasks, ROWS_A_FRAME), [...this.#removed]]
     this.#removed.clear()
     this.send({ type: 'tasks', rows, removed })
+  }
+
+  #sendContexts(): void {
+    const [rows, removed] = [taken(this.#contexts, ROWS_A_FRAME), [...this.#removedContexts]]
+    this.#removedContexts.clear()
+    this.send({ type: 'contexts', rows, removed })
+  }
+
+  #sendTalk({ contextId, talk }: Watched): void {
+    const rows = talk.take()
+    if (rows) this.send({ type: 'talk', contextId, rows })
   }
 
   #sendWatched(shown: Shown, watched: Watched): void {
@@ -167,8 +208,10 @@ export class PageLink implements TaskListener {
         return this.#askFrames(shown, asked.on === true)
       case 'authorize':
         return this.#authorize(shown, String(asked.taskId), asked.data ?? null)
+      case 'test':
+        return shown.test()
       default:
-        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, or to authorize.')
+        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, to test, or to authorize.')
     }
   }
 
@@ -177,7 +220,8 @@ export class PageLink implements TaskListener {
     this.#watched = undefined
     if (typeof contextId !== 'string') return
     const step = typeof afterStep === 'number' && instance === shown.instance ? afterStep : undefined
-    this.#watched = { contextId, unwatch: recorder.watch(contextId), record: undefined, step, version: 0, forgotten: 0, isBegun: false }
+    const talk = shown.talkOf(contextId)
+    this.#watched = { contextId, talk, unwatch: recorder.watch(contextId), record: undefined, step, version: 0, forgotten: 0, isBegun: false }
     stirred()
   }
 
@@ -195,6 +239,13 @@ export class PageLink implements TaskListener {
       (error: Error) => this.send({ type: 'authorized', taskId, error: error.message })
     )
   }
+}
+
+/** Removes rows from a map, at most `limit`, and gives them. */
+function taken<Row>(rows: Map<string, Row>, limit: number): Row[] {
+  const first = [...rows].slice(0, limit)
+  for (const [name] of first) rows.delete(name)
+  return first.map(([, row]) => row)
 }
 
 function readJson(text: string): Record<string, unknown> {

@@ -14,8 +14,19 @@ export function openTelemetryApi(): Api {
   return loaded
 }
 
-/** Has the registered tracer provider export its pending spans, if it supports that. */
-export async function flushSpans(): Promise<void> {
-  const provider = (openTelemetryApi().trace.getTracerProvider() as ProxyTracerProvider).getDelegate() as { forceFlush?(): Promise<void> }
-  await provider.forceFlush?.()
+/** A provider that may export what is pending. */
+interface Provider {
+  forceFlush?(): Promise<void>
+}
+
+/** Has the registered providers export pending spans and metrics, if they support that. */
+export async function flushTelemetry(): Promise<void> {
+  const { trace } = openTelemetryApi()
+  const tracers = (trace.getTracerProvider() as ProxyTracerProvider).getDelegate() as Provider
+  await Promise.all([tracers.forceFlush?.(), flushMetrics()])
+}
+
+/** Has the registered meter provider export the metrics as they are now, if it supports that. */
+export async function flushMetrics(): Promise<void> {
+  await (openTelemetryApi().metrics.getMeterProvider() as Provider).forceFlush?.()
 }

@@ -2,11 +2,13 @@ import type { Context, Span } from '@opentelemetry/api'
 import { ATTRIBUTES } from '../../runtime/telemetry/attributes.ts'
 import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import { openTelemetryApi, type Api } from './api.ts'
+import { exportMetrics } from './metrics.ts'
 
 /**
  * Traces with OpenTelemetry, for `createRuntime({ agent, telemetry: openTelemetry() })` and `connect(url, { telemetry })`. Uses the tracer
  * provider, the propagator and the context manager that the app registers, before or after this call. Without a provider nothing is traced.
- * Errors of these go to OpenTelemetry's `diag` only. Throws TypeError if `@opentelemetry/api` is not installed.
+ * Exports the metrics of a runtime, if a meter provider is registered when the runtime is created. Errors of these go to OpenTelemetry's
+ * `diag` only. Throws TypeError if `@opentelemetry/api` is not installed.
  */
 export function openTelemetry(): Telemetry {
   const api = openTelemetryApi()
@@ -15,6 +17,7 @@ export function openTelemetry(): Telemetry {
     get fields() {
       return api.propagation.fields().map(name => name.toLowerCase())
     },
+    meter: metrics => exportMetrics(api, metrics),
     begin: start => {
       const kind = { client: api.SpanKind.CLIENT, server: api.SpanKind.SERVER, internal: api.SpanKind.INTERNAL }[start.kind]
       const parent = quietly(api, () => parentOf(api, start)) ?? api.ROOT_CONTEXT

@@ -3,6 +3,7 @@ import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { checkOptions, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { checkPath } from '../entry/health-checks.ts'
 import { checkInterfaces, INTERFACES } from '../entry/interfaces.ts'
 import { A_PATH, ADDRESS, checkHost, listen, type Address } from '../entry/listen.ts'
 import { cardAndPage } from '../http/handler.ts'
@@ -22,16 +23,17 @@ export type ServeOptions = (Address | { readonly server: Server }) & {
 const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES }
 
 /**
- * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection. With `port` it
+ * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection. Without `server` it
  * also serves the agent's card. Resolves when it accepts connections; throws TypeError for an unknown option, and when the options
  * conflict or would expose an agent without `authenticate` to the network.
  */
-export async function serveWebSocket(runtime: Runtime, options: ServeOptions): Promise<Served> {
+export async function serveWebSocket(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
   checkRuntime(runtime, 'serveWebSocket')
   checkOptions(options, OPTIONS, 'serveWebSocket', 'serveWebSocket(runtime, { port: 4242 })')
-  if ('server' in options === 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
+  if ('server' in options && 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
   const { path = '/', dialects = [], interfaces } = options
   checkInterfaces(interfaces)
+  if (!('server' in options)) checkPath(path)
   const offer = { webSocket: true, http: false, dialects, interfaces }
   if ('server' in options) return attach(runtime, listening(options.server, runtime), path, offer)
   const own = await listen(options, runtime, cardAndPage(runtime, { path, ...offer }))

@@ -4,6 +4,7 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Handler } from '../entry/connection.ts'
 import { INTERFACES, withScheme } from '../entry/interfaces.ts'
+import { checkPath } from '../entry/health-checks.ts'
 import { A_PATH, ADDRESS, listen, type Address } from '../entry/listen.ts'
 import { httpHandler, type HandlerOptions } from '../http/handler.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
@@ -27,13 +28,14 @@ export interface ServeOptions extends Address {
 const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'), inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
 
 /**
- * Serves a runtime on one port over JSON-RPC and REST over HTTP, and over JSON-RPC over WebSocket, all at one URL, with the card and
- * a page for people. With `grpc` it serves gRPC on a second port. Resolves when it accepts connections; throws TypeError for
- * an unknown option, and when this would expose an agent without `authenticate` to the network.
+ * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the card and a page for
+ * people. With `grpc` it serves gRPC on a second port. Resolves when it accepts connections; throws TypeError for an unknown option, and
+ * when this would expose an agent without `authenticate` to the network.
  */
-export async function serve(runtime: Runtime, options: ServeOptions): Promise<Served> {
+export async function serve(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
   checkRuntime(runtime, 'serve')
   checkOptions(options, OPTIONS, 'serve', 'serve(runtime, { port: 4242 })')
+  checkPath(options.path ?? '/')
   const { grpc, ...here } = options
   if (!grpc) return serveHere(runtime, here)
   const other = await grpc.open(runtime)

@@ -9,6 +9,7 @@ export interface Statement {
   run(...values: Value[]): unknown
   get(...values: Value[]): Record<string, Value> | undefined
   all(...values: Value[]): Record<string, Value>[]
+  iterate(...values: Value[]): Iterable<Record<string, Value>>
 }
 
 /** A connection to a SQLite file: the common part of `node:sqlite` and better-sqlite3. */
@@ -24,8 +25,9 @@ export type DriverName = 'node:sqlite' | 'better-sqlite3'
 /** The kind of the option `driver`. */
 export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
 
-/** The command that installs a SQLite for older Nodes. */
-export const INSTALL_SQLITE = 'npm install better-sqlite3@12'
+/** The package that has a SQLite for older Nodes. */
+export const SQLITE_PACKAGE = 'better-sqlite3@12'
+const INSTALL_SQLITE = `npm install ${SQLITE_PACKAGE}`
 
 type Open = (file: string, readOnly: boolean) => Database
 

@@ -5,12 +5,14 @@ import { APPLICATION_ID } from './file/file-header.ts'
 import { OpenFiles } from './file/open-files.ts'
 import { Reads, type ReportDamage } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
-import type { CommitRows } from './rows/commit-rows.ts'
+import type { WebhookChange } from '../rows/changes.ts'
+import type { CommitRows } from '../rows/commit-rows.ts'
 import { tablesOf } from './rows/tables.ts'
-import { reasonOf, StorageError, troubleOf } from './storage-error.ts'
+import { StorageError } from '../rows/storage-error.ts'
+import { reasonOf, troubleOf } from './storage-error.ts'
 import { CommitWriter } from './write/commit-writer.ts'
 import { Removals } from './write/removals.ts'
-import { WebhookWriter, type WebhookChange } from './write/webhook-writer.ts'
+import { WebhookWriter } from './write/webhook-writer.ts'
 
 /** The length of the log, in frames of one page, at which it is written back: 16 MiB. */
 const LOG_FRAMES = 4096

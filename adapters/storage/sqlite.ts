@@ -3,19 +3,18 @@ import { A_LOGGER, checkOptions, functionFor, kindOf, type Kind, type OptionKind
 import type { Scope, Store } from '../../runtime/store/store.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
-import { Reads, type ReadName } from './read/reads.ts'
+import { Reads } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
-import { rowsOf } from './rows/commit-rows.ts'
+import { rowsOf } from '../rows/commit-rows.ts'
+import { reportOnce } from '../rows/damage.ts'
 import { tablesOf } from './rows/tables.ts'
-import type { StorageError } from './storage-error.ts'
+import type { StorageError } from '../rows/storage-error.ts'
 import { ThreadLink } from './thread/thread-link.ts'
-import { userName } from './thread/write-queue.ts'
+import { readsBy, userOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
 
 export type { DriverName } from './driver.ts'
-export { StorageError } from './storage-error.ts'
-
-/** The maximum number of reports about damaged data. */
-const REPORTED = 1000
+export { StorageError } from '../rows/storage-error.ts'
+export type { StoreReader } from '../rows/store-reader.ts'
 
 /** The options of a SQLite store. All are optional. */
 export interface SqliteOptions {
@@ -32,20 +31,12 @@ export interface SqliteOptions {
 
 const OPTIONS: OptionKinds<SqliteOptions> = { driver: DRIVER, logger: A_LOGGER, stopped: functionFor('a function that hears why the store has stopped') }
 
-/** The reads of a store, and its scopes. */
-export type StoreReader = Pick<Store, Exclude<ReadName, 'scopes'>> & {
-  /** Every tenant and principal that has data. */
-  scopes(): Promise<Scope[]>
-  /** May be called twice. Later calls of other methods reject. */
-  close(): Promise<void>
-}
-
 /**
  * A store in a SQLite file, which is created if its folder exists. A commit is synced when it resolves; concurrent commits share a
  * sync. A worker thread writes, so that the event loop does not wait for the disk.
  *
  * Only one process can use a file: a lock in `FILE-lock` ends with the process. Throws StorageError at once for a file that cannot be
- * written, is in use, belongs to another program, is newer than this package or is damaged; TypeError if no driver is installed.
+ * written, is in use, belongs to another program, is newer than this package or is damaged. Throws TypeError if no driver is installed.
  *
  * Every row has a checksum. A damaged task cannot be read (InternalError). It is left out of lists, though counted in their totals, and
  * not restored. All other tasks are served.
@@ -55,36 +46,25 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   const { driver, logger = consoleLogger, stopped } = options
   const path = realFile(file)
   const release = prepareFile(path, driver)
-  const reported = new Set<string>()
   const link = new ThreadLink({ file: path, driver }, {
-    damaged: message => {
-      // Each message once, since clients may request damaged data repeatedly.
-      if (reported.has(message) || reported.size === REPORTED) return
-      reported.add(message)
-      logger.error(message, { file: path })
-    },
+    damaged: reportOnce(logger, { file: path }),
     stopped: error => {
       logger.error('the store has stopped', { error })
       stopped?.(error)
     }
   })
-  const read = <Name extends Exclude<ReadName, 'scopes'>>(name: Name): Store[Name] => {
-    const call = async (...args: readonly unknown[]) => {
-      const json = await link.read({ name, args }, userOf(args[0]))
-      return json === undefined ? undefined : JSON.parse(json)
-    }
-    return call as Store[Name]
-  }
   return {
     commit: async commit => link.commit(rowsOf(commit)),
-    loadContext: read('loadContext'), readSnapshot: read('readSnapshot'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'),
-    readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
+    ...readsBy(async (name, args) => {
+      const json = await link.read({ name, args }, userOf(args[0]))
+      return json === undefined ? undefined : JSON.parse(json)
+    }),
     writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
     deleteWebhook: async (scope, taskId, id) => (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,
     sweep: async (due, limit) => (await link.change({ sweep: due, limit })) as number,
     erase: async whose => (await link.change({ erase: whose })) as boolean,
+    status: () => link.status,
     close: () => link.close().finally(release)
   }
 }
@@ -92,12 +72,6 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
 function checkGiven(file: unknown, options: unknown, kinds: Readonly<Record<string, Kind | true>>, taker: string): void {
   if (typeof file !== 'string' || file === '') throw new TypeError(`${taker} takes the path of a file, not ${file === '' ? 'an empty text' : kindOf(file)}: ${taker}('agent.db').`)
   checkOptions(options, kinds, taker, `${taker}('agent.db', { logger })`)
-}
-
-/** The user whose quota a read counts against; empty for reads of the runtime. */
-function userOf(scope: unknown): string {
-  const { tenant, principal } = Object(scope) as Partial<Scope>
-  return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
 }
 
 /**
@@ -113,17 +87,13 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
     return { database, reads: new Reads(database, tables, new TaskReader(database, tables), ({ message }) => logger.error(message, { file: path })) }
   })
   let isOpen = true
-  const read = <Name extends ReadName>(name: Name): StoreReader[Name] => {
-    const call = async (...args: readonly unknown[]) => {
-      if (!isOpen) throw new TypeError('The store is closed.')
-      return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])
-    }
-    return call as StoreReader[Name]
+  const read = async (name: ReadName | 'scopes', args: readonly unknown[]): Promise<unknown> => {
+    if (!isOpen) throw new TypeError('The store is closed.')
+    return (reads[name] as (...args: readonly unknown[]) => unknown).apply(reads, [...args])
   }
   return {
-    loadContext: read('loadContext'), readSnapshot: read('readSnapshot'), readWakes: read('readWakes'), readTask: read('readTask'), readEvents: read('readEvents'), readTaskMessages: read('readTaskMessages'), readJournal: read('readJournal'),
-    readMessages: read('readMessages'), measureTasks: read('measureTasks'), listTasks: read('listTasks'), readSend: read('readSend'), countOpen: read('countOpen'), scopes: read('scopes'),
-    readWebhooks: read('readWebhooks'), readOpenWebhooks: read('readOpenWebhooks'),
+    ...readsBy(read),
+    scopes: async () => read('scopes', []) as Promise<Scope[]>,
     close: async () => {
       if (isOpen) database.close()
       isOpen = false

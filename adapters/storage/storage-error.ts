@@ -1,16 +1,11 @@
 import { sqliteCode } from './driver.ts'
 
-/** A file that cannot be used, or no longer. The message contains its path and the reason. */
-export class StorageError extends Error {
-  override readonly name = 'StorageError'
-}
-
 /** The severity of a SQLite error. */
 export type Trouble = 'full' | 'broken' | 'other'
 
 /**
- * Classifies an error: the disk is full, which is temporary; the file or disk is broken, after which the engine's memory cannot be trusted
- * and no write is retried; or a single call failed.
+ * Classifies an error. A full disk is temporary. A broken file or disk is final: the engine's memory cannot be trusted, and no write is
+ * retried. Any other error fails a single call.
  */
 export function troubleOf(error: unknown): Trouble {
   const code = sqliteCode(error) ?? ''

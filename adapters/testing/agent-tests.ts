@@ -3,11 +3,12 @@ import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
 import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
 import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
+import { describeBargainMove } from './negotiation/moves.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
-import { walkChart, type Liveness } from './run/chart-run.ts'
-import { SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './run/drivers.ts'
+import { walkChart, walkedSteps, type AtStep, type Liveness, type WalkedStep } from './run/chart-run.ts'
+import { allDrivers, SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './run/drivers.ts'
 import { walk, type Manner } from './run/path-run.ts'
 import { ScriptedWork } from './run/scripted-work.ts'
 import { StubActors } from './run/stub-actors.ts'
@@ -26,7 +27,12 @@ const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_
 export interface PathTest {
   readonly driver: Driver
   readonly name: string
+  /** Takes no argument: test runners give their own. */
   readonly run: () => Promise<void>
+  /** Like `run`; `at` is told the number of each of `steps` before it is walked. */
+  readonly walk: (at: AtStep) => Promise<void>
+  /** Its steps. For paths through the work's chart, the opening first, with states and transitions. */
+  readonly steps: () => readonly WalkedStep[]
 }
 
 /** Gaps in the coverage although all paths pass. */
@@ -56,21 +62,22 @@ export interface AgentTests {
  */
 export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Promise<AgentTests> {
   checkAgent(agent, 'agentTests')
+  checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
   const { drivers: chosenDrivers, only = '', ...options } = given
   const { machine, isChart, paths, bargains, configurations, crashes } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
-  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}.`)
+  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}. ${nearestNames(only, [...paths, ...bargains].map(({ name }) => name))}`)
   const { drivers, lacks } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
-  const run = async (path: Path, driver: Driver): Promise<void> => {
+  const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
-    if (typeof manner === 'string') walkChart(path, manner, log)
-    else await walk(agent, isChart ? new StubActors(machine) : new ScriptedWork(), path, manner)
+    if (typeof manner === 'string') walkChart(path, manner, log, at)
+    else await walk(agent, isChart ? new StubActors(machine) : new ScriptedWork(), path, manner, at)
   }
   const tests = drivers.flatMap(driver => [
-    ...chosen.map(path => ({ driver, name: path.name, run: () => run(path, driver) })),
+    ...chosen.map(path => pathTest(driver, path.name, at => walkPath(path, driver, at), () => walkedSteps(path, machine))),
     ...bargainTests(agent, chosenBargains, driver)
   ])
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
@@ -81,12 +88,42 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   return { tests, configurations, coverage: () => log.coverage, reached, shortfall, notes }
 }
 
+/** Throws TypeError for an unknown driver, with those that are probably meant. */
+function checkDriverNames({ drivers }: AgentTestOptions): void {
+  const wrong = Array.isArray(drivers) ? drivers.find(driver => typeof driver === 'string' && !Object.hasOwn(DRIVERS, driver)) : undefined
+  if (wrong !== undefined) throw new TypeError(`There is no driver ${JSON.stringify(wrong)}. ${nearestNames(wrong, allDrivers)}`)
+}
+
+/** The most names in an error. */
+const MOST_NAMES = 3
+
+/** Asks whether the names are meant that have most words of a wrong one; without any, gives the first names. */
+export function nearestNames(wrong: string, names: readonly string[]): string {
+  const words = wordsIn(wrong)
+  const ranked = names.map(name => ({ name, shared: wordsIn(name).filter(word => words.some(given => word.startsWith(given) || given.startsWith(word))).length }))
+  const near = ranked.filter(({ shared }) => shared > 0).toSorted((one, other) => other.shared - one.shared)
+  const shown = (near.length > 0 ? near : ranked).slice(0, MOST_NAMES).map(({ name }) => `'${name}'`).join(' or ')
+  return near.length > 0 ? `Did you mean ${shown}?` : `There are ${names.length}, such as ${shown}.`
+}
+
+/** The words of a name that tell it from others. */
+function wordsIn(text: string): string[] {
+  return text.toLowerCase().split(/[^\p{L}\d]+/u).filter(word => word.length > 3)
+}
+
+function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: PathTest['steps']): PathTest {
+  return { driver, name, run: () => walk(() => {}), walk, steps }
+}
+
 /** The tests of a negotiation: through a runtime, in memory. Its chart belongs to taskchart and has its own tests. */
 function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Driver): PathTest[] {
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
   if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
-  return paths.map(path => ({ driver, name: path.name, run: () => walkBargain(agent, negotiate, path, manner) }))
+  return paths.map(path => pathTest(
+    driver, path.name, at => walkBargain(agent, negotiate, path, manner, at),
+    () => path.steps.map(({ move }) => ({ move: describeBargainMove(move), states: [], transitions: [] }))
+  ))
 }
 
 /** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */

@@ -108,8 +108,8 @@ function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json
 }
 
 /**
- * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. Whatever does not
- * have the form of 0.3 stays as it is.
+ * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. Values in another
+ * form than that of 0.3 are unchanged.
  */
 export function fromProtoEvent(event: unknown): unknown {
   const { task, message, msg = message, statusUpdate, artifactUpdate } = isObject(event) ? event : {}

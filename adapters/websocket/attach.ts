@@ -57,17 +57,21 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   let handshakes = 0
   let closing: Promise<void> | undefined
 
+  const refused = (socket: Socket, refusal: Refusal) => {
+    settings.counters.refused(refusal.status)
+    refuse(socket, refusal)
+  }
   const upgrade = async (request: IncomingMessage, socket: Socket, head: Buffer, tenant?: string) => {
-    if (isDraining) return refuse(socket, GOING)
-    if (sockets.clients.size + handshakes >= limits.connections) return refuse(socket, FULL)
+    if (isDraining) return refused(socket, GOING)
+    if (sockets.clients.size + handshakes >= limits.connections) return refused(socket, FULL)
     handshakes += 1
     const shaken = await readHandshake(request, settings, versions).finally(() => (handshakes -= 1))
-    if ('status' in shaken) return refuse(socket, shaken)
-    if (isDraining) return refuse(socket, GOING)
+    if ('status' in shaken) return refused(socket, shaken)
+    if (isDraining) return refused(socket, GOING)
     const { host, ...terms } = shaken
     const sharer = settings.sharerOf(terms.principal, tenant)
     const refusal = shareRefusal(shares, sharer)
-    if (refusal) return refuse(socket, refusal)
+    if (refusal) return refused(socket, refusal)
     const interfaces = interfacesFor(originTaken(new URL(`http://${host}`).hostname, socket, settings.hosts))
     sockets.handleUpgrade(request, socket, head, (client: WebSocket) => {
       shares.add(sharer)
@@ -79,10 +83,11 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
     upgrade(request, socket, head, tenantBelow(path, pathOf(request))).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
-      refuse(socket, broken())
+      refused(socket, broken())
     })
   }
-  const release = takePath(server, { path, takesBelow }, take, (_, socket) => refuse(socket, elsewhere(path)))
+  const release = takePath(server, { path, takesBelow }, take, (_, socket) => refused(socket, elsewhere(path)))
+  const uncount = settings.counters.serves('websocket', () => sockets.clients.size)
   const stopHeartbeat = startHeartbeat(sockets.clients, clock)
 
   const drain = () => {
@@ -91,6 +96,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const close = async () => {
     drain()
     stopHeartbeat()
+    uncount()
     release()
     for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }

@@ -105,7 +105,7 @@ export class Connection {
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
     this.#intake = new Intake(socket)
-    this.#inbox = new Inbox({ turns: runtime.settings.turns.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
+    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
     this.#largeAnswers = new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
     this.#refusals = new Refusals(this.#intake, clock)
@@ -196,7 +196,9 @@ export class Connection {
 
   /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
   #refuse(id: RequestId | null, error: A2AError, bytes: number, params?: unknown): void {
-    this.#outbox.send(errorFrame(id, this.#count(bytes, params) ?? error))
+    const answered = this.#count(bytes, params) ?? error
+    this.#runtime.settings.counters.failed(answered.code)
+    this.#outbox.send(errorFrame(id, answered))
   }
 
   /** Counts a frame that reaches no operation. Returns the error if it is over a quota. */

@@ -2,9 +2,11 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { JsonRpcTransportHandler, ServerCallContext, UnauthenticatedUser } from '@a2a-js/sdk/server'
 import { report } from './control.ts'
+import { sdkDatabase } from './sdk-database.ts'
 import { sdkHandler } from './sdk-handler.ts'
 
-const handler = new JsonRpcTransportHandler(sdkHandler())
+const { database } = JSON.parse(process.argv[2] ?? '{}') as { readonly database?: string }
+const handler = new JsonRpcTransportHandler(sdkHandler(database === undefined ? undefined : await sdkDatabase(database)))
 
 /** Reads the body, has the SDK's JSON-RPC core answer it, and writes JSON or server-sent events: nothing else. */
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

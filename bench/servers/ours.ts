@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inspect } from '../../adapters/inspector/index.ts'
+import { postgresStore } from '../../adapters/postgres/postgres.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { LimitChanges } from '../../runtime/access/limits.ts'
@@ -19,16 +20,19 @@ export interface OursOptions {
   /** Whether tasks are in a SQLite file; else in memory. A file that is given stays. */
   readonly durable?: boolean
   readonly file?: string
+  /** The URL and the schema of a PostgreSQL database for the tasks. */
+  readonly database?: string
+  readonly schema?: string
   readonly deadlineMs?: number
   /** Whether its inspector is served beside it. */
   readonly inspected?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
-const store = durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
+const store = database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
 const runtime = createRuntime({ agent, ...(store && { store }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
 const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: inspect({ token: BENCH_TOKEN }) }) })
 report(Number(new URL(url).port))

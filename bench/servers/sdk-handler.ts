@@ -1,9 +1,9 @@
 import type { AgentCard } from '@a2a-js/sdk'
-import { DefaultRequestHandler, InMemoryTaskStore, type A2ARequestHandler } from '@a2a-js/sdk/server'
+import { DefaultRequestHandler, InMemoryTaskStore, type A2ARequestHandler, type TaskStore } from '@a2a-js/sdk/server'
 import { BenchExecutor } from './sdk-executor.ts'
 
-/** The official SDK's request handler as its README sets it up: in memory, with defaults. */
-export function sdkHandler(): A2ARequestHandler {
+/** The official SDK's request handler as its README sets it up: with defaults, in memory unless another store is given. */
+export function sdkHandler(store: TaskStore = new InMemoryTaskStore()): A2ARequestHandler {
   const card: AgentCard = {
     name: 'Bench',
     description: '',
@@ -18,5 +18,5 @@ export function sdkHandler(): A2ARequestHandler {
     securityRequirements: [],
     signatures: []
   }
-  return new DefaultRequestHandler(card, new InMemoryTaskStore(), new BenchExecutor())
+  return new DefaultRequestHandler(card, store, new BenchExecutor())
 }

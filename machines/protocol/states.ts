@@ -19,6 +19,11 @@ export type TaskState = keyof typeof TASK_STATES
 /** A task's state in the chart: the wire name without its prefix, in camelCase. */
 export type ChartState = (typeof TASK_STATES)[TaskState]['chart']
 
+/** A task's state for people: `input-required`. */
+export function stateText(state: TaskState): string {
+  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+}
+
 /** Whether a task in this state never changes again (§4.1.3). */
 export function isTerminal(state: TaskState): boolean {
   return TASK_STATES[state].class === 'terminal'

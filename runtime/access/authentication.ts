@@ -27,8 +27,8 @@ export interface Principal {
  * Identifies a caller by its credentials; gives `undefined` if they are invalid. Errors are logged, and refuse the caller as invalid
  * credentials do. The `A2AError` `Overloaded` means that the check is unavailable: the client is refused, and may retry.
  *
- * Its members describe it: `securitySchemes` and `securityRequirements` go into the card, `challenge` is the `WWW-Authenticate` of
- * a refusal, by default one challenge per scheme in the card, or `Bearer`.
+ * Its members describe it: `securitySchemes` and `securityRequirements` go into the card, and `challenge` is the `WWW-Authenticate` of a
+ * refusal. The default is one challenge per scheme in the card, or `Bearer`.
  */
 export interface Authenticate {
   (credentials: Credentials): Principal | undefined | Promise<Principal | undefined>

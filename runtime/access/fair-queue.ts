@@ -61,6 +61,13 @@ export class FairQueue {
     return undefined
   }
 
+  /** Number of waiting calls. */
+  get size(): number {
+    let size = 0
+    for (const calls of this.#waiting.values()) size += calls.length
+    return size
+  }
+
   /** Number of waiting calls of a user. */
   waiting(user: object | string): number {
     return this.#waiting.get(user)?.length ?? 0

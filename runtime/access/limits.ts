@@ -101,9 +101,9 @@ export interface Limits {
   /** Different tasks in the `referenceTaskIds` of one message. Over it, the message is refused with InvalidParams. Default 32. */
   referencedTasks: number
   /**
-   * Bytes of other tasks that are loaded for the work of one task: those that its message refers to, and those that may have the
-   * artifact that it means. Of tasks that do not fit, the work gets the ids. All works of the process have 16 times as much, those
-   * of one principal `principalShare` of that. The messages of a history have this limit too. Default 16 MiB.
+   * Bytes of other tasks that are loaded for the work of one task: referenced tasks, and tasks that may have the artifact to refine. Of
+   * tasks that do not fit, the work gets the ids. All works of the process have 16 times as much, those of one principal `principalShare`
+   * of that. The messages of a history have this limit too. Default 16 MiB.
    */
   referencedBytes: number
   /** Stored bytes of one task whose work can be replayed. A larger task fails. Default 64 MiB. */

@@ -10,8 +10,8 @@ import type { Sharer } from './shares.ts'
 /** One tenant of an agent. */
 export interface Tenant {
   /**
-   * Who may use it: ids of principals, or a synchronous function of the caller. Default all callers. To others the tenant seems not
-   * to exist.
+   * The callers that may use it: ids of principals, or a synchronous function of the caller. Default all callers. To others the tenant
+   * seems not to exist.
    */
   readonly members?: readonly string[] | ((caller: Caller) => boolean)
   /** Whether the public card lists its interfaces. Default true. If false, only the extended card for its members does. */
@@ -22,6 +22,14 @@ export interface Tenant {
 
 /** Tenants by name. Requests without a tenant use the one with the empty name. */
 export type TenantOptions = Readonly<Record<string, Tenant>>
+
+/** Paths of a server, which are no names of tenants. */
+const RESERVED = ['healthz', 'readyz']
+
+/** Throws InvalidParams for a tenant with a reserved name, before it is known whether tenants are configured. */
+export function checkTenantName(name: string): void {
+  if (name !== '' && RESERVED.includes(name)) throw invalidParams({ field: 'tenant', description: `must not be ${name}, which is a path of the server` })
+}
 
 /** Operations that find nothing in a tenant without data. */
 const LOOKING: readonly OperationName[] = [
@@ -105,6 +113,7 @@ export class Tenants {
 
 function checkTenant(name: string, tenant: Tenant): void {
   const what = `tenants.${name}`
+  if (RESERVED.includes(name)) throw new TypeError(`${what} is reserved: /${name} reports the health of a server. Choose another name.`)
   if (typeof tenant !== 'object' || tenant === null) throw new TypeError(`${what} has to be an object, such as {}.`)
   rejectUnknown(tenant, ['members', 'listed', 'limits'], what)
   const { members, listed } = tenant

@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyActorScope, AnyStateMachine } from 'xstate'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import type { Property } from '../../machines/properties/properties.ts'
 import type { RestartPolicy } from '../../machines/supervision.ts'
 import { declaredExtensions } from '../authoring/extensions.ts'
 import { shownInput } from '../authoring/input-schema.ts'
@@ -82,6 +83,11 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
    * and its work stops. Default: no limit.
    */
   readonly deadlineMs?: number
+  /**
+   * Claims about every walk through the statechart of the work, by names, which are sentences. Written with the words of
+   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample; a runtime ignores them.
+   */
+  readonly properties?: Readonly<Record<string, Property>>
 }
 
 /** An agent that a runtime can serve: checked, with its defaults filled in. */
@@ -98,7 +104,7 @@ export interface Agent extends AgentDefinition {
 
 const MEMBERS = Object.keys({
   card: true, extendedCard: true, capabilities: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
-  restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true
+  restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true, properties: true
 } satisfies Record<keyof AgentDefinition, true>)
 
 /** Validates an agent's definition. Throws TypeError or RangeError that says what to write instead. */
@@ -107,7 +113,7 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   const definition = given as AgentDefinition
   rejectUnknown(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
-  const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs } = definition
+  const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs, properties } = definition
   if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
   if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
   if (work && typeof work !== 'function') checkChart(work)
@@ -127,7 +133,8 @@ export function defineAgent<Input = undefined, Terms = Record<string, unknown> |
   shownInput({ input, inputJsonSchema })
   if (work && typeof work !== 'function') warnOfChart(work)
   checkVersions({ version, migrate }, isChart)
-  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }), ...(input && { input }), ...(inputJsonSchema && { inputJsonSchema }) }
+  if (properties) checkProperties(properties, isChart)
+  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }), ...(input && { input }), ...(inputJsonSchema && { inputJsonSchema }), ...(properties && { properties }) }
 }
 
 function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
@@ -135,6 +142,13 @@ function checkVersions({ version, migrate }: { readonly version: unknown; readon
   if (migrate === undefined) return
   if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => a snapshot that the present chart can restore.')
   if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and keep its words and questions up to there.')
+}
+
+function checkProperties(properties: object, isChart: boolean): void {
+  if (!isChart) throw new TypeError('properties are proved on a statechart, and the work has none. Leave properties out, or write the work with setupWork.')
+  for (const [name, property] of Object.entries(properties)) {
+    if (!isObject(property) || typeof property['next'] !== 'function') throw new TypeError(`The property ${JSON.stringify(name)} has to be made with a word of propertiesOf(chart), such as never(…) or leadsTo(…).`)
+  }
 }
 
 function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {

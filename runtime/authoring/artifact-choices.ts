@@ -12,8 +12,8 @@ export interface ArtifactReference {
 }
 
 /**
- * The artifacts that a message names in the metadata of its parts, in either of the two forms in use:
- * `{ "referenceArtifacts": [{ "artifactId", "taskId" }] }`, or `artifactId` and `taskId` directly.
+ * The artifacts that a message names in the metadata of its parts. Two forms are in use:
+ * `{ "referenceArtifacts": [{ "artifactId", "taskId" }] }`, and `artifactId` and `taskId` directly.
  */
 export function namedArtifacts(message: Message): ArtifactReference[] {
   return message.parts.flatMap(({ metadata }) => {

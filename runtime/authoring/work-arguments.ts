@@ -100,10 +100,10 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
   /**
    * Waits, even across restarts, until another task of the same caller has completed, and gives it with its artifacts.
    *
-   * Throws UnsupportedOperation with the task's `state` in `metadata` if the task ended otherwise, TaskNotFound if there is none,
-   * RateLimited if it is too large: all tasks that one work awaits have `limits.referencedBytes` together. Uncaught, the error
-   * fails this task, and the client reads the reason. The wait may be long if the other task waits for its client; the agent's
-   * `deadlineMs` limits it.
+   * Throws UnsupportedOperation with the task's `state` in `metadata` if the task ended otherwise, and TaskNotFound if there is none.
+   * Throws RateLimited if it is too large: all tasks that one work awaits have `limits.referencedBytes` together. Uncaught, the error fails
+   * this task, and the client reads the reason. The wait may be long if the other task waits for its client; the agent's `deadlineMs`
+   * limits it.
    */
   readonly completed: (task: Task | string) => Promise<Task>
   /**

@@ -3,6 +3,7 @@ import { checkContext } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep } from '../xstate/atomic-step.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
+import { changedOnce, scopeWith } from '../xstate/lean-actor.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 
@@ -62,24 +63,23 @@ export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
 export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope): AnyActorLogic {
   return {
     ...logic,
-    getInitialSnapshot: (scope, input) => logic.getInitialSnapshot(scopeOf(scope), input),
+    getInitialSnapshot: (scope, input) => logic.getInitialSnapshot(changedOnce(scope, scopeOf), input),
     transition: (snapshot, event, scope) => {
       noteMove(scope)
-      return logic.transition(snapshot, event, scopeOf(scope))
+      return logic.transition(snapshot, event, changedOnce(scope, scopeOf))
     }
   }
 }
 
 /** An actor scope in which custom actions wait for the commit. */
 export function holdActions(scope: AnyActorScope): AnyActorScope {
-  return {
-    ...scope,
+  return scopeWith(scope, {
     actionExecutor: action => {
       const { exec, info, params, type } = action
       if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
       scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
     }
-  }
+  })
 }
 
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {

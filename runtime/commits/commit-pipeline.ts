@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import type { Commit, Store } from '../store/store.ts'
+import { NOT_OWNER, type Commit, type Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
 
 /** The error of a pipeline whose context was written by another process. The decision can be retried. */
@@ -18,7 +18,7 @@ export interface Committer {
   /** Runs an effect after its commit. */
   run(effect: Effect): void
   /** Called when everything decided is committed and told. */
-  settled(): void
+  rested(): void
   /**
    * Called when a commit failed and the pipeline has ended; waiting calls got `answer`. It is unknown whether the engine wrote the
    * changes of the tasks with these ids.
@@ -107,13 +107,13 @@ export class CommitPipeline {
     killPoint('streams told')
     for (const waiting of turn.waiting) waiting.told(turn)
     for (const effect of turn.effects) this.#committer.run(effect)
-    if (this.isSettled) this.#committer.settled()
+    if (this.isSettled) this.#committer.rested()
   }
 
   #break(error: unknown): void {
     if (this.#end) return
-    const taskIds = new Set(this.#untold.flatMap(({ moved }) => [...moved]))
-    const answer = error === LOST_RACE ? LOST_RACE : notStored(error)
+    const taskIds = new Set(this.#untold.flatMap(({ moved }) => moved))
+    const answer = error === LOST_RACE ? LOST_RACE : error === NOT_OWNER ? NOT_OWNER : notStored(error)
     this.end(answer)
     this.#committer.broke(error, answer, taskIds)
   }

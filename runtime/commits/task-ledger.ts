@@ -6,6 +6,7 @@ import { UNCOUNTED_BYTES } from '../access/unfinished-bytes.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { timestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
+import { added, NONE } from '../primitives/collections.ts'
 import type { TaskEvent, TaskRow } from '../store/store.ts'
 
 /** A live task: generation and state of its newest event, and its sizes. */
@@ -32,7 +33,7 @@ export class TaskLedger {
   readonly #share: Share | undefined
   #keptBytes = 0
   /** Bytes of tasks that have ended in turns that are not told yet. */
-  readonly #leaving = new Map<string, number>()
+  #leaving: readonly { readonly taskId: string; readonly bytes: number }[] = NONE
 
   constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: Share) {
     this.#contextId = contextId
@@ -86,8 +87,9 @@ export class TaskLedger {
 
   /** Call it when a turn is told: stops counting the bytes of a task that ended in it. */
   told(taskId: string): void {
-    this.#count(-(this.#leaving.get(taskId) ?? 0))
-    this.#leaving.delete(taskId)
+    if (this.#leaving.length === 0) return
+    for (const ended of this.#leaving) if (ended.taskId === taskId) this.#count(-ended.bytes)
+    this.#leaving = this.#leaving.filter(ended => ended.taskId !== taskId)
   }
 
   /** Marks a task as full. Gives whether it was not before. */
@@ -125,7 +127,7 @@ export class TaskLedger {
     if (!entry) return undefined
     const { generation, state, bytes } = entry
     if (isTerminal(state) || snapshot === undefined) {
-      this.#leaving.set(taskId, entry.messageBytes + entry.snapshotBytes)
+      this.#leaving = added(this.#leaving, { taskId, bytes: entry.messageBytes + entry.snapshotBytes })
       this.#entries.delete(taskId)
       return { taskId, generation, state, bytes }
     }

@@ -1,4 +1,5 @@
 import type { WorkInput } from '../authoring/work-arguments.ts'
+import { added, NONE } from '../primitives/collections.ts'
 import type { SendRow } from '../store/rows.ts'
 import type { Commit, JournalRow, MessageRow, TaskEvent, TaskRow } from '../store/store.ts'
 
@@ -18,31 +19,55 @@ export interface Waiting {
  * The decisions of one turn of a context: collected while its actors run, committed as a whole, then told.
  *
  * A turn opens with the first event for an actor of the context, and closes in the next microtask. So it has all effects of one
- * macrostep, and those of further events in the same synchronous code.
+ * macrostep, and those of further events in the same synchronous code. Its lists grow by `added`, since most stay empty.
  */
 export class Turn {
   /** Events and messages in order. */
-  readonly log: (TaskEvent | MessageRow)[] = []
+  log: readonly (TaskEvent | MessageRow)[] = NONE
   /** Ids of the tasks whose actors changed. */
-  readonly moved = new Set<string>()
+  moved: readonly string[] = NONE
   /** Rows of the changed tasks; filled when the turn closes. */
-  readonly rows: TaskRow[] = []
+  rows: readonly TaskRow[] = NONE
   /** Journal rows of work. */
-  readonly journal: JournalRow[] = []
+  journal: readonly JournalRow[] = NONE
   /** Deduplicated messages, with their outcomes. */
-  readonly sends: SendRow[] = []
+  sends: readonly SendRow[] = NONE
   /** Webhooks of messages. */
-  readonly webhooks: Commit['webhooks'][number][] = []
+  webhooks: readonly Commit['webhooks'][number][] = NONE
   /** Called after the commit, in order. */
-  readonly waiting: Waiting[] = []
+  waiting: readonly Waiting[] = NONE
   /** Inputs of work that starts when the turn closes, for tasks that it opens. */
-  readonly starts: WorkInput[] = []
+  starts: readonly WorkInput[] = NONE
   /** Run after the commit, in order. */
-  readonly effects: Effect[] = []
+  effects: readonly Effect[] = NONE
   /** The commit; `undefined` if there is nothing to write. */
   commit: Commit | undefined
   /** Whether the store has written it; `undefined` until that is known. */
   isWritten: boolean | undefined
+
+  /** Adds an event or a message. */
+  note(entry: TaskEvent | MessageRow): void {
+    this.log = added(this.log, entry)
+  }
+
+  /** Marks a task as changed. */
+  move(taskId: string): void {
+    if (!this.moved.includes(taskId)) this.moved = added(this.moved, taskId)
+  }
+
+  keep(row: JournalRow): void {
+    this.journal = added(this.journal, row)
+  }
+
+  /** Adds an effect for after the commit. */
+  after(effect: Effect): void {
+    this.effects = added(this.effects, effect)
+  }
+
+  /** Calls back after the commit, before the effects. */
+  awaitedBy(waiting: Waiting): void {
+    this.waiting = added(this.waiting, waiting)
+  }
 
   /** The row of a task that changed in the turn. */
   rowOf(taskId: string): TaskRow {

@@ -1,3 +1,4 @@
+import type { AnyActorRef } from 'xstate'
 import type { ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -20,8 +21,11 @@ import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkReadable, WorkInputs } from '../work/work-input.ts'
-import type { ContextServices } from './dependencies.ts'
+import { tell } from '../xstate/lean-actor.ts'
+import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { readTaskOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
+import type { PendingCalls } from './external-events.ts'
+import { WORK_FAILED } from './observers.ts'
 import { ContextRecovery } from './recovery.ts'
 import type { WorkSpans } from './work-spans.ts'
 
@@ -30,15 +34,16 @@ const DEFAULT_HISTORY = 50
 /** Part of `limits.taskBytes` at which a task is logged as nearly full. */
 const NEARLY_FULL = 0.8
 
-/** The context of a host. Some members are functions, because actors and timers are created after the host. */
+/** The context of a host. Its actors and timers are created after the host. */
 export interface HostedContext {
   readonly pipeline: CommitPipeline
   readonly tasks: TaskLedger
-  readonly isRefused: () => boolean
-  readonly turnNumber: () => number
-  readonly isAwaited: (callId: string) => boolean
-  readonly send: (event: ContextMachineEvent) => void
-  readonly timers: () => TaskTimers
+  readonly timers: TaskTimers
+  readonly calls: Pick<PendingCalls, 'has'>
+  readonly owner: Pick<ContextOwner, 'isRefused'>
+  readonly root: AnyActorRef
+  /** The number of its commits. */
+  readonly commits: number
 }
 
 /** Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to the store. */
@@ -75,7 +80,7 @@ export class ContextHost implements ActorHost {
   }
 
   send(event: ContextMachineEvent): void {
-    this.#context.send(event)
+    tell(this.#context.root, event)
   }
 
   get logger(): Logger {
@@ -114,7 +119,7 @@ export class ContextHost implements ActorHost {
     const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
     const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
     const event = told && tasks.stamp(taskId, told)
-    if (event) this.#context.pipeline.turn.log.push(event)
+    if (event) this.#context.pipeline.turn.note(event)
     if (!hasRoom) {
       if (tasks.fill(taskId)) this.failTask(taskId, tooManyBytes(taskBytes))
     } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
@@ -127,7 +132,7 @@ export class ContextHost implements ActorHost {
     if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
     this.#addBytes(row.taskId, bytes)
     tasks.keep(row.taskId, bytes)
-    pipeline.turn.log.push(row)
+    pipeline.turn.note(row)
     return true
   }
 
@@ -139,16 +144,16 @@ export class ContextHost implements ActorHost {
   }
 
   noteMove(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.moved.add(taskId)
+    if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.move(taskId)
   }
 
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
-    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.effects.push(effect)
+    else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.after(effect)
   }
 
   writable(taskId: string): Promise<void> | undefined {
-    if (!this.#context.isRefused()) return undefined
+    if (!this.#context.owner.isRefused()) return undefined
     this.noteMove(taskId)
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }
@@ -159,7 +164,7 @@ export class ContextHost implements ActorHost {
 
   /** Clears the timers of an ended task, and releases the tasks that were loaded for its work. */
   ended(taskId: string): void {
-    this.#context.timers().clearTask(taskId)
+    this.#context.timers.clearTask(taskId)
     this.#inputs.ended(taskId)
   }
 
@@ -197,16 +202,16 @@ export class ContextHost implements ActorHost {
   }
 
   isAwaited(callId: string): boolean {
-    return this.#context.isAwaited(callId)
+    return this.#context.calls.has(callId)
   }
 
   get turnNumber(): number {
-    return this.#context.turnNumber()
+    return this.#context.commits
   }
 
   keep(row: JournalRow): void {
     if (this.#isOver) return
-    this.#context.pipeline.turn.journal.push(row)
+    this.#context.pipeline.turn.keep(row)
     this.noteMove(row.taskId)
   }
 
@@ -215,12 +220,11 @@ export class ContextHost implements ActorHost {
   }
 
   crash(taskId: string, error: unknown): void {
-    this.traces?.crashed(taskId, error)
-    this.#services.feeds.failed(taskId, error, this.clock.now())
+    this.#noteCrash(taskId, error)
     if (isPermanent(error)) return this.#fail(taskId, error)
-    this.logger.error('the work of a task failed', { taskId, error })
+    this.logger.error(WORK_FAILED, { taskId, error })
     const crash = { atMs: this.clock.now(), policy: this.#services.agent.restart }
-    this.#context.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
+    this.send({ type: 'work.crashed', taskId, message: { parts: [{ text: reasonOf(error) }] }, crash })
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
@@ -232,22 +236,28 @@ export class ContextHost implements ActorHost {
   }
 
   failTask(taskId: string, error: unknown): void {
-    this.traces?.crashed(taskId, error)
-    this.#services.feeds.failed(taskId, error, this.clock.now())
-    this.logger.error('the work of a task failed', { taskId, error })
+    this.#noteCrash(taskId, error)
+    this.logger.error(WORK_FAILED, { taskId, error })
     this.#fail(taskId, error)
   }
 
+  /** Tells traces, waiting calls and observers of an error of the author's code. */
+  #noteCrash(taskId: string, error: unknown): void {
+    this.traces?.crashed(taskId, error)
+    this.#services.feeds.failed(taskId, error, this.clock.now())
+    this.#services.observers.told?.crashed(taskId, error)
+  }
+
   #fail(taskId: string, error: unknown): void {
-    this.#context.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
+    this.send({ type: 'task.fail', taskId, message: { parts: [{ text: reasonOf(error) }] } })
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers().setAlarm(taskId, name, dueMs, ring)
+    if (!this.#isOver && this.#context.tasks.has(taskId)) this.#context.timers.setAlarm(taskId, name, dueMs, ring)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    this.#context.timers().clearAlarm(taskId, name)
+    this.#context.timers.clearAlarm(taskId, name)
   }
 
   /** Delivers a due event, at once or after its task has been recovered. */
@@ -278,9 +288,9 @@ export class ContextHost implements ActorHost {
   begin(input: WorkInput): void {
     const { taskId } = input
     if (this.#isOver || !this.#context.tasks.has(taskId)) return
-    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers().startDeadline(taskId) : {}
+    const deadline = this.#context.tasks.generationOf(taskId) === 1 ? this.#context.timers.startDeadline(taskId) : {}
     this.runs(taskId)
-    this.#context.send({ type: 'task.start', taskId, input, ...deadline })
+    this.send({ type: 'task.start', taskId, input, ...deadline })
   }
 
   #restart(taskId: string): void {

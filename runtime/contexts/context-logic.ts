@@ -10,6 +10,7 @@ import { negotiationFunction } from '../negotiation/per-message.ts'
 import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
+import { scopeWith } from '../xstate/lean-actor.ts'
 
 /** The context chart with an agent's logic. */
 export type ContextLogic = typeof contextMachine
@@ -32,8 +33,7 @@ function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
 /** The task chart with work, whose emitted events go into the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
   const machine = compiled(taskMachine.provide({ actors: { work } }))
-  return withScope(machine, scope => ({
-    ...scope,
+  return withScope(machine, scope => scopeWith(scope, {
     emit: (fact: TaskFact) => {
       hostOf(scope.system).noteTaskFact(scope.id, fact)
       scope.emit(fact)

@@ -1,16 +1,16 @@
-import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
-import { contextName, isErased, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
+import { contextName, isErased, NOT_OWNER, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
+import { Absences, awayAfter, type Absence } from './absences.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
-import { ERASED, shutDown } from './errors.ts'
+import { beingErased, ERASED, shutDown, unknownState } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { PendingErasures } from './pending-erasures.ts'
-import { awayAfter, WakeScheduler, type Absence } from './wake-scheduler.ts'
+import { WakeScheduler } from './wake-scheduler.ts'
 import { WorkSpans, storedTraces } from './work-spans.ts'
 
 /**
@@ -25,11 +25,10 @@ export class ContextRegistry {
   readonly #room: ContextRoom
   readonly #bytes: ContextRoom
   readonly #loading = new ReleasingMap<{ readonly key: ContextKey; readonly live: Promise<LiveContext> }>()
-  /** Contexts that broke and are to be reloaded, which does not count as a recovery. */
-  readonly #broken = new ReleasingMap<Absence>()
-  /** Whether the store refused the newest commit. */
-  #isRefused = false
-  /** Idle contexts, the least recently used first. One that a timer has just activated may still be here. */
+  readonly #absences: Absences
+  /** When the store refused the newest commit; -Infinity if it accepted it. */
+  #refusedAtMs = -Infinity
+  /** Idle contexts, the least recently used first. A context that a timer has just activated may still be here. */
   #resting: LiveContext[] = []
   readonly #erasures = new PendingErasures()
   #isClosed = false
@@ -39,12 +38,17 @@ export class ContextRegistry {
     const dismiss: Dismiss = (lacking, sharer) => this.#dismissOne(lacking, sharer)
     this.#room = ContextRoom.forContexts(services.limits, dismiss)
     this.#bytes = ContextRoom.forBytes(services.limits, dismiss)
+    this.#absences = new Absences(services.clock)
     this.#wakes = new WakeScheduler(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
   }
 
-  /** Number of contexts in memory. */
   get size(): number {
     return this.#live.size
+  }
+
+  /** When the store refused the newest commit, in milliseconds since 1970; -Infinity if it accepted it. */
+  get refusedAtMs(): number {
+    return this.#refusedAtMs
   }
 
   get live(): LiveContext[] {
@@ -66,7 +70,7 @@ export class ContextRegistry {
 
   /** A new context with an unused key. */
   create(key: ContextKey, connection?: object): LiveContext {
-    if (this.#isClosed) throw shutDown()
+    this.#checkOpen(key)
     if (this.#erasures.of(key)) throw beingErased()
     return this.#add(key, this.#sharerOf(key, connection))
   }
@@ -100,6 +104,30 @@ export class ContextRegistry {
     this.#wakes.start()
   }
 
+  /** Restores the contexts that this node has just got. A context that no other node has had meanwhile continues without a recovery. */
+  gained(isContinued: (key: ContextKey) => boolean): void {
+    this.#absences.regain(isContinued)
+    this.#wakes.expect(0)
+  }
+
+  /**
+   * Stops the contexts that are no longer this node's. `isOrderly`: their recoveries are taken back first, and what is decided is
+   * committed. A call whose commit has not begun gets `NOT_OWNER`; others get Overloaded, because the outcome is unknown.
+   */
+  async release(isLost: (key: ContextKey) => boolean, isOrderly: boolean): Promise<void> {
+    const lost = () => this.#live.values().filter(({ key }) => isLost(key))
+    if (isOrderly) {
+      for (const live of lost()) live.processEnds()
+      await Promise.all(lost().map(live => live.settled()))
+    }
+    for (const live of lost()) {
+      live.stop(live.pipeline.isSettled ? NOT_OWNER : unknownState())
+      this.#forget(live)
+      if (!isOrderly) this.#absences.lose(live.key)
+    }
+    if (!isOrderly) this.#absences.loseBroken(isLost)
+  }
+
   /** Tells every context that the process shuts down cleanly. Resolves when the resulting commits have begun. */
   processEnds(): Promise<void> {
     for (const live of this.#live.values()) live.processEnds()
@@ -115,7 +143,7 @@ export class ContextRegistry {
   close(): Promise<void> {
     this.#isClosed = true
     this.#wakes.close()
-    for (const { timer } of this.#broken.values()) this.#services.clock.clearTimeout(timer)
+    this.#absences.close()
     for (const live of this.#live.values()) live.stop()
     this.#live.clear()
     this.#resting = []
@@ -123,7 +151,7 @@ export class ContextRegistry {
   }
 
   #load(key: ContextKey, name: string, sharer: Sharer): Promise<LiveContext> {
-    if (this.#isClosed) throw shutDown()
+    this.#checkOpen(key)
     this.#room.make(sharer)
     const live = this.#open(key, sharer).finally(() => this.#loading.delete(name))
     this.#loading.set(name, { key, live })
@@ -134,18 +162,22 @@ export class ContextRegistry {
     const { store, telemetry, limits } = this.#services
     const stored = await loadContext(store, key, this.#bytes.shares.most.user)
     const traces = telemetry && stored ? await storedTraces(store, key, stored, limits) : undefined
-    if (this.#isClosed) throw shutDown()
+    this.#checkOpen(key)
     return this.#add(key, sharer, stored, traces)
+  }
+
+  #checkOpen(key: ContextKey): void {
+    if (this.#isClosed) throw shutDown()
+    if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
   #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#room.make(sharer)
     if (stored) this.#bytes.make(sharer, snapshotBytes(stored))
     const { telemetry, agent } = this.#services
-    const broken = this.#broken.size > 0 ? this.#broken.get(contextName(key)) : undefined
+    const broken = this.#absences.of(contextName(key))
     const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new WorkSpans(telemetry, agent, key, traces))
-    if (broken) this.#services.clock.clearTimeout(broken.timer)
-    this.#broken.delete(live.name)
+    if (broken) this.#absences.end(live.name)
     this.#live.set(live.name, live)
     this.#room.shares.add(sharer)
     return live
@@ -153,21 +185,24 @@ export class ContextRegistry {
 
   /** The owner of a context; `broken` if the context broke before in this process. */
   #ownerOf(sharer: Sharer, live: () => LiveContext, broken: Absence | undefined): ContextOwner {
-    const { clock, observers } = this.#services
+    const { clock, observers, counters } = this.#services
     const backAtMs = clock.now()
     return {
       sharer,
       bytes: new Share(this.#bytes.shares, sharer),
       wasHere: broken !== undefined,
-      isRefused: () => this.#isRefused,
+      isRefused: () => this.#refusedAtMs > -Infinity,
       committed: commit => {
-        this.#isRefused = false
+        this.#refusedAtMs = -Infinity
+        counters.committed(commit)
         observers.told?.committed(commit)
       },
       settled: () => this.#settled(live()),
-      broke: (taskIds, isRefused) => {
-        if (isRefused) this.#isRefused = true
-        void this.#reload(live(), taskIds, isRefused ? awayAfter(broken, clock.now() - backAtMs) : 0)
+      broke: (taskIds, reason) => {
+        if (reason === 'not owner') return this.#forget(live())
+        if (reason === 'refused') this.#refusedAtMs = clock.now()
+        counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
+        void this.#reload(live(), taskIds, reason === 'refused' ? awayAfter(broken, clock.now() - backAtMs) : 0)
       }
     }
   }
@@ -194,19 +229,16 @@ export class ContextRegistry {
     for (let live = this.#resting.find(isMeant); live; live = this.#resting.find(isMeant)) {
       this.#stirs(live)
       if (!live.isAtRest) continue
-      this.#dismiss(live)
+      live.stop()
+      this.#forget(live)
+      this.#wakes.expect(live.nextWakeMs)
       return true
     }
     return false
   }
 
-  #dismiss(live: LiveContext): void {
-    live.stop()
-    this.#forget(live)
-    this.#wakes.expect(live.nextWakeMs)
-  }
-
   #forget(live: LiveContext): void {
+    this.#stirs(live)
     this.#live.delete(live.name)
     this.#room.shares.add(live.owner.sharer, -1)
     live.owner.bytes.end()
@@ -214,7 +246,7 @@ export class ContextRegistry {
 
   /** Whether a context is in memory, or has a timer that reloads it. */
   #isSeenTo(name: string): boolean {
-    return this.#live.has(name) || this.#broken.get(name)?.timer !== undefined
+    return this.#live.has(name) || this.#absences.of(name)?.timer !== undefined
   }
 
   /**
@@ -222,14 +254,11 @@ export class ContextRegistry {
    * written, so streams and webhooks of its tasks first get what the store has.
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
-    const { store, feeds, clock, webhooks } = this.#services
+    const { store, feeds, webhooks } = this.#services
     const { key, owner: { sharer: { user } } } = live
     const connection = typeof user === 'object' ? user : undefined
-    const absence: Absence = { awayMs, timer: undefined }
     this.#forget(live)
-    this.#broken.set(live.name, absence)
-    this.#stirs(live)
-    if (awayMs > 0) absence.timer = clock.setTimeout(() => void this.#comeBack(key, absence, connection), awayMs)
+    this.#absences.add(key, awayMs, () => void this.#comeBack(key, connection))
     const unread = new Set(taskIds)
     try {
       for (const taskId of taskIds) {
@@ -242,12 +271,11 @@ export class ContextRegistry {
     } catch (error) {
       this.#staysAway(key, error)
       // Otherwise streams might wait for ever, because an ended task is not restored.
-      for (const taskId of unread) feeds.end(key, taskId, unknown())
+      for (const taskId of unread) feeds.end(key, taskId, unknownState())
     }
   }
 
-  async #comeBack(key: ContextKey, absence: Absence, connection: object | undefined): Promise<void> {
-    absence.timer = undefined
+  async #comeBack(key: ContextKey, connection: object | undefined): Promise<void> {
     try {
       await this.#wake(key, connection)
     } catch (error) {
@@ -256,6 +284,7 @@ export class ContextRegistry {
   }
 
   #staysAway({ contextId }: ContextKey, error: unknown): void {
+    if (error === NOT_OWNER) return
     this.#services.logger.error('a context could not be loaded again', { contextId, error })
     this.#wakes.retry()
   }
@@ -263,18 +292,9 @@ export class ContextRegistry {
   #end(live: LiveContext): void {
     live.erase(ERASED)
     this.#forget(live)
-    this.#stirs(live)
   }
 
   #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
     return { user: principal === ANONYMOUS ? connection : principal, tenant: this.#services.sharesByTenant ? tenant : undefined }
   }
-}
-
-function unknown(): A2AError {
-  return new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
-}
-
-function beingErased(): A2AError {
-  return new A2AError('Overloaded', 'Your data is being erased. Send the request again later.', { retryAfterMs: 1000 })
 }

@@ -5,8 +5,9 @@ import type { Agent } from '../agent/define-agent.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
-import type { Commit, Store } from '../store/store.ts'
+import type { Commit, ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
+import type { Counters } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker } from '../work/cleanup.ts'
@@ -29,8 +30,8 @@ export interface ContextOwner {
   committed(commit: Commit): void
   /** Called when everything decided is committed and told, so the context may be idle. */
   settled(): void
-  /** Called when a commit with these tasks failed and ended the context: the store refused it, or another process was faster. */
-  broke(taskIds: ReadonlySet<string>, isRefused: boolean): void
+  /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
+  broke(taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
 }
 
 /** Dependencies of every context of a runtime. */
@@ -50,8 +51,11 @@ export interface ContextServices {
   readonly cleanUps: CleanupTracker
   readonly recoveryQueue: RecoveryQueue
   readonly observers: Observers
+  readonly counters: Counters
   /** Traces work, if set. */
   readonly telemetry?: Telemetry | undefined
+  /** In a cluster: whether a context belongs to this node. */
+  readonly owns?: ((key: ContextKey) => boolean) | undefined
   /** Delivers to webhooks, if set. */
   readonly webhooks?: Webhooks | undefined
 }

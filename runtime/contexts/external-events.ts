@@ -4,6 +4,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
 import type { Turn } from '../commits/turn.ts'
+import { added, NONE } from '../primitives/collections.ts'
 import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
@@ -74,39 +75,40 @@ export type CallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
 export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
 
 interface PendingCall extends CallTerms {
+  readonly callId: string
   readonly resolve: (outcome: CallOutcome) => void
   readonly reject: (error: unknown) => void
 }
 
 /** The calls of one context that wait for the outcome of their requests, by id. */
 export class PendingCalls {
-  readonly #calls = new Map<string, PendingCall>()
+  #calls: readonly PendingCall[] = NONE
 
   /** Settles when the outcome is committed. */
   add(callId: string, { send, webhook }: CallTerms): Promise<CallOutcome> {
-    return new Promise((resolve, reject) => void this.#calls.set(callId, { send, webhook, resolve, reject }))
+    return new Promise((resolve, reject) => void (this.#calls = added(this.#calls, { callId, send, webhook, resolve, reject })))
   }
 
   has(callId: string): boolean {
-    return this.#calls.has(callId)
+    return this.#calls.some(call => call.callId === callId)
   }
 
   /** Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart. */
   settle(callId: string, turn: Turn, outcome: { taskId: string } | { reply: Message } | { error: unknown }): void {
-    const call = this.#calls.get(callId)
+    const call = this.#calls.find(call => call.callId === callId)
     if (!call) return
-    if (call.send && !('error' in outcome)) turn.sends.push({ ...call.send, ...outcome } satisfies SendRow)
-    if (call.webhook && 'taskId' in outcome) turn.webhooks.push({ ...call.webhook, taskId: outcome.taskId, told: 0 })
+    if (call.send && !('error' in outcome)) turn.sends = added(turn.sends, { ...call.send, ...outcome } satisfies SendRow)
+    if (call.webhook && 'taskId' in outcome) turn.webhooks = added(turn.webhooks, { ...call.webhook, taskId: outcome.taskId, told: 0 })
     const told = () => {
-      this.#calls.delete(callId)
+      this.#calls = this.#calls.filter(other => other !== call)
       if ('error' in outcome) call.reject(outcome.error)
       else call.resolve('taskId' in outcome ? { opened: turn } : outcome)
     }
-    turn.waiting.push({ told, failed() {} })
+    turn.awaitedBy({ told, failed() {} })
   }
 
   failAll(error: unknown): void {
-    for (const { reject } of this.#calls.values()) reject(error)
-    this.#calls.clear()
+    for (const { reject } of this.#calls) reject(error)
+    this.#calls = NONE
   }
 }

@@ -1,23 +1,25 @@
-import { createActor, type Actor, type AnyActorRef } from 'xstate'
+import type { Actor, AnyActorRef } from 'xstate'
 import type { ContextFact, ContextInput } from '../../machines/context.machine.ts'
 import type { ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
-import { CommitPipeline, LOST_RACE } from '../commits/commit-pipeline.ts'
+import { CommitPipeline, LOST_RACE, type Committer } from '../commits/commit-pipeline.ts'
 import { TaskLedger } from '../commits/task-ledger.ts'
-import type { Turn } from '../commits/turn.ts'
+import type { Effect, Turn } from '../commits/turn.ts'
+import { added } from '../primitives/collections.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
 import { restoredContext, savedContext, SnapshotCache, type SavedContext } from '../snapshots/snapshot-text.ts'
-import { contextName, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
+import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
 import { keepSpawnIdsApart } from '../xstate/actor-system.ts'
-import { ContextHost } from './context-host.ts'
+import { newActor, tell } from '../xstate/lean-actor.ts'
+import { ContextHost, type HostedContext } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
@@ -31,19 +33,20 @@ import type { WorkSpans } from './work-spans.ts'
  * {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the error. The store still
  * has the state before that commit.
  */
-export class LiveContext implements LiveActors {
+export class LiveContext implements LiveActors, Committer, HostedContext {
   readonly key: ContextKey
   /** Its key as a string. */
   readonly name: string
   readonly #services: ContextServices
   readonly #root: Actor<ContextLogic>
-  readonly #pipeline: CommitPipeline
-  readonly #tasks: TaskLedger
-  readonly #calls = new PendingCalls()
-  readonly #timers: TaskTimers
+  readonly pipeline: CommitPipeline
+  readonly tasks: TaskLedger
+  readonly calls = new PendingCalls()
+  readonly timers: TaskTimers
   readonly #texts: SnapshotCache
   readonly #host: ContextHost
-  #commit: number
+  /** The number of its commits. */
+  commits: number
   /** Whether it may have had a task. */
   #hasTasks: boolean
   #saved: SavedContext | undefined
@@ -54,35 +57,21 @@ export class LiveContext implements LiveActors {
     this.name = contextName(key)
     this.#services = services
     this.owner = owner
-    this.#commit = stored?.commit ?? 0
+    this.commits = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
-    this.#tasks = new TaskLedger(key.contextId, services, owner.bytes)
-    this.#pipeline = new CommitPipeline(services.store, {
-      commitOf: turn => this.#commitOf(turn),
-      tell: turn => this.#tell(turn),
-      run: effect => this.#host.run(effect),
-      settled: () => owner.settled(),
-      broke: (error, answer, taskIds) => this.#break(error, 'a commit failed', answer, taskIds)
-    })
-    const { logic, clock, agent, limits } = services
+    this.tasks = new TaskLedger(key.contextId, services, owner.bytes)
+    this.pipeline = new CommitPipeline(services.store, this)
+    const { logic, agent, limits } = services
     this.#texts = new SnapshotCache(agent.version)
-    this.#host = new ContextHost(key, services, {
-      pipeline: this.#pipeline,
-      tasks: this.#tasks,
-      turnNumber: () => this.#commit, isRefused: () => owner.isRefused(),
-      isAwaited: callId => this.#calls.has(callId),
-      send: event => this.#root.send(event),
-      timers: () => this.#timers
-    }, traces)
-    const moved = (taskId: string) => this.#host.noteMove(taskId)
-    const eventClock = new EventClock(clock, delivery => this.#host.deliver(delivery), moved)
+    this.#host = new ContextHost(key, services, this, traces)
+    const eventClock = new EventClock(this.#host)
     const { negotiate } = agent
     const bargains = negotiate && isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = createActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
+    this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
-    this.#timers = new TaskTimers(this.#root, { clock, eventClock, deadlineMs: agent.deadlineMs, moved, fail: (taskId, message) => this.#root.send({ type: 'task.fail', taskId, message }), run: effect => this.#host.run(effect) })
+    this.timers = new TaskTimers(this.#root, eventClock, this.#host, agent.deadlineMs)
     const { context, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'The context could not be restored.', { cause: error })
     if (stored) this.#saved = { context, snapshot: stored.snapshot }
@@ -91,31 +80,30 @@ export class LiveContext implements LiveActors {
 
   /** Whether nothing runs and nothing is due, so that the context may leave memory. */
   get isAtRest(): boolean {
-    if (this.isLeaving || !this.#pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
+    if (this.isLeaving || !this.pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
     return this.nextWakeMs > this.#services.clock.now()
   }
 
   /** When the context must be in memory next: 0 while work runs, Infinity if only a message needs it. */
   get nextWakeMs(): number {
     let nextMs = Infinity
-    for (const taskId of this.#tasks.ids()) nextMs = Math.min(nextMs, this.#wakeOf(taskId))
+    for (const taskId of this.tasks.ids()) nextMs = Math.min(nextMs, this.#wakeOf(taskId))
     return nextMs
   }
 
   get isLeaving(): boolean {
-    return this.#pipeline.isOver
+    return this.pipeline.isOver
   }
 
-  /** The context's actor. */
   get root(): AnyActorRef {
     return this.#root
   }
 
   /** Sends a request to the context: a message that addresses no task. Resolves when the outcome is committed. */
   receive(request: ContextRequest, terms: CallTerms): Promise<CallOutcome> {
-    if (this.#pipeline.isOver) return Promise.reject(this.#pipeline.error)
-    const outcome = this.#calls.add(request.callId, terms)
-    this.#root.send({ type: 'request.received', request })
+    if (this.pipeline.isOver) return Promise.reject(this.pipeline.error)
+    const outcome = this.calls.add(request.callId, terms)
+    tell(this.#root, { type: 'request.received', request })
     return outcome
   }
 
@@ -125,8 +113,8 @@ export class LiveContext implements LiveActors {
    */
   send(event: OutsideEvent, terms: OutsideTerms): Promise<Turn | Refusal> {
     return new Promise((resolve, reject) => {
-      const { turn } = this.#pipeline
-      turn.waiting.push({ told: () => resolve(refusal ?? turn), failed: reject })
+      const { turn } = this.pipeline
+      turn.awaitedBy({ told: () => resolve(refusal ?? turn), failed: reject })
       const refusal = this.#refusalOf(event, terms, turn)
     })
   }
@@ -135,23 +123,23 @@ export class LiveContext implements LiveActors {
   #refusalOf(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
-    const generation = this.#tasks.generationOf(taskId)
+    const generation = this.tasks.generationOf(taskId)
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
     this.#host.runs(taskId)
     const taken = acceptEvent(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
-    if (send) turn.sends.push({ ...send, taskId })
-    if (webhook) turn.webhooks.push({ ...webhook, taskId, told: generation })
+    if (send) turn.sends = added(turn.sends, { ...send, taskId })
+    if (webhook) turn.webhooks = added(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
-    this.#root.send(taken)
+    tell(this.#root, taken)
     return undefined
   }
 
   /** Settles when replayed work of an interrupted task waits for its answer again; `undefined` if there is nothing to wait for. */
   caughtUp(taskId: string): Promise<void> | undefined {
-    const task = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    const task = this.tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
     const work: AnyActorRef | undefined = task?.getSnapshot().children.work
     return work && runOf(work)?.caughtUp()
   }
@@ -163,15 +151,15 @@ export class LiveContext implements LiveActors {
 
   /** Resolves when everything decided so far is committed and told, or has failed. */
   settled(): Promise<void> {
-    if (this.#pipeline.isSettled) return Promise.resolve()
-    return new Promise(resolve => void this.#pipeline.turn.waiting.push({ told: () => resolve(), failed: () => resolve() }))
+    if (this.pipeline.isSettled) return Promise.resolve()
+    return new Promise(resolve => this.pipeline.turn.awaitedBy({ told: () => resolve(), failed: () => resolve() }))
   }
 
   /** Stops the actors. Calls that wait for a commit get `error`. May be called twice. */
   stop(error: unknown = SHUT_DOWN): void {
-    this.#pipeline.end(error)
-    this.#calls.failAll(error)
-    this.#timers.clearAll()
+    this.pipeline.end(error)
+    this.calls.failAll(error)
+    this.timers.clearAll()
     this.#host.leave()
     if (this.#root.getSnapshot().status === 'stopped') return
     this.#root.stop()
@@ -189,33 +177,42 @@ export class LiveContext implements LiveActors {
     this.#services.observers.told?.entered(this)
     this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- the context chart does not fail; if it does, the context is reloaded */
-    this.#root.subscribe({ error: error => this.#break(error, 'a context actor failed', SHUT_DOWN, new Set()) })
+    this.#root.subscribe({ error: error => this.broke(error, SHUT_DOWN, new Set(), 'a context actor failed') })
     if (tasks.length === 0) return void this.#root.start()
-    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.#tasks, timers: this.#timers, services: this.#services, wasHere: this.owner.wasHere })
+    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.tasks, timers: this.timers, services: this.#services, wasHere: this.owner.wasHere })
   }
 
-  #break(error: unknown, what: string, answer: unknown, taskIds: ReadonlySet<string>): void {
-    this.#services.logger.error(what, { contextId: this.key.contextId, error })
+  run(effect: Effect): void {
+    this.#host.run(effect)
+  }
+
+  rested(): void {
+    this.owner.settled()
+  }
+
+  broke(error: unknown, answer: unknown, taskIds: ReadonlySet<string>, what = 'a commit failed'): void {
+    if (answer !== NOT_OWNER) this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.#services.metering.forget(this.key)
     this.stop(answer)
-    this.owner.broke(taskIds, answer !== LOST_RACE)
+    this.owner.broke(taskIds, answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused')
   }
 
   #noteFact(fact: ContextFact): void {
-    const { turn } = this.#pipeline
+    const { turn } = this.pipeline
     switch (fact.type) {
       case 'task.opened':
         return this.#open(fact, turn)
       case 'request.answered': {
         const reply = agentMessage(fact.reply, this.key, this.#services.ids)
-        turn.log.push({ message: { ...fact.request.message, contextId: this.key.contextId } }, { message: reply })
-        return this.#calls.settle(fact.request.callId, turn, { reply })
+        turn.note({ message: { ...fact.request.message, contextId: this.key.contextId } })
+        turn.note({ message: reply })
+        return this.calls.settle(fact.request.callId, turn, { reply })
       }
       case 'request.refused':
-        return this.#calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
+        return this.calls.settle(fact.request.callId, turn, { error: requestRefused(fact) })
       case 'child.crashed': {
         /* c8 ignore next -- a negotiation ends with an outcome, whatever its author's code does */
-        if (!this.#tasks.has(fact.actorId)) return this.#calls.settle(fact.actorId, turn, { error: noAnswer() })
+        if (!this.tasks.has(fact.actorId)) return this.calls.settle(fact.actorId, turn, { error: noAnswer() })
         this.#host.noteTaskFact(fact.actorId, { type: 'status.changed', state: 'TASK_STATE_FAILED' })
         return this.#host.noteMove(fact.actorId)
       }
@@ -230,67 +227,67 @@ export class LiveContext implements LiveActors {
     const opened = openedBy(request)
     const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
     this.#hasTasks = true
-    this.#tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
-    turn.moved.add(taskId)
+    this.tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
+    turn.move(taskId)
     this.#host.logMessage({ message, taskId, generation: 0 }, details)
-    storeOpened(taskId, opened, turn.journal)
+    storeOpened(taskId, opened, turn)
     if (trace) this.#host.traces?.open(taskId, trace, turn)
     // The initial transition of a chart runs the author's code, so it waits for the commit.
-    if (input && typeof work === 'function') turn.starts.push(input)
-    else turn.effects.push({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
-    this.#calls.settle(callId, turn, { taskId })
+    if (input && typeof work === 'function') turn.starts = added(turn.starts, input)
+    else turn.after({ taskId, run: () => this.#host.startTask(taskId, input, opened) })
+    this.calls.settle(callId, turn, { taskId })
   }
 
   #actorOf(taskId: string): AnyActorRef | undefined {
     return this.#root.getSnapshot().children[taskId]
   }
 
-  #commitOf(turn: Turn): Commit | undefined {
+  commitOf(turn: Turn): Commit | undefined {
     for (const input of turn.starts) this.#host.begin(input)
     for (const taskId of turn.moved) this.#save(taskId, turn)
     const saved = savedContext(this.#root, this.#saved)
     const { rows, log, sends, journal, webhooks } = turn
-    const isNew = this.#commit === 0 && this.#root.getSnapshot().context.negotiations.length === 0
+    const isNew = this.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
     if ((isNew || saved.snapshot === this.#saved?.snapshot) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
     this.#saved = saved
-    turn.commit = { key: this.key, expected: this.#commit++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
+    turn.commit = { key: this.key, expected: this.commits++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
     return turn.commit
   }
 
   #save(taskId: string, turn: Turn): void {
-    const row = this.#tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
-    if (!this.#tasks.has(taskId)) {
+    const row = this.tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
+    if (!this.tasks.has(taskId)) {
       this.#host.ended(taskId)
       this.#texts.delete(taskId)
     }
-    if (row) turn.rows.push(row)
+    if (row) turn.rows = added(turn.rows, row)
   }
 
   /** When a task must be in memory next: 0 while it works, or while logic runs in it during an interruption. */
   #wakeOf(taskId: string): number {
-    const actor = this.#tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
-    return actor && !hasRunningLogic(actor) ? this.#timers.nextOf(taskId) : 0
+    const actor = this.tasks.isInterrupted(taskId) ? this.#actorOf(taskId) : undefined
+    return actor && !hasRunningLogic(actor) ? this.timers.nextOf(taskId) : 0
   }
 
   /** A task's actor as text. If it cannot be serialized, the task fails and has no snapshot. */
   #snapshotOf(taskId: string): string | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && this.#texts.of(actor, this.#timers.eventsOf(taskId))
+      return actor && this.#texts.of(actor, this.timers.eventsOf(taskId))
     } catch (error) {
       this.#host.failTask(taskId, error)
       return undefined
     }
   }
 
-  #tell(turn: Turn): void {
+  tell(turn: Turn): void {
     const { feeds, metering, webhooks } = this.#services
     this.#host.traces?.tell(turn)
     metering.committed(this.key, turn)
     if (turn.commit) this.owner.committed(turn.commit)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     for (const taskId of turn.moved) {
-      this.#tasks.told(taskId)
+      this.tasks.told(taskId)
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
       if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId).generation)
     }

@@ -21,15 +21,20 @@ export interface Observer {
   erased?(whose: Erasure): void
   /** The author's code of a task runs next: its work starts or continues, or its chart gets an event. */
   runs?(taskId: string): void
+  /** The author's code of a task has thrown. Clients hear only that it did. The task fails, unless its work starts again. */
+  crashed?(taskId: string, error: unknown): void
 }
 
 /** Access of an observer to its runtime. */
 export interface Observation {
   readonly agent: Agent
-  readonly store: Pick<Store, 'listTasks' | 'readEvents'>
+  readonly store: Pick<Store, 'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages'>
   /** Ends the observation. May be called twice. */
   stop(): void
 }
+
+/** The line of the log about an error of the author's code. */
+export const WORK_FAILED = 'the work of a task failed'
 
 /** The observers of a runtime. */
 export class Observers {
@@ -60,7 +65,8 @@ export class Observers {
       left: actors => each(one => one.left(actors)),
       committed: commit => each(one => one.committed(commit)),
       erased: whose => each(one => one.erased(whose)),
-      runs: taskId => each(one => one.runs(taskId))
+      runs: taskId => each(one => one.runs(taskId)),
+      crashed: (taskId, error) => each(one => one.crashed(taskId, error))
     }
   }
 }
@@ -78,6 +84,7 @@ function guarded(observer: Observer, logger: Logger): Required<Observer> {
     left: actors => attempt(() => observer.left?.(actors)),
     committed: commit => attempt(() => observer.committed?.(commit)),
     erased: whose => attempt(() => observer.erased?.(whose)),
-    runs: taskId => attempt(() => observer.runs?.(taskId))
+    runs: taskId => attempt(() => observer.runs?.(taskId)),
+    crashed: (taskId, error) => attempt(() => observer.crashed?.(taskId, error))
   }
 }

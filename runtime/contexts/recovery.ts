@@ -156,7 +156,7 @@ const ALL_WITHIN_MS = 10_000
  */
 export class RecoveryQueue {
   readonly #clock: Clock
-  readonly #startedAtMs: number
+  #startedAtMs: number
   readonly #waiting: CrashSuspect[] = []
   #timer: unknown
 
@@ -165,7 +165,12 @@ export class RecoveryQueue {
     this.#startedAtMs = clock.now()
   }
 
-  /** Whether a task with this wake time was running or due when the runtime was created. */
+  /** Tasks that run or are due now count as interrupted: this node has taken over contexts of another. */
+  takesOver(): void {
+    this.#startedAtMs = this.#clock.now()
+  }
+
+  /** Whether a task with this wake time was running or due when the runtime was created, or last took contexts over. */
   concern(wakeAtMs: number | undefined): boolean {
     return wakeAtMs !== undefined && wakeAtMs <= this.#startedAtMs
   }

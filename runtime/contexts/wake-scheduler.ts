@@ -144,17 +144,3 @@ export class WakeScheduler {
     return (next ?? last)?.atMs ?? Infinity
   }
 }
-
-/** The absence of a context that broke. */
-export interface Absence {
-  /** Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once. */
-  readonly awayMs: number
-  /** The timer that reloads it. */
-  timer: unknown
-}
-
-/** Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than a minute ago. */
-export function awayAfter(before: Absence | undefined, presentMs: number): number {
-  if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
-  return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
-}

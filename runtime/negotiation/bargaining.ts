@@ -6,6 +6,7 @@ import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated, withScope } from '../commits/commit-gate.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
+import { scopeWith } from '../xstate/lean-actor.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
 import { checkedTerms } from './proposals.ts'
@@ -14,8 +15,7 @@ import { checkedTerms } from './proposals.ts'
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
-  const logic = withScope(machine, scope => ({
-    ...scope,
+  const logic = withScope(machine, scope => scopeWith(scope, {
     emit: ({ outcome }: NegotiationFact) => hostOf(scope.system).send({ type: 'request.decided', output: outcome })
   }))
   return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }

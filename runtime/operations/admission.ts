@@ -6,16 +6,17 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authorization.ts'
 import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
-import type { CallTurns } from '../access/call-turns.ts'
+import type { CallScheduler } from '../access/call-scheduler.ts'
 import { counted } from '../access/quotas.ts'
 import { userOf } from '../access/shares.ts'
-import { nowhereFor, type Tenants } from '../access/tenants.ts'
+import { checkTenantName, nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
 import { shutDown } from '../contexts/errors.ts'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskStream, type Opened } from '../streams/task-stream.ts'
+import type { Counters } from '../telemetry/counters.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { OperationServices } from './dependencies.ts'
 
@@ -54,6 +55,7 @@ export function admit<Name extends OperationName>(
   const conditions = reliable ? checked(call.conditions ?? {}) : {}
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
+  checkTenantName(scope.tenant)
   if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
   return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, room: call.room, signal: call.signal, trace: call.trace }
 }
@@ -83,10 +85,11 @@ function schemaOf<Name extends OperationName>(name: Name): Schema<OperationReque
 /** Settings of {@link Admission}. */
 export interface AdmissionRules {
   readonly logger: Logger
+  readonly counters: Counters
   readonly tenants: Tenants
   readonly authorize: Authorize | undefined
   /** Fair scheduling by user; `undefined` if all callers are one user. */
-  readonly turns: CallTurns | undefined
+  readonly scheduler: CallScheduler | undefined
   /** The extensions that clients may activate. */
   readonly extensions: Extensions
   /** Operations that are refused, each with a factory of its error. */
@@ -121,6 +124,11 @@ export class Admission {
     this.#isClosed = true
   }
 
+  /** Whether `close` was called. */
+  get isClosed(): boolean {
+    return this.#isClosed
+  }
+
   /** Throws Overloaded after `close`. */
   checkOpen(): void {
     if (this.#isClosed) throw shutDown()
@@ -128,11 +136,13 @@ export class Admission {
 
   /** Runs an operation. `asked` is its name for `authorize` and the log. */
   answer<Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, run: Run<Name, T>, asked: AuthorizationRequest['operation'] = name): Promise<T> {
+    this.#rules.counters.called(asked)
     return this.hideErrors(asked, call, () => this.#permitted(asked, call, this.#checked(name, params, call), run))
   }
 
   /** Makes the stream of an operation, which runs when the stream is first read. */
   stream<Name extends OperationName>(name: Name, params: unknown, call: CallContext, run: Run<Name, Opened>): TaskStream {
+    this.#rules.counters.called(name)
     return new TaskStream(() => this.#permitted(name, call, this.#checked(name, params, call), run), error => this.#publicError(name, call, error))
   }
 
@@ -142,16 +152,21 @@ export class Admission {
   }
 
   /** Runs something for a call. An A2AError, or the reason of the call's signal, is thrown as it is. Any other error is logged, and thrown as InternalError. */
-  async hideErrors<T>(operation: string, call: CallContext, run: () => T | Promise<T>): Promise<T> {
+  hideErrors<T>(operation: string, call: CallContext, run: () => Promise<T>): Promise<T> {
     try {
-      return await run()
+      return run().catch(error => {
+        throw this.#publicError(operation, call, error)
+      })
     } catch (error) {
-      throw this.#publicError(operation, call, error)
+      return Promise.reject(this.#publicError(operation, call, error))
     }
   }
 
   #publicError(operation: string, { signal }: CallContext, error: unknown): unknown {
+    const { counters } = this.#rules
+    if (isA2AError(error)) counters.failed(error.code)
     if (isA2AError(error) || signal?.aborted) return error
+    counters.failed('InternalError')
     this.#rules.logger.error('an operation failed', { operation, error })
     return new A2AError('InternalError', undefined, { cause: error })
   }
@@ -177,9 +192,9 @@ export class Admission {
     { user, admitted }: CheckedCall<Name>,
     run: Run<Name, T>
   ): Promise<T> {
-    const { turns } = this.#rules
-    if (!turns) return this.#authorized(operation, call, admitted, run)
-    return turns.take(user, async waits => {
+    const { scheduler } = this.#rules
+    if (!scheduler) return this.#authorized(operation, call, admitted, run)
+    return scheduler.take(user, async waits => {
       this.#checkGoesOn(call)
       return this.#authorized(operation, call, { ...admitted, waits }, run)
     })

@@ -6,8 +6,17 @@ import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
 import type { ContextKey, TaskRow } from '../store/store.ts'
+import type { Change } from './cluster.ts'
+import type { OperationServices } from './dependencies.ts'
 
 const ATTEMPTS = 5
+
+/** Makes a change whose result is JSON: here, or on the node of a cluster that has its context. */
+export async function makeOnNode<T>({ cluster }: OperationServices, change: Change, here: () => Promise<T>): Promise<T> {
+  if (!cluster) return here()
+  const made = await cluster.make(change, here)
+  return 'here' in made ? made.here : (made.there as T)
+}
 
 /** Optimistic concurrency: has a live context decide. If another process has written the context, loads it again and retries. */
 export async function withLostRaceRetry<T>(

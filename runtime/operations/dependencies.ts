@@ -9,6 +9,7 @@ import type { WebhookSender } from '../ports/webhook-sender.ts'
 import type { Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
+import type { Membership } from './cluster.ts'
 import type { PendingSends } from './deduplication.ts'
 
 /** Dependencies of the operations. */
@@ -33,6 +34,8 @@ export interface OperationServices {
   readonly opening?: StandardSchema<unknown> | undefined
   /** Webhooks, if the agent has them. */
   readonly push?: Push | undefined
+  /** The other nodes, if the runtime is a node of a cluster. */
+  readonly cluster?: Membership | undefined
 }
 
 /** Delivers to webhooks, and checks their URLs before. */

@@ -16,10 +16,14 @@ export interface DataToErase {
   readonly contextId?: string
 }
 
-/** Erases a context or a scope, first in memory, then in the store. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
-export async function erase({ store, contexts, feeds, push }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined }, whose: Erasure): Promise<boolean> {
+/** Erases a context or a scope, first in memory, then in the store, or with `eraseRows`. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
+export async function erase(
+  { store, contexts, feeds, push }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined },
+  whose: Erasure,
+  eraseRows = () => store.erase(whose)
+): Promise<boolean> {
   return contexts.withhold(whose, async () => {
-    const wasThere = await store.erase(whose)
+    const wasThere = await eraseRows()
     await push?.webhooks.erased(whose)
     for (const taskId of feeds.tasksOf(whose)) {
       const stored = await store.readTask(whose, taskId, { historyLength: 0, artifacts: false })

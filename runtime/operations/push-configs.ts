@@ -6,6 +6,7 @@ import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook } from '../store/rows.ts'
 import type { Scope, Store } from '../store/store.ts'
 import type { Admitted } from './admission.ts'
+import { makeOnNode } from './deliver.ts'
 import type { OperationServices, Push } from './dependencies.ts'
 
 /** Maximum lengths in a configuration, in characters. */
@@ -81,9 +82,23 @@ function violation(field: string, isGood: boolean, description: string): FieldVi
  * CreateTaskPushNotificationConfig (§3.1.7): posts the task's events from the next one on. A configuration with an existing id
  * replaces that one, and continues at its position. The answer has the secrets.
  */
-export async function createPushConfig(services: OperationServices, { params, scope, dialect }: Admitted<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
-  const { store, limits, ids } = services
-  const { taskId, id = ids() } = params
+export async function createPushConfig(services: OperationServices, { params, scope, dialect, signal }: Admitted<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+  const { taskId, id = services.ids() } = params
+  const request: WebhookRequest<CreateTaskPushNotificationConfigRequest> = { scope, params: { ...params, id }, dialect }
+  return makeOnNode(services, { name: 'createPushConfig', place: { scope, taskId }, request, isRepeatable: true, signal }, () => createPushConfigHere(services, request))
+}
+
+/** A change of a task's webhooks, as JSON. */
+export interface WebhookRequest<Params> {
+  readonly scope: Scope
+  readonly params: Params
+  readonly dialect: string
+}
+
+/** Creates a configuration for a task of this node. */
+export async function createPushConfigHere(services: OperationServices, { params, scope, dialect }: WebhookRequest<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+  const { store, limits } = services
+  const { taskId, id = '' } = params
   const { webhooks } = pushOf(services)
   const webhook: NewWebhook = { taskId, id, webhook: await checkedWebhook(services, scope, params), version: dialect }
   const outcome = await store.writeWebhook(scope, webhook, limits.webhooksPerTask)
@@ -113,7 +128,13 @@ export async function listPushConfigs({ store }: OperationServices, { params, sc
 }
 
 /** DeleteTaskPushNotificationConfig (§3.1.10): ends all posts, including pending ones. Idempotent. */
-export async function deletePushConfig(services: OperationServices, { params: { taskId, id }, scope }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
+export async function deletePushConfig(services: OperationServices, { params, scope, dialect, signal }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
+  const request: WebhookRequest<DeleteTaskPushNotificationConfigRequest> = { scope, params, dialect }
+  return makeOnNode(services, { name: 'deletePushConfig', place: { scope, taskId: params.taskId }, request, isRepeatable: true, signal }, () => deletePushConfigHere(services, request))
+}
+
+/** Deletes a configuration of a task of this node. */
+export async function deletePushConfigHere(services: OperationServices, { params: { taskId, id }, scope }: WebhookRequest<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
   const { store } = services
   const { webhooks } = pushOf(services)
   await readTaskOrThrow(store, scope, taskId)

@@ -3,7 +3,7 @@ import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
-import { isTerminal } from '../../machines/protocol/states.ts'
+import { isTerminal, stateText } from '../../machines/protocol/states.ts'
 import type { CallContext } from '../access/call-context.ts'
 import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/turn.ts'
@@ -23,6 +23,8 @@ export interface SendTerms extends OutsideTerms {
   readonly connection?: CallContext['connection']
   readonly signal: AbortSignal | undefined
   readonly waits?: (() => void) | undefined
+  /** In a cluster: the shard of a context that the message opens. */
+  readonly shard?: number | undefined
 }
 
 /** A message that reached a task. */
@@ -51,8 +53,9 @@ export function routeMessage(services: OperationServices, scope: Scope, message:
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && readProposal(message, negotiation, clock.now())
   const { contextId } = message
-  const key = keyOf(scope, contextId ?? ids())
-  const arrival = { message, taskId: ids(), arrived }
+  const { cluster } = services
+  const key = keyOf(scope, contextId ?? (cluster && terms.shard !== undefined ? cluster.contextId(terms.shard) : ids()))
+  const arrival = { message, taskId: cluster ? cluster.taskId(key) : ids(), arrived }
   return metering.opening(scope, arrival.taskId, async () => {
     const asked = (live: LiveContext) => {
       contexts.makeRoomIn(live)
@@ -133,7 +136,7 @@ function refusal({ task, generation }: StoredTask, { ifGeneration = generation }
 }
 
 function takesNoMessage({ id, status, contextId = '' }: Task): A2AError {
-  const name = status.state.replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
+  const name = stateText(status.state)
   const why = isTerminal(status.state)
     ? `is ${name} and takes no more messages. Start a new task: send the message with contextId ${contextId} and referenceTaskIds ["${id}"], without a taskId.`
     : `is ${name} and does not accept this message. Wait until it asks for input, answer what it asks, or cancel it.`

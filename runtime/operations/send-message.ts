@@ -1,6 +1,6 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import type { SendMessageResponse, Task } from '../../machines/protocol/objects.ts'
+import type { SendMessageResponse } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
@@ -9,16 +9,18 @@ import { detailsOf } from '../authoring/request-details.ts'
 import { readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
-import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
+import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { largeBytes } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
+import { makeOnNode } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
 import { routeMessage, type Outcome, type Routed } from './route-message.ts'
+import { routeOnNode } from './send-on-node.ts'
 import { placeNamed } from './task-names.ts'
 
 type Call = Admitted<SendMessageRequest>
@@ -38,7 +40,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     const stored = seen ? projectTask(seen, configuration) : await whole(services, outcome, configuration, call.room)
     const bytes = seen && call.room ? largeBytes(stored.task) : 0
     if (bytes > 0) await call.room?.(bytes)
-    if (!configuration.returnImmediately) checkOutput(services, stored.task)
+    if (!configuration.returnImmediately && stored.task.status.state === 'TASK_STATE_FAILED') await checkOutput(services, outcome.key, stored.task.id)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
     tail.end()
@@ -68,28 +70,35 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
 }
 
 /** Throws InvalidAgentResponse if a task failed because its agent produced invalid A2A (§3.3.2). */
-function checkOutput({ feeds }: OperationServices, { id, status }: Task): void {
-  const error = status.state === 'TASK_STATE_FAILED' ? feeds.invalidOutput(id) : undefined
-  if (error) throw new A2AError('InvalidAgentResponse', error.message, { metadata: { taskId: id }, cause: error })
+async function checkOutput(services: OperationServices, scope: Scope, taskId: string): Promise<void> {
+  const { feeds } = services
+  const request = { taskId }
+  const reason = await makeOnNode(services, { name: 'invalidOutput', place: { scope, taskId }, request, isRepeatable: true }, async () => feeds.invalidOutput(taskId)?.message ?? null)
+  if (reason !== null) throw new A2AError('InvalidAgentResponse', reason, { metadata: { taskId }, cause: feeds.invalidOutput(taskId) })
 }
 
-/** Validates a message and routes it. */
+/** Routes a message, on the node of its context in a cluster. */
 function route(services: OperationServices, call: Call): Promise<Outcome> {
+  return services.cluster ? routeOnNode(services, call, services.cluster, shard => routeHere(services, call, shard)) : routeHere(services, call)
+}
+
+/** Validates a message and routes it. `shard` is that of a context that it opens. */
+export function routeHere(services: OperationServices, call: Call, shard?: number): Promise<Outcome> {
   const { message, configuration } = call.params
   if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
   if (config) pushOf(services)
   checkInputModes(message, services.inputModes)
   services.metering.message(call.scope)
-  return config ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook)) : routeOnce(services, call, undefined)
+  return config ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook, shard)) : routeOnce(services, call, undefined, shard)
 }
 
 /** Routes a message, deduplicated if the client or the runtime requires that. */
-function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook']): Promise<Outcome> {
+function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], shard: number | undefined): Promise<Outcome> {
   const { clock, limits, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
   const { message } = params
-  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal, waits }
+  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal, waits, shard }
   if (taskName) return placeNamed(services, scope, message, taskName, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)

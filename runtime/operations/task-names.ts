@@ -8,10 +8,10 @@ import { oneAtATime } from './deduplication.ts'
 import type { OperationServices } from './dependencies.ts'
 import { otherContext, routeMessage, type Outcome, type SendTerms } from './route-message.ts'
 
-/** What a name refers to: its newest task, or the agent's answer if there was no task. */
+/** The target of a name: its newest task, or the agent's answer if there was no task. */
 export type NamedTask = { readonly taskId: string } | { readonly reply: Message }
 
-/** What a client's name refers to; `undefined` if it is unknown or expired. */
+/** The task or answer that a client's name refers to; `undefined` if it is unknown or expired. */
 export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<NamedTask | undefined> {
   const atMs = clock.now()
   const row = await store.readSend(scope, taskNameKey(name, atMs, 0).key)
@@ -19,9 +19,9 @@ export async function readNamed({ store, clock }: OperationServices, scope: Scop
 }
 
 /**
- * Routes a message to the task of a name, if that has not ended. Otherwise the message goes to a context, that of the last task if
- * there was one, and the task that it opens gets the name in the same commit. Messages for one name are routed one at a time. A
- * task id made by the server is not a name: it keeps its task.
+ * Routes a message to the task of a name, if that has not ended. Otherwise the message goes to a context: that of the last task, if there
+ * was one. The task that it opens gets the name in the same commit. Messages for one name are routed one at a time. A task id made by the
+ * server is not a name: it keeps its task.
  */
 export async function placeNamed(
   services: OperationServices,

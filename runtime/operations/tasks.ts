@@ -2,14 +2,14 @@ import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { Room } from '../access/call-context.ts'
+import type { CallContext, Room } from '../access/call-context.ts'
 import { readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
-import { withLostRaceRetry, deliver, movedOn } from './deliver.ts'
+import { withLostRaceRetry, deliver, makeOnNode, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
@@ -22,17 +22,31 @@ export async function getTask(services: OperationServices, call: Admitted<GetTas
 
 /** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */
 export async function cancelTask(services: OperationServices, call: Admitted<CancelTaskRequest>): Promise<Task> {
-  const { params, scope, connection, conditions, reliable, room } = call
+  const { params, scope, connection, conditions, reliable, room, signal } = call
   const { id: taskId } = params
   const { ifGenerationMatch: ifGeneration } = conditions
-  const { task } = await readTaskOrThrow(services.store, scope, taskId)
-  const key = { ...scope, contextId: task.contextId }
-  const isCanceled = !isTerminal(task.status.state) && (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }), connection)) !== undefined
+  const request: TaskToCancel = { scope, taskId, ...(ifGeneration !== undefined && { ifGeneration }) }
+  const isCanceled = await makeOnNode(services, { name: 'cancel', place: request, request, isRepeatable: ifGeneration === undefined, signal }, () => cancelHere(services, request, connection))
   const stored = await whole(services, scope, taskId, {}, room)
   // Not canceled: the task had ended, before or during this call.
   if (!isCanceled && ifGeneration !== undefined && ifGeneration !== stored.generation) throw movedOn(taskId)
   if (stored.task.status.state !== 'TASK_STATE_CANCELED') throw notCancelable(taskId, stored.task.status.state)
   return toWireTask(stored, reliable)
+}
+
+/** A task to be canceled. */
+export interface TaskToCancel {
+  readonly scope: Scope
+  readonly taskId: string
+  readonly ifGeneration?: number
+}
+
+/** Cancels a task of this node. Gives false if it has ended. */
+export async function cancelHere(services: OperationServices, { scope, taskId, ifGeneration }: TaskToCancel, connection?: CallContext['connection']): Promise<boolean> {
+  const { task } = await readTaskOrThrow(services.store, scope, taskId)
+  const key = { ...scope, contextId: task.contextId }
+  if (isTerminal(task.status.state)) return false
+  return (await withLostRaceRetry(services.contexts, key, live => deliver(live, { type: 'task.cancel', taskId }, { ifGeneration }), connection)) !== undefined
 }
 
 /**

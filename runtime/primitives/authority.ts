@@ -13,6 +13,21 @@ export function authorityOf(text: string): Authority | undefined {
   return given.toLowerCase() === name ? { name, port: port === '' ? undefined : Number(port) } : undefined
 }
 
+/** The entry of `origins` for the pages of this machine, at every port. */
+export const LOOPBACK_ORIGINS = 'loopback'
+
+/** The origins whose pages may connect. Throws TypeError for an entry that is neither an origin, as browsers send it, nor `loopback`. */
+export function namedOrigins(entries: readonly string[]): readonly string[] {
+  for (const entry of entries) {
+    if (entry === LOOPBACK_ORIGINS) continue
+    const origin = /^https?:/i.test(entry) && URL.canParse(entry) ? new URL(entry).origin : undefined
+    if (entry === origin) continue
+    const wanted = origin !== undefined ? `Write ${origin}.` : 'Write scheme, host and port of a page, such as https://app.example or http://localhost:5173, or loopback for all pages of this machine.'
+    throw new TypeError(`origins has ${JSON.stringify(entry)}, which is not an origin. ${wanted}`)
+  }
+  return entries
+}
+
 /** The hosts that requests may name, with the ports for cards. Throws TypeError for an entry that is not `NAME[:PORT]`, and for a duplicate name. */
 export function namedHosts(entries: readonly string[]): ReadonlyMap<string, number | undefined> {
   const hosts = new Map<string, number | undefined>()

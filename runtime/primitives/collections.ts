@@ -9,7 +9,7 @@ class Entry<Value> {
 
 /**
  * A Map for entries that are often added and deleted. It stores values in entry objects, which are emptied on deletion. A plain Map
- * rehashes into a new table, and the old one stays linked to it: once that is in the old generation, V8's minor collections keep all
+ * rehashes into a new table, and the old one stays linked to it. Once the old table is in V8's old generation, minor collections keep all
  * values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
  */
 export class ReleasingMap<Value extends object, Name = string> {
@@ -107,4 +107,14 @@ export function memoizeLast<Value>(make: (text: string) => Value): (text: string
     if (last?.text !== text) last = { text, value: make(text) }
     return last.value
   }
+}
+
+/** An empty list, shared. */
+export const NONE: readonly never[] = Object.freeze([])
+
+/** Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn never fill. */
+export function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  if (list.length === 0) return [item]
+  ;(list as Item[]).push(item)
+  return list
 }

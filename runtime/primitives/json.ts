@@ -3,17 +3,21 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 /** Bytes per member or entry for quotes, colon and comma. */
 const AROUND = 4
 
+/** Values that are still to be measured; one list for all calls. */
+const rest: unknown[] = []
+
 /** Approximate size of a value as JSON text, in bytes of UTF-8; it ignores escapes and digits of numbers. It does not recurse. */
 export function jsonBytes(value: unknown): number {
   let bytes = 0
-  const rest = [value]
-  while (rest.length > 0) {
+  const others = rest.length
+  rest.push(value)
+  while (rest.length > others) {
     const next = rest.pop()
     bytes += AROUND
     if (typeof next === 'string') bytes += Buffer.byteLength(next)
     else if (Array.isArray(next)) for (const entry of next) rest.push(entry)
     else if (typeof next === 'object' && next !== null) {
-      for (const name of Object.keys(next)) {
+      for (const name in next) {
         bytes += AROUND + name.length
         rest.push((next as Record<string, unknown>)[name])
       }

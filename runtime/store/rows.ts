@@ -1,3 +1,4 @@
+import type { TaskState } from '../../machines/protocol/states.ts'
 import { createHash } from 'node:crypto'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -98,4 +99,20 @@ export interface WebhookNote {
   readonly taskId: string
   readonly id: string
   readonly progress: WebhookProgress
+}
+
+/** Open tasks by state: a portion of all. */
+export interface StateCounts {
+  readonly states: Readonly<Partial<Record<TaskState, number>>>
+  /** Where the next portion begins; missing in the last one. */
+  readonly next?: string
+}
+
+/** The state of an engine. */
+export interface StoreStatus {
+  /** Whether it accepts nothing more from this process: its disk or file is broken, or belongs to another process now. */
+  readonly isStopped: boolean
+  /** Number of reads and of writes that have not been answered. */
+  readonly waitingReads: number
+  readonly waitingWrites: number
 }

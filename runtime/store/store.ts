@@ -1,7 +1,14 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { NewWebhook, SendRow, StoredWebhook, WebhookNote } from './rows.ts'
+import type { NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, WebhookNote } from './rows.ts'
+
+/**
+ * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait for the context get it
+ * too, and run again on that node.
+ */
+export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', { retryAfterMs: 1000 })
 
 /** Owner of data. Scopes are isolated: the data of another scope does not exist for this one. */
 export interface Scope {
@@ -204,7 +211,8 @@ export function isErased(erasure: Erasure, key: ContextKey): boolean {
  *
  * - `commit` is atomic and durable when it resolves. Commits of one context are applied in the order of the calls,
  *   even if a call comes before the last one resolved. It resolves to `false`, and writes nothing, if `expected` is not the
- *   context's commit number: the race is lost. It rejects if the engine fails.
+ *   context's commit number: the race is lost. It rejects with `NOT_OWNER` if the context belongs to another node, and with any other
+ *   error if the engine fails.
  * - Reads see every commit that resolved before the call, and no partial commit. Missing data, and data of another scope, read as
  *   `undefined` or as an empty list, never as an error.
  * - Objects in a commit do not change after the call, so an engine may keep them. Returned objects belong to the caller. Keys are
@@ -245,6 +253,8 @@ export interface Store {
    * Number of tasks that have not ended. It includes exactly the commits that resolved before it resolves. It reads no task.
    */
   countOpen(whose: OpenTasksFilter): Promise<number>
+  /** Counts the open tasks of all scopes by state, in portions of about `limit` tasks; `after` is '' or the `next` of the last portion. */
+  countStates(limit: number, after: string): Promise<StateCounts>
   /** The outcome of a deduplicated message, by key. It may have expired. */
   readSend(scope: Scope, key: string): Promise<SendRow | undefined>
   /**
@@ -265,10 +275,9 @@ export interface Store {
    * Deletes old data: at most `limit` tasks, contexts and deduplication rows in total. Resolves to their number, so call it again until
    * that is 0. A task is deleted with its events, messages and webhooks, a context with its messages that belong to no task.
    *
-   * A live task is never deleted, nor is a context that has a task; a context whose last task is deleted in this call may be deleted in
-   * it too. Deleted data reads as if it had never existed: a commit based on a deleted context loses its race, and one that
-   * expects 0 creates the context again. A remaining context keeps its commit number. Atomic and durable when it resolves. Needs
-   * indexes by the three times.
+   * A live task is never deleted, nor is a context that has a task. A context whose last task is deleted in this call may be deleted in it
+   * too. Deleted data reads as if it had never existed: a commit based on a deleted context loses its race, and one that expects 0 creates
+   * the context again. A remaining context keeps its commit number. Atomic and durable when it resolves. Needs indexes by the three times.
    */
   sweep(due: SweepBounds, limit: number): Promise<number>
   /**
@@ -277,6 +286,8 @@ export interface Store {
    * after it, in the order of the calls. Atomic and durable when it resolves.
    */
   erase(whose: Erasure): Promise<boolean>
+  /** The state of the engine, for health checks and metrics. Reads memory only. Default: it has not stopped, and nothing waits. */
+  status?(): StoreStatus
   /** Releases the engine's resources. `runtime.close()` calls it once; it may be called again. Later calls reject. */
   close(): Promise<void>
 }

@@ -19,17 +19,24 @@ export interface FeedListener {
 /** How long an invalid output of a task is remembered. */
 const REMEMBERED_MS = 60_000
 
-/** Subscriptions by task. */
+/** Subscriptions by task. In a cluster, the events of tasks of other nodes are published here too. */
 export class TaskSubscriptions {
   readonly #invalidOutputs = new TwoGenerationCache<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
   readonly #listeners = new ReleasingMap<Set<FeedListener>>()
+  /** Called when a task gets its first listener; its result when the last one leaves. */
+  followed: ((taskId: string, scope: Scope) => () => void) | undefined
+  readonly #left = new Map<string, () => void>()
 
   /** Adds a listener. Call the result to remove it; it may be called twice. */
   listen(taskId: string, listener: FeedListener): () => void {
     const listeners = this.#listeners.get(taskId) ?? new Set()
     this.#listeners.set(taskId, listeners.add(listener))
+    if (this.followed && listeners.size === 1) this.#left.set(taskId, this.followed(taskId, listener.scope))
     return () => {
-      if (listeners.delete(listener) && listeners.size === 0) this.#listeners.delete(taskId)
+      if (!listeners.delete(listener) || listeners.size > 0) return
+      this.#listeners.delete(taskId)
+      this.#left.get(taskId)?.()
+      this.#left.delete(taskId)
     }
   }
 

@@ -73,6 +73,11 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
     return this
   }
 
+  /** A part of an AsyncGenerator since ES2026. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end()
+  }
+
   async #step(): Promise<IteratorResult<StreamResponse, undefined>> {
     try {
       const first = this.#state === 'new' ? await this.#begin() : undefined

@@ -11,8 +11,11 @@ export const LARGE_BYTES = 1024 * 1024
 /** Maximum events of a piece; even the smallest events then fill one. */
 const EVENTS_A_PIECE = 4096
 
+/** The part of a store that reads whole tasks. */
+type TaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
+
 /** Reads a task. A large one waits for `room`, and is read in pieces, so that it does not block the event loop. */
-export async function readWhole(store: Store, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
+export async function readWhole(store: TaskReader, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
   return stored && completed(store, scope, stored, options, room)
 }
@@ -20,7 +23,7 @@ export async function readWhole(store: Store, scope: Scope, taskId: string, opti
 /**
  * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed since.
  */
-export async function completed(store: Store, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
+export async function completed(store: TaskReader, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
   await room?.(large.bytes)

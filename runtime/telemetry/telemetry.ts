@@ -1,4 +1,6 @@
 import { withMethods, type Kind } from '../primitives/options.ts'
+import type { MetricSource } from './metrics.ts'
+
 /**
  * Trace context for another process, or for a later one: the fields of W3C Trace Context and Baggage (`traceparent`, `tracestate`,
  * `baggage`) by name, in lower case. Empty without a trace.
@@ -38,6 +40,8 @@ export interface Telemetry {
   /** Names of the fields of a carrier, in lower case. They are read from requests. */
   readonly fields: readonly string[]
   begin(start: SpanStart): TelemetrySpan
+  /** Exports the metrics of a runtime. Returns the function that ends it. Default: metrics are not exported. */
+  meter?(metrics: MetricSource): () => void
 }
 
 /** The kind of the option `telemetry`. */

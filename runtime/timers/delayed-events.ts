@@ -1,7 +1,9 @@
 import type { AnyActorRef, EventObject } from 'xstate'
+import type { ContextMachineEvent } from '../../machines/context.machine.ts'
 import { familyOf, pathOf } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
+import { NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { replaceSchedule } from '../xstate/actor-system.ts'
 
@@ -21,8 +23,8 @@ export interface DelayedEvent {
 }
 
 /**
- * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), with their due times, so that they can be
- * stored with the task and rescheduled. `moved` is called for each event that an actor schedules.
+ * The delayed events of a context's actors (`after`, `raise` and `sendTo` with a delay), with their due times. They are stored with the
+ * task, and rescheduled from there.
  */
 export class DelayedEvents {
   readonly #root: AnyActorRef
@@ -31,12 +33,12 @@ export class DelayedEvents {
   readonly #schedule: Schedule
 
   /** Wraps `schedule` of the actor system of `root`, which uses this clock and has not started. */
-  constructor(root: AnyActorRef, clock: EventClock, moved: (taskId: string) => void) {
+  constructor(root: AnyActorRef, clock: EventClock, host: TimerHost) {
     this.#root = root
     this.#clock = clock
     this.#schedule = replaceSchedule(root.system, (source, target, event, delayMs, id) => {
       this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
-      moved(familyOf(source))
+      host.noteMove(familyOf(source))
     })
   }
 
@@ -49,8 +51,10 @@ export class DelayedEvents {
 
   /** A task's events in stored form, by due time, without those of actors that no longer exist. */
   of(taskId: string): DelayedEvent[] {
+    const scheduledEvents = this.#clock.eventsOf(taskId)
+    if (scheduledEvents === NONE) return []
     const events: DelayedEvent[] = []
-    for (const scheduled of this.#clock.eventsOf(taskId)) {
+    for (const scheduled of scheduledEvents) {
       const { source, target, dueMs } = scheduled
       if (dueMs < Infinity && this.#isThere(source) && this.#isThere(target)) events.push(saved(scheduled))
     }
@@ -99,21 +103,29 @@ interface Timer {
   timer: unknown
 }
 
-/**
- * The clock of a context's actors, for XState. It knows which event each timer is for, by task. `deliver` runs the delivery of a due
- * event, at once or later; until then the event counts as scheduled. `moved` is called when a task's timer is removed.
- */
+/** The context of timers. */
+export interface TimerHost {
+  readonly clock: Clock
+  /** Called when the timers of a task have changed, so that the task is saved. */
+  noteMove(taskId: string): void
+  /** Runs the delivery of a due event, at once or later; until then the event counts as scheduled. */
+  deliver(delivery: Effect): void
+  /** Runs the callback of an alarm. */
+  run(effect: Effect): void
+  send(event: ContextMachineEvent): void
+}
+
+/** The clock of a context's actors, for XState. It knows which event each timer is for, by task. */
 export class EventClock {
   readonly #clock: Clock
-  readonly #deliver: (delivery: Effect) => void
-  readonly #moved: (taskId: string) => void
-  readonly #tasks = new Map<string, Map<Timer, Scheduled>>()
+  readonly #host: TimerHost
+  /** Created by the first event. */
+  #tasks: Map<string, Map<Timer, Scheduled>> | undefined
   #about: Scheduled | undefined
 
-  constructor(clock: Clock, deliver: (delivery: Effect) => void, moved: (taskId: string) => void) {
-    this.#clock = clock
-    this.#deliver = deliver
-    this.#moved = moved
+  constructor(host: TimerHost) {
+    this.#clock = host.clock
+    this.#host = host
   }
 
   now(): number {
@@ -140,7 +152,7 @@ export class EventClock {
       killPoint('timer due')
       if (this.#drop(timer)) callback()
     }
-    timer.timer = this.#clock.setTimeout(() => this.#deliver({ taskId, run }), delayMs)
+    timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs)
     this.#keep(timer, about)
     return timer
   }
@@ -152,34 +164,35 @@ export class EventClock {
 
   /** The scheduled events of a task, in the order in which they were scheduled. */
   eventsOf(taskId: string): Iterable<Scheduled> {
-    return this.#tasks.get(taskId)?.values() ?? []
+    return this.#tasks?.get(taskId)?.values() ?? NONE
   }
 
   /** Clears the timers of a task that has ended. */
   clearTask(taskId: string): void {
-    for (const { timer } of this.#tasks.get(taskId)?.keys() ?? []) this.#clock.clearTimeout(timer)
-    this.#tasks.delete(taskId)
+    for (const { timer } of this.#tasks?.get(taskId)?.keys() ?? []) this.#clock.clearTimeout(timer)
+    this.#tasks?.delete(taskId)
   }
 
   /** Clears all timers, because the context leaves memory. */
   clearAll(): void {
-    for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
+    for (const taskId of this.#tasks?.keys() ?? []) this.clearTask(taskId)
   }
 
   #keep(timer: Timer, about: Scheduled): void {
     const taskId = familyOf(about.source)
-    const timers = this.#tasks.get(taskId) ?? new Map<Timer, Scheduled>()
-    this.#tasks.set(taskId, timers.set(timer, about))
+    const tasks = (this.#tasks ??= new Map())
+    const timers = tasks.get(taskId) ?? new Map<Timer, Scheduled>()
+    tasks.set(taskId, timers.set(timer, about))
   }
 
   /** Stops tracking a timer. Gives whether it was tracked. */
   #drop(timer: Timer): boolean {
     if (!timer.about) return false
     const taskId = familyOf(timer.about.source)
-    const timers = this.#tasks.get(taskId)
+    const timers = this.#tasks?.get(taskId)
     if (!timers?.delete(timer)) return false
-    if (timers.size === 0) this.#tasks.delete(taskId)
-    this.#moved(taskId)
+    if (timers.size === 0) this.#tasks?.delete(taskId)
+    this.#host.noteMove(taskId)
     return true
   }
 }

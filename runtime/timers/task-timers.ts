@@ -1,9 +1,8 @@
 import type { AnyActorRef } from 'xstate'
 import type { MessageContent } from '../../machines/task-events.ts'
-import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import { DelayedEvents, type DelayedEvent, type EventClock } from './delayed-events.ts'
+import { DelayedEvents, type DelayedEvent, type EventClock, type TimerHost } from './delayed-events.ts'
 
 /** The name of a task's deadline alarm. */
 export const DEADLINE = 'deadline'
@@ -34,51 +33,39 @@ export interface SavedTimers {
   readonly context?: { readonly deadlineAtMs?: number }
 }
 
-/** The context of {@link TaskTimers}. */
-export interface TimedContext {
-  readonly clock: Clock
-  /** The clock of the context's actors, which have not started. */
-  readonly eventClock: EventClock
-  /** Called when the timers of a task have changed, so that the task is saved. */
-  readonly moved: (taskId: string) => void
-  /** Runs the callback of an alarm. */
-  readonly run: (effect: Effect) => void
-  /** Fails a task. */
-  readonly fail: (taskId: string, message: MessageContent) => void
-  /** The agent's time limit of a task's work, in milliseconds. */
-  readonly deadlineMs: number | undefined
-}
-
 /** All timers of one context's tasks: alarms of the runtime, and delayed events of authors' charts. */
 export class TaskTimers {
-  readonly #context: TimedContext
+  readonly #host: TimerHost
+  readonly #eventClock: EventClock
+  readonly #deadlineMs: number | undefined
   readonly #alarms: Alarms
   readonly #events: DelayedEvents
 
-  constructor(root: AnyActorRef, context: TimedContext) {
-    this.#context = context
-    this.#alarms = new Alarms(context.clock)
-    this.#events = new DelayedEvents(root, context.eventClock, context.moved)
+  /** `eventClock` is the clock of the context's actors, which have not started; `deadlineMs` the agent's time limit of a task's work, in milliseconds. */
+  constructor(root: AnyActorRef, eventClock: EventClock, host: TimerHost, deadlineMs: number | undefined) {
+    this.#host = host
+    this.#deadlineMs = deadlineMs
+    this.#eventClock = eventClock
+    this.#alarms = new Alarms(host.clock)
+    this.#events = new DelayedEvents(root, eventClock, host)
   }
 
   setAlarm(taskId: string, name: string, dueMs: number, ring: () => void): void {
-    const { moved, run } = this.#context
     this.#alarms.set(taskId, name, dueMs, () => {
-      moved(taskId)
-      run({ taskId, run: ring })
+      this.#host.noteMove(taskId)
+      this.#host.run({ taskId, run: ring })
     })
-    moved(taskId)
+    this.#host.noteMove(taskId)
   }
 
   clearAlarm(taskId: string, name: string): void {
-    if (this.#alarms.clear(taskId, name)) this.#context.moved(taskId)
+    if (this.#alarms.clear(taskId, name)) this.#host.noteMove(taskId)
   }
 
   /** Sets the deadline of a task whose work starts now, if the agent has one. The task chart stores it. */
   startDeadline(taskId: string): { deadlineAtMs?: number } {
-    const { clock, deadlineMs } = this.#context
-    if (deadlineMs === undefined) return {}
-    const deadlineAtMs = clock.now() + deadlineMs
+    if (this.#deadlineMs === undefined) return {}
+    const deadlineAtMs = this.#host.clock.now() + this.#deadlineMs
     this.#setDeadline(taskId, deadlineAtMs)
     return { deadlineAtMs }
   }
@@ -108,18 +95,17 @@ export class TaskTimers {
   /** Clears the timers of a task that has ended. */
   clearTask(taskId: string): void {
     this.#alarms.clearTask(taskId)
-    this.#context.eventClock.clearTask(taskId)
+    this.#eventClock.clearTask(taskId)
   }
 
   /** Clears all timers, because the context leaves memory. */
   clearAll(): void {
     this.#alarms.clearAll()
-    this.#context.eventClock.clearAll()
+    this.#eventClock.clearAll()
   }
 
   #setDeadline(taskId: string, atMs: number): void {
-    const { fail, deadlineMs } = this.#context
-    this.#alarms.set(taskId, DEADLINE, atMs, () => fail(taskId, notInTime(deadlineMs)))
+    this.#alarms.set(taskId, DEADLINE, atMs, () => this.#host.send({ type: 'task.fail', taskId, message: notInTime(this.#deadlineMs) }))
   }
 }
 
@@ -134,7 +120,8 @@ interface Alarm {
  */
 export class Alarms {
   readonly #clock: Clock
-  readonly #tasks = new Map<string, Map<string, Alarm>>()
+  /** Created by the first alarm. */
+  #tasks: Map<string, Map<string, Alarm>> | undefined
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -151,36 +138,37 @@ export class Alarms {
       this.clear(taskId, name)
       ring()
     }, Math.max(0, dueMs - this.#clock.now()))
-    const alarms = this.#tasks.get(taskId) ?? new Map<string, Alarm>()
-    this.#tasks.set(taskId, alarms.set(name, { dueMs, timer }))
+    const tasks = (this.#tasks ??= new Map())
+    const alarms = tasks.get(taskId) ?? new Map<string, Alarm>()
+    tasks.set(taskId, alarms.set(name, { dueMs, timer }))
   }
 
   /** Clears an alarm. Gives whether there was one that has not rung. */
   clear(taskId: string, name: string): boolean {
-    const alarms = this.#tasks.get(taskId)
+    const alarms = this.#tasks?.get(taskId)
     const alarm = alarms?.get(name)
     if (!alarms || !alarm) return false
     this.#clock.clearTimeout(alarm.timer)
     alarms.delete(name)
-    if (alarms.size === 0) this.#tasks.delete(taskId)
+    if (alarms.size === 0) this.#tasks?.delete(taskId)
     return true
   }
 
   /** Clears all alarms of a task that has ended. */
   clearTask(taskId: string): void {
-    for (const { timer } of this.#tasks.get(taskId)?.values() ?? []) this.#clock.clearTimeout(timer)
-    this.#tasks.delete(taskId)
+    for (const { timer } of this.#tasks?.get(taskId)?.values() ?? []) this.#clock.clearTimeout(timer)
+    this.#tasks?.delete(taskId)
   }
 
   /** Clears all alarms, because the context leaves memory. */
   clearAll(): void {
-    for (const taskId of this.#tasks.keys()) this.clearTask(taskId)
+    for (const taskId of this.#tasks?.keys() ?? []) this.clearTask(taskId)
   }
 
   /** Due time of a task's next alarm; Infinity if there is none. */
   nextOf(taskId: string): number {
     let nextMs = Infinity
-    for (const { dueMs } of this.#tasks.get(taskId)?.values() ?? []) nextMs = Math.min(nextMs, dueMs)
+    for (const { dueMs } of this.#tasks?.get(taskId)?.values() ?? []) nextMs = Math.min(nextMs, dueMs)
     return nextMs
   }
 }

@@ -4,6 +4,7 @@ import { killPoint } from '../primitives/kill-points.ts'
 import type { StoredWebhook, WebhookProgress, WebhookRow } from '../store/rows.ts'
 import { contextName, type Scope } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
+import type { Counters } from '../telemetry/counters.ts'
 import { deliver, type DeliveryServices } from './delivery.ts'
 import type { Slot, KeyedSemaphore } from './keyed-semaphore.ts'
 import type { ProgressWriter } from './progress-writer.ts'
@@ -18,6 +19,7 @@ const LONGEST_SLEEP_MS = 3_600_000
 /** Dependencies of delivery queues. */
 export interface OutletServices extends DeliveryServices {
   readonly logger: Logger
+  readonly counters: Counters
   /** Whether each tenant has a share of concurrent posts. */
   readonly sharesByTenant: boolean
   readonly slots: KeyedSemaphore
@@ -69,7 +71,7 @@ export class DeliveryQueue {
     if (this.#isBusy || this.#isOver) return
     const { clock, slots } = this.#services
     clock.clearTimeout(this.#timer)
-    if (this.#isUpToDate && !this.#hasEnded) return
+    if (this.isUpToDate && !this.#hasEnded) return
     const waitMs = (this.#progress.dueAtMs ?? 0) - clock.now()
     if (waitMs > 0) {
       this.#timer = clock.setTimeout(() => this.schedule(), Math.min(waitMs, LONGEST_SLEEP_MS))
@@ -94,7 +96,8 @@ export class DeliveryQueue {
     void this.finish()
   }
 
-  get #isUpToDate(): boolean {
+  /** Whether every known event is delivered. */
+  get isUpToDate(): boolean {
     return this.#progress.told >= this.#generation
   }
 
@@ -114,8 +117,8 @@ export class DeliveryQueue {
 
   /** Delivers the next event. Gives the new progress; `gone` if the webhook is to be deleted. */
   async #next(): Promise<WebhookProgress | 'gone'> {
-    if (this.#isUpToDate) return { ...this.#progress, end: 'told' }
-    const { store, clock, limits } = this.#services
+    if (this.isUpToDate) return { ...this.#progress, end: 'told' }
+    const { store, clock, limits, counters } = this.#services
     const { taskId, id } = this.row
     const [event] = await store.readEvents(this.scope, taskId, this.#progress.told, 1)
     if (!event || this.#isStopped) return 'gone'
@@ -126,12 +129,14 @@ export class DeliveryQueue {
     this.#stop = undefined
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32
-    return afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
+    const after = afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
+    counters.deliveries[resultOf(after, generation)] += 1
+    return after
   }
 
   /** Stores the progress, or deletes the webhook. */
   async #keep(next: WebhookProgress | 'gone'): Promise<void> {
-    const { store, notes, logger } = this.#services
+    const { store, notes, logger, counters } = this.#services
     const { scope } = this
     const { taskId, id } = this.row
     if (next === 'gone') {
@@ -141,6 +146,7 @@ export class DeliveryQueue {
     this.#progress = next
     const isThere = await notes.write({ scope, taskId, id, progress: next })
     if (next.rejected?.generation === next.told) logger.warn('a receiver rejected an event', { taskId, webhook: id, ...next.rejected })
+    if (next.end === 'given up') counters.webhooksGivenUp += 1
     if (next.end === 'given up') logger.warn('a webhook is given up', { taskId, webhook: id, generation: next.told + 1, tries: next.tries, failure: next.failure })
     if (next.end || !isThere) this.#end()
   }
@@ -149,4 +155,10 @@ export class DeliveryQueue {
     this.#isOver = true
     this.#services.over(this)
   }
+}
+
+/** The result of an attempt to deliver an event. */
+function resultOf(after: WebhookProgress | 'gone', generation: number): keyof Counters['deliveries'] {
+  if (after === 'gone' || after.told < generation) return 'failed'
+  return after.rejected?.generation === generation ? 'rejected' : 'received'
 }

@@ -56,9 +56,17 @@ export class Webhooks {
     }
   }
 
-  /** Resumes the webhooks in the store. */
+  /** Resumes the webhooks in the store. Called again when this node has taken over tasks of another. */
   start(): void {
+    this.#isReading = true
     void this.#readAll(0)
+  }
+
+  /** Stops the queues of tasks that are no longer this node's. Resolves when their running attempts are done, after a grace period. */
+  async release(isLost: (taskId: string) => boolean): Promise<void> {
+    const lost = this.#tasks.entries().flatMap(([taskId, { outlets }]) => (isLost(taskId) ? [...outlets.values()] : []))
+    await this.#finish(lost)
+    for (const outlet of lost) this.#forget(outlet)
   }
 
   /** Whether a task may have webhooks. */
@@ -71,6 +79,13 @@ export class Webhooks {
     const told = this.#toldOf(taskId)
     told.generation = Math.max(told.generation, generation)
     for (const outlet of told.outlets.values()) outlet.advance(generation)
+  }
+
+  /** Number of webhooks with an event that is not delivered. Looks at every active webhook. */
+  get waiting(): number {
+    let waiting = 0
+    for (const { outlets } of this.#tasks.values()) for (const outlet of outlets.values()) if (!outlet.isUpToDate) waiting += 1
+    return waiting
   }
 
   /** Number of active webhooks of a principal. */
@@ -112,10 +127,13 @@ export class Webhooks {
 
   /** Starts no more attempts, and gives running ones a grace period. Resolves when all progress is stored. */
   async close(): Promise<void> {
-    const { clock, notes } = this.#services
     this.#isClosed = true
-    clock.clearTimeout(this.#timer)
-    const outlets = this.#tasks.values().flatMap(({ outlets }) => [...outlets.values()])
+    this.#services.clock.clearTimeout(this.#timer)
+    await this.#finish(this.#tasks.values().flatMap(({ outlets }) => [...outlets.values()]))
+  }
+
+  async #finish(outlets: readonly DeliveryQueue[]): Promise<void> {
+    const { clock, notes } = this.#services
     const stop = clock.setTimeout(() => outlets.forEach(outlet => outlet.stop()), GRACE_MS)
     await Promise.all(outlets.map(outlet => outlet.finish()))
     clock.clearTimeout(stop)

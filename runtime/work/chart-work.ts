@@ -5,6 +5,7 @@ import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { gatedMachine, holdActions, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep } from '../xstate/atomic-step.ts'
+import { scopeWith } from '../xstate/lean-actor.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
 /**
@@ -18,7 +19,7 @@ export function workChart(machine: AnyStateMachine): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const gated = gatedMachine(machine)
   const logic = withScope(gated, scope => {
-    return { ...holdActions(scope), emit: words => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) }
+    return scopeWith(holdActions(scope), { emit: words => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) })
   })
   const failedAtStart = new WeakSet<AnyActorRef>()
   return {

@@ -6,6 +6,7 @@ import type { WorkWords } from '../authoring/words.ts'
 import type { WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
+import { LEAN, tell } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
 /** A generator pauses after this many yields, so that it does not block the event loop. */
@@ -118,23 +119,25 @@ export function workFunction(work: WorkFunction): AnyActorLogic {
 /** A program as the actor `work` of a task. Each start of the actor runs it from the beginning, in a new {@link WorkRun}. */
 export function workRunner(program: WorkProgram): AnyActorLogic {
   return {
+    [LEAN]: true,
     getInitialSnapshot: ({ self }, input?: WorkInput): RunnerSnapshot => new ActiveRun(self, input, false),
     restoreSnapshot: (_, { self }): RunnerSnapshot => new ActiveRun(self, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
       const { self, system } = scope
-      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => self.send(new WorkEnded(outcome)) })
+      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => tell(self, new WorkEnded(outcome)) })
       runs.set(self, run)
       // If the task has ended before this commit, the work does not run.
       hostOf(system).afterCommit({ taskId: familyOf(self), run: () => self.getSnapshot().status === 'active' && run.begin(input) })
     },
-    transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, { self, system, defer }) => {
+    transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, scope) => {
+      const { self, system } = scope
       const host = hostOf(system)
       host.noteMove(familyOf(self))
       if (event instanceof WorkEnded) return { ...snapshot, status: 'done', output: event.outcome, input: undefined }
       switch (event.type) {
         case 'message.received':
         case 'authorization.received':
-          defer(() => runs.get(self)?.receive(event))
+          scope.defer(() => runs.get(self)?.receive(event))
           return snapshot
         case 'xstate.stop':
           host.afterCommit({ taskId: familyOf(self), run: () => runs.get(self)?.stop() })
@@ -147,7 +150,7 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     },
     // The rest of a run is already in the store: its input in the task, its words in the log, everything else in the journal.
     getPersistedSnapshot: ({ status, output, error }) => ({ status, output, error })
-  } satisfies AnyActorLogic as AnyActorLogic
+  } satisfies AnyActorLogic & { readonly [LEAN]: true } as AnyActorLogic
 }
 
 function restartsOf(work: AnyActorRef): number {

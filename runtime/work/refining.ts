@@ -23,8 +23,8 @@ const OPTIONS: OptionKinds<RefiningOptions> = { ...ASKING_OPTIONS, optional: TRU
 export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
 
 /**
- * The artifact that a task refines: the one that its message refers to, else the only one of the tasks that it refers to, else
- * the newest of the context (`work.earlierArtifacts`).
+ * The artifact that a task refines: the one that its message refers to. Otherwise it is the only one of the referenced tasks, or else the
+ * newest of the context (`work.earlierArtifacts`).
  *
  * If several with different names match, or none does, the task asks (TASK_STATE_INPUT_REQUIRED) as `whichArtifact` does, until
  * an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact of the caller's. If an
@@ -51,8 +51,8 @@ export async function artifactToRefine(work: WorkArguments, options: RefiningOpt
 }
 
 /**
- * A new version of an artifact: it has the name of the original, which tells clients that both are versions of one artifact, and
- * an id of its own. If the original has no name, the name is the original's id.
+ * A new version of an artifact. It has the original's name, by which clients know that both are versions of one artifact, and an id of its
+ * own. If the original has no name, the name is the original's id.
  */
 export function refined({ artifact: original }: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
   const { artifactId, ...others } = artifactOf(content)

@@ -11,6 +11,7 @@ import { parseInput } from '../authoring/input-schema.ts'
 import { NO_DETAILS, receivedBytes } from '../authoring/request-details.ts'
 import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
+import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
 import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
@@ -37,9 +38,9 @@ export function openedBy({ extensions = NO_EXTENSIONS, details = NO_DETAILS }: C
 }
 
 /** Adds extensions and request details, if any, to the journal rows of a turn. */
-export function storeOpened(taskId: string, { extensions, request }: Opened, journal: JournalRow[]): void {
-  if (extensions.length > 0) journal.push({ taskId, key: ACTIVATION, value: extensions })
-  if (request !== NO_DETAILS) journal.push({ taskId, key: REQUEST, value: request })
+export function storeOpened(taskId: string, { extensions, request }: Opened, turn: Turn): void {
+  if (extensions.length > 0) turn.keep({ taskId, key: ACTIVATION, value: extensions })
+  if (request !== NO_DETAILS) turn.keep({ taskId, key: REQUEST, value: request })
 }
 
 /** Extensions and request details, from the journal of the task. */

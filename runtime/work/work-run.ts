@@ -10,6 +10,7 @@ import { gated } from '../commits/commit-gate.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
+import { tell } from '../xstate/lean-actor.ts'
 import { RunJournal, Steps } from './journal.ts'
 import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
@@ -260,7 +261,7 @@ export class WorkRun {
   }
 
   #say(event: WorkEvent): void {
-    this.#options.scope.self._parent?.send(event)
+    tell(this.#options.scope.self._parent as AnyActorRef, event)
   }
 
   #check(): void {

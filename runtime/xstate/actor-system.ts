@@ -1,8 +1,24 @@
-import type { AnyActorRef } from 'xstate'
+import { createActor, fromTransition, toObserver, type AnyActorRef, type EventObject, type InspectionEvent } from 'xstate'
 import type { PersistedSnapshot } from './persisted-snapshot.ts'
 
 type System = AnyActorRef['system']
 type Schedule = System['scheduler']['schedule']
+type Observer = Parameters<System['inspect']>[0]
+
+/** A system of XState's, with the parts that its types do not promise. `test/runtime/compiled-logic.test.ts` compares it with a {@link LeanSystem}. */
+export interface FullSystem extends Omit<System, '_clock' | '_logger'> {
+  readonly _clock: unknown
+  readonly _logger: unknown
+  _bookId(): string
+  _set(name: string, actor: AnyActorRef): void
+  _unregister(actor: AnyActorRef): void
+  _relay(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): void
+}
+
+const idle = createActor(fromTransition(state => state, 0))
+
+/** A system of XState's, for its defaults and its counter of ids. */
+export const defaults = idle.system as FullSystem
 
 /** Id of an actor that was spawned without one: XState counts them from 0 in each process. */
 const COUNTED = /^x:\d+$/
@@ -37,4 +53,98 @@ export function replaceSchedule({ scheduler }: System, replacement: Schedule): S
   const schedule = scheduler.schedule.bind(scheduler)
   scheduler.schedule = replacement
   return schedule
+}
+
+/** The system of a lean actor. XState's own system is made for the first delayed event or `systemId`. */
+export class LeanSystem {
+  readonly _clock: unknown
+  readonly _logger: unknown
+  readonly #root: AnyActorRef
+  #full: FullSystem | undefined
+  #inspectors: Set<ReturnType<typeof toObserver>> | undefined
+
+  constructor(root: AnyActorRef, clock: unknown, logger: unknown) {
+    this.#root = root
+    this._clock = clock
+    this._logger = logger
+  }
+
+  get isInspected(): boolean {
+    return this.#inspectors !== undefined && this.#inspectors.size > 0
+  }
+
+  get #made(): FullSystem {
+    if (this.#full) return this.#full
+    this.#full = createActor(idle.logic, { clock: this._clock, logger: this._logger } as object).system as FullSystem
+    const relay: FullSystem['_relay'] = (source, target, event) => this._relay(source, target, event)
+    this.#full._relay = relay
+    return this.#full
+  }
+
+  _bookId(): string {
+    return defaults._bookId()
+  }
+
+  _register(sessionId: string): string {
+    return sessionId
+  }
+
+  _unregister(actor: AnyActorRef): void {
+    this.#full?._unregister(actor)
+  }
+
+  _set(name: string, actor: AnyActorRef): void {
+    this.#made._set(name, actor)
+  }
+
+  _relay(source: AnyActorRef | undefined, target: AnyActorRef & { _send?(event: EventObject): void }, event: EventObject): void {
+    if (this.isInspected) this._sendInspectionEvent({ type: '@xstate.event', sourceRef: source, actorRef: target, event })
+    target._send?.(event)
+  }
+
+  _sendInspectionEvent(event: object): void {
+    if (!this.isInspected) return
+    const seen = { ...event, rootId: this.#root.sessionId } as InspectionEvent
+    this.#inspectors?.forEach(({ next }) => next?.(seen))
+  }
+
+  inspect(observer: Observer): { unsubscribe(): void } {
+    const inspector = toObserver(observer as never)
+    const inspectors = (this.#inspectors ??= new Set())
+    inspectors.add(inspector)
+    return { unsubscribe: () => void inspectors.delete(inspector) }
+  }
+
+  get(name: string): AnyActorRef | undefined {
+    return this.#full?.get(name)
+  }
+
+  getAll(): object {
+    return this.#full?.getAll() ?? {}
+  }
+
+  getSnapshot(): object {
+    return this.#made.getSnapshot()
+  }
+
+  start(): void {
+    this.#full?.start()
+  }
+
+  /** Its own scheduler. */
+  get scheduler(): this {
+    return this
+  }
+
+  schedule(...given: Parameters<System['scheduler']['schedule']>): void {
+    this.#made.scheduler.schedule(...given)
+  }
+
+  cancel(source: AnyActorRef, id: string): void {
+    this.#full?.scheduler.cancel(source, id)
+  }
+
+  cancelAll(actor: AnyActorRef): void {
+    this.#full?.scheduler.cancelAll(actor)
+  }
 }

@@ -1,4 +1,5 @@
 import type { AnyActorScope, AnyMachineSnapshot } from 'xstate'
+import { scopeWith } from './lean-actor.ts'
 
 /**
  * Runs a transition of a machine atomically. Custom actions and deferred effects (actors to start, events to send, words to emit) run
@@ -9,11 +10,10 @@ export function atomicStep(scope: AnyActorScope, step: (scope: AnyActorScope) =>
   let hold = (run: () => void): void => {
     held.push(run)
   }
-  const snapshot = step({
-    ...scope,
+  const snapshot = step(scopeWith(scope, {
     defer: run => hold(() => scope.defer(run)),
     actionExecutor: action => (action.type.startsWith('xstate.') ? scope.actionExecutor(action) : hold(() => scope.actionExecutor(action)))
-  })
+  }))
   // XState runs the actions of the initial transition later, when the actor starts.
   hold = run => run()
   for (const run of held) run()

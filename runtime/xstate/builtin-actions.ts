@@ -1,34 +1,42 @@
-import { assign, cancel, createActor, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyTransitionDefinition, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
+import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyTransitionDefinition, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
+import { newActor, runsUnseen } from './lean-actor.ts'
 
-type EnqueuedArgs = ActionArgs<MachineContext, EventObject, EventObject>
 type Guard = Parameters<typeof evaluateGuard>[0]
 
 /** XState's `enqueueActions` at run time; `collect` is the author's code. */
-export interface EnqueueActions {
+interface EnqueueActions {
   readonly collect: (args: object, params: unknown) => void
 }
 
-/**
- * The actions that an `enqueueActions` enqueues, as in XState, but without closures in property assignments, which V8 allocates in the
- * old generation (see `replaceSchedule`). With XState's own code a task leaves 10.9 kB behind instead of 1.0 (Node 24;
- * `test/runtime/left-behind.test.ts` measures it).
- */
-export function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: EnqueuedArgs, params: unknown): UnknownAction[] {
+/** The list of the `collect` that runs now. */
+let collected: UnknownAction[] | undefined
+
+const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => void collected?.push(make(...given) as UnknownAction)
+
+/** The argument `enqueue` of every `collect`: XState makes nine functions for each. Outside of `collect` it does nothing. */
+const enqueue = Object.assign((action: UnknownAction) => void collected?.push(action), {
+  assign: adding(assign),
+  cancel: adding(cancel),
+  raise: adding(raise),
+  sendTo: adding(sendTo),
+  sendParent: adding(sendParent),
+  spawnChild: adding(spawnChild),
+  stopChild: adding(stopChild),
+  emit: adding(emit)
+})
+
+/** The actions that an `enqueueActions` enqueues. */
+function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: Args, params: unknown): UnknownAction[] {
+  const outer = collected
   const actions: UnknownAction[] = []
-  const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => void actions.push(make(...given) as UnknownAction)
-  const enqueue = Object.assign((action: UnknownAction) => void actions.push(action), {
-    assign: adding(assign),
-    cancel: adding(cancel),
-    raise: adding(raise),
-    sendTo: adding(sendTo),
-    sendParent: adding(sendParent),
-    spawnChild: adding(spawnChild),
-    stopChild: adding(stopChild),
-    emit: adding(emit)
-  })
   const check = (guard: Guard) => evaluateGuard(guard, snapshot.context, args.event, snapshot)
-  collect(Object.assign({ enqueue, check }, args), params)
+  collected = actions
+  try {
+    collect(Object.assign({ enqueue, check }, args), params)
+  } finally {
+    collected = outer
+  }
   return actions
 }
 
@@ -43,7 +51,7 @@ export interface Step {
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
 type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
-type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
+type Resolver = (action: never, draft: Draft, args: Args, params: unknown, step: Step) => unknown
 
 /**
  * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
@@ -63,10 +71,10 @@ const LEFT = Symbol('left to XState')
 const ENQUEUE = 'xstate.enqueueActions'
 
 /**
- * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and for
- * `enqueueActions`.
+ * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and to
+ * allocate less.
  */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, 'xstate.emit': emitted, 'xstate.sendTo': sent, [ENQUEUE]: gathered }
 
 /** Copy-on-write snapshot: the one before, until the first change makes a copy. */
 export class Draft {
@@ -126,15 +134,23 @@ export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: S
 
 function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
   const { event, scope } = step
-  for (const { type, params: wanted, known, resolver } of actions) {
+  const isUnseen = runsUnseen(scope)
+  let args: Args = { context: draft.snapshot.context, event, self: scope.self, system: scope.system }
+  let seen: { readonly context: MachineContext; readonly event: EventObject } | undefined
+  for (let i = 0; i < actions.length; i += 1) {
+    const { type, params: wanted, known, resolver } = actions[i] as PreparedAction
     const { snapshot } = draft
-    const args: Args = { context: snapshot.context, event, self: scope.self, system: scope.system }
-    const given: unknown = typeof wanted === 'function' ? wanted({ context: snapshot.context, event }) : wanted
+    const { context } = snapshot
+    if (args.context !== context) {
+      args = { context, event, self: scope.self, system: scope.system }
+      seen = undefined
+    }
+    const given: unknown = typeof wanted === 'function' ? wanted((seen ??= { context, event })) : wanted
     if (!isBuiltin(known)) {
       scope.actionExecutor({ type, info: args, params: given, exec: known as () => void })
       continue
     }
-    let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
+    let params: unknown = resolver ? resolver(known as never, draft, args, given, step) : LEFT
     let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
     if (params === LEFT) {
       const resolved = known.resolve(scope, snapshot, args, given, known, step)
@@ -143,7 +159,11 @@ function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step
       enqueued = resolved[2]
     }
     if (known.retryResolve) retries?.push([known, params])
-    if (known.execute) scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
+    if (known.execute) {
+      // Without an inspector XState's executor only calls it.
+      if (isUnseen) known.execute(scope, params)
+      else scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
+    }
     if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
   }
 }
@@ -204,7 +224,7 @@ function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft
   if (!logic) return LEFT
   const name = typeof id === 'function' ? id(args) : id
   const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
-  const actorRef = createActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
+  const actorRef = newActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
   const all = typeof id === 'function' ? tableOf(children) : othersOf(children)
   all[name] = actorRef
   draft.own.children = all
@@ -215,10 +235,27 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
   const { children } = draft.snapshot
   const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
-  const others = othersOf(children)
-  if (child) delete others[child.id]
-  draft.own.children = others
+  draft.own.children = child && isOnly(child, children) ? NO_CHILDREN : othersOf(children, child)
   return child
+}
+
+function emitted({ event }: { event: unknown }, _: Draft, args: Args, params: unknown): unknown {
+  return { event: typeof event === 'function' ? event(args, params) : event }
+}
+
+interface Sending {
+  readonly to: unknown
+  readonly event: unknown
+  readonly id: string | undefined
+  readonly delay: unknown
+}
+
+/** An event for one of the children. Others are left to XState. */
+function sent({ to, event, id, delay }: Sending, { snapshot: { children } }: Draft, args: Args, params: unknown, { deferredActorIds }: Step): unknown {
+  if (delay !== undefined || typeof event === 'string') return LEFT
+  const targetId: unknown = typeof to === 'function' ? to(args, params) : to
+  const target = typeof targetId === 'string' && !deferredActorIds?.includes(targetId) ? children[targetId] : undefined
+  return target ? { to: target, targetId, event: typeof event === 'function' ? event(args, params) : event, id, delay } : LEFT
 }
 
 function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
@@ -227,14 +264,25 @@ function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, 
 
 type Children = Record<string, AnyActorRef>
 
-/** A mutable copy of children. */
-function othersOf(children: Children): Children {
-  return Object.getPrototypeOf(children) === null ? tableOf(children) : Object.assign({}, children)
+/** The children of a context without tasks, shared. */
+const NO_CHILDREN: Children = Object.freeze(Object.create(null))
+
+/** Whether a table has no other child. */
+function isOnly({ id }: AnyActorRef, children: Children): boolean {
+  for (const name in children) if (name !== id) return false
+  return Object.getPrototypeOf(children) === null
+}
+
+/** A mutable copy of children, without one of them. */
+function othersOf(children: Children, child?: AnyActorRef): Children {
+  const others = Object.getPrototypeOf(children) === null ? tableOf(children) : Object.assign({}, children)
+  if (child) delete others[child.id]
+  return others
 }
 
 /**
- * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for each such name, so
- * a task leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for each such name. A
+ * task then leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
  */
 function tableOf(children: Children): Children {
   return Object.assign(Object.create(null), children)

@@ -1,6 +1,8 @@
 import { assign, stopChild, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type ErrorActorEvent, type EventObject, type Snapshot, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
+import { NONE } from '../primitives/collections.ts'
 import { Draft, perform, prepared, tellInspectors, type PreparedAction, type Step } from './builtin-actions.ts'
+import { LEAN } from './lean-actor.ts'
 import { persistedChart } from './persisted-snapshot.ts'
 import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
@@ -23,7 +25,7 @@ function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
     transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope),
     getPersistedSnapshot: persistedChart
   }
-  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced)
+  return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced, { [LEAN]: true })
 }
 
 type InitEvent = EventObject & { input: unknown }
@@ -195,6 +197,7 @@ function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<u
   return snapshot
 }
 
-function stopsOf({ children, machine }: AnyMachineSnapshot): PreparedAction[] {
-  return prepared(Object.values(children as Record<string, AnyActorRef>).map(child => stopChild(child)), machine)
+function stopsOf({ children, machine }: AnyMachineSnapshot): readonly PreparedAction[] {
+  const living = Object.values(children as Record<string, AnyActorRef>)
+  return living.length === 0 ? NONE : prepared(living.map(child => stopChild(child)), machine)
 }

@@ -51,7 +51,7 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
   // Moves are made lazily, because their target configurations may not exist yet.
   const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
   const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
-  const wildcards = [...named].filter(descriptor => descriptor.endsWith('*'))
+  const wildcards = [...named].filter(descriptor => descriptor.endsWith('*')).map(descriptor => ({ prefix: descriptor.slice(0, -1), name: `${descriptor} ` }))
   const ofTypes = new Map<string, Move[]>()
   const ofWildcards = new Map<string, Move[]>()
   let always: Move[] | undefined
@@ -63,8 +63,12 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
       const found = ofTypes.get(type)
       if (found) return found
       // Unknown event types share the moves of their wildcards, since their number is unbounded.
-      const [known, name] = named.has(type) ? [ofTypes, type] : [ofWildcards, wildcards.filter(descriptor => matches(type, descriptor)).join(' ')]
-      const moves = known.get(name) ?? nodes.flatMap(node => transitionsOf(node, type)).map(move)
+      let name = named.has(type) ? type : ''
+      const known = name === '' ? ofWildcards : ofTypes
+      if (name === '') for (const wildcard of wildcards) if (isBelow(type, wildcard.prefix)) name += wildcard.name
+      const before = known.get(name)
+      if (before) return before
+      const moves = nodes.flatMap(node => transitionsOf(node, type)).map(move)
       known.set(name, moves)
       return moves
     },
@@ -119,7 +123,12 @@ function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinitio
 
 /** `*` matches every type; `a.*` matches `a` and every type that begins with `a.`. */
 function matches(type: string, descriptor: string): boolean {
-  return descriptor === '*' || (descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1)))
+  return descriptor === '*' || (descriptor.endsWith('.*') && isBelow(type, descriptor.slice(0, -1)))
+}
+
+/** Whether a type begins with a prefix such as `a.`, or is `a`. */
+function isBelow(type: string, prefix: string): boolean {
+  return type.startsWith(prefix) || (type.length === prefix.length - 1 && prefix.startsWith(type))
 }
 
 function isFlat(node: AnyStateNode): boolean {

@@ -111,16 +111,16 @@ t.before(() => (console.error = () => {}))
 t.teardown(() => (console.error = writeError))
 
 for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
-  await t.test(`over the official server of ${binding}, the official client`, async t => {
+  await t.test(`the official client calls the official server of ${binding}`, async t => {
     const { client: clientOf, transport, runtime } = await serve(t, startAgent(t))
     const client = await clientOf(binding)
 
-    await t.test('is answered with a message', async t => {
+    await t.test('receives a message', async t => {
       const answer = await client.sendMessage(saying('hello'))
       t.match(answer, { role: Role.ROLE_AGENT, parts: [{ content: { $case: 'text', value: 'hi' } }] })
     })
 
-    await t.test('waits for a task, or does not', async t => {
+    await t.test('waits for a task, or returns immediately', async t => {
       const done = taskOf(await client.sendMessage(saying('one')))
       t.equal(done.status?.state, TaskState.TASK_STATE_COMPLETED)
       t.match(done.artifacts[0], { artifactId: 'a', name: 'echo.txt', parts: [{ content: { value: 'one' } }, {}, { filename: 'hi', content: { $case: 'raw' } }] })
@@ -130,7 +130,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.equal(canceled.status?.state, TaskState.TASK_STATE_CANCELED)
     })
 
-    await t.test('hears everything that a stream tells', async t => {
+    await t.test('receives every event of a stream', async t => {
       const events = await collect(client.sendMessageStream(saying('two')))
       t.same(kindsOf(events), ['task', 'statusUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
       t.match(events[3]?.payload, { value: { lastChunk: true, append: false } })
@@ -158,7 +158,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.same(kindsOf(await rest), ['statusUpdate'])
     })
 
-    await t.test('gets our errors as its own classes, with what was wrong', async t => {
+    await t.test('receives errors as its own classes, with their details', async t => {
       const done = taskOf(await client.sendMessage(saying('three')))
       const unknown = await rejection(client.getTask(byId('nobody')))
       t.ok(unknown instanceof sdkErrors.TaskNotFoundError)
@@ -171,7 +171,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       await t.rejects(client.listTasks({ ...allTasks, pageToken: 'x' }), sdkErrors.RequestMalformedError)
     })
 
-    await t.test('is refused what the agent does not offer', async t => {
+    await t.test('receives an error for operations that the agent does not support', async t => {
       const direct = await transport(binding)
       const options = { serviceParameters: { 'A2A-Version': '1.0' } }
       const name = { tenant: '', taskId: 't', id: 'p' }
@@ -183,7 +183,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       await t.rejects(direct.getTask(byId('x'), { serviceParameters: { 'A2A-Version': '0.3' } }), sdkErrors.VersionNotSupportedError)
     })
 
-    await t.test('sees the tasks of its user and tenant alone, which the work knows', async t => {
+    await t.test('sees only the tasks of its user and tenant, which the work receives', async t => {
       const own = taskOf(await client.sendMessage(saying('who', {}, undefined, 'acme'), as('ann')))
       t.match(own.status?.message?.parts, [{ content: { value: 'acme/ann' } }])
       t.equal((await client.getTask(byId(own.id, 'acme'), as('ann'))).id, own.id)
@@ -195,7 +195,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.equal((await client.listTasks({ ...allTasks, tenant: 'acme' }, as('bob'))).totalSize, 0)
     })
 
-    await t.test('activates our extension, and gets what it asks for', async t => {
+    await t.test('activates the reliability extension and its conditions', async t => {
       const extended = { 'A2A-Extensions': RELIABILITY_EXTENSION }
       const { id, metadata } = taskOf(await client.sendMessage(saying('ask'), { serviceParameters: extended }))
       t.same(metadata, { [RELIABILITY_EXTENSION]: { generation: 3 } })
@@ -208,7 +208,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
 }
 
 for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
-  await t.test(`over the official server of ${binding}, the official client registers webhooks, which are told of its tasks`, async t => {
+  await t.test(`the official client registers webhooks over the official server of ${binding}, and they receive updates`, async t => {
     const started = startAgent(t, { push: webhooks({ allowLoopback: true }) })
     const { client: clientOf } = await serve(t, started)
     const client = await clientOf(binding)
@@ -229,7 +229,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
   })
 }
 
-await t.test('an answer names the extension that it has activated, a stream does before its first event', async t => {
+await t.test('a response names the activated extension, and a stream does so before its first event', async t => {
   const { url } = await serve(t, startAgent(t))
   const ask = (method: string) => fetch(`${url}/rpc`, {
     method: 'POST',
@@ -243,7 +243,7 @@ await t.test('an answer names the extension that it has activated, a stream does
   }
 })
 
-await t.test('what the codec of the SDK takes without looking is refused, and opens no task', async t => {
+await t.test('messages that the SDK decodes without validation are refused, and open no task', async t => {
   const { url, runtime } = await serve(t, startAgent(t, { limits: { jsonNodes: 1000 } }))
   const post = async (path: string, body: unknown): Promise<{ error?: { code: number; data?: [{ metadata: object }]; details?: [{ metadata: object }] } }> => {
     const response = await fetch(url + path, { method: 'POST', headers: { 'Content-Type': 'application/json', 'A2A-Version': '1.0' }, body: JSON.stringify(body) })
@@ -289,7 +289,7 @@ function failing(runtime: Runtime, error: unknown): Runtime {
   return { ...runtime, getTask: () => Promise.reject(error) }
 }
 
-await t.test('each of our errors keeps as much as the SDK can carry', async t => {
+await t.test('each A2AError keeps as many details as the SDK supports', async t => {
   const { runtime } = startAgent(t)
   const context = () => new ServerCallContext({ requestedVersion: '1.0' })
   const thrown = async (error: unknown) => rejection(toRequestHandler(failing(runtime, error)).getTask(byId('x'), context()))
@@ -349,7 +349,7 @@ async function arrivals(t: Test, error: A2AError, mapsErrors: boolean, user = 'a
 
 const REFUSALS = [['Unauthenticated', 401], ['Forbidden', 403], ['RateLimited', 429], ['Overloaded', 503], ['TooLarge', 413]] as const
 
-await t.test('errors about who calls and how much have their status over REST and gRPC, of the official servers alone', async t => {
+await t.test('the official servers give access and quota errors their status over REST and gRPC', async t => {
   for (const [code, status] of [...REFUSALS, ['TaskGenerationMismatch', 409], ['DeadlineExceeded', 504], ['TaskNotFound', 404]] as const) {
     const { grpc: name, reason, code: number } = ERRORS[code]
     const { rpc, rest, rpc03, grpc } = await arrivals(t, new A2AError(code, 'Why.'), false)
@@ -359,7 +359,7 @@ await t.test('errors about who calls and how much have their status over REST an
   }
 })
 
-await t.test('beside the official servers expressErrors and grpcErrors write errors as our own servers do', async t => {
+await t.test("expressErrors and grpcErrors write errors as taskchart's own servers do", async t => {
   for (const [code, status] of REFUSALS) {
     const error = new A2AError(code, 'Why.', { metadata: { taskId: 'x' }, violations: [{ field: 'a.b', description: 'must be c' }], retryAfterMs: 1500 })
     const { grpc: name, code: number } = ERRORS[code]
@@ -376,7 +376,7 @@ await t.test('beside the official servers expressErrors and grpcErrors write err
   for (const answer of grpc) t.match(answer, { status: 'NOT_FOUND', details: [{ reason: 'TASK_NOT_FOUND' }] })
 })
 
-await t.test('what userBuilder throws arrives as what it is, and so does what is none of our errors', async t => {
+await t.test('an error of userBuilder keeps its status, and an unknown error is an internal one', async t => {
   for (const mapsErrors of [false, true]) {
     const { rest, rpc, grpc } = await arrivals(t, new A2AError('TaskNotFound'), mapsErrors, 'nobody')
     for (const answer of rest) t.match(answer, { status: 401, error: { message: 'Nobody is known here.' } })
@@ -388,7 +388,7 @@ await t.test('what userBuilder throws arrives as what it is, and so does what is
   }
 })
 
-await t.test('the card of a handler is that of the runtime, in the form of the SDK; a time that is none is refused', async t => {
+await t.test("a handler returns the card of the runtime in the SDK's form, and validates streamIdleMs", async t => {
   const { runtime } = startAgent(t)
   const interfaces = [{ url: 'https://example.com/rpc', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]
   const card = await toRequestHandler(runtime, { interfaces }).getAgentCard()
@@ -397,7 +397,7 @@ await t.test('the card of a handler is that of the runtime, in the form of the S
   for (const streamIdleMs of [0, -1, NaN, Infinity]) t.throws(() => toRequestHandler(runtime, { streamIdleMs }), { name: 'RangeError' })
 })
 
-await t.test('null is data, also in the form of the SDK', async t => {
+await t.test('null is valid data in the form of the SDK', async t => {
   const { runtime } = startAgent(t)
   const handler = toRequestHandler(runtime)
   const context = new ServerCallContext({ requestedVersion: '1.0' })
@@ -411,7 +411,7 @@ await t.test('null is data, also in the form of the SDK', async t => {
   t.match((await handler.listTasks({ ...allTasks, includeArtifacts: true }, context)).tasks, [{ artifacts: [{ parts: [{}, { content: nothing }] }] }, {}])
 })
 
-await t.test('an answer about webhooks is read, once there is one', async t => {
+await t.test('the handler converts responses about webhooks', async t => {
   const { runtime } = startAgent(t)
   const config = { taskId: 't', id: 'p', url: 'https://example.com/' }
   const serving = {
@@ -444,7 +444,7 @@ await t.test('a call keeps its user, tenant, version, extensions, conditions and
   ])
 })
 
-await t.test('a stream whose client never says that it is gone ends by itself', async t => {
+await t.test("a stream ends by itself when its client's disconnection is not reported", async t => {
   const started = startAgent(t)
   const { runtime, clock } = started
   const handler = toRequestHandler(runtime, { streamIdleMs: 1000 })
@@ -460,12 +460,12 @@ await t.test('a stream whose client never says that it is gone ends by itself', 
   clock.increment(1)
   t.strictSame(await last, { done: true, value: undefined })
   await runtime.sendMessage(say('42', { taskId: id }))
-  t.match(await otherLast, { value: { payload: { $case: 'statusUpdate' } } }, 'one that is not idle yet goes on')
+  t.match(await otherLast, { value: { payload: { $case: 'statusUpdate' } } }, 'a stream that is not idle yet continues')
   await collect(other)
   t.equal(clock.pending, 0, 'and leaves no timer')
 })
 
-await t.test('a call ends when its client is gone, and the task goes on', async t => {
+await t.test('a call ends when its client disconnects, and the task continues', async t => {
   const served = await serve(t, startAgent(t))
   const { url, runtime, client: clientOf } = served
   const { id } = taskIn(await runtime.sendMessage(say('ask')))
@@ -491,7 +491,7 @@ await t.test('a call ends when its client is gone, and the task goes on', async 
   t.ok(url)
 })
 
-await t.test('who is connected is told by the response of Express, and by the call of gRPC', async t => {
+await t.test('whileConnected detects disconnections by the Express response and the gRPC call', async t => {
   const res = new EventEmitter()
   const users = [await whileConnected(UserBuilder.noAuthentication)({ res }), await whileConnected(async () => named('ann'))(res)] as (User & { signal: AbortSignal })[]
   t.strictSame(users.map(({ isAuthenticated, userName, signal }) => [isAuthenticated, userName, signal.aborted]), [[false, '', false], [true, 'ann', false]])
@@ -501,7 +501,7 @@ await t.test('who is connected is told by the response of Express, and by the ca
   t.strictSame(users.map(({ signal }) => signal.aborted), [true, true])
 })
 
-await t.test('who is nobody over Express is counted by its connection, if whileConnected tells it', async t => {
+await t.test('an anonymous Express caller is counted by its connection if whileConnected reports it', async t => {
   const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 4 } })
   const { sendMessage } = toRequestHandler(runtime)
   const contextOf = async (socket?: object) =>

@@ -58,7 +58,7 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 }
 
 await t.test('the official client', async t => {
-  await t.test('chooses our binding from our card, and holds the sailboat conversation over it', async t => {
+  await t.test('chooses the WebSocket binding from the card, and holds the sailboat conversation over it', async t => {
     const client = await officialClient(t)
     t.equal(client.transport.protocolName, WEBSOCKET_BINDING)
     t.equal(client.transport.protocolVersion, '1.0')
@@ -79,7 +79,7 @@ await t.test('the official client', async t => {
     t.same(content?.$case === 'raw' && Array.from(content.value.subarray(1, 4)), Array.from(Buffer.from('PNG')), 'the bytes of a PNG')
   })
 
-  await t.test('negotiates by data parts: it reads an offer, makes a counter-offer, and accepts the next', async t => {
+  await t.test('negotiates by data parts: it reads an offer, counters it and accepts the next', async t => {
     const uri = 'urn:taskchart:extension:negotiation:1'
     const respond = negotiation({ terms: z.object({ euros: z.number() }), respond: ({ proposal }) => offer({ euros: proposal ? proposal.euros + 5 : 40 }) })
     const agent = defineAgent({ card: { name: 'Bargainer', description: 'Bargains.' }, negotiate: respond, work: ({ terms }) => ({ artifact: `${terms.euros} euros` }) })
@@ -119,7 +119,7 @@ await t.test('the official client', async t => {
     t.same(kindsOf(await rest), ['statusUpdate'])
   })
 
-  await t.test('lists tasks page by page, by context and state, with artifacts if they are wanted', async t => {
+  await t.test('lists tasks page by page, by context and state, with artifacts on request', async t => {
     const client = await officialClient(t)
     const all = { tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: '', statusTimestampAfter: undefined }
     const one = taskIn(await client.sendMessage(saying('a sailboat')))
@@ -139,7 +139,7 @@ await t.test('the official client', async t => {
     await t.rejects(client.listTasks({ ...all, pageToken: first.nextPageToken }), { name: 'RequestMalformedError' })
   })
 
-  await t.test('gets our errors as its own classes', async t => {
+  await t.test('receives errors as its own classes', async t => {
     const client = await officialClient(t)
     const { id: taskId } = taskIn(await client.sendMessage(saying('a sailboat')))
     await t.rejects(client.sendMessage(saying('make it red', { taskId })), UnsupportedOperationError)
@@ -147,7 +147,7 @@ await t.test('the official client', async t => {
     await t.rejects(client.getTask({ id: 'nobody', tenant: '', historyLength: undefined }), TaskNotFoundError)
   })
 
-  await t.test('is refused what this agent does not offer, by the error of the specification', async t => {
+  await t.test("receives the specification's error for operations that the agent does not support", async t => {
     const transport = transportOf(await officialClient(t))
     const config = { tenant: '', id: 'p', taskId: 't', url: 'https://example.com/', token: '', authentication: undefined }
     await t.rejects(transport.createTaskPushNotificationConfig(config), PushNotificationNotSupportedError)
@@ -178,7 +178,7 @@ await t.test('the official client', async t => {
     await transport.deleteTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' })
   })
 
-  await t.test('stops waiting with its signal', async t => {
+  await t.test('stops waiting when its signal aborts', async t => {
     const transport = transportOf(await officialClient(t))
     const signal = AbortSignal.abort(new TypeError('enough'))
     await t.rejects(transport.getTask({ id: 'x', tenant: '', historyLength: undefined }, { signal }), { message: 'enough' })

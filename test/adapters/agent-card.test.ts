@@ -38,7 +38,7 @@ async function get(url: string, path: string, { method = 'GET', headers = {} }: 
   return { status: response.statusCode, headers: response.headers, body: await text(response) }
 }
 
-await t.test('the card says what the author said, and where and how the agent is reached', async t => {
+await t.test("the card has the author's fields, its interfaces and its capabilities", async t => {
   const { url } = await serve(t, { card, work: echo })
   const { status, headers, body } = await get(url, AGENT_CARD_PATH)
   t.equal(status, 200)
@@ -58,7 +58,7 @@ await t.test('the card says what the author said, and where and how the agent is
   t.strictSame(decode(AgentCardSchema, JSON.parse(body)), JSON.parse(body), 'it is a card of A2A 1.0 in canonical form')
 })
 
-await t.test('the card may be cached, and is not sent again to those who have it', async t => {
+await t.test('the card may be cached, and conditional requests for it get 304', async t => {
   const { url } = await serve(t, { card, work: echo })
   const { headers, body } = await get(url, AGENT_CARD_PATH)
   t.equal(headers['cache-control'], 'public, max-age=300')
@@ -77,7 +77,7 @@ await t.test('the card may be cached, and is not sent again to those who have it
   t.not((await get(other.url, AGENT_CARD_PATH)).headers['etag'], headers['etag'], 'another card has another tag')
 })
 
-await t.test('HEAD gets the headers of GET and no body', async t => {
+await t.test('HEAD returns the headers of GET without a body', async t => {
   const { url } = await serve(t, { card, work: echo })
   for (const path of ['/', AGENT_CARD_PATH]) {
     const [head, got] = [await get(url, path, { method: 'HEAD' }), await get(url, path)]
@@ -87,7 +87,7 @@ await t.test('HEAD gets the headers of GET and no body', async t => {
   }
 })
 
-await t.test('other paths are not found, other methods not allowed', async t => {
+await t.test('other paths get 404, and other methods 405', async t => {
   const { url } = await serve(t, { card, work: echo }, {}, { port: 0, path: '/a2a' })
   for (const path of ['/a2a/x', '/a2ab', '/.well-known/agent.json', '/index.html', `${AGENT_CARD_PATH}x`, '/..%2f', '/*']) {
     const { status, headers, body } = await get(url, path)
@@ -105,7 +105,7 @@ await t.test('other paths are not found, other methods not allowed', async t => 
   for (const path of ['/', '/a2a', '/a2a/', AGENT_CARD_PATH, `/a2a${AGENT_CARD_PATH}`, `${AGENT_CARD_PATH}?v=1`]) t.equal((await get(url, path)).status, 200, path)
 })
 
-await t.test('who asks under a foreign host name gets 421, under two 400', async t => {
+await t.test('a request with a foreign Host gets 421, and one with two gets 400', async t => {
   const { url } = await serve(t, { card, work: echo })
   for (const path of ['/', AGENT_CARD_PATH, '/other']) {
     const { status, headers, body } = await get(url, path, { headers: { host: 'evil.example' } })
@@ -122,7 +122,7 @@ await t.test('who asks under a foreign host name gets 421, under two 400', async
   t.equal((await get(named.url, AGENT_CARD_PATH, { headers: { host: 'localhost' } })).status, 421)
 })
 
-await t.test('the page says how to talk to the agent, and every name in it is only text', async t => {
+await t.test('the page says how to call the agent, and escapes every name in it', async t => {
   const evil = '<script>alert("1")</script> & \'co\''
   const escaped = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; \'co\''
   const { url } = await serve(t, { card: { ...card, name: evil, description: evil, skills: [{ ...card.skills[0], id: 's', name: evil, description: '', tags: [], examples: [evil] }] }, work: echo })
@@ -137,26 +137,26 @@ await t.test('the page says how to talk to the agent, and every name in it is on
   t.match((await get(plain.url, '/')).body, `npx taskchart send ${plain.url} "hello"`, 'without an example it says hello')
 })
 
-await t.test('behind a proxy card and page give the public address', async t => {
+await t.test('the card and the page give the public address behind a proxy', async t => {
   const publicUrl = 'wss://agent.example/a2a'
   const { url } = await serve(t, { card, work: echo }, { publicUrl })
   t.equal(JSON.parse((await get(url, AGENT_CARD_PATH)).body).supportedInterfaces[0].url, publicUrl)
   t.match((await get(url, '/')).body, publicUrl)
 })
 
-await t.test('a card without an interface has a page too', async t => {
+await t.test('a card without an interface also has a page', async t => {
   const { runtime } = start(t, { card, work: echo })
   const page = pageOf(runtime.agentCard([]), new Request('http://127.0.0.1/'))
   t.equal(page.status, 200)
   t.match(await page.text(), 'npx taskchart send')
 })
 
-await t.test('loopback is what stays on this machine, and nothing that looks like it', async t => {
+await t.test('loopback addresses are recognized, and addresses that only look like them are not', async t => {
   for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '::1', '[::1]', '::ffff:127.0.0.1', '[::FFFF:127.0.0.1]']) t.ok(isLoopback(host), host)
   for (const host of ['', 'localhost.', 'localhost.example', '128.0.0.1', '0.0.0.0', '::', '::2', '127.1', '127.0.0.1.example', '2130706433', '10.0.0.1', '::ffff:10.0.0.1']) t.notOk(isLoopback(host), host)
 })
 
-await t.test('on an address that others reach any host name is taken, unless some are named', async t => {
+await t.test('a server on a public address accepts any Host, unless hosts is set', async t => {
   const { runtime } = start(t, { card, work: echo })
   const refusal = (host: string, localAddress: string | undefined, hosts?: string[]) => {
     const socket = new Socket()
@@ -174,7 +174,7 @@ await t.test('on an address that others reach any host name is taken, unless som
   t.equal(refusal('agent.example', undefined), 421, 'a socket that is gone counts as loopback')
 })
 
-await t.test('where any host name is taken, none vouches for the origin of a page', async t => {
+await t.test('a page is refused if its origin equals a Host that was not verified', async t => {
   const { runtime } = start(t, { card, work: echo })
   for (const host of ['evil.example', 'evil.example:80']) {
     const socket = new Socket()
@@ -187,7 +187,7 @@ await t.test('where any host name is taken, none vouches for the origin of a pag
 
 const GRPC = { url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }
 
-await t.test('what the app serves elsewhere is in the public card and in the extended one, over every binding, and in the page', async t => {
+await t.test('interfaces of the app are in the public card, the extended card and the page', async t => {
   const authenticate: Authenticate = ({ headers }) => (headers.authorization === 'Bearer ann' ? { id: 'ann' } : undefined)
   const { runtime } = start(t, { card, work: echo, extendedCard: { description: 'For those who are known.' } }, { authenticate })
   const served = await serveAll(runtime, { port: 0, interfaces: [GRPC], dialects: [dialect03(runtime)] })
@@ -212,7 +212,7 @@ await t.test('what the app serves elsewhere is in the public card and in the ext
   t.strictSame(sockets.interfaces.at(-1), GRPC)
 })
 
-await t.test('interfaces with a name of hosts or with publicUrl are what the server gives to what else serves the agent', async t => {
+await t.test("a server's interfaces have the name of hosts or publicUrl", async t => {
   for (const [options, url] of [[{ hosts: ['agent.example:8080'] }, 'http://agent.example:8080/'], [{ publicUrl: 'https://agent.example/a' }, 'https://agent.example/a'], [{ hosts: ['agent.example'] }, /^http:\/\/agent\.example:\d+\/$/]] as const) {
     const served = await serveAll(start(t, { card, work: echo }, options).runtime, { port: 0 })
     t.teardown(() => served.close())
@@ -220,7 +220,7 @@ await t.test('interfaces with a name of hosts or with publicUrl are what the ser
   }
 })
 
-await t.test('interfaces that are none are refused at once, and the member is named', async t => {
+await t.test('an invalid interface is refused at once, and the error names the member', async t => {
   const { runtime } = start(t, { card, work: echo })
   const wrong = [{ ...GRPC, url: '' }] as const
   await t.rejects(serveAll(runtime, { port: 0, interfaces: wrong }), { name: 'TypeError', message: /^interfaces\[0\]\.url must/ })
@@ -231,7 +231,7 @@ await t.test('interfaces that are none are refused at once, and the member is na
   t.throws(() => cardHandler(runtime, { interfaces: GRPC as never }), { name: 'TypeError', message: /^interfaces has to be a list such as/ })
 })
 
-await t.test('cardHandler gives the card with its caching headers to fetch handlers, to Express and to node:http', async t => {
+await t.test('cardHandler serves the card with caching headers to fetch handlers, Express and node:http', async t => {
   const { runtime } = start(t, { card, work: echo })
   const handler = cardHandler(runtime, { interfaces: [GRPC], dialects: [dialect03(runtime)] })
   const app = createServer(express().all(AGENT_CARD_PATH, handler)).listen(0, '127.0.0.1')

@@ -22,7 +22,7 @@ const kindsOf = (events: readonly object[]) => events.map(event => Object.keys(e
 const noTasks = async (t: Test, client: AgentClient) => t.strictSame((await client.listTasks({})).tasks, [])
 
 await t.test('a message-only agent', async t => {
-  await t.test('answers with messages alone, of one conversation by its contextId, and has no tasks', async t => {
+  await t.test('answers only with messages, which share a contextId, and has no tasks', async t => {
     const heard: string[] = []
     for (const { client, name } of await clients(t, { negotiate: async ({ message, history }) => (heard.push(...(await history()).map(textIn)), reply(`You said ${textOf(message)}.`)) })) {
       heard.length = 0
@@ -33,12 +33,12 @@ await t.test('a message-only agent', async t => {
       const events = await collect(client.sendStreamingMessage(say('and', { contextId })))
       t.strictSame(kindsOf(events), ['message'], 'a stream is that message')
       t.equal(messageIn(events[0]).contextId, contextId)
-      t.strictSame(heard, ['hello', 'You said hello.'], 'it knows what was said before')
+      t.strictSame(heard, ['hello', 'You said hello.'], 'it knows the earlier messages')
       await noTasks(t, client)
     }
   })
 
-  await t.test('opens no task though its code tries to: that message fails, and its log says why', async t => {
+  await t.test('fails a message whose code tries to open a task, and logs the reason', async t => {
     for (const wrong of [accepted({ euros: 1 }), accepted(), rejected('no')]) {
       for (const { client, name, log } of await clients(t, { negotiate: () => wrong })) {
         log.length = 0
@@ -50,7 +50,7 @@ await t.test('a message-only agent', async t => {
     }
   })
 
-  await t.test('knows no task that a message could go on with', async t => {
+  await t.test('refuses a message that names a task', async t => {
     for (const { client } of await clients(t, { negotiate: () => reply('hi') })) {
       t.match(await refusal(client.sendMessage(say('x', { taskId: 'T1' }))), { code: 'TaskNotFound' })
     }
@@ -58,7 +58,7 @@ await t.test('a message-only agent', async t => {
 })
 
 await t.test('a task-generating agent', async t => {
-  await t.test('answers with a task always: what is trivial is one that has completed', async t => {
+  await t.test('always answers with a task, which has completed if the answer is trivial', async t => {
     for (const { client, name } of await clients(t, { work: echo })) {
       const task = taskIn(await client.sendMessage(say('hello')))
       t.match([stateName(task.status.state), task.artifacts?.map(textOf)], ['completed', ['hello']], name)
@@ -68,7 +68,7 @@ await t.test('a task-generating agent', async t => {
     }
   })
 
-  await t.test('never answers with a bare message: work that returns what a negotiation would fails its task', async t => {
+  await t.test("never answers with a message: work that returns a negotiation's answer fails its task", async t => {
     for (const word of [reply('hello'), accepted(), offer({ euros: 1 }), declined('no')]) {
       for (const { client, name } of await clients(t, { work: () => word as never })) {
         const { code, metadata } = await refusal(client.sendMessage(say('hello')))
@@ -79,11 +79,11 @@ await t.test('a task-generating agent', async t => {
       }
     }
     for (const { client } of await clients(t, { work: () => { throw new Error('secret') } })) {
-      t.equal(stateName(taskIn(await client.sendMessage(say('hello'))).status.state), 'failed', 'nor when it breaks')
+      t.equal(stateName(taskIn(await client.sendMessage(say('hello'))).status.state), 'failed', 'nor when it throws')
     }
   })
 
-  await t.test('rejects by a task that says why', async t => {
+  await t.test('rejects by a task with the reason', async t => {
     for (const { client } of await clients(t, { work: () => rejected('too busy') })) {
       const task = taskIn(await client.sendMessage(say('hello')))
       t.match([stateName(task.status.state), textOf(task.status.message)], ['rejected', 'too busy'])
@@ -94,7 +94,7 @@ await t.test('a task-generating agent', async t => {
 await t.test('a hybrid agent', async t => {
   const negotiate: NegotiateFunction = ({ message }) => (/boat/.test(textIn(message)) ? accepted() : reply('What shall I paint?'))
 
-  await t.test('answers with messages until there is a task, and with that task whatever addresses it', async t => {
+  await t.test('answers with messages until it opens a task, and then with that task', async t => {
     let negotiated = 0
     for (const { client, name } of await clients(t, { negotiate: given => ((negotiated += 1), negotiate(given)), work: painter() })) {
       negotiated = 0
@@ -102,15 +102,15 @@ await t.test('a hybrid agent', async t => {
       const asked = taskIn(await client.sendMessage(say('a boat', { contextId })))
       t.match([asked.contextId, stateName(asked.status.state)], [contextId, 'input-required'], name)
       const unclear = client.sendMessage(say('hello', { taskId: asked.id }))
-      t.match(await refusal(unclear), { code: 'UnsupportedOperation' }, 'words that would get a message are an answer here, which is refused')
+      t.match(await refusal(unclear), { code: 'UnsupportedOperation' }, 'a free message counts as an answer here, and is refused')
       t.equal(taskIn(await client.sendMessage(say('red', { taskId: asked.id }))).id, asked.id)
       t.equal(negotiated, 2)
-      t.match(await refusal(client.sendMessage(say('blue', { taskId: asked.id }))), { code: 'UnsupportedOperation' }, 'a task that has ended stays so')
-      t.equal(textOf(messageIn(await client.sendMessage(say('hello', { contextId })))), 'What shall I paint?', 'beside it there are messages again')
+      t.match(await refusal(client.sendMessage(say('blue', { taskId: asked.id }))), { code: 'UnsupportedOperation' }, 'an ended task stays ended')
+      t.equal(textOf(messageIn(await client.sendMessage(say('hello', { contextId })))), 'What shall I paint?', 'other messages are answered with messages again')
     }
   })
 
-  await t.test('that bargains does so too: a message with an offer, and a task for its acceptance', async t => {
+  await t.test('sends offers as messages, and opens a task when one is accepted', async t => {
     const bargain = negotiation({ terms: z.object({ euros: z.number() }), respond: () => offer({ euros: 40 }) })
     for (const { client, name } of await clients(t, { negotiate: bargain, work: ({ terms }) => ({ artifact: JSON.stringify(terms) }) })) {
       const answer = messageIn(await client.sendMessage(say('hello')))
@@ -125,7 +125,7 @@ await t.test('a hybrid agent', async t => {
     }
   })
 
-  await t.test('what it cannot say fails clearly: its negotiation has no artifacts and its work no offers', async t => {
+  await t.test('fails clearly if its negotiation gives an artifact or its work an offer', async t => {
     for (const { client, log } of await clients(t, { negotiate: () => ({ artifact: 'x' }) as never, work: echo })) {
       log.length = 0
       t.match(await refusal(client.sendMessage(say('x'))), { code: 'InternalError' })
@@ -133,7 +133,7 @@ await t.test('a hybrid agent', async t => {
     }
     for (const { client, log } of await clients(t, { negotiate: () => offer({ euros: 1 }) as never, work: echo })) {
       log.length = 0
-      t.match(await refusal(client.sendMessage(say('x'))), { code: 'InternalError' }, 'a function holds no offers: a negotiation does')
+      t.match(await refusal(client.sendMessage(say('x'))), { code: 'InternalError' }, 'only a negotiation makes offers, not a function')
       t.match(String(log[0]?.details.error), /answer reply/)
     }
   })

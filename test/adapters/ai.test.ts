@@ -94,8 +94,8 @@ await t.test('text streams in chunks of one artifact to a client on a WebSocket'
   t.equal((await client.getTask({ id })).artifacts?.length, 1)
 })
 
-await t.test('a model answers', async t => {
-  await t.test('in an answer of 12,000 pieces, without too many events or a lost word', async t => {
+await t.test("a model's answer", async t => {
+  await t.test('of 12,000 pieces is complete, in a bounded number of events', async t => {
     const pieces = Array.from({ length: 12_000 }, (_, i) => `word${i} `)
     let sent = 0
     // In more turns of the event loop than a task may have events.
@@ -119,7 +119,7 @@ await t.test('a model answers', async t => {
     t.ok(lengthOf(chunks.slice(0, 200)) < lengthOf(chunks.slice(-200)) / 2, 'it begins in small pieces')
   })
 
-  await t.test('with files among the text, with what it says before a tool, and in an artifact of another name', async t => {
+  await t.test('has files among its text, text before a tool call, and any artifact name', async t => {
     const picture: StreamPart = { type: 'file', mediaType: 'image/png', data: 'aGk=' }
     const tools = { look: tool({ inputSchema: z.object({}), execute: () => undefined }) }
     const started = start(t, { work: modelWork({
@@ -134,7 +134,7 @@ await t.test('a model answers', async t => {
     t.strictSame(await chunksOf(other, parted.id), ['Hm..'])
   })
 
-  await t.test('with a file as a chunk as soon as there is more', async t => {
+  await t.test('with a file is sent as a chunk as soon as more follows', async t => {
     const driven = drivenStream()
     const started = start(t, { work: modelWork({ model: modelThat(driven.said) }) })
     const { id } = await open(started.runtime)
@@ -147,7 +147,7 @@ await t.test('a model answers', async t => {
     t.strictSame(await chunksOf(started, id), ['<image/png>', '+That is it..'])
   })
 
-  await t.test('with a blank line between what it says in one call and in the next', async t => {
+  await t.test('has a blank line between the texts of two calls', async t => {
     const tools = { look: tool({ inputSchema: z.object({}), execute: () => 'nothing' }) }
     const finished: string[] = []
     const model = modelThat([...textParts('Wait.'), ...calls(['look', {}])], 'Nothing.')
@@ -157,7 +157,7 @@ await t.test('a model answers', async t => {
     t.strictSame(finished, ['Wait.', 'Nothing.'], 'callbacks are passed on')
   })
 
-  await t.test('without an artifact, if the work only wants to know; the answer can be returned as it is', async t => {
+  await t.test('has no artifact if the work uses only the result, which it may return', async t => {
     const { runtime } = start(t, {
       work: async work => {
         const model = modelThat('red', 'Blue it is.')
@@ -172,7 +172,7 @@ await t.test('a model answers', async t => {
     t.match(metadata, { [MODEL_METADATA]: { usage: { totalTokens: 15 } } })
   })
 
-  await t.test('with typed output, as one data part', async t => {
+  await t.test('with typed output is one data part', async t => {
     const output = Output.object({ schema: z.object({ city: z.string() }) })
     const { task, started } = await ends('{"city":"Rome"}', { output })
     t.match(task.artifacts, [{ artifactId: 'answer', parts: [{ data: { city: 'Rome' } }] }])
@@ -188,7 +188,7 @@ await t.test('a model answers', async t => {
     t.equal(stateName(wrong.status.state), 'failed')
   })
 
-  await t.test('with what it thinks as progress, if that is wanted', async t => {
+  await t.test("shows the model's reasoning as progress, on request", async t => {
     const thinking: StreamPart[] = [
       { type: 'reasoning-start', id: 'r' }, { type: 'reasoning-delta', id: 'r', delta: 'Hm, ' }, { type: 'reasoning-delta', id: 'r', delta: 'yes.' }, { type: 'reasoning-end', id: 'r' },
       { type: 'reasoning-start', id: 's' }, { type: 'reasoning-end', id: 's' }, ...textParts('Yes.'), finish()
@@ -201,14 +201,14 @@ await t.test('a model answers', async t => {
     }
   })
 
-  await t.test('with a word if its answer is cut off, and without a tool that was cut off with it', async t => {
+  await t.test('that is truncated says so, and a truncated tool call does not run', async t => {
     const { pay, paid } = payment(false)
     const { task } = await ends([...textParts('It is'), toolCall('pay', { euros: 1 }, 'c'), finish('length')], { tools: { pay } })
     t.strictSame([stateName(task.status.state), textOf(task.status.message), textOf(task.artifacts?.[0])], ['completed', 'The answer is incomplete: the model reached its length limit.', 'It is'])
     t.strictSame(paid, [])
   })
 
-  await t.test('nothing, and the task has no artifact; without usage, it has no metadata', async t => {
+  await t.test('that is empty gives no artifact, and without usage no metadata', async t => {
     const unknown = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined, text: undefined, reasoning: undefined }
     const { task } = await ends([{ type: 'finish', finishReason: { unified: 'stop', raw: 'stop' }, usage: { inputTokens: unknown, outputTokens: unknown } }])
     t.strictSame([stateName(task.status.state), task.artifacts, task.metadata], ['completed', undefined, undefined])
@@ -222,7 +222,7 @@ await t.test('a tool that needs approval', async t => {
     return { ...started, model, task: taskIn(await started.runtime.sendMessage(say('pay'))) }
   }
 
-  await t.test('is asked for in words and as data, and called when the client says yes', async t => {
+  await t.test('is requested in words and as data, and runs when the client approves', async t => {
     for (const yes of [text('yes'), text(' OK!\n'), text('Approved.'), data({ approved: true }), data({ approved: true, reason: 'fine' })]) {
       const { pay, paid } = payment()
       const { runtime, task, model } = await asks([calls(['pay', { euros: 5 }]), 'Done.'], { pay })
@@ -236,7 +236,7 @@ await t.test('a tool that needs approval', async t => {
     }
   })
 
-  await t.test('is not called when the client says no, and the model hears why', async t => {
+  await t.test('does not run when the client denies it, and the model receives the reason', async t => {
     for (const [no, reason] of [
       [text('no'), undefined], [text('No, too much.'), 'too much.'], [text('don’t!'), undefined], [data({ approved: false, reason: 'too much' }), 'too much'], [data({ approved: false }), undefined]
     ] as const) {
@@ -248,7 +248,7 @@ await t.test('a tool that needs approval', async t => {
     }
   })
 
-  await t.test('stays asked for when the client says what is neither', async t => {
+  await t.test('is still requested after an answer that neither approves nor denies it', async t => {
     const { pay, paid } = payment()
     const { runtime, task } = await asks([calls(['pay', { euros: 5 }]), 'Done.'], { pay })
     for (const nonsense of [text('perhaps'), text('yes, but only 3'), text('nothing'), text(''), data({ approved: 'yes' }), data({ approved: true, reason: 1 }), data(null), data([true])]) {
@@ -262,7 +262,7 @@ await t.test('a tool that needs approval', async t => {
     t.equal(paid.length, 1)
   })
 
-  await t.test('is asked for after the tools that need nobody, one call after the other', async t => {
+  await t.test('is requested after the tools without approval, one call at a time', async t => {
     const { pay, paid } = payment(({ euros }) => euros > 1)
     const both = [calls(['pay', { euros: 1 }], ['pay', { euros: 2 }], ['pay', { euros: 3 }], ['pay', { euros: 4 }]), 'Done.']
     const { runtime, task, model } = await asks(both, { pay })
@@ -270,7 +270,7 @@ await t.test('a tool that needs approval', async t => {
     t.match(asked(task)[0], /"euros":2/)
     const second = await answer(runtime, task, text('yes'))
     t.match(asked(second)[0], /"euros":3/)
-    t.strictSame(paid.map(({ euros }) => euros), [1], 'none is called while there is a question')
+    t.strictSame(paid.map(({ euros }) => euros), [1], 'none is called while a question is open')
     const third = await answer(runtime, second, text('no'))
     const done = await answer(runtime, third, text('yes'))
     t.equal(stateName(done.status.state), 'completed')
@@ -279,7 +279,7 @@ await t.test('a tool that needs approval', async t => {
     t.equal(told(model.doStreamCalls[1]?.prompt).at(-1), 'tool: result pay "paid 1" | result pay {"type":"execution-denied"} | result pay "paid 2" | result pay "paid 4"')
   })
 
-  await t.test('is never called by the approval of another call, though the model gave both one id', async t => {
+  await t.test('does not run by the approval of another call with the same id', async t => {
     const { pay, paid } = payment()
     const { runtime, task } = await asks([calls(['pay', { euros: 5 }, 'same'], ['pay', { euros: 5000 }, 'same']), 'Done.'], { pay })
     const second = await answer(runtime, task, text('yes'))
@@ -288,7 +288,7 @@ await t.test('a tool that needs approval', async t => {
     t.strictSame(paid.map(({ euros }) => euros), [5])
   })
 
-  await t.test('of the provider is asked for too, and the provider is told', async t => {
+  await t.test('of the provider is also requested, and the provider receives the answer', async t => {
     const requests: StreamPart[] = [
       { type: 'tool-call', toolCallId: 'm', toolName: 'mcp', input: '{"a":1}', providerExecuted: true, dynamic: true },
       { type: 'tool-approval-request', approvalId: 'm-1', toolCallId: 'm' }, finish('tool-calls')
@@ -302,7 +302,7 @@ await t.test('a tool that needs approval', async t => {
 })
 
 await t.test('tools', async t => {
-  await t.test('are shown as progress without their input, unless that is not wanted', async t => {
+  await t.test('are shown as progress without their input, unless this is switched off', async t => {
     for (const showTools of [undefined, false]) {
       const { pay } = payment(false)
       const look = tool({ title: 'Looks around', inputSchema: z.object({}), execute: () => 1 })
@@ -312,7 +312,7 @@ await t.test('tools', async t => {
     }
   })
 
-  await t.test('give what their schemas and their toModelOutput make of things; the last of what comes in pieces', async t => {
+  await t.test('return the results of their schemas and toModelOutput, or the last yielded value', async t => {
     const days: unknown[] = []
     const tools: ToolSet = {
       day: tool({
@@ -332,7 +332,7 @@ await t.test('tools', async t => {
     t.equal(told(model.doStreamCalls[1]?.prompt).at(-1), 'tool: result day {"year":2026} | result pieces "two" | result shown "seven is 7" | result loose {"x":[1]} | result list [1]')
   })
 
-  await t.test('that throw, or are given what they do not take, tell the model so, and nothing runs', async t => {
+  await t.test('that throw or get invalid input report it to the model', async t => {
     const ran: unknown[] = []
     const tools: ToolSet = {
       burst: tool({ inputSchema: z.object({}), execute: (): string => { throw new Error('no paper') } }),
@@ -352,13 +352,13 @@ await t.test('tools', async t => {
     t.match(results.find(line => line.includes('result none')), /unavailable tool/)
   })
 
-  await t.test('that only go wrong are reason enough to call the model again', async t => {
+  await t.test('that do not exist are reported to the model, which is called again', async t => {
     const model = modelThat(calls(['none', {}]), 'Sorry.')
     const { runtime } = start(t, { work: modelWork({ model }) })
     t.equal(textOf(taskIn(await runtime.sendMessage(say('go'))).artifacts?.[0]), 'Sorry.')
   })
 
-  await t.test('without execute ask the client, after its approval if that is needed', async t => {
+  await t.test('without execute ask the client, after an approval if one is needed', async t => {
     const tools: ToolSet = {
       ask: tool({ inputSchema: z.object({ question: z.string() }) }),
       pick: tool({ inputSchema: z.object({ of: z.array(z.number()) }), needsApproval: true })
@@ -378,7 +378,7 @@ await t.test('tools', async t => {
 })
 
 await t.test('the conversation', async t => {
-  await t.test('is told to the model, both sides of it and what came of earlier tasks, oldest first', async t => {
+  await t.test('is sent to the model with both sides and earlier tasks, oldest first', async t => {
     const { pay } = payment()
     const model = modelThat(calls(['pay', { euros: 5 }]), 'Paid.', 'You paid 5.')
     const negotiate: NegotiateFunction = ({ message }) => (textOf(message) === 'hello' ? reply('Hello!') : accepted())
@@ -395,7 +395,7 @@ await t.test('the conversation', async t => {
     ])
   })
 
-  await t.test('is bounded by messages and by characters; the newest message is told in any case', async t => {
+  await t.test('is limited by messages and by characters, and always includes the newest message', async t => {
     for (const [history, expected] of [
       [{ messages: 0 }, ['user: five']],
       [{ messages: 2 }, ['user: three', 'assistant: THREE', 'user: four', 'assistant: FOUR', 'user: five']],
@@ -409,7 +409,7 @@ await t.test('the conversation', async t => {
     }
   })
 
-  await t.test('has pictures and PDF as files, data as JSON, other files by name; no address is fetched here', async t => {
+  await t.test('has images and PDF as files, data as JSON, and other files by name only', async t => {
     const model = modelThat('ok', 'ok', 'ok')
     const { runtime } = start(t, { card: { name: 'Test', defaultInputModes: ['*/*'] }, work: async work => {
       await answerWithModel(work, { model, artifact: false })
@@ -430,7 +430,7 @@ await t.test('the conversation', async t => {
   })
 })
 
-await t.test('what goes wrong', async t => {
+await t.test('errors, restarts and cancels', async t => {
   const errors: [string, Said][] = [
     ['the stream has an error', [...textParts('Half'), { type: 'error', error: new Error('key sk-123 is wrong') }]],
     ['the call fails', () => Promise.reject(new Error('key sk-123 is wrong'))],
@@ -438,7 +438,7 @@ await t.test('what goes wrong', async t => {
     ['the stream is empty', []]
   ]
   for (const [what, said] of errors) {
-    await t.test(`fails the task if ${what}; the client learns nothing of the error, the log does`, async t => {
+    await t.test(`the task fails if ${what}, and only the log has the error`, async t => {
       const { task, started } = await ends(said, { maxRetries: 0 })
       t.strictSame([stateName(task.status.state), textOf(task.status.message)], ['failed', 'The work ended with an error.'])
       t.equal(started.log.length, 1)
@@ -446,7 +446,7 @@ await t.test('what goes wrong', async t => {
     })
   }
 
-  await t.test('fails the task if the model takes longer than it may', async t => {
+  await t.test('the task fails if the model exceeds its time limit', async t => {
     // The time that the SDK measures does not keep a process alive.
     const alive = setInterval(() => {}, 1000)
     t.teardown(() => clearInterval(alive))
@@ -455,7 +455,7 @@ await t.test('what goes wrong', async t => {
     t.match(started.log, [{ details: { error: { name: 'TimeoutError' } } }])
   })
 
-  await t.test('fails the task with a reason if the model withholds its answer, or comes to none', async t => {
+  await t.test('the task fails with a reason if the model refuses or has no result', async t => {
     const { task } = await ends([finish('content-filter')])
     t.strictSame([stateName(task.status.state), textOf(task.status.message)], ['failed', 'The model withheld its answer.'])
     const { task: broken } = await ends([...textParts('Hm'), finish('error')])
@@ -466,7 +466,7 @@ await t.test('what goes wrong', async t => {
     t.equal(paid.length, 1)
   })
 
-  await t.test('starts the work again if it is restarted, and the artifact with it; what was done stays done', async t => {
+  await t.test('a crash restarts the work and its artifact, and completed steps are reused', async t => {
     const { pay, paid } = payment(false)
     const model = modelThat(calls(['pay', { euros: 1 }]), [...textParts('It ', 'was ', 'half'), { type: 'error', error: new Error('x') }], 'Whole.')
     const { runtime, ...started } = start(t, { work: modelWork({ model, tools: { pay } }), restart: 'transient' })
@@ -478,7 +478,7 @@ await t.test('what goes wrong', async t => {
     t.equal(textOf(task.artifacts?.[0]), 'Whole.')
   })
 
-  await t.test('ends with the task: on cancel the model hears that nobody waits, and what it says is dropped', async t => {
+  await t.test('canceling a task aborts the model call, and its later text is dropped', async t => {
     const driven = drivenStream()
     const started = start(t, { work: modelWork({ model: modelThat(driven.said) }) })
     const { id } = await open(started.runtime)
@@ -492,7 +492,7 @@ await t.test('what goes wrong', async t => {
     t.strictSame([stateName((await started.runtime.getTask({ id })).status.state), await chunksOf(started, id), started.log], ['canceled', ['one '], []])
   })
 
-  await t.test('ends with the task: a tool hears of it, too', async t => {
+  await t.test("canceling a task aborts a tool's signal", async t => {
     let heard: unknown
     const wait = tool({ inputSchema: z.object({}), execute: (_, { abortSignal }) => new Promise((_resolve, reject) => {
       heard = 'nothing'
@@ -521,7 +521,7 @@ await t.test('work that runs again', async t => {
   }
   const chunks = (life: Pick<Started, 'store'>, id: string, count: number) => until(async () => (await chunksOf(life, id)).length === count, `${count} chunks`)
 
-  await t.test('after a kill in the midst of a stream calls the model anew, and begins the artifact again', async t => {
+  await t.test('after a kill during a stream calls the model again and restarts the artifact', async t => {
     const driven = drivenStream()
     const { life, model } = alive([driven.said, [...textParts('Good ', 'day'), finish()]])
     const { id } = await open(life.runtime)
@@ -538,7 +538,7 @@ await t.test('work that runs again', async t => {
     t.strictSame(life.log, [])
   })
 
-  await t.test('after a kill in the midst of its second call keeps what the first has said', async t => {
+  await t.test('keeps the text of the first call after a kill during the second', async t => {
     const driven = drivenStream()
     const { pay, paid } = payment(false)
     const first = [...textParts('Wait.'), ...calls(['pay', { euros: 1 }])]
@@ -560,7 +560,7 @@ await t.test('work that runs again', async t => {
     t.equal(paid.length, 2, 'once a life')
   })
 
-  await t.test('takes the text of a call that came to nothing out of the artifact', async t => {
+  await t.test('removes the text of an unfinished call from the artifact', async t => {
     const driven = drivenStream()
     const { life } = alive([driven.said, [finish()]])
     const { id } = await open(life.runtime)
@@ -572,7 +572,7 @@ await t.test('work that runs again', async t => {
     t.strictSame(artifacts, [{ artifactId: 'answer', name: 'answer', parts: [{ text: '' }] }])
   })
 
-  await t.test('between a call and the result of its tool calls the tool again, with the same key, and not the model', async t => {
+  await t.test('repeats only a tool call without a result, with the same key', async t => {
     const keys: string[] = []
     let hold = true
     const pay = tool({ inputSchema: euros, execute: (_, { toolCallId }) => (keys.push(toolCallId), hold ? new Promise<string>(() => {}) : 'paid') })
@@ -583,12 +583,12 @@ await t.test('work that runs again', async t => {
     await life.kill()
     await reaches(life.runtime, id, 'completed')
     t.strictSame(keys, [`${id}/step/tool pay/1`, `${id}/step/tool pay/1`])
-    t.strictSame(await chunksOf(life, id), ['Wait.', '+\n\nPaid..'], 'the artifact goes on')
+    t.strictSame(await chunksOf(life, id), ['Wait.', '+\n\nPaid..'], 'the artifact continues')
     t.equal(model.doStreamCalls.length, 2)
     t.strictSame((await life.told(id)).filter(line => line.startsWith('working: ')), ['working: Calls pay.'])
   })
 
-  await t.test('with tools of a new version calls none with what it does not take any more', async t => {
+  await t.test('does not call a tool of a new version with input that it refuses', async t => {
     const { pay, paid } = payment()
     const { life } = alive([calls(['pay', { euros: 5 }])], { pay })
     const task = taskIn(await life.runtime.sendMessage(say('go')))
@@ -600,7 +600,7 @@ await t.test('work that runs again', async t => {
     t.match(told(model.doStreamCalls[0]?.prompt).at(-1), /is too much/)
   })
 
-  await t.test('while it waits for an approval asks nothing twice, wherever it was', async t => {
+  await t.test('asks no question twice while it waits for an approval', async t => {
     for (const move of ['kill', 'again'] as const) {
       const { pay, paid } = payment()
       const { life, model } = alive([[...textParts('Wait.'), ...calls(['pay', { euros: 1 }], ['pay', { euros: 2 }])], [...textParts('Paid.'), finish()]], { pay })
@@ -622,7 +622,7 @@ await t.test('work that runs again', async t => {
 })
 
 await t.test('modelReply', async t => {
-  await t.test('answers messages with those before in mind, and opens no task', async t => {
+  await t.test('answers messages with the earlier ones as history, and opens no task', async t => {
     const model = modelThat()
     model.doGenerate = async options => {
       model.doGenerateCalls.push(options)
@@ -638,7 +638,7 @@ await t.test('modelReply', async t => {
     t.strictSame(told(model.doGenerateCalls[3]?.prompt).at(-1), 'user: file image/png https://127.0.0.1:1/a.png', 'no address is fetched here')
   })
 
-  await t.test('keeps the bounds that are left out, also as undefined', async t => {
+  await t.test('uses the default limits for those that are omitted or undefined', async t => {
     const model = modelThat()
     model.doGenerate = async options => {
       model.doGenerateCalls.push(options)
@@ -651,7 +651,7 @@ await t.test('modelReply', async t => {
     t.equal(model.doGenerateCalls[23]?.prompt.length, 21, 'the newest, and twenty before it')
   })
 
-  await t.test('fails if the model says nothing', async t => {
+  await t.test('fails if the model returns nothing', async t => {
     const model = modelThat()
     model.doGenerate = async () => ({ content: [], ...finishedCall })
     const { runtime, log } = start(t, { negotiate: modelReply({ model }) })
@@ -660,7 +660,7 @@ await t.test('modelReply', async t => {
   })
 })
 
-await t.test('options that cannot be meant are refused when the agent is defined', async t => {
+await t.test('invalid options are refused when the agent is defined', async t => {
   const model = modelThat()
   t.throws(() => modelWork({} as never), { name: 'TypeError', message: /A model is missing: modelWork\(\{ model/ })
   t.throws(() => modelWork(undefined as never), { name: 'TypeError', message: /A model is missing/ })

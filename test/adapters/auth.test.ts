@@ -68,7 +68,7 @@ async function issuer(t: Test, signers: readonly Signer[] = [first]) {
 
 const withSet: BearerJwtOptions = { ...ours, jwks: { keys: [first.jwk] } }
 
-await t.test('a good token tells its subject, its claims and when it runs out', async t => {
+await t.test('a valid token gives its subject, its claims and its expiry', async t => {
   const { jwksUrl } = await issuer(t)
   for (const authenticate of [bearerJwt({ ...ours, jwksUrl }), bearerJwt({ ...ours, jwksUrl: new URL(jwksUrl) }), bearerJwt(withSet), bearerJwt({ ...ours, key: createPublicKey({ key: first.jwk as never, format: 'jwk' }) })]) {
     const principal = await bearing(authenticate, await token({ role: 'admin' }))
@@ -79,7 +79,7 @@ await t.test('a good token tells its subject, its claims and when it runs out', 
   t.match(await bearing(bearerJwt({ ...withSet, principal: ({ iss, sub }) => `${iss}#${String(sub)}` }), await token()), { id: `${ours.issuer}#anna` })
 })
 
-await t.test('a token that is not good tells nobody', async t => {
+await t.test('an invalid token identifies nobody', async t => {
   const { jwksUrl } = await issuer(t)
   const other = await signer('first')
   const parts = (await token()).split('.')
@@ -117,23 +117,23 @@ await t.test('a token that is not good tells nobody', async t => {
   }
 })
 
-await t.test('clocks may be apart by as much as is said', async t => {
+await t.test('clock skew is tolerated up to the given limit', async t => {
   const authenticate = bearerJwt({ ...withSet, clockToleranceS: 5 })
   t.match(await bearing(authenticate, await token({ exp: nowS - 4, nbf: nowS + 5 })), { expiresAtMs: (nowS + 1) * 1000 })
   t.equal(await bearing(authenticate, await token({ exp: nowS - 5 })), undefined)
   t.equal(await bearing(authenticate, await token({ nbf: nowS + 6 })), undefined)
-  t.match(await bearing(bearerJwt(withSet), await token({ exp: nowS - 59, nbf: nowS + 60 })), { expiresAtMs: (nowS + 1) * 1000 }, 'by a minute if nothing is said')
+  t.match(await bearing(bearerJwt(withSet), await token({ exp: nowS - 59, nbf: nowS + 60 })), { expiresAtMs: (nowS + 1) * 1000 }, 'a minute by default')
   t.equal(await bearing(bearerJwt({ ...withSet, clockToleranceS: 0 }), await token({ exp: nowS })), undefined)
 })
 
-await t.test("without a clock the machine's counts, and a principal that is none refuses", async t => {
+await t.test('expiry uses the system clock by default, and an invalid principal refuses the token', async t => {
   const { clock: _, ...real } = withSet
   t.match(await bearing(bearerJwt(real), await token({ exp: Math.ceil(Date.now() / 1000) + 60 })), { id: 'anna' })
   t.equal(await bearing(bearerJwt(real), await token({ exp: 1 })), undefined)
   for (const principal of [() => undefined, () => '', () => 7 as never]) t.equal(await bearing(bearerJwt({ ...withSet, principal }), await token()), undefined)
 })
 
-await t.test('only the algorithms that are named count', async t => {
+await t.test('only the listed algorithms are accepted', async t => {
   const rsa = await signer('rsa', 'RS256')
   const { alg: _, ...jwk } = rsa.jwk
   const keys: BearerJwtOptions = { ...ours, jwks: { keys: [first.jwk, jwk] } }
@@ -143,7 +143,7 @@ await t.test('only the algorithms that are named count', async t => {
   }
 })
 
-await t.test('a shared secret verifies what was signed with it, and no public key counts beside it', async t => {
+await t.test('a shared secret verifies its signatures, and public keys are not accepted beside it', async t => {
   const key = createSecretKey(randomBytes(32))
   const shared: Signer = { privateKey: key as never, jwk: { kty: 'oct' }, alg: 'HS256' }
   t.match(await bearing(bearerJwt({ ...ours, key }), await token({}, shared)), { id: 'anna' })
@@ -152,7 +152,7 @@ await t.test('a shared secret verifies what was signed with it, and no public ke
   t.equal(await bearing(bearerJwt({ ...ours, key }), await token()), undefined)
 })
 
-await t.test('a set of keys of more than 1 MiB is not read', async t => {
+await t.test('a key set larger than 1 MiB is not read', async t => {
   const { state, jwksUrl, serveKeys } = await issuer(t)
   serveKeys([first])
   const { body } = state.answer
@@ -162,23 +162,23 @@ await t.test('a set of keys of more than 1 MiB is not read', async t => {
   await t.rejects(bearing(bearerJwt({ ...ours, jwksUrl }), await token()), { code: 'Overloaded', cause: { message: /longer than 1048576 bytes/ } })
 })
 
-await t.test('a key that comes later is fetched once it is needed, and one that is gone counts no more', async t => {
+await t.test('a new key is fetched when a token needs it; a removed one is refused', async t => {
   const { state, jwksUrl, serveKeys } = await issuer(t)
   const second = await signer('second')
   const authenticate = bearerJwt({ ...ours, jwksUrl, keysCooldownMs: 0 })
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
   t.equal(await bearing(authenticate, await token({}, second)), undefined)
-  t.equal(state.asked, 2, 'it was looked for')
+  t.equal(state.asked, 2, 'it was looked up')
   serveKeys([second])
   t.match(await bearing(authenticate, await token({ sub: 'bob' }, second)), { id: 'bob' })
   t.equal(await bearing(authenticate, await token()), undefined)
 })
 
-await t.test('keys are fetched once for any number of tokens, and not again for keys that are not there', async t => {
+await t.test('keys are fetched once for many tokens, and not again for unknown key ids', async t => {
   const { state, jwksUrl } = await issuer(t)
   const authenticate = bearerJwt({ ...ours, jwksUrl })
   t.equal(await who(authenticate, 'Basic YTpi'), undefined)
-  t.equal(state.asked, 0, 'nothing is fetched before a token comes')
+  t.equal(state.asked, 0, 'nothing is fetched before the first token')
   await Promise.all(Array.from({ length: 20 }, async () => t.match(await bearing(authenticate, await token()), { id: 'anna' })))
   const stranger = await signer('stranger')
   for (let i = 0; i < 20; i += 1) t.equal(await bearing(authenticate, await token({}, { ...stranger, jwk: { kid: `k${i}` } })), undefined)
@@ -188,7 +188,7 @@ await t.test('keys are fetched once for any number of tokens, and not again for 
   t.equal(state.asked, 4)
 })
 
-await t.test('keys that cannot be had are Overloaded, are asked for again after 5 seconds, and let nobody in', async t => {
+await t.test('unavailable keys refuse tokens with Overloaded, and are fetched again after 5 seconds', async t => {
   const wrong = [{ status: 500, body: 'secret' }, { status: 200, body: 'secret' }, { status: 200, body: '{"keys":7}' }, { status: 302, body: '' }]
   for (const answer of wrong) {
     const clock = new TestClock()
@@ -210,7 +210,7 @@ await t.test('keys that cannot be had are Overloaded, are asked for again after 
   }
 })
 
-await t.test('an issuer that nobody can reach is Overloaded too', async t => {
+await t.test('an unreachable issuer gives Overloaded', async t => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -219,7 +219,7 @@ await t.test('an issuer that nobody can reach is Overloaded too', async t => {
   t.match(await rejection(bearing(authenticate, await token())), { code: 'Overloaded', cause: { message: 'fetch failed' } })
 })
 
-await t.test('keys that are still good are used while no others can be had', async t => {
+await t.test('cached keys are used while new ones cannot be fetched', async t => {
   const { state, jwksUrl } = await issuer(t)
   const authenticate = bearerJwt({ ...ours, jwksUrl, keysCooldownMs: 0 })
   const stranger = await signer('stranger')
@@ -230,7 +230,7 @@ await t.test('keys that are still good are used while no others can be had', asy
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
 })
 
-await t.test('options for tokens that could not be meant are refused at once', async t => {
+await t.test('invalid options for tokens are refused at once', async t => {
   const pair = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const jwks = { keys: [first.jwk] }
   const wrong: [Record<string, unknown>, 'TypeError' | 'RangeError', RegExp][] = [
@@ -268,12 +268,12 @@ await t.test('options for tokens that could not be meant are refused at once', a
   t.doesNotThrow(() => bearerJwt({ ...ours, jwksUrl: 'https://issuer.example/jwks' }))
 })
 
-await t.test('without jose it is said how to install it', async t => {
+await t.test('an error says how to install jose where it is missing', async t => {
   t.doesNotThrow(() => checkJose())
   t.throws(() => checkJose(() => { throw new Error('not found') }), { name: 'TypeError', message: 'bearerJwt verifies tokens with jose. Install it: npm install jose' })
 })
 
-await t.test('an API key tells whose it is, in the header that is said', async t => {
+await t.test('an API key in the configured header identifies its caller', async t => {
   const authenticate = apiKey({ keys: { anna: 'a-key', bob: ['old-key', 'new-key'] } })
   const given = async (headers: Record<string, string | undefined>, way = authenticate) => way({ headers })
   t.strictSame(await given({ 'x-api-key': 'a-key' }), { id: 'anna' })
@@ -286,7 +286,7 @@ await t.test('an API key tells whose it is, in the header that is said', async t
   t.strictSame(await given({ 'x-key': 'k' }, apiKey({ keys: { anna: 'k' }, header: 'X-Key' })), { id: 'anna' })
 })
 
-await t.test('a function may look keys up', async t => {
+await t.test('a function may look up API keys', async t => {
   const asked: string[] = []
   const authenticate = apiKey({ keys: async key => (asked.push(key), key === 'k' ? { id: 'anna', claims: { plan: 'free' }, expiresAtMs: 7 } : undefined) })
   t.strictSame(await authenticate({ headers: { 'x-api-key': 'k' } }), { id: 'anna', claims: { plan: 'free' }, expiresAtMs: 7 })
@@ -295,7 +295,7 @@ await t.test('a function may look keys up', async t => {
   t.strictSame(asked, ['k', 'x'])
 })
 
-await t.test('keys that could not be given are refused at once, and none is in the message', async t => {
+await t.test('invalid API keys are refused at once, and the message contains none', async t => {
   const wrong: [unknown, RegExp][] = [
     [{ keys: {} }, /^keys holds no key/],
     [{ keys: { anna: [] } }, /^keys holds no key/],
@@ -315,7 +315,7 @@ await t.test('keys that could not be given are refused at once, and none is in t
   }
 })
 
-await t.test('any of several ways is enough, and the first that knows wins', async t => {
+await t.test('anyOf accepts a caller if one authenticator does, and the first match wins', async t => {
   const authenticate = anyOf(bearerJwt(withSet), apiKey({ keys: { bob: 'b-key' } }))
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
   t.match(await authenticate({ headers: { 'x-api-key': 'b-key' } }), { id: 'bob' })
@@ -323,7 +323,7 @@ await t.test('any of several ways is enough, and the first that knows wins', asy
   t.equal(await authenticate({ headers: { 'x-api-key': 'x', authorization: 'Bearer x' } }), undefined)
 })
 
-await t.test('a way that cannot tell does not keep the others from it, and is heard of if none knows', async t => {
+await t.test('anyOf skips an authenticator that fails, and reports its error if no other matches', async t => {
   const broken: Authenticate = () => { throw new A2AError('Overloaded', 'later') }
   const other: Authenticate = () => Promise.reject(new Error('other'))
   const keys = apiKey({ keys: { bob: 'b-key' } })
@@ -335,7 +335,7 @@ await t.test('a way that cannot tell does not keep the others from it, and is he
   t.match(await rejection(Promise.resolve(anyOf(keys, other)({ headers: {} }))), { message: 'other' })
 })
 
-await t.test('ways that cannot stand beside each other are refused', async t => {
+await t.test('conflicting authenticators are refused', async t => {
   const keys = { anna: 'k' }
   t.throws(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other' })), { name: 'TypeError', message: 'Two schemes are called apiKey. Give one another name: { scheme: \'…\' }.' })
   t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys: { bob: 'other' } })))
@@ -343,7 +343,7 @@ await t.test('ways that cannot stand beside each other are refused', async t => 
   for (const ways of [[], [undefined], [apiKey({ keys }), {}]]) t.throws(() => anyOf(...(ways as never as [Authenticate])), { name: 'TypeError', message: /^anyOf takes authenticate functions/ })
 })
 
-await t.test('each says for the card and for a refusal how one shows who one is', async t => {
+await t.test('each authenticator gives its security scheme and its challenge', async t => {
   const jwt = bearerJwt({ ...withSet, scopes: ['tasks:read', 'tasks:write'] })
   const oidc = bearerJwt({ ...withSet, scheme: 'login', openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration' })
   const key = apiKey({ keys: { anna: 'k' }, header: 'X-Key' })
@@ -385,7 +385,7 @@ async function shaken(t: Test, url: string, headers: Record<string, string>) {
   return { status: response.statusCode, headers: response.headers, body: JSON.parse(Buffer.concat(chunks).toString()) }
 }
 
-await t.test('a server lets in who has a good token, and tells others what it wants, in the refusal and in the card', async t => {
+await t.test('a server accepts a valid token, and names its scheme in refusals and the card', async t => {
   const { jwksUrl } = await issuer(t)
   const authenticate = anyOf(bearerJwt({ ...ours, jwksUrl, scopes: ['tasks:read'] }), apiKey({ keys: { bob: 'b-key' } }))
   const { url, runtime, log } = await serve(t, { work: obedient }, { authenticate })
@@ -405,7 +405,7 @@ await t.test('a server lets in who has a good token, and tells others what it wa
   t.strictSame(log, [])
 })
 
-await t.test('a connection ends with its token: what is under way is told, and it is closed with 4401', async t => {
+await t.test('a connection closes with 4401 when its token expires, after its calls receive an error', async t => {
   const clock = new TestClock()
   const { url } = await serve(t, { work: obedient }, { clock, authenticate: bearerJwt({ ...withSet, clock, clockToleranceS: 0 }) })
   const client = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` } })
@@ -417,7 +417,7 @@ await t.test('a connection ends with its token: what is under way is told, and i
   t.equal((await shaken(t, url, { authorization: `Bearer ${await token()}` })).status, 401)
 })
 
-await t.test('while nobody can check tokens a server says so with 503, logs why, and lets nobody in', async t => {
+await t.test('a server answers 503 and logs the reason while tokens cannot be checked', async t => {
   const { state, jwksUrl } = await issuer(t)
   state.answer = { status: 500, body: 'secret' }
   const { url, log } = await serve(t, { work: obedient }, { authenticate: bearerJwt({ ...ours, jwksUrl }) })
@@ -429,12 +429,12 @@ await t.test('while nobody can check tokens a server says so with 503, logs why,
   t.notMatch(JSON.stringify(body), /127\.0\.0\.1|jwks|secret/)
   t.match(log, [{ level: 'error', message: 'authenticate failed', details: { error: { code: 'Overloaded', cause: { message: /200 OK/ } } } }])
   t.notMatch(JSON.stringify(log), sent)
-  t.equal((await shaken(t, url, {})).status, 401, 'who shows nothing is not known in any case')
+  t.equal((await shaken(t, url, {})).status, 401, 'a caller without credentials is refused anyway')
   const { url: other } = await serve(t, { work: obedient }, { authenticate: () => { throw new A2AError('Overloaded') } })
   t.equal((await shaken(t, other, {})).headers['retry-after'], '1')
 })
 
-await t.test('a principal without an id is nobody', async t => {
+await t.test('a principal without an id is not accepted', async t => {
   for (const principal of [{}, { id: '' }, { id: 7 }]) {
     const { url, log } = await serve(t, { work: obedient }, { authenticate: () => principal as never })
     t.equal((await shaken(t, url, {})).status, 401)

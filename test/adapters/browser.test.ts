@@ -13,11 +13,10 @@ import { cuttingProxy } from '../fixtures/cutting-proxy.ts'
 import { deferred } from '../fixtures/runtime-helpers.ts'
 import { httpAgent, reliable, stream } from '../fixtures/scripted-http.ts'
 
-/** The page loads the client as it is, without a bundler. */
+/** The page loads the client as the package has it for browsers, without a bundler. */
 const PAGE = `<!doctype html>
-<script type="importmap">{ "imports": { "zod": "/node_modules/zod/index.js", "eventsource-parser": "/node_modules/eventsource-parser/dist/index.js", "leven": "/node_modules/leven/index.js" } }</script>
 <script type="module">
-  import { connect } from '/dist/adapters/client/connect.js'
+  import { connect } from '/dist/browser/client.js'
   window.talk = async (url, words, headers) => {
     window.states = []
     window.words = []
@@ -45,11 +44,11 @@ const waiter = setupWork({ actors: { gate: fromPromise(() => gate.promise) } }).
   output: () => ({ artifact: text('done') })
 })
 
-/** Serves the page, and the folders that it loads its modules from. */
+/** Serves the page, and the folder that it loads its modules from. */
 async function servePage(t: Test): Promise<string> {
   const server = createServer((request, response) => {
     const path = normalize((request.url ?? '/').split('?')[0] ?? '/')
-    const isModule = /^\/(?:dist|node_modules\/(?:zod|eventsource-parser|leven))\/.*\.js$/.test(path) && existsSync(`.${path}`)
+    const isModule = /^\/dist\/browser\/[\w-]+\.js$/.test(path) && existsSync(`.${path}`)
     if (path === '/') response.writeHead(200, { 'content-type': 'text/html' }).end(PAGE)
     else if (isModule) response.writeHead(200, { 'content-type': 'text/javascript' }).end(readFileSync(`.${path}`))
     else response.writeHead(404).end()
@@ -75,7 +74,7 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
     t.match(await page.evaluate(`window.talk('${served.url}', 'go')`), { words: ['waiting', 'done'] })
   })
 
-  await t.test('goes on by itself when it is cut', async t => {
+  await t.test('reconnects by itself after a lost connection', async t => {
     const proxy = await cuttingProxy(Number(new URL(served.url).port))
     t.teardown(() => proxy.close())
     gate = deferred()
@@ -87,7 +86,7 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
     t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'] })
   })
 
-  await t.test('speaks JSON-RPC over HTTP, with headers, and goes on when a stream is cut', async t => {
+  await t.test('speaks JSON-RPC over HTTP with headers, and resumes a broken stream', async t => {
     const event = (more: object, generation: number) => ({ ...more, metadata: { [RELIABILITY_EXTENSION]: { generation } } })
     const status = (state: string, words: string, generation: number) => {
       const message = { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] }

@@ -36,7 +36,7 @@ async function asked(t: Test, url: string, target: string, lines: readonly strin
 
 const addressesIn = (text: string) => (JSON.parse(text) as AgentCard).supportedInterfaces.map(({ url }) => url)
 
-await t.test('a target in absolute form is judged by its own host, not by the Host header', async t => {
+await t.test('a target in absolute form is checked by its own host, not by Host', async t => {
   const { url } = await served(t)
   const { url: sockets } = await serve(t, { work: echo })
   for (const at of [url, sockets]) {
@@ -44,13 +44,13 @@ await t.test('a target in absolute form is judged by its own host, not by the Ho
       for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) t.equal((await asked(t, at, target, ['Host: localhost'], { method })).status, 421, `${method} ${target}`)
     }
     const { status, body } = await asked(t, at, `HTTP://localhost:$PORT${AGENT_CARD_PATH}?x=1`, ['Host: evil.example'])
-    t.equal(status, 200, 'the Host header beside it counts for nothing')
+    t.equal(status, 200, 'the Host header beside it is ignored')
     for (const address of addressesIn(body)) t.equal(new URL(address).host, `localhost:${new URL(at).port}`)
   }
   for (const version of ['0.3', '0.1']) t.equal((await asked(t, url, 'http://evil.example/.well-known/agent.json', ['Host: localhost', `A2A-Version: ${version}`])).status, 421)
 })
 
-await t.test('targets in other forms are refused, but for that of OPTIONS for the server itself', async t => {
+await t.test('targets in other forms are refused, except OPTIONS for the server itself', async t => {
   const { url } = await served(t)
   for (const [method, target, status] of [
     ['OPTIONS', '*', 204], ['GET', '*', 400], ['GET', 'ftp://localhost/', 400], ['GET', 'http://user@localhost/', 400], ['GET', 'http:///', 421],
@@ -58,24 +58,24 @@ await t.test('targets in other forms are refused, but for that of OPTIONS for th
   ] as const) {
     const answer = await asked(t, url, target, ['Host: localhost'], { method })
     t.equal(answer.status, status, target)
-    if (status !== 204) t.match(JSON.parse(answer.body), { error: String }, 'and it is told why')
+    if (status !== 204) t.match(JSON.parse(answer.body), { error: String }, 'the response gives the reason')
   }
   t.match(await asked(t, url, '/', [], { httpVersion: '1.0' }), { status: 421, body: /names no host/ })
   for (const host of ['localhost:99999', '[localhost]', 'localhost:']) t.match(await asked(t, url, '/', [`Host: ${host}`]), { status: 400, body: /is not a valid host/ }, host)
   const raw = await RawSocket.to(t, url)
   raw.write('CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n')
   t.equal(await raw.frame(), undefined, 'CONNECT is closed without an answer')
-  t.equal((await asked(t, url, '/', ['Host: localhost'])).status, 200, 'and the server goes on')
+  t.equal((await asked(t, url, '/', ['Host: localhost'])).status, 200, 'the server continues')
 })
 
-await t.test('with TLS a target may be an https: address', async t => {
+await t.test('a target may be an https: address with TLS', async t => {
   const { runtime } = start(t, { work: echo })
   const request = Object.assign(new IncomingMessage(Object.assign(new Socket(), { encrypted: true })), { url: 'https://localhost/x?y' })
   t.strictSame(targetOf(request, runtime.settings), { host: 'localhost', path: '/x?y' })
   t.match(targetOf(Object.assign(new IncomingMessage(new Socket()), { url: undefined }), runtime.settings), { status: 400 })
 })
 
-await t.test('without publicUrl and hosts a card gives the loopback name that was asked for, and the port listened on', async t => {
+await t.test('a card gives the requested loopback name and the listening port by default', async t => {
   const { url, port } = await served(t)
   for (const [host, name] of [['localhost', 'localhost'], ['LOCALHOST:1', 'localhost'], ['127.0.0.1:80', '127.0.0.1'], ['[::1]:8080', '[::1]']] as const) {
     const { body } = await asked(t, url, AGENT_CARD_PATH, [`Host: ${host}`, 'X-Forwarded-Host: evil.example', 'Forwarded: host=evil.example', 'X-Forwarded-Proto: https', 'X-Forwarded-Port: 1'])
@@ -87,17 +87,17 @@ await t.test('without publicUrl and hosts a card gives the loopback name that wa
   }
 })
 
-await t.test('where the Host rule vouches for no name a card gives the address listened on', async t => {
+await t.test('a card gives the listening address if the Host header is not verified', async t => {
   const given = (name: string, localAddress: string | undefined, localPort: number | undefined = 4242, hosts?: ReadonlyMap<string, number | undefined>) => originTaken(name, { localAddress, localPort }, hosts)
   t.equal(given('evil.example', '192.0.2.1'), 'http://192.0.2.1:4242')
-  t.equal(given('localhost', '192.0.2.1'), 'http://192.0.2.1:4242', 'a loopback name stands for another machine there')
+  t.equal(given('localhost', '192.0.2.1'), 'http://192.0.2.1:4242', 'a loopback name means another machine there')
   t.equal(given('evil.example', '2001:db8::1', 80), 'http://[2001:db8::1]')
   t.equal(given('localhost', '::ffff:127.0.0.1'), 'http://localhost:4242')
   t.equal(given('localhost', undefined, 0), 'http://localhost', 'on a pipe there is no port')
   t.equal(given('agent.example', '192.0.2.1', 4242, new Map([['agent.example', undefined]])), 'http://agent.example:4242')
 })
 
-await t.test('with hosts a card gives the entry that was asked for, with its port or the one listened on, over every binding', async t => {
+await t.test('with hosts a card gives the requested entry over every binding', async t => {
   const { url, port } = await served(t, { hosts: ['Agent.example:8080', 'other.example', 'web.example:80'], authenticate: anybody })
   for (const [host, given] of [
     ['agent.example', 'agent.example:8080'], ['AGENT.example:1', 'agent.example:8080'], ['other.example', `other.example:${port}`], ['other.example:1', `other.example:${port}`], ['web.example:1', 'web.example']
@@ -115,12 +115,12 @@ await t.test('with hosts a card gives the entry that was asked for, with its por
   for (const host of ['localhost', '127.0.0.1', 'evil.example', 'x.agent.example']) t.equal((await asked(t, url, AGENT_CARD_PATH, [`Host: ${host}`])).status, 421, host)
 })
 
-await t.test('publicUrl comes before hosts', async t => {
+await t.test('publicUrl takes precedence over hosts', async t => {
   const { url } = await served(t, { hosts: ['agent.example'], publicUrl: 'https://public.example/a2a/' })
   t.strictSame(addressesIn((await asked(t, url, AGENT_CARD_PATH, ['Host: agent.example'])).body).slice(0, 2), ['wss://public.example/a2a/', 'https://public.example/a2a/'])
 })
 
-await t.test('hosts takes names with or without a port, each once', async t => {
+await t.test('hosts accepts names with or without a port, each once', async t => {
   for (const hosts of [[''], ['agent.example:0'], ['agent.example:99999'], ['agent.example/'], ['https://agent.example'], ['*.example:x'], ['::1'], ['user@agent.example'], ['agent.example', 'AGENT.example:1']]) {
     t.throws(() => start(t, { work: echo }, { hosts }), TypeError, JSON.stringify(hosts))
   }
@@ -129,7 +129,7 @@ await t.test('hosts takes names with or without a port, each once', async t => {
 const ask = (handler: ReturnType<typeof httpHandler>, url: string, headers: Record<string, string> = {}, init: RequestInit = {}) =>
   handler(new Request(url, { ...init, headers: { 'a2a-version': '1.0', ...headers } }))
 
-await t.test('a mounted handler without publicUrl and hosts gives the address of a request on this machine, and no card elsewhere', async t => {
+await t.test("a mounted handler gives the request's loopback address, and refuses others by default", async t => {
   const { runtime } = start(t, { work: echo, extendedCard }, { authenticate: anybody })
   const handler = httpHandler(runtime, { dialects: [dialect03(runtime), dialect01(runtime)] })
   for (const origin of ['http://localhost:3000', 'https://127.0.0.1', 'http://[::1]:1']) {
@@ -148,7 +148,7 @@ await t.test('a mounted handler without publicUrl and hosts gives the address of
   t.equal((await ask(handler, 'https://agent.example/tasks')).status, 200, 'everything else is answered')
 })
 
-await t.test('a mounted handler judges the address of a request and its Host header, since an app may make either of the other', async t => {
+await t.test('a mounted handler checks both the URL of a request and its Host header', async t => {
   const { runtime } = start(t, { work: echo })
   const handler = httpHandler(runtime)
   t.equal((await ask(handler, `http://evil.example${AGENT_CARD_PATH}`, { host: 'localhost' })).status, 421)
@@ -163,7 +163,7 @@ await t.test('a mounted handler judges the address of a request and its Host hea
   t.equal(addressesIn(await (await ask(placed, `http://localhost${AGENT_CARD_PATH}`)).text())[0], 'https://public.example/a2a')
 })
 
-await t.test('all addresses at once are served only if something says which the card gives', async t => {
+await t.test('a server on all addresses needs publicUrl or hosts', async t => {
   const { runtime } = start(t, { work: echo }, { authenticate: anybody })
   const refusal = { name: 'TypeError', message: /every address of this machine.*publicUrl.*hosts/ }
   for (const host of ['0.0.0.0', '::', '', '0', '0:0::0']) {

@@ -23,7 +23,7 @@ async function server(t: Test, answer: (request: IncomingMessage, response: Serv
   return `http://127.0.0.1:${(served.address() as AddressInfo).port}`
 }
 
-await t.test('a card within the limits is read, and one over them is refused, naming the limit', async t => {
+await t.test('a card within the limits is read, and one over a limit is refused', async t => {
   let given: object = card
   const url = await server(t, (_, response) => void response.end(JSON.stringify(given)))
   const deep = Array.from({ length: 200 }).reduce<unknown>(inner => [inner], 1)
@@ -43,16 +43,16 @@ await t.test('a card within the limits is read, and one over them is refused, na
   t.equal((await fetchCard(url)).skills.length, 500)
   t.match(await refusal(fetchCard(url, { cardLimits: { skills: 499 } })), { message: /At most 499/ })
   given = { ...card, skills: 'none', supportedInterfaces: 7 }
-  t.match(await refusal(fetchCard(url)), { code: 'InvalidParams' }, 'what is no list is no card')
+  t.match(await refusal(fetchCard(url)), { code: 'InvalidParams' }, 'a member that is no list makes the card invalid')
 })
 
-await t.test('limits have names and are above 0', async t => {
+await t.test('limits have known names and are above 0', async t => {
   t.match(await rejection(fetchCard('http://127.0.0.1:1', { cardLimits: { skills: 0 } })), { name: 'RangeError', message: 'cardLimits.skills has to be a number above 0, not 0. Leave it out for the default.' })
   t.match(await rejection(connect('ws://127.0.0.1:1', { cardLimits: { bites: 1 } as never })), { name: 'TypeError', message: /bites/ })
   t.strictSame(defaultCardLimits, { waitMs: 10_000, bytes: 1_048_576, skills: 500, skillBytes: 65_536, interfaces: 64, interfaceBytes: 8192 })
 })
 
-await t.test('reading a card has a time limit, whatever of it does not come', async t => {
+await t.test('reading a card has a time limit, at each stage of the response', async t => {
   for (const answer of [() => {}, (_: IncomingMessage, response: ServerResponse) => void response.write('{')]) {
     const clock = new TestClock()
     let asked = 0
@@ -65,7 +65,7 @@ await t.test('reading a card has a time limit, whatever of it does not come', as
   }
 })
 
-await t.test('redirects are followed within the origin, and nowhere else', async t => {
+await t.test('redirects are followed only within the origin', async t => {
   let strange = 0
   const other = await server(t, (_, response) => {
     strange += 1
@@ -88,7 +88,7 @@ await t.test('redirects are followed within the origin, and nowhere else', async
   t.equal(strange, 0)
 })
 
-await t.test('the limits hold for the extended card, too', async t => {
+await t.test('the limits apply to the extended card too', async t => {
   const agent = await httpAgent(t)
   const client = await connect(agent.url, { cardLimits: { skills: 2 } })
   t.teardown(() => client.close())

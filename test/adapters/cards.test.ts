@@ -5,12 +5,11 @@ import type { AddressInfo } from 'node:net'
 import { AgentCard as SdkCard, canonicalizeAgentCard, generateAgentCardSignature, verifyAgentCardSignature } from '@a2a-js/sdk'
 import { FlattenedSign, base64url } from 'jose'
 import t, { type Test } from 'tap'
-import { toRequestHandler } from '../../adapters/a2a-sdk/index.ts'
+import { toRequestHandler, WebSocketTransportFactory } from '../../adapters/a2a-sdk/index.ts'
 import { openVerifier } from '../../adapters/cards/card-verifier.ts'
 import { cardSigner, cardVerifier, type CardSignerOptions, type CardVerifierOptions } from '../../adapters/cards/index.ts'
 import { checkCardPeers } from '../../adapters/cards/peers.ts'
 import { connect } from '../../adapters/client/connect.ts'
-import { openCalls } from '../../adapters/client/transports/websocket/open-calls.ts'
 import { withCard03 } from '../../adapters/v03/card.ts'
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
@@ -75,17 +74,17 @@ await t.test('a card is signed by each kind of key, and the official SDK verifie
       await verifyAgentCardSignature(async kid => (t.equal(kid, 'k'), pair.publicKey))(form)
     }
     t.strictSame(await cardVerifier(trusting(jwkOf(pair, { kid: 'k' })))(JSON.parse(JSON.stringify(made)), ''), content)
-    t.strictSame(await cardVerifier({ key: pair.publicKey })(made, ''), content, 'one key, whatever it is called')
+    t.strictSame(await cardVerifier({ key: pair.publicKey })(made, ''), content, 'one key, whatever its id')
   }
 })
 
-await t.test('a card that the official SDK has signed is trusted, as much of it as it has signed', async t => {
+await t.test('a card signed by the official SDK is trusted without its unsigned members', async t => {
   const { securitySchemes: _, ...part } = content
   for (const [pair, alg] of [[ec, 'ES256'], [rsa, 'RS256']] as const) {
     const sign = generateAgentCardSignature(pair.privateKey, { alg, kid: 'k', typ: 'JOSE' }, { note: 'not protected' })
     const verify = openVerifier(trusting(jwkOf(other, { kid: 'o' }), jwkOf(pair, { kid: 'k' })))
     const made = SdkCard.toJSON(await sign(SdkCard.fromJSON(card))) as Record<string, unknown>
-    t.strictSame(await verify(made, ''), { card: part, kid: 'k', alg, left: ['securitySchemes'] }, 'which is not all, of a card in its own form')
+    t.strictSame(await verify(made, ''), { card: part, kid: 'k', alg, left: ['securitySchemes'] }, 'the signature covers only a part of the card')
     t.notOk('securitySchemes' in (await verify({ ...made, securitySchemes: { evil: { mtlsSecurityScheme: {} } } }, '')).card)
     t.strictSame((await verify(await sign(card as unknown as SdkCard), '')).card, content)
     const { securitySchemes: __, ...open } = card
@@ -93,7 +92,7 @@ await t.test('a card that the official SDK has signed is trusted, as much of it 
   }
 })
 
-await t.test('a card has a second signature where the official SDK would not find the first to hold, and cardVerifier does not accept it', async t => {
+await t.test('a card has a second signature for the official SDK, which cardVerifier does not accept', async t => {
   t.equal(signed.signatures?.length, 2)
   t.match(headerOf(signed, 1), { kid: 'k', 'urn:taskchart:signature:partial': true })
   t.match(await why({ ...signed, signatures: signed.signatures?.slice(1) }), /signature 1 is over only a part of the card/)
@@ -101,7 +100,7 @@ await t.test('a card has a second signature where the official SDK would not fin
   t.equal((await cardSigner({ key: ec.privateKey })(open)).signatures?.length, 1)
 })
 
-await t.test('a card of both versions has a signature over the document and one over its 1.0 form, and no member of it may change', async t => {
+await t.test('a card of both versions has signatures over the document and its 1.0 form', async t => {
   const both = withCard03(card)
   const made = await cardSigner({ key: ec.privateKey, kid: 'k' })(both)
   t.strictSame(made.signatures?.map((_, i) => 'urn:taskchart:signature:partial' in headerOf(made, i)), [false, true, true], 'the third is for securitySchemes')
@@ -112,14 +111,14 @@ await t.test('a card of both versions has a signature over the document and one 
   for (const change of [{ url: 'https://evil.example/' }, { protocolVersion: '0.2.0' }, { additionalInterfaces: [] }, { security: [] }, { preferredTransport: undefined }, { another: 1 }, { skills }]) {
     const text = JSON.stringify({ ...made, ...change })
     t.match(await why(JSON.parse(text)), /signature 1 by "k" \(ES256\) does not match: the card was changed/, text.slice(0, 80))
-    t.match(await why({ ...JSON.parse(text), signatures: made.signatures?.slice(1) }), /^[^;]*signature 1 is over only a part of the card[^;]*; signature 2 is over only a part of the card/, 'also if its first signature is taken away')
+    t.match(await why({ ...JSON.parse(text), signatures: made.signatures?.slice(1) }), /^[^;]*signature 1 is over only a part of the card[^;]*; signature 2 is over only a part of the card/, 'also if its first signature is removed')
   }
   t.match(await why({ ...made, name: 'Another' }), /does not match/)
   const { capabilities: _, securitySchemes: __, ...plain } = card
   t.equal((await cardSigner({ key: ec.privateKey })(withCard03({ ...plain, capabilities: {} }))).signatures?.length, 2)
 })
 
-await t.test('of a card of both versions that has a signature over its 1.0 form alone, that form is trusted', async t => {
+await t.test('a card signed only over its 1.0 form is trusted in that form', async t => {
   const { privateKey: key } = ec
   const { signatures } = await generateAgentCardSignature(key, { alg: 'ES256', kid: 'k', typ: 'JOSE' })(card as unknown as SdkCard)
   const both: AgentCard = { ...withCard03(card), signatures: signatures.map(({ protected: header, signature }) => ({ protected: header, signature })) }
@@ -128,14 +127,14 @@ await t.test('of a card of both versions that has a signature over its 1.0 form 
   t.strictSame(left.toSorted(), ['additionalInterfaces', 'preferredTransport', 'protocolVersion', 'security', 'supportsAuthenticatedExtendedCard', 'url'])
 })
 
-await t.test('a key is called as its JWK says, else by its thumbprint, and the header says where the public keys are', async t => {
+await t.test('a key id is that of the JWK or its thumbprint, and jku is optional', async t => {
   const jwk = ec.privateKey.export({ format: 'jwk' })
   t.match(headerOf(await cardSigner({ key: { ...jwk, kid: 'named', alg: 'ES256' } })(card)), { kid: 'named', alg: 'ES256' })
   t.match(headerOf(await cardSigner({ key: { ...jwk, kid: 'named' }, kid: 'other', jku: 'https://a.example/jwks.json' })(card)), { kid: 'other', jku: 'https://a.example/jwks.json' })
   t.match(headerOf(await cardSigner({ key: jwk, jku: 'http://localhost:1/' })(card)), { kid: /^[\w-]{43}$/, jku: 'http://localhost:1/' })
 })
 
-await t.test('a card may have several signatures, of which one has to hold', async t => {
+await t.test('a card may have several signatures, of which one has to be valid', async t => {
   const twice = await cardSigner({ key: other.privateKey, kid: 'new' })(signed)
   t.strictSame([0, 1, 2, 3].map(index => headerOf(twice, index).kid), ['k', 'k', 'new', 'new'], 'those before stay')
   for (const options of [trusted, trusting(jwkOf(other, { kid: 'new' }))]) t.strictSame(await cardVerifier(options)(twice, ''), content)
@@ -161,7 +160,7 @@ function changed(path: readonly (string | number)[], change: (value: unknown) =>
   return copy
 }
 
-await t.test('a card of which anything is changed or left out cannot be trusted', async t => {
+await t.test('a card with a changed or removed member is not trusted', async t => {
   const paths = [...leaves(card)]
   t.ok(paths.length > 40)
   const another = (value: unknown) => (typeof value === 'string' ? (value.startsWith('https:') ? `${value}x` : value === 'header' ? 'query' : `${value}x`) : typeof value === 'boolean' ? !value : value === null ? 1 : Number(value) + 1)
@@ -172,7 +171,7 @@ await t.test('a card of which anything is changed or left out cannot be trusted'
   t.match(await why({ ...signed, skills: [...card.skills, { id: 'evil', name: 'Evil', description: '', tags: [] }] }), /does not match/, 'a skill more')
   t.match(await why({ ...signed, supportedInterfaces: [{ url: 'https://evil.example/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }, ...card.supportedInterfaces] }), /does not match/, 'an interface more')
   t.match(await why({ ...signed, supportedInterfaces: card.supportedInterfaces.toReversed() }), /does not match/, 'another order')
-  t.strictSame(await cardVerifier(trusted)({ ...signed, unknown: 'x' }, ''), content, 'what A2A does not know is not there for us either')
+  t.strictSame(await cardVerifier(trusted)({ ...signed, unknown: 'x' }, ''), content, 'members unknown to A2A are dropped')
 })
 
 /** A card with a signature of the test's own making: this header over the card. */
@@ -183,7 +182,7 @@ async function forged(header: Record<string, unknown>, key: KeyObject = ec.priva
 
 const encoded = (header: unknown) => base64url.encode(JSON.stringify(header))
 
-await t.test('a malformed signature, or one with an algorithm that is not allowed, is named', async t => {
+await t.test('a malformed signature, or one with a forbidden algorithm, is named in the error', async t => {
   const [signature] = signed.signatures ?? []
   const withHeader = (header: unknown, signature = 'AAAA') => ({ ...card, signatures: [{ protected: typeof header === 'string' ? header : encoded(header), signature }] })
   const secret = createSecretKey(Buffer.from(ec.publicKey.export({ type: 'spki', format: 'pem' })))
@@ -206,7 +205,7 @@ await t.test('a malformed signature, or one with an algorithm that is not allowe
   t.match(await why(JSON.parse(`{"a":${'['.repeat(100)}${']'.repeat(100)}}`)), /card\.a/)
 })
 
-await t.test('a key counts with its own algorithm, as a key for signatures, and when it is not ambiguous', async t => {
+await t.test('a key is used only with its own algorithm and use, unless it is ambiguous', async t => {
   const made = await cardSigner({ key: rsa.privateKey, kid: 'k', alg: 'PS256' })(card)
   t.strictSame(await cardVerifier(trusting(jwkOf(rsa, { kid: 'k' })))(made, ''), content)
   t.match(await why(made, trusting(jwkOf(rsa, { kid: 'k', alg: 'RS256' }))), /which is not trusted/)
@@ -229,7 +228,7 @@ async function keyServer(t: Test, keys: object[], status = 200) {
   return { state, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json` }
 }
 
-await t.test('keys come from the address that is given alone, and never from where the card says', async t => {
+await t.test('keys are fetched only from the given address, never from that of the card', async t => {
   const { state, url } = await keyServer(t, [jwkOf(other, { kid: 'k' })])
   const lured = await cardSigner({ key: other.privateKey, kid: 'k', jku: url })(card)
   t.match(await why(lured), /does not match/)
@@ -272,7 +271,7 @@ function counting(sign: SignCard = cardSigner({ key: ec.privateKey, kid: 'k' }))
   return { state, signCard }
 }
 
-await t.test('a served card is signed once, and stays what it is', async t => {
+await t.test('a served card is signed once and reused', async t => {
   const { state, signCard } = counting()
   const { url } = await serveAll(t, { work: obedient }, { signCard })
   const at = new URL(AGENT_CARD_PATH, url)
@@ -286,11 +285,11 @@ await t.test('a served card is signed once, and stays what it is', async t => {
   const renamed = new URL(at)
   renamed.hostname = 'localhost'
   const other = await ask(renamed)
-  t.match(await cardVerifier(trusted)(other.json, ''), { supportedInterfaces: [{ url: /localhost/ }, {}, {}] }, 'at another address it is another card')
+  t.match(await cardVerifier(trusted)(other.json, ''), { supportedInterfaces: [{ url: /localhost/ }, {}, {}] }, 'another address makes another card')
   t.equal(state.signed, 2)
 })
 
-await t.test('a card that cannot be signed is not served, and is tried again', async t => {
+await t.test('a card that cannot be signed is not served, and signing is retried', async t => {
   let isBroken = true
   const sign = cardSigner({ key: ec.privateKey, kid: 'k' })
   const { url, log } = await serveAll(t, { work: obedient }, { signCard: card => (isBroken ? Promise.reject(new Error('the key is in the safe')) : sign(card)) })
@@ -304,7 +303,7 @@ await t.test('a card that cannot be signed is not served, and is tried again', a
   t.throws(() => start(t, { work: obedient }, { signCard: 5 as unknown as SignCard }), { name: 'TypeError', message: /signCard has to be a function/ })
 })
 
-await t.test('extended cards and those of official servers are signed too, and those of older versions are not', async t => {
+await t.test('extended cards and those of official servers are signed, and older versions are not', async t => {
   const { signCard } = counting()
   const { runtime } = start(t, { work: obedient, extendedCard: { description: 'For those who are known.' } }, { signCard })
   const interfaces = [{ url: 'https://a.example/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]
@@ -315,7 +314,7 @@ await t.test('extended cards and those of official servers are signed too, and t
   t.notOk('signatures' in (await unsigned.runtime.signedCard(interfaces)))
 })
 
-await t.test('so many signed cards are kept, those of longest ago go first', async t => {
+await t.test('a cache holds 64 signed cards, and evicts the least recently used', async t => {
   const { state, signCard } = counting(async card => card)
   const cards = new SignedCards(signCard, { limits: limitsWith(), clock: new TestClock(), logger: recordingLogger().logger })
   for (let i = 0; i < 65; i += 1) await cards.of({ ...card, name: `${i}` })
@@ -326,7 +325,7 @@ await t.test('so many signed cards are kept, those of longest ago go first', asy
   t.equal(state.signed, 66)
 })
 
-await t.test('a client that verifies cards talks to an agent whose card can be trusted, and to no other', async t => {
+await t.test('a verifying client connects only to an agent whose card is trusted', async t => {
   const { url } = await serveAll(t, { work: obedient }, { signCard: cardSigner({ key: ec.privateKey, kid: 'k' }) })
   const verifyCard = cardVerifier(trusted)
   for (const address of [url, url.replace('http', 'ws')]) {
@@ -338,15 +337,15 @@ await t.test('a client that verifies cards talks to an agent whose card can be t
   const byHttp = await connect(url, { verifyCard, bindings: ['JSONRPC'] })
   t.equal(byHttp.binding, 'JSONRPC')
   await byHttp.close()
-  const calls = await openCalls(url.replace('http', 'ws'), { verifyCard })
-  await calls.link.close()
+  const transport = await new WebSocketTransportFactory({ verifyCard }).create(url.replace('http', 'ws'))
+  await transport.close()
 
   const doubtful = cardVerifier(trusting(jwkOf(other, { kid: 'o' })))
   const unsigned = await serveAll(t, { work: obedient })
   for (const scheme of ['http', 'ws']) {
     t.match(await rejection(connect(url.replace('http', scheme), { verifyCard: doubtful })), { code: 'InvalidAgentResponse', message: /cannot be trusted: signature 1 is by the key "k"/ })
     t.match(await rejection(connect(unsigned.url.replace('http', scheme), { verifyCard })), { code: 'InvalidAgentResponse', message: /it has no signature/ })
-    t.match(await rejection(openCalls(unsigned.url.replace('http', scheme), { verifyCard })), { code: 'InvalidAgentResponse' })
+    t.match(await rejection(new WebSocketTransportFactory({ verifyCard }).create(unsigned.url.replace('http', scheme))), { code: 'InvalidAgentResponse' })
   }
   const stop = new AbortController()
   const reason = new Error('enough')
@@ -354,7 +353,7 @@ await t.test('a client that verifies cards talks to an agent whose card can be t
   t.equal(WEBSOCKET_BINDING, (await verifyCard((await ask(new URL(AGENT_CARD_PATH, url))).json, url)).supportedInterfaces[0]?.protocolBinding)
 })
 
-await t.test('a private key of PEM signs as its JWK does', async t => {
+await t.test('a PEM private key signs as its JWK does', async t => {
   const pem = String(rsa.privateKey.export({ type: 'pkcs8', format: 'pem' }))
   const [one, two] = [await cardSigner({ key: createPrivateKey(pem) })(card), await cardSigner({ key: rsa.privateKey.export({ format: 'jwk' }) })(card)]
   t.strictSame(one, two)

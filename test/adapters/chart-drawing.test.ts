@@ -73,14 +73,14 @@ function workOf({ work }: { work?: unknown }): AnyStateMachine {
   return work as AnyStateMachine
 }
 
-await t.test('every chart of the examples is among those that are drawn here', t => {
+await t.test('every chart of the examples is drawn in this test', t => {
   const withChart = readdirSync('examples').filter(file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine('))
   t.same(withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)), [])
   t.equal(withChart.length, 3)
   t.end()
 })
 
-await t.test('events, conditions and actions are named as people say them', t => {
+await t.test('events, conditions and actions have readable labels', t => {
   t.strictSame(['message.received', '*', 'xstate.after.patience.m.a', 'xstate.after.500.m.a', 'xstate.done.state.m.left', 'xstate.done.actor.*'].map(type => eventName(type)), [
     'message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done'
   ])
@@ -98,7 +98,7 @@ await t.test('events, conditions and actions are named as people say them', t =>
   t.end()
 })
 
-await t.test('the outline of a chart has all that a drawing shows', t => {
+await t.test('the outline of a chart has everything that a drawing shows', t => {
   const { id, states, transitions } = outlineOf(everything)
   t.equal(id, 'everything')
   const state = (name: string) => states.find(({ key }) => key === name)
@@ -120,7 +120,7 @@ await t.test('the outline of a chart has all that a drawing shows', t => {
 })
 
 for (const [name, machine] of Object.entries(charts)) {
-  await t.test(`the parts of the chart ${name} are in one another, and beside one another`, async t => {
+  await t.test(`the parts of the chart ${name} are nested, or beside one another`, async t => {
     const { width, height, states, arrows } = await layoutOf(outlineOf(machine))
     const drawing = { x: 0, y: 0, width, height }
     for (const { state, place, box } of states) {
@@ -132,7 +132,7 @@ for (const [name, machine] of Object.entries(charts)) {
     const labels = arrows.filter(({ arrivals }) => arrivals.some(({ label }) => label)).map(({ labelPlace }) => labelPlace)
     for (const [i, place] of [...leaves, ...labels].entries()) {
       t.ok(isWithin(place, drawing))
-      t.notOk([...leaves, ...labels].slice(0, i).some(other => overlap(place, other)), 'states and labels leave each other room')
+      t.notOk([...leaves, ...labels].slice(0, i).some(other => overlap(place, other)), 'states and labels do not overlap')
     }
     for (const { points, from, to } of arrows) {
       t.ok(points.length > 1, `there is a way from ${from} to ${to}`)
@@ -142,7 +142,7 @@ for (const [name, machine] of Object.entries(charts)) {
     }
   })
 
-  await t.test(`the drawing of the chart ${name} has each state and each transition by its name, and is the same again`, async t => {
+  await t.test(`the drawing of the chart ${name} names each state and transition, and is deterministic`, async t => {
     const svg = await drawChart(machine)
     t.equal(await drawChart(machine), svg)
     const nodes = statesOf(machine.root)
@@ -170,7 +170,7 @@ function attribute(text: string): string {
   return escaped.replaceAll('\u0000', '\ufffd').replaceAll('\u001b', '\ufffd').replaceAll('\ud800', '\ufffd')
 }
 
-await t.test('what is said of a chart is text in its drawing, and what is too long is cut and has the whole as its title', async t => {
+await t.test('texts are escaped in a drawing, and long ones are truncated with a full title', async t => {
   const svg = await drawChart(everything)
   t.notMatch(svg, '<script')
   t.notMatch(svg.replaceAll(/ data-[^ ]*="[^"]*"|\n/g, ''), /\p{C}/u, 'without control and invisible characters')
@@ -179,7 +179,7 @@ await t.test('what is said of a chart is text in its drawing, and what is too lo
   t.match(await drawChart(createMachine({ id: 'a', on: { 'tab\there': {} } })), 'data-transition="a on tab&#9;here stays"')
 })
 
-await t.test('transitions to one state share an arrow, which is hidden but for the first until it is lit', async t => {
+await t.test('transitions to one state share an arrow, drawn once until one is lit', async t => {
   const svg = await drawChart(createMachine({ id: 'm', initial: 'a', states: { a: { on: { one: 'b', two: 'b' } }, b: {} } }))
   const [, first, second] = svg.split('class="transition"')
   t.match(first, /class="edge" d="(M[^"]*)"/)
@@ -188,22 +188,22 @@ await t.test('transitions to one state share an arrow, which is hidden but for t
   t.match(svg, /\.statechart \.transition:not\(\.active,\.visited,\.taken,\.uncovered\)>\.shared\{visibility:hidden\}/)
 })
 
-await t.test('a state that is begun in is above the others, and what leads back leads up', async t => {
+await t.test('the initial state is above the others, and transitions back lead up', async t => {
   const { states, arrows } = await layoutOf(outlineOf(createMachine({ id: 'm', initial: 'c', states: { a: { on: { back: 'c', on: 'b' } }, b: { on: { back: 'a' } }, c: { on: { next: 'a' } } } })))
   const top = (key: string) => states.find(({ state }) => state.key === key)?.place.y ?? 0
   t.ok(top('c') < top('a') && top('a') < top('b'))
   for (const { points: [start, ...others], isUpwards } of arrows) t.equal(Number(start?.y) > Number(others.at(-1)?.y), isUpwards)
 })
 
-await t.test('an arrow of no points, or of two in one place, is drawn without harm', t => {
+await t.test('an arrow without points, or with two equal points, is drawn without error', t => {
   t.equal(arrowLine([]), '')
   t.equal(arrowHead([]), '')
   t.notMatch(arrowLine([{ x: 1, y: 1 }, { x: 1, y: 1 }]) + arrowHead([{ x: 1, y: 1 }, { x: 1, y: 1 }]), 'NaN')
   t.end()
 })
 
-await t.test('without elkjs it is said what to install', async t => {
-  t.match(await rejection(loadElk(() => Promise.reject(new Error('Cannot find package')))), { name: 'TypeError', message: /npm install --save-dev elkjs/ })
+await t.test('an error says what to install if elkjs is missing', async t => {
+  t.match(await rejection(loadElk(() => Promise.reject(new Error('Cannot find package')))), { name: 'TypeError', message: 'Charts are laid out by elkjs. Install what the commands use: npm i -D tsx @xstate/graph elkjs' })
 })
 
 await t.test('the guide names every colour and class that a page may use', async t => {
@@ -232,7 +232,7 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
   const page = await openPage(t)
 
   for (const [name, machine] of Object.entries(charts)) {
-    await t.test(`the drawing of the chart ${name} is well-formed, and no text leaves its box or lies on another`, async t => {
+    await t.test(`the drawing of the chart ${name} is well-formed, and no text overflows or overlaps`, async t => {
       const svg = await drawChart(machine)
       const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml').querySelector('parsererror')?.textContent ?? 'well-formed'`
       t.equal(await page.evaluate(parsed), 'well-formed')
@@ -241,12 +241,12 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
     })
   }
 
-  await t.test('ids are what they are in the chart, whatever is in them', async t => {
+  await t.test('ids equal those of the chart, whatever characters they contain', async t => {
     await page.setContent(await drawChart(createMachine({ id: 'a "b" <c>\n\t& d', initial: "it's", states: { "it's": {} } })))
     t.same(await page.evaluate(`[...document.querySelectorAll('[data-state]')].map(one => one.dataset.state)`), ['a "b" <c>\n\t& d', `a "b" <c>\n\t& d.it's`])
   })
 
-  await t.test('a drawing is light or dark as its surroundings are, and as its page says', async t => {
+  await t.test('a drawing follows the colour scheme of its surroundings and of its page', async t => {
     const colours = `['.canvas', '.key'].map(part => getComputedStyle(document.querySelector(part)).fill)`
     await page.setContent(await drawChart(everything))
     await page.emulateMedia({ colorScheme: 'light' })

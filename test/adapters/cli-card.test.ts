@@ -33,7 +33,7 @@ function folder(t: Test): { cwd: string; put: (name: string, content: unknown) =
   return { cwd, put: (name, content) => writeFileSync(join(cwd, name), typeof content === 'string' ? content : JSON.stringify(content)) }
 }
 
-await t.test('a card in a file is signed, and verified by each form of the public key', async t => {
+await t.test('a card file is signed, and verified by each form of the public key', async t => {
   const { cwd, put } = folder(t)
   const signed = await runCommand(['card', 'sign', 'card.json', '--key', 'key.jwk'], { cwd })
   t.match(signed, { code: 0, stderr: '' })
@@ -48,7 +48,7 @@ await t.test('a card in a file is signed, and verified by each form of the publi
   t.strictSame(JSON.parse(String(Buffer.from(second?.protected ?? '', 'base64url'))), { alg: 'ES256', kid: 'new', typ: 'JOSE', jku: 'https://a.example/jwks.json' })
 })
 
-await t.test('a card that was changed, is not signed or is signed by another key cannot be trusted: exit code 1, which says why', async t => {
+await t.test('a changed, unsigned or foreign card is not trusted: exit code 1 with the reason', async t => {
   const { cwd, put } = folder(t)
   const signed = await cardSigner({ key: privateKey, kid: 'k' })(card)
   put('changed.json', { ...signed, name: 'Evil' })
@@ -64,21 +64,21 @@ await t.test('a card that was changed, is not signed or is signed by another key
   }
 })
 
-await t.test('of a card that was not wholly signed it says what was not', async t => {
+await t.test('unsigned members of a partly signed card are named', async t => {
   const { cwd, put } = folder(t)
   const schemes = { securitySchemes: { b: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }, securityRequirements: [{ schemes: { b: {} } }] }
   put('partly.json', SdkCard.toJSON(await generateAgentCardSignature(privateKey, { alg: 'ES256', kid: 'k', typ: 'JOSE' })(SdkCard.fromJSON({ ...card, ...schemes }))))
   t.equal((await runCommand(['card', 'verify', 'partly.json', '--keys', 'jwks.json'], { cwd })).stdout, 'The card of Painter can be trusted: the key "k" (ES256) has signed it, but for securitySchemes and securityRequirements.\n')
 })
 
-await t.test('the card of an agent in a module is signed as it is served at an address', async t => {
+await t.test("the card of a module's agent is signed as it is served at an address", async t => {
   const { cwd } = folder(t)
-  const { code, stdout } = await runCommand(['card', 'sign', 'agent.js', '--key', 'key.jwk', '--url', 'https://a.example/'], { cwd })
+  const { code, stdout } = await runCommand(['card', 'sign', 'agent.js', 'https://a.example/', '--key', 'key.jwk'], { cwd })
   t.equal(code, 0)
   t.match(await cardVerifier({ jwks: { keys: [publicJwk] } })(JSON.parse(stdout), ''), { name: 'Moduled', supportedInterfaces: [{ url: 'wss://a.example/' }, { url: 'https://a.example/' }, { url: 'https://a.example' }], securitySchemes: { b: {} } })
 })
 
-await t.test('the card of an agent that is served is verified where it is, by keys at an address', async t => {
+await t.test("a served agent's card is verified at its address, by keys at an address", async t => {
   const { url } = await serveAll(t, { work: obedient }, { signCard: cardSigner({ key: privateKey, kid: 'k' }) })
   const keys = createServer((_, response) => response.end(JSON.stringify({ keys: [publicJwk] }))).listen(0, '127.0.0.1')
   t.teardown(() => keys.close())
@@ -107,12 +107,12 @@ await t.test('taskchart serve signs the card by the key in a file', async t => {
   t.match(await runCommand(['serve', 'agent.js', '--card-key', 'public.pem'], { cwd }), { code: 1, stderr: /public\.pem holds no private key/ })
 })
 
-await t.test('what is wrong with arguments, files and keys is said', async t => {
+await t.test('invalid arguments, files and keys are reported', async t => {
   const { cwd } = folder(t)
   const rows: [string[], number, RegExp][] = [
     [['sign'], 2, /CARD\.json\|AGENT\.ts\|js is missing\.\nUsage: taskchart card/], [['sign', 'card.json'], 2, /--key is missing/], [['verify'], 2, /URL\|CARD\.json is missing/], [['verify', 'card.json'], 2, /--keys is missing/],
-    [['sign', 'card.json', '--key', 'key.pem', '--url', 'https://a.example'], 2, /--url is for an agent module/], [['sign', 'agent.js', '--key', 'key.pem'], 2, /--url is missing/], [['sign', 'agent.js', '--key', 'key.pem', '--url', 'a'], 2, /--url is missing/],
-    [['sign', 'agent.js', '--key', 'key.pem', '--url', 'ftp://a'], 2, /--url is missing/], [['sign', 'card.json', '--key', 'nowhere'], 1, /nowhere cannot be read: ENOENT/], [['sign', 'card.json', '--key', 'empty.txt'], 1, /empty\.txt holds no private key, PEM or JWK/],
+    [['sign', 'card.json', 'https://a.example', '--key', 'key.pem'], 2, /URL is for an agent module/], [['sign', 'agent.js', '--key', 'key.pem'], 2, /URL is missing/], [['sign', 'agent.js', '--key', 'key.pem', 'a'], 2, /URL is missing/],
+    [['sign', 'agent.js', '--key', 'key.pem', 'ftp://a'], 2, /URL is missing/], [['sign', 'card.json', '--key', 'nowhere'], 1, /nowhere cannot be read: ENOENT/], [['sign', 'card.json', '--key', 'empty.txt'], 1, /empty\.txt holds no private key, PEM or JWK/],
     [['sign', 'card.json', '--key', 'bad.json'], 1, /bad\.json is not valid JSON/], [['sign', 'card.json', '--key', 'oct.json'], 2, /oct\.json: key has to be a private key, not a secret one/], [['sign', 'card.json', '--key', 'jwk.json'], 2, /jwk\.json: key has to be a private key/],
     [['sign', 'card.json', '--key', 'key.pem', '--alg', 'none'], 2, /alg has to be ES256/], [['sign', 'card.json', '--key', 'key.pem', '--jku', 'x'], 2, /jku has to be/], [['sign', 'list.json', '--key', 'key.pem'], 1, /Invalid parameters: card/],
     [['sign', 'bad.json', '--key', 'key.pem'], 1, /bad\.json is not valid JSON/], [['verify', 'card.json', '--keys', 'key.pem'], 1, /key\.pem holds a private key/], [['verify', 'card.json', '--keys', 'key.jwk'], 2, /contains a private or secret key/],
@@ -124,5 +124,5 @@ await t.test('what is wrong with arguments, files and keys is said', async t => 
     t.equal(ended.code, code, args.join(' '))
     t.match(ended.stderr, says)
   }
-  t.match((await runCommand(['help', 'card'])).stdout, /card verify URL\|CARD\.json --keys KEYS[\s\S]*card sign CARD\.json\|AGENT\.ts\|js --key/)
+  t.match((await runCommand(['help', 'card'])).stdout, /card verify URL\|CARD\.json --keys KEYS[\s\S]*card sign CARD\.json\|AGENT\.ts\|js \[URL\] --key/)
 })

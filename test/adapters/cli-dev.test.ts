@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdirSync, readFileSync, rmSync, watch as watchFolder, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { serveDev } from '../../adapters/cli/dev/dev-server.ts'
@@ -51,10 +51,19 @@ async function nameAt(url: string): Promise<string> {
   return name
 }
 
-await t.test('an agent that is developed', async t => {
+await t.test('an agent under development', async t => {
   const folder = (t: Test) => t.testdir({ 'agent.mjs': AGENT, 'colour.mjs': "export const colour = 'red'" })
 
-  await t.test('is announced with its page, and that it is loaded again when it is saved', async t => {
+  await t.test('may be called by pages of this machine, which may not use its inspector', async t => {
+    const { url } = await developing(t, folder(t), ['agent.mjs', '--origin', 'https://app.example'])
+    const answer = (origin: string, path = '.well-known/agent-card.json') => fetch(`${url}${path}`, { headers: { origin } })
+    t.equal((await answer('http://localhost:5173')).headers.get('access-control-allow-origin'), 'http://localhost:5173')
+    t.equal((await answer('https://app.example')).status, 200)
+    t.equal((await answer('https://evil.example')).status, 403)
+    for (const path of ['', 'stately']) t.equal((await answer('http://localhost:5173', path)).headers.get('access-control-allow-origin'), null, `${path} cannot be read by another page`)
+  })
+
+  await t.test('is announced with its page, which can run its tests, and that saving reloads it', async t => {
     const { announcement, url, stop, ended } = await developing(t, folder(t), ['agent.mjs'])
     t.equal(announcement, `Painter, red
 
@@ -69,12 +78,16 @@ Talk to it from another terminal:
 
 When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C stops it.
 `)
+    const page = await pageAt(t, url)
+    await page.frame('hello')
+    page.ask({ type: 'test' })
+    t.match(await page.frame('testing'), { isRunning: true, done: 0 }, 'the page can run the tests')
     stop()
     t.equal((await ended).code, 0)
     await t.rejects(fetch(url))
   })
 
-  await t.test('is another as soon as what it imports is saved, and its tasks go on, with their clients', async t => {
+  await t.test('is replaced when its imports are saved, and its tasks and clients continue', async t => {
     const cwd = folder(t)
     const { url, heard } = await developing(t, cwd, ['agent.mjs', '--legacy'])
     const client = await connect(url.replace('http', 'ws'))
@@ -88,14 +101,14 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
       writeFileSync(join(cwd, 'colour.mjs'), `export const colour = '${colour}'`)
       await until(async () => (await nameAt(url).catch(() => '')) === `Painter, ${colour}`)
     }
-    t.match(heard(), /^(agent\.mjs is loaded again \(\d+ ms\)\.\n){2}$/)
+    t.match(heard(), /^input-required after 0\.\d s: x \(task \S+\)\n(agent\.mjs is loaded again \(\d+ ms\)\.\n){2}$/)
     const task = taskIn(await client.sendMessage(say('go on', { taskId })))
     t.match(task, { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'blue' }] }] })
     await watching
     t.equal(states.at(-1), 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('goes on as it was while what is saved does not load, which the terminal and the page are told', async t => {
+  await t.test('continues unchanged while the saved one does not load, as terminal and page report', async t => {
     const cwd = folder(t)
     const { url, heard } = await developing(t, cwd, ['agent.mjs'])
     const page = await pageAt(t, url)
@@ -116,7 +129,7 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     t.equal(await nameAt(url), 'Other')
   })
 
-  await t.test('is not replaced by one that does not fit the options', async t => {
+  await t.test('is not replaced by one that conflicts with the options', async t => {
     const cwd = folder(t)
     const { url, heard, announcement } = await developing(t, cwd, ['agent.mjs', '--api-key', 'k'])
     t.match(announcement, /page {3}http:\S+\?token=\S+\n/)
@@ -127,7 +140,7 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     await until(async () => (await nameAt(url).catch(() => '')) === 'Third')
   })
 
-  await t.test('keeps its tasks in a file too, and says so as JSON', { skip: NO_SQLITE }, async t => {
+  await t.test('stores its tasks in a file too, and reports it as JSON', { skip: NO_SQLITE }, async t => {
     const cwd = folder(t)
     const { announcement, heard } = await developing(t, cwd, ['agent.mjs', '--db', 'tasks.db', '--json'])
     const { http, page } = JSON.parse(announcement) as { http: string; page: string }
@@ -150,13 +163,13 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     const file = join(cwd, '.taskchart/coverage/agent.mjs.json')
     const whole = readFileSync(file, 'utf8')
     await runCommand(['test', 'agent.mjs', '--driver', 'in process', '--only', 'is sent'], { cwd })
-    t.equal(readFileSync(file, 'utf8'), whole, 'a test of a part keeps nothing')
+    t.equal(readFileSync(file, 'utf8'), whole, 'a partial test stores nothing')
     rmSync(join(cwd, '.taskchart'), { recursive: true })
     writeFileSync(join(cwd, '.taskchart'), '')
     t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), { code: 0, stderr: /the coverage could not be saved/ })
   })
 
-  await t.test('is not served where it cannot be', async t => {
+  await t.test('is refused for a port in use, a public host or a missing file', async t => {
     const cwd = t.testdir({ 'agent.mjs': AGENT, 'colour.mjs': "export const colour = 'red'" })
     const { url } = await developing(t, cwd, ['agent.mjs'])
     const refused = async (...argv: string[]) => {
@@ -172,7 +185,7 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
   })
 })
 
-await t.test('a server that its inspector does not fit is closed again', async t => {
+await t.test('a server is closed again if its inspector fails to open', async t => {
   const failing = { tap: { heard: undefined }, answer: () => undefined, open: () => Promise.reject(new Error('no inspector')) } as unknown as Inspector
   const { logger } = recordingLogger()
   const module = { agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
@@ -180,7 +193,7 @@ await t.test('a server that its inspector does not fit is closed again', async t
   await t.rejects(serveDev(parts, module), { message: 'no inspector' })
 })
 
-await t.test('who comes while one agent has gone and the next is not there is told to come again', async t => {
+await t.test('a request between two agents is answered with a delay for a retry', async t => {
   const clock = new TestClock()
   const { logger } = recordingLogger()
   const work = () => new Promise<never>(() => {})
@@ -221,8 +234,8 @@ async function pageAt(t: Test, url: string): Promise<FeedReader> {
   return FeedReader.open(t, url, undefined, { token })
 }
 
-await t.test('modules that are loaded anew', async t => {
-  await t.test('have all that they import anew, but for packages, whatever language they are in', async t => {
+await t.test('reloaded modules', async t => {
+  await t.test('reload all their imports in any language, except packages', async t => {
     const cwd = t.testdir({
       'package.json': '{}',
       'agent.ts': "import { name } from './deep/name.ts'\nimport inner from './deep/inner.cjs'\nexport default { card: { name: name + inner.word as string }, work: () => ({}) }",
@@ -239,7 +252,7 @@ await t.test('modules that are loaded anew', async t => {
     t.equal(await name(), 'b2')
   })
 
-  await t.test('that do not load have the files that they led to', async t => {
+  await t.test('that do not load list the files that they imported', async t => {
     const cwd = t.testdir({ 'agent.mjs': "import './broken.mjs'", 'broken.mjs': 'export const =' })
     const modules = new FreshModules()
     t.match(await rejection(loadAgent('agent.mjs', cwd, modules.reader)), { message: /^agent\.mjs could not be loaded: / })
@@ -250,14 +263,21 @@ await t.test('modules that are loaded anew', async t => {
 })
 
 await t.test('a watch of files', async t => {
-  await t.test('tells once of a save, however many steps it takes, and of no other file', async t => {
-    const cwd = t.testdir({ a: { 'one.js': '' }, b: { 'two.js': '' } })
+  await t.test('reports a save once, however many steps it takes, and no other file', async t => {
+    const cwd = t.testdir({ a: { 'one.js': '' }, b: { 'two.js': '', 'dev.log': '' } })
     const clock = new TestClock()
     let changes = 0
     const watch = new FileWatch(clock, () => (changes += 1))
     t.teardown(() => watch.close())
+    const reports = async (path: string) => {
+      const other = watchFolder(join(cwd, dirname(path)))
+      writeFileSync(join(cwd, path), 'x', { flag: 'a' })
+      await once(other, 'change')
+      other.close()
+      return clock.size > 0
+    }
     watch.watch(new Set([join(cwd, 'a/one.js'), join(cwd, 'b/two.js')]), false)
-    writeFileSync(join(cwd, 'a/other.js'), '')
+    t.notOk(await reports('a/other.js'))
     writeFileSync(join(cwd, 'a/one.js'), '1')
     writeFileSync(join(cwd, 'a/one.js'), '2')
     await until(() => clock.size > 0)
@@ -265,14 +285,17 @@ await t.test('a watch of files', async t => {
     await until(() => (clock.increment(SETTLE_MS), changes > 0))
     t.equal(changes, 1)
     watch.watch(new Set([join(cwd, 'b/two.js')]), true)
-    writeFileSync(join(cwd, 'b/new.js'), '')
+    t.notOk(await reports('b/dev.log'), 'a log of the errors would report itself')
+    t.ok(await reports('b/new.js'))
     await until(() => (clock.increment(SETTLE_MS), changes > 1))
+    mkdirSync(join(cwd, 'b/lib'))
+    await until(() => (clock.increment(SETTLE_MS), changes > 2))
     watch.close()
     watch.close()
     t.equal(clock.size, 0)
   })
 
-  await t.test('goes on when a folder is gone', async t => {
+  await t.test('continues when a folder is removed', async t => {
     const cwd = t.testdir({ a: { 'one.js': '' } })
     const clock = new TestClock()
     let changes = 0

@@ -28,7 +28,7 @@ export default defineAgent({ card: { name: 'Light' }, work, negotiate: negotiati
 const run = (...argv: string[]) => runCommand(['graph', ...argv], { cwd })
 const fileIn = (...path: string[]) => readFileSync(join(cwd, ...path), 'utf8')
 
-await t.test('graph writes every chart of an agent to a folder, and says what it wrote', async t => {
+await t.test('graph writes every chart of an agent to a folder, and prints the files', async t => {
   const names = ['work', 'child-bulb', 'child-a%2f..%2fb', 'negotiation', 'task', 'context'].map(name => `${name}.svg`)
   t.same(await run('light.ts'), { code: 0, stdout: '', stderr: names.map(name => `${join('charts', name)}\n`).join('') })
   t.same(readdirSync(join(cwd, 'charts')), names.toSorted())
@@ -36,7 +36,7 @@ await t.test('graph writes every chart of an agent to a folder, and says what it
   t.match(fileIn('charts', 'child-bulb.svg'), 'data-state="bulb.glowing"')
 })
 
-await t.test('what graph wrote is written again, and what others wrote stops it before it writes anything', async t => {
+await t.test('graph overwrites its own files, and stops before writing at files of others', async t => {
   for (const format of ['svg', 'mermaid', 'xstate', 'json']) {
     t.equal((await run('function.js', '--format', format, '--out', 'again')).code, 0)
     const [first] = readdirSync(join(cwd, 'again')).filter(name => name.startsWith('task'))
@@ -49,7 +49,7 @@ await t.test('what graph wrote is written again, and what others wrote stops it 
   t.equal(fileIn('theirs', 'task.svg'), '<svg/>')
 })
 
-await t.test('one chart goes to stdout, in any format, or to a folder that is given', async t => {
+await t.test('one chart goes to stdout, in any format, or to a given folder', async t => {
   t.match(await run('light.ts', '--chart', 'work'), { code: 0, stdout: /^<svg /, stderr: '' })
   t.match(await run('light.ts', '--chart', 'work', '--format', 'mermaid'), { code: 0, stdout: /^%% Drawn by taskchart graph\.\nstateDiagram-v2\n[^]*light_off --> light_on: message\.received/ })
   const { stdout } = await run('light.ts', '--chart', 'child:bulb', '--format', 'json')
@@ -78,7 +78,7 @@ const EVERYTHING = createMachine({
   }
 })
 
-await t.test('graph --format xstate writes modules that have every state and transition of the charts', async t => {
+await t.test('graph --format xstate writes modules with every state and transition of the charts', async t => {
   const folder = t.testdir()
   for (const machine of [taskMachine, contextMachine, negotiationMachine, EVERYTHING, createMachine({ id: 'empty' })] as AnyStateMachine[]) {
     const file = join(folder, `${machine.id}.mjs`)
@@ -96,13 +96,13 @@ function afterAndReentry({ root }: AnyStateMachine): unknown {
   return statesOf(root).flatMap(transitionsOf).map(({ eventType, reenter, ...more }) => [eventType, reenter, (more as { delay?: unknown }).delay])
 }
 
-await t.test('work that is a function has no chart, which is said', async t => {
+await t.test('work that is a function has no chart, which is reported', async t => {
   t.match(await run('function.js', '--out', 'function'), { code: 0, stderr: /task\.svg\n.*context\.svg\nIts work is a function, which has no chart\.\n$/ })
   t.match(await run('function.js', '--chart', 'work'), { code: 1, stderr: 'taskchart: Runner has no chart work. It has: task, context. Its work is a function, which has no chart.\n' })
   t.match(await run('echo.js', '--chart', 'task'), { code: 1, stderr: 'taskchart: Echo has no chart task. It has: context.\n' })
 })
 
-await t.test('what cannot be is refused with what to do', async t => {
+await t.test('impossible requests are refused with what to do', async t => {
   t.match(await run('light.ts', '--format', 'png'), { code: 2, stderr: /There is no --format png\. There are: svg, mermaid, xstate, json\.\nUsage: taskchart graph / })
   t.match(await run('light.ts', '--format', 'constructor'), { code: 2 })
   t.match(await run(), { code: 2, stderr: /AGENT\.ts\|js is missing/ })
@@ -112,7 +112,7 @@ await t.test('what cannot be is refused with what to do', async t => {
   t.notOk(existsSync(join(cwd, 'context.svg')))
 })
 
-await t.test('help tells of the charts and formats', async t => {
+await t.test('help lists the charts and formats', async t => {
   t.match(await runCommand(['help', 'graph']), { code: 0, stdout: /--chart NAME/ })
-  t.match((await runCommand(['help'])).stdout, /taskchart graph {2}draw the charts of an agent/)
+  t.match((await runCommand(['help'])).stdout, /taskchart graph +draw the charts of an agent/)
 })

@@ -38,7 +38,7 @@ function watchedWork(t: Test, definition: (pass: (ms: number) => void) => Omit<A
 
 const STOOD_STILL = 'the event loop was blocked'
 
-await t.test('an event loop that stands still for more than a second is logged once, and one that is busy for less is not', async t => {
+await t.test('an event loop blocked for more than a second is logged once', async t => {
   const { pass, goOn } = watching(t)
   t.strictSame(goOn(500), [])
   pass(900)
@@ -48,7 +48,7 @@ await t.test('an event loop that stands still for more than a second is logged o
   t.strictSame(goOn(500), [])
 })
 
-await t.test('the log names the task that had control, not one that had it before or after', async t => {
+await t.test('the log names the task that had control, not an earlier or later one', async t => {
   const { watch, pass, goOn } = watching(t)
   watch.runs('before')
   pass(5)
@@ -59,7 +59,7 @@ await t.test('the log names the task that had control, not one that had it befor
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 1500, taskId: 'slow' }])
 })
 
-await t.test('no task is named for time that passes after its turn of the event loop', async t => {
+await t.test('no task is named for time outside its turn of the event loop', async t => {
   const { watch, pass, goOn } = watching(t)
   watch.runs('earlier')
   t.strictSame(goOn(10), [])
@@ -67,7 +67,7 @@ await t.test('no task is named for time that passes after its turn of the event 
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 3000 }])
 })
 
-await t.test('a watch that is stopped has no timers', async t => {
+await t.test('a stopped watch has no timers', async t => {
   const { watch, clock } = watching(t)
   watch.runs('a')
   t.equal(clock.pending, 0)
@@ -75,13 +75,13 @@ await t.test('a watch that is stopped has no timers', async t => {
   t.equal(clock.size, 0)
 })
 
-await t.test('a function that holds up the loop is named', async t => {
+await t.test('a function that blocks the loop is named', async t => {
   const { runtime, goOn } = watchedWork(t, pass => ({ work: () => pass(2000) }))
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 2000, taskId: id }])
 })
 
-await t.test('a function that holds up the loop after a step is named', async t => {
+await t.test('a function that blocks the loop after a step is named', async t => {
   const gate = deferred<true>()
   const { runtime, goOn } = watchedWork(t, pass => ({
     work: async ({ step }) => {
@@ -97,7 +97,7 @@ await t.test('a function that holds up the loop after a step is named', async t 
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 3000, taskId: id }])
 })
 
-await t.test('a generator that holds up the loop between two words is named', async t => {
+await t.test('a generator that blocks the loop between two words is named', async t => {
   const { runtime, goOn } = watchedWork(t, pass => ({
     work: async function* () {
       for (let said = 0; said < 33; said += 1) yield progress(`${said}`)
@@ -109,7 +109,7 @@ await t.test('a generator that holds up the loop between two words is named', as
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 3000, taskId: id }])
 })
 
-await t.test('a chart that holds up the loop at its first step, or when it takes a message, is named', async t => {
+await t.test('a chart that blocks the loop initially or at a message is named', async t => {
   const { runtime, goOn } = watchedWork(t, pass => ({
     messages: 'steer',
     work: setupWork({ actors: { waits: fromCallback(() => {}) } }).createMachine({
@@ -126,7 +126,7 @@ await t.test('a chart that holds up the loop at its first step, or when it takes
   t.strictSame(goOn(), [{ message: STOOD_STILL, ms: 1700, taskId: id }])
 })
 
-await t.test('taskchart serve logs that the event loop was blocked, and in which work', async t => {
+await t.test('taskchart serve logs that the event loop was blocked, and by which work', async t => {
   const cwd = t.testdir({ 'slow.js': "export default { card: { name: 'Slow' }, work: () => { globalThis.passMs(2500); return { artifact: 'done' } } }" })
   let nowMs = 0
   Object.assign(globalThis, { passMs: (ms: number) => void (nowMs += ms) })

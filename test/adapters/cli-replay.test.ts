@@ -28,7 +28,7 @@ async function stored(t: Test) {
   return { cwd, ids, replay: (args: readonly string[], more?: Surroundings) => runCommand(['replay', ...args], { cwd, ...more }) }
 }
 
-await t.test('every task that can go on is told, also while a server uses the file', async t => {
+await t.test('every resumable task is listed, also while a server uses the file', async t => {
   const { ids: [one = '', two = ''], replay } = await stored(t)
   const same = await replay(['same.ts', '--db', 'tasks.db'])
   t.strictSame([same.code, same.stdout.split('\n').toSorted(), same.stderr], [0, ['', `ok          ${one}`, `ok          ${two}`].toSorted(), '2 tasks: 2 ok\n'])
@@ -36,7 +36,7 @@ await t.test('every task that can go on is told, also while a server uses the fi
   t.strictSame([migrating.code, migrating.stderr], [0, '2 tasks: 2 migrates\n'])
 })
 
-await t.test('tasks that could not go on are told last, with the reason and exit code 3', async t => {
+await t.test('tasks that cannot resume are listed last, with the reason and exit code 3', async t => {
   const { ids: [one = '', two = ''], replay } = await stored(t)
   const reason = 'This task cannot be resumed with the present agent: the chart has no state work.a. It was stored by version 1, and this is version 2.'
   const { code, stdout, stderr } = await replay(['changed.ts', '--db', 'tasks.db'])
@@ -51,7 +51,7 @@ await t.test('tasks that could not go on are told last, with the reason and exit
   t.equal((await replay(['function.js', '--db', 'tasks.db'])).code, 3)
 })
 
-await t.test('a terminal shows how far it is, and nothing of that stays', async t => {
+await t.test('a terminal shows the progress, and clears it at the end', async t => {
   const { replay } = await stored(t)
   const screen = new Screen()
   let timers = 0
@@ -63,7 +63,7 @@ await t.test('a terminal shows how far it is, and nothing of that stays', async 
   t.strictSame([drawn[0], screen.lines], ['replaying: 0 tasks', ['2 tasks: 2 ok', '']])
 })
 
-await t.test('a file without tasks, one that is not there, and wrong usage', async t => {
+await t.test('an empty file, a missing file and wrong usage are reported', async t => {
   const { cwd, replay } = await stored(t)
   await sqliteStore(join(cwd, 'empty.db')).close()
   t.strictSame(await replay(['same.ts', '--db', 'empty.db']), { code: 0, stdout: '', stderr: '0 tasks\n' })
@@ -72,7 +72,7 @@ await t.test('a file without tasks, one that is not there, and wrong usage', asy
   t.match(await replay(['none.ts', '--db', 'tasks.db']), { code: 1, stderr: /There is no file/ })
 })
 
-await t.test('tasks that are damaged are named, and the others told', async t => {
+await t.test('damaged tasks are named, and the others listed', async t => {
   const { cwd, ids: [one = '', two = ''], replay } = await stored(t)
   const database = driverOf(undefined)(join(cwd, 'tasks.db'), false)
   database.prepare('UPDATE tasks SET messages = 99 WHERE taskId = ?').run(one)

@@ -41,7 +41,7 @@ await t.test('an agent that answers with a message', async t => {
     t.match(stderr, /^\nContinue with:\n {2}npx taskchart send ws:\S+ "…" --context \S+\n$/)
   })
 
-  await t.test('is answered in the same conversation by the line that is printed', async t => {
+  await t.test('continues its context by the printed line', async t => {
     const first = lineIn((await send(url, ['hi'])).stderr)
     const second = lineIn((await send(first.url, ['hi', ...first.args])).stderr)
     t.strictSame(second, first)
@@ -63,7 +63,7 @@ await t.test('an agent that answers with a message', async t => {
   })
 })
 
-await t.test('an offer is printed in one line, with its terms and how long it stands, and saved as it is', async t => {
+await t.test('an offer is printed in one line with terms and expiry, and saved unchanged', async t => {
   const terms = z.object({ euros: z.number(), day: z.string(), list: z.array(z.number()) })
   const { url } = await serve(t, {
     negotiate: negotiation({ terms, respond: ({ message }) => (message.parts.some(part => 'text' in part && part.text === 'ok') ? accepted() : offer({ euros: 40, day: 'fri\nday\u0007', list: [1] }, { message: 'Hm.' })), offerMs: 3_600_000 }),
@@ -91,7 +91,7 @@ await t.test('an agent that does not stream is asked for one answer', async t =>
   t.strictSame([refused, /takes no more messages/.test(why)], [1, true], why)
 })
 
-await t.test('an agent that does a task', async t => {
+await t.test('an agent that answers with a task', async t => {
   const artifacts = [
     { name: 'notes', parts: [text('some words')] },
     { name: 'facts.txt', parts: [data([1])] },
@@ -112,7 +112,7 @@ await t.test('an agent that does a task', async t => {
     t.match(stderr, /^submitted \(task \S+\)\nworking\nartifact notes\n[\s\S]*completed: Done: proof \(4 bytes\)\n\nContinue with:\n.* --context \S+ --reference \S+\n$/)
   })
 
-  await t.test('has every part saved, in a folder that is made', async t => {
+  await t.test('has every part saved, in a new folder', async t => {
     const cwd = t.testdir()
     const { stdout, stderr } = await send(url, ['go', '--out', 'a/b'], { cwd })
     t.strictSame(readdirSync(join(cwd, 'a/b')).toSorted(), names)
@@ -146,14 +146,14 @@ await t.test('an agent that does a task', async t => {
     t.equal((await send(url, ['go', '--json'], { cwd })).code, 0)
   })
 
-  await t.test('where the folder cannot be made, says which file and what to do', async t => {
+  await t.test('names the file if the folder cannot be created, and says what to do', async t => {
     const { code, stderr } = await send(url, ['go', '--out', 'file/below'], { cwd: t.testdir({ file: '' }) })
     t.equal(code, 1)
     t.match(stderr, /taskchart: file\/below\/notes\.txt could not be saved: .* Give another folder with --out\.\n$/)
   })
 })
 
-await t.test('an artifact that comes in chunks is put together where its parts are one', async t => {
+await t.test('the chunks of an artifact are joined where their parts continue', async t => {
   const story = { artifactId: 'story', name: 'story' }
   const one = file(PNG, { filename: 'one.png' })
   const work = setupWork({}).createMachine({
@@ -179,7 +179,7 @@ await t.test('an artifact that comes in chunks is put together where its parts a
   t.equal(stderr.match(/artifact story/g)?.length, 1)
 })
 
-await t.test('sizes are written to be read', async t => {
+await t.test('sizes are printed in readable units', async t => {
   const sizes = [0, 1, 999, 1000, 45_123, 999_949, 999_950, 2_000_000]
   const { url } = await serve(t, { negotiate: () => reply(sizes.map(size => file(new Uint8Array(size)))) })
   const { stdout } = await send(url, ['hi'])
@@ -187,7 +187,7 @@ await t.test('sizes are written to be read', async t => {
   t.strictSame(written, ['0 bytes', '1 byte', '999 bytes', '1.0 kB', '45.1 kB', '999.9 kB', '1.0 MB', '2.0 MB'])
 })
 
-await t.test('names from outside are made safe', async t => {
+await t.test('external file names are made safe', async t => {
   const long = 'é'.repeat(300)
   const cases: [string, string][] = [
     ['../../x.png', 'x.png'],
@@ -239,7 +239,7 @@ await t.test('a task that asks ends with exit code 4, and the printed line answe
   t.equal((await send(url, ['go', `--context=${context}`, `--reference=${task}`])).code, 0)
 })
 
-await t.test('ids that start with a dash, and ones that a shell would read as commands, are safe to paste', async t => {
+await t.test('ids that start with a dash or look like shell commands are safe to paste', async t => {
   const contextId = '-x'
   const message = { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] }
   const dashed = await scripted(t, { SendStreamingMessage: [{ result: { message: { ...message, contextId } } }, { streamEnd: true }] })
@@ -261,7 +261,7 @@ await t.test('a task that does not succeed ends with exit code 3 and its reason'
   t.match(await send(url, ['wait'], { heard: cancel }), { code: 3, stderr: /canceled/ })
 })
 
-await t.test('a user who stops watching is told how to go on, and the task does', async t => {
+await t.test('a user who stops watching sees how to continue, and the task continues', async t => {
   const { url, runtime } = await serve(t, { work: obedient })
   const stop = new AbortController()
   const { code, stderr } = await send(url, ['wait'], { signal: stop.signal, heard: line => line.startsWith('working') && stop.abort() })
@@ -270,28 +270,28 @@ await t.test('a user who stops watching is told how to go on, and the task does'
   t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_WORKING')
 })
 
-await t.test('an agent that wants a key', async t => {
+await t.test('an agent that requires a key', async t => {
   const { url } = await serve(t, { negotiate: () => reply('hi') }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer secret' ? { id: 'me' } : undefined) })
 
-  await t.test('is told of without one, with what to do', async t => {
+  await t.test('is reported without one, with what to do', async t => {
     t.match(await send(url, ['hi']), { code: 1, stderr: /^taskchart: The agent at ws:\S+ requires a key\. Give one with --api-key KEY\.\n$/ })
   })
 
-  await t.test('is told of with a wrong one, which is not repeated', async t => {
+  await t.test('is reported with a wrong one, which is not printed', async t => {
     const { code, stderr } = await send(url, ['hi', '--api-key', 'wrong-key'])
     t.equal(code, 1)
     t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
     t.notMatch(stderr, 'wrong-key')
   })
 
-  await t.test('answers with the right one, and the line to go on has a gap for it', async t => {
+  await t.test('answers with the right one, and the line to continue has a placeholder for it', async t => {
     const { code, stderr } = await send(url, ['hi', '--api-key', 'secret'])
     t.equal(code, 0)
     t.match(stderr, / --api-key …\n$/)
     t.notMatch(stderr, 'secret')
   })
 
-  await t.test('gets it at an origin that its card names only if that is named, too', async t => {
+  await t.test('receives it at an origin of its card only if an option names that', async t => {
     const card = {
       name: 'A', description: '', version: '1', capabilities: {}, defaultInputModes: [], defaultOutputModes: [], skills: [],
       supportedInterfaces: [{ url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }]
@@ -307,18 +307,18 @@ await t.test('an agent that wants a key', async t => {
     t.match(stderr, `--credential-origin ${origin} --credential-origin https://a.example --api-key …\n`)
     t.match(await send(place, ['hi', '--credential-origin', 'a.example']), { code: 2, stderr: /credentialOrigins has "a\.example", which is not an origin/ })
     t.match(await runCommand(['watch', place, 'nope', '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
-    t.match(await runCommand(['tasks', 'ls', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 0 })
-    t.match(await runCommand(['tasks', 'cancel', 'nope', '--url', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
-    t.match(await runCommand(['tasks', 'ls', '--db', 'a.db', '--credential-origin', origin]), { code: 2, stderr: /--credential-origin is for --url/ })
+    t.match(await runCommand(['tasks', 'ls', place, '--api-key', 'secret', '--credential-origin', origin]), { code: 0 })
+    t.match(await runCommand(['tasks', 'cancel', place, 'nope', '--api-key', 'secret', '--credential-origin', origin]), { code: 1, stderr: 'Task nope was not found.' })
+    t.match(await runCommand(['tasks', 'ls', '--db', 'a.db', '--credential-origin', origin]), { code: 2, stderr: /--credential-origin is for a URL/ })
   })
 })
 
-await t.test('what goes wrong is told in one line with exit code 1', async t => {
-  await t.test('nobody is there', async t => {
+await t.test('an error is reported in one line with exit code 1', async t => {
+  await t.test('for an unreachable agent', async t => {
     t.strictSame(await send('ws://127.0.0.1:1/', ['hi']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })
   })
 
-  await t.test('the agent does not know the task', async t => {
+  await t.test('for an unknown task', async t => {
     const { url } = await serve(t, { work: () => {} })
     t.strictSame(await send(url, ['hi', '--task', 'nope']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
   })
@@ -338,7 +338,7 @@ await t.test('what goes wrong is told in one line with exit code 1', async t => 
   }
 })
 
-await t.test('a connection that is lost is told of', async t => {
+await t.test('for a lost connection', async t => {
   const { url, close } = await serve(t, { work: obedient })
   const stop = new AbortController()
   const heard = (line: string) => {
@@ -348,7 +348,7 @@ await t.test('a connection that is lost is told of', async t => {
   t.match(await send(url, ['wait'], { signal: stop.signal, heard }), { code: 130, stderr: /The connection is lost\. Reconnecting\.\n/ })
 })
 
-await t.test('a question that shows what it wants has a line of that, as wide as the terminal', async t => {
+await t.test("a question's schema is shown in one line, as wide as the terminal", async t => {
   const { url } = await serve(t, { work: async function* () { yield* inputRequired('How much?', { schema: z.coerce.number().min(50) }) } })
   t.match((await send(url, ['x'])).stderr, /\ninput-required: How much\?\nexpects: a number from 50\n\nAnswer with:\n/)
   const long = await serve(t, { work: async function* () { yield* inputRequired('Which?', { schema: z.enum(Array.from({ length: 100 }, (_, i) => `n${i}`)) }) } })
@@ -357,7 +357,7 @@ await t.test('a question that shows what it wants has a line of that, as wide as
   t.equal(line((await send(long.url, ['x'], { terminal: { columns: 40, hasColours: false } })).stderr), 'expects: one of n0, n1, n2, n3, n4, n5…')
 })
 
-await t.test('what a schema expects is said in words if it is simple, else by itself, whatever is in it', async t => {
+await t.test('a simple schema is shown in words, and any other as JSON', async t => {
   let deep: unknown = 1
   for (let depth = 0; depth < 100_000; depth += 1) deep = [deep]
   const safe = Number.MAX_SAFE_INTEGER
@@ -385,13 +385,13 @@ for (const binding of BINDINGS) {
     const id = /--reference (\S+)/.exec(sent.stderr)?.[1] ?? ''
     t.match(await runCommand(['watch', url, id]), { code: 0, stdout: 'boat!\n' })
     t.match(await runCommand(['card', url]), { code: 0, stdout: new RegExp(`A2A 1\\.0, ${binding.replace('+', '\\+')}`) })
-    t.match(await runCommand(['tasks', 'ls', '--url', url, '--json']), { code: 0, stdout: new RegExp(`"id":"${id}"`) })
-    t.match(await runCommand(['tasks', 'show', id, '--url', url]), { code: 0, stdout: /boat/ })
-    t.match(await runCommand(['tasks', 'cancel', 'nobody', '--url', url]), { code: 1, stderr: /not found/i })
+    t.match(await runCommand(['tasks', 'ls', url, '--json']), { code: 0, stdout: new RegExp(`"id":"${id}"`) })
+    t.match(await runCommand(['tasks', 'show', url, id]), { code: 0, stdout: /boat/ })
+    t.match(await runCommand(['tasks', 'cancel', url, 'nobody']), { code: 1, stderr: /not found/i })
   })
 }
 
-await t.test('--binding says which interface of the card is taken, and comes back in hints', async t => {
+await t.test('--binding selects an interface of the card, and is repeated in hints', async t => {
   const { url, headers } = await officialAgent(t, ['GRPC', 'JSONRPC'])
   const over = async (...args: readonly string[]) => {
     headers.length = 0
@@ -408,11 +408,21 @@ await t.test('--binding says which interface of the card is taken, and comes bac
   t.match(await over('send', url, 'hi', '--binding', 'WEBSOCKET'), { code: 1, stderr: /offers no WEBSOCKET/ })
 })
 
-await t.test('a key that is missing or wrong is told of with what to do, also where only a call tells', async t => {
+await t.test('a missing or wrong key is reported with what to do, also on a call', async t => {
   const agent = await httpAgent(t)
   agent.script(body('', {}, 401))
-  for (const args of [['send', agent.url, 'hi'], ['tasks', 'ls', '--url', agent.url], ['tasks', 'show', 't', '--url', agent.url], ['tasks', 'export', '--url', agent.url], ['tasks', 'cancel', 't', '--url', agent.url]]) {
+  for (const args of [['send', agent.url, 'hi'], ['tasks', 'ls', agent.url], ['tasks', 'show', agent.url, 't'], ['tasks', 'export', agent.url], ['tasks', 'cancel', agent.url, 't']]) {
     t.match(await runCommand(args), { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` }, args.join(' '))
     t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /does not know this key/ })
+  }
+})
+
+await t.test('a URL with a password is refused, and the password is not shown', async t => {
+  const url = 'http://anna:secret@127.0.0.1:9/'
+  for (const args of [['send', url, 'hi'], ['chat', url], ['watch', url, 't'], ['tasks', 'ls', url], ['card', url], ['doctor', url], ['test', url]]) {
+    const { code, stdout, stderr } = await runCommand(args)
+    t.match(stderr, /The URL has a user or a password\. Leave it out, and give a key with --api-key KEY\./, args[0] ?? '')
+    t.equal(code, 2)
+    t.notMatch(stdout + stderr, 'secret')
   }
 })

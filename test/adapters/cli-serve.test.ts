@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { loadAgent, nodeReader } from '../../adapters/cli/load-agent.ts'
 import { surviveRejections } from '../../adapters/cli/process/process-events.ts'
+import { listenError } from '../../adapters/cli/serve/serve-options.ts'
 import { fetchCard } from '../../adapters/client/card/discovery.ts'
 import { connect } from '../../adapters/client/connect.ts'
 import { httpReceiver } from '../fixtures/http-receiver.ts'
@@ -50,11 +51,11 @@ async function line(stream: NodeJS.ReadableStream): Promise<string> {
   return String((await once(stream, 'data'))[0])
 }
 
-await t.test('an agent that is served', async t => {
+await t.test('a served agent', async t => {
   const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
   const cwd = t.testdir({ 'hello.js': HELLO, 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'picky.js': PICKY, 'careless.js': CARELESS })
 
-  await t.test('is announced with its addresses and the line to talk to it', async t => {
+  await t.test('is announced with its addresses and the line to call it', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
     const [, port] = /ws:\/\/127\.0\.0\.1:(\d+)\//.exec(announcement) ?? []
     t.equal(announcement, `Echo: Says what it hears.
@@ -87,7 +88,7 @@ Ctrl-C stops it.
     t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), { code: 2, stderr: /--public-url takes an address/ })
   })
 
-  await t.test('offers push notifications, to receivers on this machine with --allow-loopback-webhooks, unless --no-push says otherwise', async t => {
+  await t.test('offers push notifications by default, and to loopback receivers with --allow-loopback-webhooks', async t => {
     const { url, got } = await httpReceiver(t)
     const refusals: unknown[] = []
     for (const options of [[], ['--allow-loopback-webhooks'], ['--no-push']]) {
@@ -106,7 +107,7 @@ Ctrl-C stops it.
     t.match(await run(cwd, ['serve', 'hello.js', '--no-push', '--allow-loopback-webhooks']).ended(), { code: 2, stderr: /exclude each other/ })
   })
 
-  await t.test('is told as JSON, can be talked to there, and is gone when it is stopped', async t => {
+  await t.test('is announced as JSON, can be called there, and is gone when it is stopped', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json'])
     const { name, url, card, page } = JSON.parse(announcement) as Record<string, string>
     t.strictSame([name, card, page], ['Echo', `${page}.well-known/agent-card.json`, url?.replace('ws', 'http')])
@@ -117,13 +118,13 @@ Ctrl-C stops it.
     t.equal((await run(cwd, ['send', `${url}`, 'hi there']).ended()).code, 1)
   })
 
-  await t.test('has the first example of its skills in the line, in quotes that a shell takes as text', async t => {
+  await t.test("has a skill's first example in the line, quoted for a shell", async t => {
     const { announcement } = await serving(t, cwd, ['skilled.mjs'])
     t.match(announcement, /^Skilled\n/)
     t.match(announcement, ` 'a "red" boat' --out artifacts\n`)
   })
 
-  await t.test('has the errors of its work written to stderr, not to its callers', async t => {
+  await t.test('has the errors of its work written to stderr, not sent to its callers', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['skilled.mjs', '--json'])
     const { url } = JSON.parse(announcement) as { url: string }
     const sent = await run(cwd, ['send', url, 'go']).ended()
@@ -133,7 +134,7 @@ Ctrl-C stops it.
     t.match((await ended()).stderr, /^taskchart: the work of a task failed \{[\s\S]*Error: no paint/)
   })
 
-  await t.test('has them in lines of JSON with --log json, and never their secrets', async t => {
+  await t.test('logs them as JSON with --log json, without secrets', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['careless.js', '--json', '--log', 'json'])
     const { url } = JSON.parse(announcement) as { url: string }
     await run(cwd, ['send', url, 'go']).ended()
@@ -148,7 +149,7 @@ Ctrl-C stops it.
     })
   })
 
-  await t.test('with --api-key lets in only who gives it, and never shows it', async t => {
+  await t.test('with --api-key accepts only callers with the key, and never shows it', async t => {
     const { announcement } = await serving(t, cwd, ['echo.js', '--api-key', 'secret'])
     t.match(announcement, / "hello" --out artifacts --api-key …\n/)
     t.notMatch(announcement, 'secret')
@@ -161,7 +162,7 @@ Ctrl-C stops it.
     }
   })
 
-  await t.test('with an export authenticate lets in whom that knows', async t => {
+  await t.test('with an export authenticate accepts the callers that it identifies', async t => {
     const { announcement } = await serving(t, cwd, ['locked.js', '--json'])
     const { url } = JSON.parse(announcement) as { url: string }
     t.match(await rejection(connect(url)), { code: 'Unauthenticated' })
@@ -169,7 +170,7 @@ Ctrl-C stops it.
     await client.close()
   })
 
-  await t.test('with an export authorize does what that lets it, also beside --api-key, which the card tells', async t => {
+  await t.test('with an export authorize applies it, also beside --api-key, as the card says', async t => {
     const { announcement } = await serving(t, cwd, ['picky.js', '--api-key', 'secret', '--json'])
     const { url } = JSON.parse(announcement) as { url: string }
     const client = await connect(url, { headers: { authorization: 'Bearer secret' } })
@@ -179,7 +180,7 @@ Ctrl-C stops it.
     t.match(await fetchCard(url), { securitySchemes: { apiKey: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }, securityRequirements: [{ schemes: { apiKey: {} } }] })
   })
 
-  await t.test('on all addresses of the machine is reached from it by the loopback one', async t => {
+  await t.test('on all addresses of the machine accepts calls at the loopback one', async t => {
     const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0', '--public-url', 'https://agent.example/'])
     t.match(announcement, /agent {2}ws:\/\/0\.0\.0\.0:\d+\//)
     t.match(announcement, /npx taskchart send ws:\/\/127\.0\.0\.1:\d+\//)
@@ -195,7 +196,16 @@ Ctrl-C stops it.
     t.match((await serving(t, cwd, ['echo.js', '--hosts', '127.0.0.1', '--hosts', 'agent.example'])).announcement, /agent {2}ws:\/\/127\.0\.0\.1:\d+\/\n/)
   })
 
-  await t.test('is closed at once if it was stopped before it was there', async t => {
+  await t.test("with --origin accepts calls of that origin's pages, and no others", async t => {
+    const { announcement } = await serving(t, cwd, ['echo.js', '--origin', 'https://app.example', '--origin', 'http://localhost:5173', '--json'])
+    const { http } = JSON.parse(announcement) as { http: string }
+    const status = async (origin: string) => (await fetch(`${http}.well-known/agent-card.json`, { headers: { origin } })).status
+    t.equal(await status('https://app.example'), 200)
+    t.equal(await status('http://localhost:5173'), 200)
+    t.equal(await status('http://localhost:5174'), 403)
+  })
+
+  await t.test('is closed at once if it is stopped while it starts', async t => {
     const { stop, ended } = run(cwd, ['serve', 'echo.js', '--port', '0'])
     stop()
     t.equal((await ended()).code, 0)
@@ -203,7 +213,7 @@ Ctrl-C stops it.
   })
 })
 
-await t.test('what cannot be served is refused with what to do', async t => {
+await t.test('an agent that cannot be served is refused with what to do', async t => {
   const cwd = t.testdir({
     'echo.js': ECHO,
     'locked.js': LOCKED,
@@ -239,6 +249,7 @@ await t.test('what cannot be served is refused with what to do', async t => {
     [['echo.js', '--host', '0.0.0.0'], 2, /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
     [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
     [['echo.js', '--host', '0', '--api-key', 'k'], 1, /0 port 4242 cannot be served: On 0\.0\.0\.0 the agent listens on every address of this machine/],
+    [['echo.js', '--origin', 'app.example'], 2, /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/],
     [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
     [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
   ]
@@ -251,7 +262,7 @@ await t.test('what cannot be served is refused with what to do', async t => {
     })
   }
 
-  await t.test('a port that is in use', async t => {
+  await t.test('for a port in use', async t => {
     const { announcement } = await serving(t, cwd, ['echo.js', '--json'])
     const { port } = new URL((JSON.parse(announcement) as { url: string }).url)
     t.strictSame(await refused(cwd, ['echo.js', '--port', port]), {
@@ -259,6 +270,12 @@ await t.test('what cannot be served is refused with what to do', async t => {
       stdout: '',
       stderr: `taskchart: Port ${port} is in use on 127.0.0.1. Choose another with --port, or --port 0 for any.\n`
     })
+  })
+
+  await t.test('for all default ports in use', async t => {
+    const refuse = (code: string) => () => listenError({ host: '127.0.0.1', port: undefined })({ code, message: 'No' })
+    t.throws(refuse('EADDRINUSE'), { message: 'Every port from 4242 to 4261 is in use on 127.0.0.1. Choose another with --port, or --port 0 for any.' })
+    t.throws(refuse('EACCES'), { message: '127.0.0.1 port 4242 cannot be served: No. Choose others with --host and --port.' })
   })
 })
 
@@ -272,28 +289,28 @@ await t.test('an agent in TypeScript', async t => {
   const withTsx = { ...nodeReader, stripsTypes: false }
 
   for (const path of ['commonjs/agent.ts', 'commonjs/agent.cts', 'commonjs/agent.mts', 'module/agent.ts']) {
-    await t.test(`is read by tsx: ${path}`, async t => {
+    await t.test(`is loaded by tsx: ${path}`, async t => {
       t.equal((await loadAgent(path, cwd, withTsx)).agent.card.name, 'Typed')
     })
   }
 
-  await t.test('is read as this Node can', async t => {
+  await t.test('is loaded by Node if it strips types', async t => {
     t.equal((await loadAgent(join(cwd, 'module/agent.ts'), '/')).agent.card.name, 'Typed')
   })
 
-  await t.test('is told of when it does not parse', async t => {
+  await t.test('is reported if it does not parse', async t => {
     t.match(await rejection(loadAgent('module/broken.ts', cwd, withTsx)), { message: /^module\/broken\.ts could not be loaded: / })
   })
 
   await t.test('says which line installs tsx, if it is needed and missing', async t => {
     const missing = new Error("Cannot find package 'tsx'")
     const withoutTsx = { ...nodeReader, stripsTypes: false, loadTsx: () => Promise.reject(missing) }
-    t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install it: npm install --save-dev tsx$/ })
+    t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install what the commands use: npm i -D tsx @xstate\/graph elkjs$/ })
     t.equal((await loadAgent('agent.js', cwd, withoutTsx)).agent.card.name, 'Echo', 'JavaScript needs none')
   })
 })
 
-await t.test('a promise of the author that rejects by itself is logged until that is undone', async t => {
+await t.test('an unhandled rejection of the author is logged until the handler is removed', async t => {
   const source = new EventEmitter()
   const logged: unknown[] = []
   const logger = { warn: () => {}, error: (message: string, details: object) => void logged.push(message, details) }
@@ -305,7 +322,7 @@ await t.test('a promise of the author that rejects by itself is logged until tha
   t.strictSame(logged, ['the agent has a promise that rejects and is not awaited', { error }])
 })
 
-await t.test('the command itself', async t => {
+await t.test('the command', async t => {
   const cwd = t.testdir({ 'careless.js': `setInterval(() => {}, 1e6)\nPromise.reject(new Error('lost'))\n${ECHO}` })
   /** Starts the built command, which is killed when the test ends. */
   const start = (...argv: string[]) => {
@@ -325,7 +342,7 @@ await t.test('the command itself', async t => {
     await closed
   })
 
-  await t.test('serves on when a promise of the author rejects by itself, and stops though its timers go on', async t => {
+  await t.test('continues after an unhandled rejection, and stops although timers are set', async t => {
     const { child, ended } = start('serve', join(cwd, 'careless.js'), '--port', '0', '--json')
     const [announcement, logged] = await Promise.all([line(child.stdout), line(child.stderr)])
     t.match(logged, /^taskchart: the agent has a promise that rejects and is not awaited \{[\s\S]*Error: lost/)
@@ -335,11 +352,11 @@ await t.test('the command itself', async t => {
     t.strictSame(await ended, [0, null])
   })
 
-  await t.test('exits with the code that main gives', async t => {
+  await t.test('exits with the code that main returns', async t => {
     t.strictSame(await start('nope').ended, [2, null])
   })
 
-  await t.test('ends quietly when nobody reads what it writes', async t => {
+  await t.test('ends quietly when its output is closed', async t => {
     const { child, ended } = start('--help')
     child.stdout.destroy()
     const [code] = await ended
@@ -352,7 +369,7 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
   const ASKS = "export default { card: { name: 'Asks', description: '' }, work: async ({ ask }) => ({ artifact: { parts: [{ text: 'done' }] } }) }"
   const cwd = t.testdir({ 'asks.js': ASKS, 'notes.txt': 'no database, only a text that is long enough to be taken for one of a hundred bytes, or nearly so' })
 
-  await t.test('keeps its tasks in the file, through a restart', async t => {
+  await t.test('stores its tasks in the file, through a restart', async t => {
     const argv = ['asks.js', '--db', 'tasks.db', '--json']
     const first = await serving(t, cwd, argv)
     const { url } = JSON.parse(first.announcement) as { url: string }
@@ -369,11 +386,11 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
     t.match(await again.getTask({ id }), { id, status: { state: 'TASK_STATE_COMPLETED' } })
   })
 
-  await t.test('is not served from a file that cannot be used', async t => {
+  await t.test('is not served from an unusable file', async t => {
     t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), { code: 1, stderr: /^taskchart: .*notes\.txt is not a SQLite file/ })
   })
 
-  await t.test('is stopped, with the reason, when the file proves broken', async t => {
+  await t.test('stops with the reason when the file proves corrupt', async t => {
     const argv = ['asks.js', '--db', 'broken.db', '--json']
     const serve = await serving(t, cwd, argv)
     const file = join(cwd, 'broken.db')

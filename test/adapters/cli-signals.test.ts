@@ -41,11 +41,11 @@ async function working(client: AgentClient): Promise<string> {
   return id
 }
 
-await t.test('a served agent that is told to stop', async t => {
+await t.test('a served agent that receives a signal', async t => {
   const cwd = t.testdir(AGENTS)
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    await t.test(`by ${signal} while it is idle exits with 0, and its clients hear 1012`, async t => {
+    await t.test(`${signal}, while idle, exits with 0, and its clients receive 1012`, async t => {
       const { child, ended, url, logged } = start(t, join(cwd, 'echo.js'))
       const client = await JsonSocket.open(t, await url)
       child.kill(signal)
@@ -55,7 +55,7 @@ await t.test('a served agent that is told to stop', async t => {
     })
   }
 
-  await t.test('with tasks at work that ignore their signal, open streams and waiting calls tells all clients, and exits with 0', async t => {
+  await t.test('with working tasks, open streams and waiting calls informs all clients, and exits with 0', async t => {
     const { child, ended, url } = start(t, join(cwd, 'stubborn.js'))
     const address = await url
     const client = await connect(address, { giveUpAfterMs: 0 })
@@ -72,7 +72,7 @@ await t.test('a served agent that is told to stop', async t => {
   })
 
   for (const [first, second, code] of [['SIGTERM', 'SIGINT', 130], ['SIGINT', 'SIGTERM', 143]] as const) {
-    await t.test(`by ${first}, and by ${second} while it still waits for an hour, exits at once with ${code}, and its clients have heard`, async t => {
+    await t.test(`${first}, then ${second} during an hour's wait, exits at once with ${code}, after informing clients`, async t => {
       const { child, ended, url, lines } = start(t, join(cwd, 'hanging.js'))
       const address = await url
       const client = await connect(address, { giveUpAfterMs: 0 })
@@ -94,7 +94,7 @@ await t.test('a served agent that is told to stop', async t => {
     t.strictSame(await ended, [0, null])
   })
 
-  await t.test('serves on when nobody reads its log', async t => {
+  await t.test('continues to serve when its log is closed', async t => {
     const { child, ended, url } = start(t, join(cwd, 'stubborn.js'))
     const address = await url
     child.stderr.destroy()

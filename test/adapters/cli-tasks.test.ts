@@ -30,8 +30,8 @@ async function served(t: Test, definition: Parameters<typeof serve>[1] = { work:
   const cwd = t.testdir()
   const agent = await serve(t, definition, { store: sqliteStore(join(cwd, 'tasks.db')), ...options })
   const tasks = (args: readonly string[], more?: Surroundings) => runCommand(['tasks', ...args], { cwd, clock: agent.clock, ...more })
-  const places: [string, string[]][] = [['--db', ['--db', 'tasks.db']], ['--url', ['--url', agent.url]]]
-  return { ...agent, cwd, tasks, places, db: ['--db', 'tasks.db'], url: ['--url', agent.url] }
+  const places: [string, string[]][] = [['--db', ['--db', 'tasks.db']], ['URL', [agent.url]]]
+  return { ...agent, cwd, tasks, places, db: ['--db', 'tasks.db'], url: [agent.url] }
 }
 
 /** A file of 205 tasks that have ended, and an agent that serves them to their owner. */
@@ -42,7 +42,7 @@ async function crowded(t: Test) {
   await Promise.all(ids.flatMap(id => [store.commit(opening(id)), store.commit(ending(id))]))
   const { url, clock } = await serve(t, { work: obedient }, { store, authenticate: () => ({ id: 'anna' }) })
   const tasks = (args: readonly string[], more?: Surroundings) => runCommand(['tasks', ...args], { cwd, clock, ...more })
-  return { cwd, ids, tasks, places: [['--db', ['--db', 'tasks.db']], ['--url', ['--url', url]]] as [string, string[]][] }
+  return { cwd, ids, tasks, places: [['--db', ['--db', 'tasks.db']], ['URL', [url]]] as [string, string[]][] }
 }
 
 /** Work that says, gives, keeps and asks something, all of it hostile to terminals. */
@@ -62,7 +62,7 @@ const linesOf = (written: string) => written.trimEnd().split('\n')
 const json = (written: string) => linesOf(written).map(line => JSON.parse(line) as Record<string, Record<string, unknown>>)
 
 await t.test('tasks ls', async t => {
-  await t.test('shows the tasks of either place, the latest status first', async t => {
+  await t.test('shows the tasks of a file or an agent, the latest status first', async t => {
     const { runtime, clock, tasks, places } = await served(t)
     const asking = await open(runtime, 'ask', { contextId: 'c1' })
     await reaches(runtime, asking.id, 'input-required')
@@ -81,7 +81,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     }
   })
 
-  await t.test('shows only those that match', async t => {
+  await t.test('shows only matching tasks', async t => {
     const { runtime, clock, tasks, places } = await served(t)
     const one = await open(runtime, 'ask', { contextId: 'c1' })
     await reaches(runtime, one.id, 'input-required')
@@ -102,7 +102,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     }
   })
 
-  await t.test('says when there are more, and shows more than an agent gives at once', async t => {
+  await t.test('says when there are more, and shows more than an agent returns at once', async t => {
     const { ids, tasks, places } = await crowded(t)
     for (const [name, place] of places) {
       const few = await tasks(['ls', ...place])
@@ -114,15 +114,15 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     }
   })
 
-  await t.test('does not believe an agent that says there are fewer than it gave', async t => {
+  await t.test('ignores a total below the number of received tasks', async t => {
     const task = (id: string) => ({ id, status: { state: 'TASK_STATE_WORKING' } })
     const url = await scripted(t, { ListTasks: [{ result: { tasks: [task('a'), task('b')], nextPageToken: '', pageSize: 2, totalSize: 0 } }] })
-    const { stdout, stderr } = await runCommand(['tasks', 'ls', '--url', url, '--limit', '1'])
+    const { stdout, stderr } = await runCommand(['tasks', 'ls', url, '--limit', '1'])
     t.match(linesOf(stdout)[1], /^a {5}working$/)
     t.equal(stderr, 'The newest 1 of 2 tasks. All of them: --limit 2\n')
   })
 
-  await t.test('shows the tasks of all principals and tenants of a file, and whose they are', async t => {
+  await t.test('shows the tasks of all principals and tenants of a file, with their owners', async t => {
     const { runtime, clock, tasks, db } = await served(t)
     const ids: string[] = []
     for (const [text, principal, tenant] of [['ask', 'anna', ''], ['ask', 'bert', ''], ['ask', 'anna', 't1']] as const) {
@@ -146,13 +146,13 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     t.match(await tasks(['ls', ...db, '--principal', 'nobody']), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
   })
 
-  await t.test('puts tasks of the same time below each other, whoever has them', async t => {
+  await t.test('lists tasks with equal times together, across owners', async t => {
     const { runtime, tasks, db } = await served(t)
     for (const principal of ['anna', 'bert']) await reaches(runtime, (await open(runtime, 'ask', {}, { principal })).id, 'input-required', { principal })
     t.strictSame(json((await tasks(['ls', ...db, '--json'])).stdout).map(({ principal }) => principal), ['anna', 'bert'])
   })
 
-  await t.test('puts a task whose status has no time last', async t => {
+  await t.test('lists a task whose status has no time last', async t => {
     const cwd = t.testdir()
     const store = sqliteStore(join(cwd, 'tasks.db'))
     const status = { taskId: 'timeless', contextId: 'c', status: { state: 'TASK_STATE_SUBMITTED' as const } }
@@ -164,7 +164,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     t.match(await runCommand(['tasks', 'show', 'timed', '--db', 'tasks.db'], { cwd }), { code: 0, stdout: /^wakes {7}at once: its work is running$/m, stderr: '' })
   })
 
-  await t.test('fits a terminal, and lets no text of a task reach it as it is', async t => {
+  await t.test('fits a terminal, and escapes the texts of tasks', async t => {
     const { runtime, tasks, places } = await served(t, hostile)
     const { id } = await open(runtime, 'go', { contextId: `c${'x'.repeat(60)}` })
     await reaches(runtime, id, 'input-required')
@@ -177,7 +177,7 @@ ${id(asking.id)}  input-required  3m   c1         And then?
     }
   })
 
-  await t.test('names a task that is damaged, and shows the others', async t => {
+  await t.test('names a damaged task, and shows the others', async t => {
     const { cwd, tasks } = await crowded(t)
     edit(join(cwd, 'tasks.db'), database => database.exec("UPDATE tasks SET messages = 99 WHERE taskId = 't003'"))
     const { code, stdout, stderr } = await tasks(['ls', '--db', 'tasks.db', '--limit', '300'])
@@ -187,12 +187,12 @@ ${id(asking.id)}  input-required  3m   c1         And then?
 })
 
 await t.test('tasks show', async t => {
-  await t.test('shows all that a file knows of a task, never what its journal holds', async t => {
+  await t.test('shows all that a file has of a task, except its journal', async t => {
     const { runtime, clock, tasks, db } = await served(t, hostile)
     const { id } = await open(runtime, 'a boat\nplease', { contextId: 'c1', metadata: { m: 1 } }, { tenant: 't1' })
     await reaches(runtime, id, 'input-required', { tenant: 't1' })
     clock.increment(60 * 1000)
-    const { code, stdout, stderr } = await tasks(['show', id, ...db])
+    const { code, stdout, stderr } = await tasks(['show', ...db, id])
     t.strictSame([code, stderr], [0, ''])
     const at = '2026-01-02T03:04:05.006Z'
     const blank = ' '.repeat(at.length)
@@ -235,7 +235,7 @@ Journal
     t.notMatch(stdout, 'hunter2')
   })
 
-  await t.test('shows how far webhooks are told, dead letters too, and nothing that is secret of them', async t => {
+  await t.test('shows the state of webhooks, dead letters included, without secrets', async t => {
     const sender = receivers()
     sender.answer = ({ url }) => ({ status: url.includes('dead') ? 404 : url.includes('down') ? 503 : url.includes('picky') ? 413 : 200 })
     const { runtime, tasks, db, clock, log } = await served(t, { work: obedient }, { push: sender })
@@ -246,26 +246,26 @@ Journal
       clock.increment(50)
       return log.some(({ message }) => message === 'a webhook is given up')
     })
-    await until(async () => /given up[^]*picky.*3 rejected/.test((await tasks(['show', id, ...db])).stdout))
-    const { stdout } = await tasks(['show', id, ...db])
+    await until(async () => /given up[^]*picky.*3 rejected/.test((await tasks(['show', ...db, id])).stdout))
+    const { stdout } = await tasks(['show', ...db, id])
     const lines = linesOf(stdout)
     const [good, dead, down, picky] = lines.slice(lines.indexOf('Webhooks') + 1)
     t.equal(good, '  good  https://good.example  told 6 of 6')
     t.equal(dead, '  dead  https://dead.example  told 3 of 6; given up after 8 tries: HTTP 404')
     t.match(down, /^ {2}down {2}https:\/\/down\.example {2}told 3 of 6; tried \d+ times, the next 2026-\S+ \(.*\): HTTP 503$/)
     t.equal(picky, '  picky  https://picky.example  told 6 of 6; 3 rejected, the newest was 6: HTTP 413')
-    const [shown] = json((await tasks(['show', id, '--json', ...db])).stdout)
+    const [shown] = json((await tasks(['show', ...db, id, '--json'])).stdout)
     t.match(shown?.['webhooks'], [{ id: 'good', host: 'https://good.example', version: '1.0', told: 6, tries: 0, end: 'told' }, { id: 'dead', tries: 8, failure: 'HTTP 404', end: 'given up' }, { id: 'down' }])
-    const [exported] = json((await tasks(['export', id, ...db])).stdout)
+    const [exported] = json((await tasks(['export', ...db, id])).stdout)
     t.strictSame(exported?.['webhooks'], shown?.['webhooks'])
     t.notMatch(stdout + JSON.stringify([shown, exported]), 'hidden')
   })
 
-  await t.test('shows what an agent tells of a task', async t => {
+  await t.test('shows the task as its agent returns it', async t => {
     const { runtime, tasks, url } = await served(t, hostile)
     const { id } = await open(runtime, 'a boat', { contextId: 'c1' })
     await reaches(runtime, id, 'input-required')
-    const { code, stdout, stderr } = await tasks(['show', id, ...url])
+    const { code, stdout, stderr } = await tasks(['show', ...url, id])
     t.strictSame([code, stderr], [0, ''])
     t.match(stdout, `task        ${id}\ncontext     c1\nstate       input-required: Which day? Events]0;title\nsince       2026-01-02T03:04:05.006Z (0s ago)\ngeneration  6\n\nMessages\n  user: a boat\n`)
     t.notMatch(stdout, /^(?:Events|Journal|Metadata)$/m)
@@ -277,14 +277,14 @@ Journal
     const { id } = await open(runtime, 'a boat')
     await reaches(runtime, id, 'input-required')
     for (const [name, place] of places) {
-      const { code, stdout } = await tasks(['show', id, '--json', ...place])
+      const { code, stdout } = await tasks(['show', ...place, id, '--json'])
       t.strictSame([code, linesOf(stdout).length], [0, 1], name)
       t.match(json(stdout)[0], { id, status: { state: 'TASK_STATE_INPUT_REQUIRED' }, history: [{ parts: [{ text: 'a boat' }] }, {}], artifacts: [{ parts: { length: 6 } }] }, name)
       t.notMatch(stdout, CONTROL, name)
     }
   })
 
-  await t.test('shows tasks that have ended, are at work, or say little', async t => {
+  await t.test('shows tasks that have ended, are working, or have few details', async t => {
     const { runtime, tasks, db } = await served(t, { work: async ({ message, emit, sleep }) => {
       if (message.parts.length === 2) return { artifact: artifact({ artifactId: 'a', parts: [text('x')] }).artifact, metadata: { price: { 'a\u001b': 1 } } }
       if (message.messageId === 'sleep') await sleep(60_000)
@@ -294,26 +294,26 @@ Journal
     } })
     const done = await open(runtime, '', { parts: [text('a'), { raw: 'AA==', filename: 'a.bin' }] })
     await reaches(runtime, done.id, 'completed')
-    const { stdout } = await tasks(['show', done.id, ...db])
+    const { stdout } = await tasks(['show', ...db, done.id])
     t.match(stdout, 'state       completed\n')
     t.match(stdout, '  user: a a.bin (1 byte)\n')
     t.match(stdout, 'Metadata\n  price: {"a\\u001b":1}\n')
     t.match(stdout, 'Artifacts\n  a (1 byte)\n    text: a, 1 byte\n')
     t.notMatch(stdout, /^(?:wakes|deadline|Journal)/m)
     const going = await open(runtime)
-    t.match((await tasks(['show', going.id, ...db])).stdout, 'wakes       at once: its work is running\n')
+    t.match((await tasks(['show', ...db, going.id])).stdout, 'wakes       at once: its work is running\n')
   })
 
-  await t.test('shows an agent of others whose tasks say only what they must', async t => {
+  await t.test('shows an agent of another vendor whose tasks have only required fields', async t => {
     const url = await scripted(t, { GetTask: [{ result: { id: 't1', status: { state: 'TASK_STATE_WORKING' } } }] })
-    t.strictSame(await runCommand(['tasks', 'show', 't1', '--url', url]), { code: 0, stdout: 'task        t1\nstate       working\n', stderr: '' })
+    t.strictSame(await runCommand(['tasks', 'show', url, 't1']), { code: 0, stdout: 'task        t1\nstate       working\n', stderr: '' })
   })
 
-  await t.test('says that there is no such task, that it is damaged, or that it is another\'s', async t => {
+  await t.test('reports a task that is missing, damaged or of another caller', async t => {
     const { tasks, places, cwd } = await crowded(t)
-    for (const [name, place] of places) t.strictSame(await tasks(['show', 'nope', ...place]), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' }, name)
+    for (const [name, place] of places) t.strictSame(await tasks(['show', ...place, 'nope']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' }, name)
     edit(join(cwd, 'tasks.db'), database => database.exec("UPDATE tasks SET messages = 99 WHERE taskId = 't003'"))
-    for (const [name, place] of places) t.match(await tasks(['show', 't003', ...place]), { code: 1, stdout: '', stderr: /^taskchart: Task t003 cannot be read: its stored data is damaged\.\n$/ }, name)
+    for (const [name, place] of places) t.match(await tasks(['show', ...place, 't003']), { code: 1, stdout: '', stderr: /^taskchart: Task t003 cannot be read: its stored data is damaged\.\n$/ }, name)
     t.match(await tasks(['show', 't004', '--db', 'tasks.db', '--principal', 'bert']), { code: 1, stderr: /Task t004 was not found/ })
   })
 
@@ -322,16 +322,16 @@ Journal
     const [{ id }, other] = [await open(runtime, 'ask', { contextId: 'c1' }), await open(runtime, 'ask', { contextId: 'c1' })]
     for (const task of [id, other.id]) await reaches(runtime, task, 'input-required')
     edit(join(cwd, 'tasks.db'), database => database.prepare('UPDATE tasks SET messages = 99 WHERE taskId = ?').run(other.id))
-    t.match(await tasks(['export', id, ...db]), { code: 0, stderr: '1 task exported.\n' }, 'what else is damaged in its context is no part of it')
+    t.match(await tasks(['export', ...db, id]), { code: 0, stderr: '1 task exported.\n' }, 'what else is damaged in its context is no part of it')
     edit(join(cwd, 'tasks.db'), database => database.exec("UPDATE contexts SET snapshot = 'x'"))
-    const { code, stdout, stderr } = await tasks(['show', id, ...db])
+    const { code, stdout, stderr } = await tasks(['show', ...db, id])
     t.strictSame([code, stderr], [0, 'taskchart: Context c1 cannot be read: its stored data is damaged.\n'])
     t.match(stdout, 'input-required: And then?')
   })
 })
 
 await t.test('tasks export', async t => {
-  await t.test('writes every task of either place as a line, page by page', async t => {
+  await t.test('writes every task of a file or an agent as a line, page by page', async t => {
     const { ids, tasks, places } = await crowded(t)
     for (const [name, place] of places) {
       const { code, stdout, stderr } = await tasks(['export', ...place])
@@ -342,11 +342,11 @@ await t.test('tasks export', async t => {
     }
   })
 
-  await t.test('writes what a file knows beside, without what the journal holds', async t => {
+  await t.test('writes the additional fields of a file, without the journal', async t => {
     const { runtime, tasks, db } = await served(t, hostile)
     const { id } = await open(runtime, 'a boat')
     await reaches(runtime, id, 'input-required')
-    const { stdout, stderr } = await tasks(['export', id, ...db])
+    const { stdout, stderr } = await tasks(['export', ...db, id])
     t.equal(stderr, '1 task exported.\n')
     t.match(json(stdout), [{
       tenant: '', principal: 'anonymous', generation: 6, task: { id }, journal: ['request', 'step/log in\u001b[2J/1'], wakeAtMs: Date.parse('2026-01-02T04:04:05.006Z'), deadlineAtMs: Date.parse('2026-01-02T04:04:05.006Z'),
@@ -355,11 +355,11 @@ await t.test('tasks export', async t => {
     t.notMatch(stdout, /hunter2|[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
   })
 
-  await t.test('writes the tasks that are named, and says which could not be read', async t => {
+  await t.test('writes the named tasks, and lists the unreadable ones', async t => {
     const { cwd, tasks, places } = await crowded(t)
     edit(join(cwd, 'tasks.db'), database => database.exec("UPDATE tasks SET messages = 99 WHERE taskId = 't003'"))
     for (const [name, place] of places) {
-      const { code, stdout, stderr } = await tasks(['export', 't001', 'nope', 't003', 't002', ...place])
+      const { code, stdout, stderr } = await tasks(['export', ...place, 't001', 'nope', 't003', 't002'])
       t.equal(code, 1, name)
       t.strictSame(json(stdout).map(({ task }) => task?.['id']), ['t001', 't002'], name)
       t.equal(stderr, 'taskchart: Task nope was not found.\ntaskchart: Task t003 cannot be read: its stored data is damaged.\n2 tasks exported, 2 left out.\n', name)
@@ -367,7 +367,7 @@ await t.test('tasks export', async t => {
     t.match(await tasks(['export', '--db', 'tasks.db']), { code: 1, stderr: /^taskchart: The task with the row \d+ .*\n204 tasks exported, 1 left out\.\n$/ })
   })
 
-  await t.test('misses no task, and repeats none, that changes before or after its turn', async t => {
+  await t.test('neither misses nor repeats a task that changes meanwhile', async t => {
     const at = (id: string, timestamp?: string, state: TaskState = 'TASK_STATE_WORKING'): FoundTask => ({ task: { id, status: { state, ...(timestamp !== undefined && { timestamp }) } } })
     const exported = async (pages: Record<string, { tasks: FoundTask[]; next?: string }>) => {
       const asked: string[] = []
@@ -391,23 +391,23 @@ await t.test('tasks export', async t => {
     t.strictSame(await exported(timeless), { ids: ['a', 'b'], asked: ['/', '/a', '/', '/a'] })
   })
 
-  await t.test('leaves out what is removed while it is under way', async t => {
+  await t.test('omits tasks that are removed meanwhile', async t => {
     const tasks = ['a', 'b'].map(id => ({ id, status: { state: 'TASK_STATE_WORKING' } }))
     const url = await scripted(t, {
       ListTasks: [{ result: { tasks, nextPageToken: '', pageSize: 2, totalSize: 2 } }],
       GetTask: [{ error: { code: -32001, message: 'Task not found' } }]
     })
-    t.strictSame(await runCommand(['tasks', 'export', '--url', url]), { code: 0, stdout: '', stderr: '0 tasks exported.\n' })
+    t.strictSame(await runCommand(['tasks', 'export', url]), { code: 0, stdout: '', stderr: '0 tasks exported.\n' })
   })
 
-  await t.test('ends with any other error', async t => {
+  await t.test('ends at any other error', async t => {
     const url = await scripted(t, { GetTask: [{ error: { code: -31403, message: 'Not yours' } }] })
     const cwd = t.testdir()
-    t.match(await runCommand(['tasks', 'export', 'a', '--url', url, '--out', 'all.jsonl'], { cwd }), { code: 1, stdout: '', stderr: /^taskchart: Not yours\n$/ })
+    t.match(await runCommand(['tasks', 'export', url, 'a', '--out', 'all.jsonl'], { cwd }), { code: 1, stdout: '', stderr: /^taskchart: Not yours\n$/ })
     t.strictSame(readdirSync(cwd), [])
   })
 
-  await t.test('writes a new file, never over one', async t => {
+  await t.test('writes a new file, and never overwrites one', async t => {
     const { cwd, tasks } = await crowded(t)
     const all = ['export', '--db', 'tasks.db']
     const { stdout } = await tasks(all)
@@ -418,7 +418,7 @@ await t.test('tasks export', async t => {
     t.match(await tasks([...all, '--out', 'none/all.jsonl']), { code: 1, stderr: /none\/all\.jsonl cannot be written: ENOENT/ })
   })
 
-  await t.test('shows how far it is on a terminal that nothing else is written to', async t => {
+  await t.test('shows its progress on a terminal without other output', async t => {
     const { tasks } = await crowded(t)
     // The first timer is that of the line, which is drawn at once; others never come.
     const run = async (args: readonly string[], more: Surroundings) => {
@@ -438,7 +438,7 @@ await t.test('tasks export', async t => {
     t.strictSame((await run([], { screen: wide(80) })).drawn, [''])
   })
 
-  await t.test('waits until a line is out before it reads on', async t => {
+  await t.test('waits for each written line before it reads on', async t => {
     const waiting: (() => void)[] = []
     const sink = outputSink({ write: (_, written = () => {}) => void waiting.push(written) })
     const order: string[] = []
@@ -450,7 +450,7 @@ await t.test('tasks export', async t => {
     t.strictSame(order, ['out', 'written'])
   })
 
-  await t.test('gives a pipe all lines before the command ends', async t => {
+  await t.test('writes all lines to a pipe before the command ends', async t => {
     const { cwd, ids } = await crowded(t)
     const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'tasks', 'export', '--db', join(cwd, 'tasks.db')])
     t.teardown(() => child.kill('SIGKILL'))
@@ -460,7 +460,7 @@ await t.test('tasks export', async t => {
     t.equal(linesOf(written).length, ids.length)
   })
 
-  await t.test('ends quietly when nobody reads what it writes', async t => {
+  await t.test('ends quietly when its output is closed', async t => {
     const { cwd } = await crowded(t)
     const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'tasks', 'export', '--db', join(cwd, 'tasks.db')])
     t.teardown(() => child.kill('SIGKILL'))
@@ -470,7 +470,7 @@ await t.test('tasks export', async t => {
     t.equal(child.stderr.read(), null)
   })
 
-  await t.test('that is stopped half-way leaves no file', async t => {
+  await t.test('leaves no file when it is stopped halfway', async t => {
     const { cwd, tasks, places } = await crowded(t)
     for (const [name, place] of places) {
       const stop = new AbortController()
@@ -486,35 +486,35 @@ await t.test('tasks export', async t => {
 })
 
 await t.test('tasks cancel', async t => {
-  await t.test('cancels a task, and tells its state', async t => {
+  await t.test('cancels a task, and prints its state', async t => {
     const { runtime, tasks, url } = await served(t)
     const [one, two, ended] = [await open(runtime, 'wait'), await open(runtime, 'ask'), await open(runtime, 'hi')]
     await reaches(runtime, ended.id, 'completed')
-    t.strictSame(await tasks(['cancel', one.id, ...url]), { code: 0, stdout: 'canceled\n', stderr: '' })
-    const { code, stdout } = await tasks(['cancel', two.id, '--json', ...url])
+    t.strictSame(await tasks(['cancel', ...url, one.id]), { code: 0, stdout: 'canceled\n', stderr: '' })
+    const { code, stdout } = await tasks(['cancel', ...url, two.id, '--json'])
     t.equal(code, 0)
     t.match(json(stdout), [{ id: two.id, status: { state: 'TASK_STATE_CANCELED' } }])
-    t.strictSame(await tasks(['cancel', ended.id, ...url]), { code: 1, stdout: '', stderr: `taskchart: Task ${ended.id} has ended (TASK_STATE_COMPLETED) and cannot be canceled.\n` })
-    t.strictSame(await tasks(['cancel', 'nope', ...url]), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
+    t.strictSame(await tasks(['cancel', ...url, ended.id]), { code: 1, stdout: '', stderr: `taskchart: Task ${ended.id} has ended (TASK_STATE_COMPLETED) and cannot be canceled.\n` })
+    t.strictSame(await tasks(['cancel', ...url, 'nope']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
   })
 
-  await t.test('does not touch a file, and says why', async t => {
+  await t.test('does not change a file, and says why', async t => {
     const { tasks, db } = await served(t)
-    t.match(await tasks(['cancel', 't1', ...db]), { code: 2, stdout: '', stderr: /a server that uses it would not notice\. Cancel through the server, with --url URL\.\nUsage: taskchart tasks/ })
-    t.match(await tasks(['cancel', 't1']), { code: 2, stderr: /^taskchart: --url URL is missing\./ })
+    t.match(await tasks(['cancel', ...db, 't1']), { code: 2, stdout: '', stderr: /a server that uses it would not notice\. Cancel through the server: taskchart tasks cancel URL TASK\.\nUsage: taskchart tasks/ })
+    t.match(await tasks(['cancel', 't1']), { code: 2, stderr: /^taskchart: TASK is missing\./ })
   })
 })
 
-await t.test('a key is shown to an agent that wants one', async t => {
+await t.test('a key is sent to an agent that requires one', async t => {
   const { runtime, tasks, url } = await served(t, { work: obedient }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer secret' ? { id: 'me' } : undefined) })
   const mine = await open(runtime, 'wait', {}, { principal: 'me' })
   await open(runtime, 'wait', {}, { principal: 'others' })
   t.match(await tasks(['ls', ...url]), { code: 1, stdout: '', stderr: /requires a key\. Give one with --api-key KEY\.\n$/ })
   t.strictSame(json((await tasks(['ls', ...url, '--json', '--api-key', 'secret'])).stdout).map(({ task }) => task?.['id']), [mine.id])
-  t.match(await tasks(['cancel', mine.id, ...url, '--api-key', 'secret']), { code: 0, stdout: 'canceled\n' })
+  t.match(await tasks(['cancel', ...url, mine.id, '--api-key', 'secret']), { code: 0, stdout: 'canceled\n' })
 })
 
-await t.test('a file without tasks, and one that is not there', async t => {
+await t.test('a file without tasks prints none, and a missing file is an error', async t => {
   const cwd = t.testdir()
   await sqliteStore(join(cwd, 'empty.db')).close()
   t.strictSame(await runCommand(['tasks', 'ls', '--db', 'empty.db'], { cwd }), { code: 0, stdout: '', stderr: 'No tasks match.\n' })
@@ -523,34 +523,47 @@ await t.test('a file without tasks, and one that is not there', async t => {
   t.notOk(readdirSync(cwd).includes('all.jsonl'))
 })
 
+await t.test('doctor reads the file, and says if a task is damaged', async t => {
+  const { cwd, db } = await served(t)
+  t.match(await runCommand(['doctor', ...db], { cwd }), { code: 0, stdout: /\nok {5}tasks\.db can be read: 0 tasks\n$/ })
+  const store = sqliteStore(join(cwd, 'one.db'))
+  t.teardown(() => store.close())
+  await store.commit(opening('t003'))
+  t.match(await runCommand(['doctor', '--db', 'one.db'], { cwd }), { code: 0, stdout: /\nok {5}one\.db can be read: 1 task\n$/ })
+  edit(join(cwd, 'one.db'), database => database.exec("UPDATE tasks SET messages = 99 WHERE taskId = 't003'"))
+  t.match(await runCommand(['doctor', '--db', 'one.db'], { cwd }), { code: 1, stdout: /\nWRONG {2}one\.db is damaged: The task with the row \d+ cannot be read[^\n]*\n {7}Restore a backup: / })
+})
+
 await t.test('Ctrl-C stops it', async t => {
   const { tasks, places } = await crowded(t)
   for (const [name, place] of places) t.match(await tasks(['ls', ...place], { signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' }, name)
 })
 
-await t.test('help tells of every action, option and exit code', async t => {
+await t.test('help lists every action, option and exit code', async t => {
   for (const argv of [['help', 'tasks'], ['tasks', '--help'], ['tasks', 'ls', '-h']]) {
     const { code, stdout } = await runCommand(argv)
     t.equal(code, 0)
-    t.match(stdout, /^taskchart tasks ls\|show TASK\|[\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/)
+    t.match(stdout, /^taskchart tasks ls\|show\|export\|cancel URL [\s\S]*--db FILE[\s\S]*--since TIME[\s\S]*Exit codes: 0/)
     for (const line of stdout.split('\n')) t.ok(line.length <= 120, line)
   }
-  t.match((await runCommand([])).stdout, /\n {2}taskchart tasks {2}list, show/)
+  t.match((await runCommand([])).stdout, /\n {2}taskchart tasks +list, show/)
 })
 
-await t.test('wrong usage is told with the usage line and exit code 2', async t => {
-  const place = ['--url', 'ws://127.0.0.1:1/']
+await t.test('wrong usage is reported with the usage line and exit code 2', async t => {
+  const place = ['ws://127.0.0.1:1/']
   const cases: [string[], RegExp][] = [
     [[], /Say what to do with tasks: ls, show, export or cancel\./],
-    [['rm'], /Tasks have no "rm": ls, show, export or cancel\./],
+    [['rm'], /Tasks have no "rm"\. There are: ls, show, export, cancel\./],
     [['constructor'], /Tasks have no "constructor"/],
-    [['ls'], /--db FILE or --url URL is missing\./],
-    [['ls', ...place, '--db', 'x.db'], /--db FILE and --url URL exclude each other\./],
+    [['sohw'], /Tasks have no "sohw"\. Did you mean show\?/],
+    [['ls'], /URL or --db FILE is missing\./],
+    [['ls', ...place, '--db', 'x.db'], /URL and --db FILE exclude each other\./],
     [['ls', ...place, '--tenant', 'x'], /--tenant and --principal are for --db/],
     [['ls', ...place, '--principal', 'x'], /--tenant and --principal are for --db/],
-    [['ls', '--db', 'x.db', '--api-key', 'x'], /--api-key is for --url/],
+    [['ls', '--db', 'x.db', '--api-key', 'x'], /--api-key is for a URL/],
     [['ls', ...place, '--api-key', 'two words'], /--api-key takes printable ASCII/],
-    [['ls', '--url', 'nowhere'], /"nowhere" is not the address of an agent/],
+    [['ls', 'nowhere'], /"nowhere" is not a URL\. Give the agent's URL first, or --db FILE\./],
+    [['cancel', 'nowhere', 't1'], /"nowhere" is not the address of an agent/],
     [['ls', ...place, '--state', 'unspecified'], /--state takes submitted, working, completed, .*, not "unspecified"\./],
     [['ls', ...place, '--state', 'TASK_STATE_WORKING'], /--state takes/],
     [['ls', ...place, '--since', 'yesterday'], /--since takes a time such as .*, not "yesterday"\./],
@@ -560,8 +573,8 @@ await t.test('wrong usage is told with the usage line and exit code 2', async t 
     [['ls', ...place, '--limit', '1e3'], /--limit takes a number/],
     [['ls', ...place, 't1'], /"t1" is one argument too many/],
     [['show', ...place], /TASK is missing\./],
-    [['show', 'a', 'b', ...place], /"b" is one argument too many/],
-    [['export', ...place, '--json'], /Unknown option '--json'/],
+    [['show', ...place, 'a', 'b'], /"b" is one argument too many/],
+    [['export', ...place, '--json'], /There is no option --json\. There are: --db, /],
     [['cancel', ...place], /TASK is missing\./]
   ]
   for (const [argv, message] of cases) {

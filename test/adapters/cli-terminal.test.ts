@@ -3,7 +3,7 @@ import { liveText } from '../../adapters/cli/talk/progress.ts'
 import { messageText } from '../../adapters/cli/talk/results.ts'
 import { note, nothingYet } from '../../adapters/cli/talk/watch-stream.ts'
 import { cutToWidth } from '../../adapters/cli/text/columns.ts'
-import { LiveLine } from '../../adapters/cli/text/live-line.ts'
+import { counter, LiveLine, PLAIN_MS } from '../../adapters/cli/text/live-line.ts'
 import { terminalOf, type Terminal } from '../../adapters/cli/text/terminal.ts'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
@@ -25,12 +25,12 @@ const DRAWN_AFTER_MS = 100
 await t.test('a stream is a terminal', async t => {
   const tty = { isTTY: true, columns: 120, hasColors: (env: object) => !('NO_COLOR' in env) }
 
-  await t.test('with the width and colours that it says it has', async t => {
+  await t.test('with its own width and colours', async t => {
     const terminal = terminalOf(tty, { TERM: 'xterm' })
     t.match(terminal, { columns: 120, hasColours: true })
   })
 
-  await t.test('whose width is asked for again each time, and is 80 when it does not know', async t => {
+  await t.test('whose width is read again each time, and is 80 if unknown', async t => {
     const resized = { ...tty, columns: 0 }
     const terminal = terminalOf(resized, {})
     t.equal(terminal?.columns, 80)
@@ -38,19 +38,34 @@ await t.test('a stream is a terminal', async t => {
     t.equal(terminal?.columns, 40)
   })
 
-  await t.test('without colours where NO_COLOR says so, or it knows nothing of them', async t => {
+  await t.test('without colours if NO_COLOR is set, or colours are unknown', async t => {
     t.match(terminalOf(tty, { NO_COLOR: '1' }), { hasColours: false })
     t.match(terminalOf({ isTTY: true }, {}), { columns: 80, hasColours: false })
   })
 
-  await t.test('but not when it is a pipe, or cannot move back', async t => {
+  await t.test('unless it is a pipe, or cannot move the cursor back', async t => {
     t.equal(terminalOf({}, {}), undefined)
     t.equal(terminalOf({ ...tty, isTTY: false }, {}), undefined)
     t.equal(terminalOf(tty, { TERM: 'dumb' }), undefined)
   })
 })
 
-await t.test('a line is cut to a width', async t => {
+await t.test('a counter without a terminal prints a line every ten seconds', async t => {
+  const clock = new TestClock()
+  let written = ''
+  let done = 0
+  const line = counter({ output: { write: text => void (written += text) }, terminal: undefined, clock, text: () => `${done} of 9` })
+  clock.increment(PLAIN_MS - 1)
+  t.equal(written, '')
+  done = 4
+  clock.increment(PLAIN_MS + 1)
+  line.erase()
+  line.end()
+  clock.increment(PLAIN_MS)
+  t.equal(written, '4 of 9\n4 of 9\n')
+})
+
+await t.test('a line is truncated to a width', async t => {
   const cases: [string, number, string][] = [
     ['', 5, ''],
     ['hello', 5, 'hello'],
@@ -79,7 +94,7 @@ await t.test('a live line', async t => {
     return { clock, screen, says, written, line }
   }
 
-  await t.test('is drawn in place, ten times a second at most, and only if it has changed', async t => {
+  await t.test('is drawn in place on changes, at most ten times a second', async t => {
     const { clock, screen, says, written } = start()
     says.text = 'one, long'
     t.strictSame(written, [])
@@ -91,14 +106,14 @@ await t.test('a live line', async t => {
     t.equal(written.length, 2)
   })
 
-  await t.test('knows for how long it is there', async t => {
+  await t.test('has its elapsed time', async t => {
     const { clock, screen, says } = start()
     says.text = '$'
     clock.increment(12 * DRAWN_AFTER_MS)
     t.equal(screen.last, '1200')
   })
 
-  await t.test('stays below what is told, and says itself what is mentioned', async t => {
+  await t.test('stays below printed lines, and prints a mentioned text itself', async t => {
     const { clock, screen, says, line } = start()
     says.text = 'live'
     clock.increment(DRAWN_AFTER_MS)
@@ -109,7 +124,7 @@ await t.test('a live line', async t => {
     t.strictSame(screen.lines, ['told', 'live'])
   })
 
-  await t.test('is gone without a timer at its end, which may come twice, and what is told after it stays', async t => {
+  await t.test('disappears without a timer at its end, which may be repeated; later lines stay', async t => {
     const { clock, screen, says, line } = start()
     says.text = 'live'
     clock.increment(DRAWN_AFTER_MS)
@@ -120,13 +135,13 @@ await t.test('a live line', async t => {
     t.equal(clock.pending, 0)
   })
 
-  await t.test('that was never drawn leaves no byte', async t => {
+  await t.test('that was never drawn writes no byte', async t => {
     const { written, line } = start()
     line.end()
     t.strictSame(written, [])
   })
 
-  await t.test('is dim where there are colours, and plain where there are none', async t => {
+  await t.test('is dim with colours, and plain without', async t => {
     for (const [terminal, wanted] of [[COLOURFUL, '\r\u001b[2mlive\u001b[22m\u001b[K'], [PLAIN, '\rlive\u001b[K']] as const) {
       const { clock, says, written } = start(terminal)
       says.text = 'live'
@@ -135,7 +150,7 @@ await t.test('a live line', async t => {
     }
   })
 
-  await t.test('leaves the last column free, also when the terminal becomes smaller', async t => {
+  await t.test('leaves the last column free, also when the terminal becomes narrower', async t => {
     const terminal = { columns: 6, hasColours: false }
     const { clock, screen, says } = start(terminal)
     says.text = 'abcdef'
@@ -166,7 +181,7 @@ function onTerminal(t: Test, argv: readonly string[], { terminal = COLOURFUL, si
 }
 
 await t.test('on a terminal', async t => {
-  await t.test('the newest progress is a live line, and the lines of the states stay', async t => {
+  await t.test('the latest progress is a live line, and the state lines stay', async t => {
     const { work, goOn } = storyteller({ thought: 'Thinking\u001b[2J\r\nabout it.' })
     const { url } = await serve(t, { work })
     const { screen, live, ended } = onTerminal(t, ['send', url, 'go'])
@@ -179,7 +194,7 @@ await t.test('on a terminal', async t => {
     t.match(stderr, '\u001b[2m')
   })
 
-  await t.test('what is streamed is counted, and what waits for input goes on being shown', async t => {
+  await t.test('streamed chunks are counted, and a waiting task stays visible', async t => {
     const { work } = storyteller({ thinksFirst: true })
     const told = await serve(t, { work })
     const stop = new AbortController()
@@ -198,7 +213,7 @@ await t.test('on a terminal', async t => {
     t.match(await watching.ended, { code: 3 })
   })
 
-  await t.test('nothing is left of the line when the user stops, but the line to watch on with', async t => {
+  await t.test('a user who stops sees only the line to continue watching', async t => {
     const { work } = storyteller()
     const { url } = await serve(t, { work })
     const stop = new AbortController()
@@ -209,7 +224,7 @@ await t.test('on a terminal', async t => {
     t.match(screen.lines, [/^submitted/, 'working', 'artifact story', '', /goes on without you\. Watch it with:$/, /npx taskchart watch/, ''])
   })
 
-  await t.test('an agent that says nothing is waited for, and nothing is left of that', async t => {
+  await t.test('a silent agent is waited for, and nothing of that remains', async t => {
     const answered = deferred<ReturnType<typeof reply>>()
     const { url } = await serve(t, { negotiate: () => answered.promise, work: () => {} })
     const { screen, live, ended } = onTerminal(t, ['send', url, 'hi'], { terminal: PLAIN })
@@ -220,7 +235,7 @@ await t.test('on a terminal', async t => {
     t.notMatch(stderr, '\u001b[2m')
   })
 
-  await t.test('a lost connection is a line that stays, and the live line says so until it is there again', async t => {
+  await t.test('a lost connection leaves a line, and the live line shows it until it returns', async t => {
     const { work, goOn } = storyteller()
     const { url } = await serve(t, { work })
     const proxy = await cuttingProxy(Number(new URL(url).port))
@@ -235,7 +250,7 @@ await t.test('on a terminal', async t => {
     t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'The connection is lost. Reconnecting.', 'The connection is restored.', 'completed', 'Once upon a time.', '', /^Continue with/, /npx/, ''])
   })
 
-  await t.test('--json is for programs: there is no live line', async t => {
+  await t.test('--json is for programs, without a live line', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const { id } = await open(runtime)
@@ -247,7 +262,7 @@ await t.test('on a terminal', async t => {
     t.notMatch(stderr, '\u001b')
   })
 
-  await t.test('a stream that fails leaves no line before the error', async t => {
+  await t.test('a failing stream leaves no live line before the error', async t => {
     const working = { task: { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_WORKING' } } }
     const url = await scripted(t, { SubscribeToTask: [{ result: working }, { error: { code: -32603, message: 'Out of paint.' } }] })
     const { screen, ended } = onTerminal(t, ['watch', url, 't1'])
@@ -256,14 +271,14 @@ await t.test('on a terminal', async t => {
   })
 })
 
-await t.test('what an agent says is shown as text: files are named, and data only where nothing else is said', t => {
+await t.test("an agent's message is shown as text, with files named and data only otherwise", t => {
   const shown = (...parts: Part[]) => messageText({ messageId: 'm', role: 'ROLE_AGENT', parts })
   t.equal(shown({ text: 'Which one?' }, { data: { name: 'a' } }, { raw: 'AAAA', filename: 'b.png' }), 'Which one? b.png (3 bytes)')
   t.equal(shown({ data: 1 }, { data: 2, filename: 'two.json' }), 'message two.json')
   t.end()
 })
 
-await t.test('the live text', async t => {
+await t.test('the live text has these parts', async t => {
   const status = (state: TaskState, words?: string) => ({ state, ...(words !== undefined && { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: words }] } }) })
   const at = { taskId: 't1', contextId: 'c1' }
   const task = (...parts: Part[][]): StreamResponse => ({ task: { id: 't1', contextId: 'c1', status: status('TASK_STATE_WORKING', 'Hm.'), artifacts: parts.map((parts, i) => ({ artifactId: `a${i}`, parts })) } })
@@ -272,15 +287,15 @@ await t.test('the live text', async t => {
   const raw = { raw: 'iVBORw==' }
 
   const cases: [string, StreamResponse[], number, string][] = [
-    ['says for how long', [], 3_723_000, 'waiting for the agent (1:02:03)'],
-    ['has the words of the status', [task()], 59_999, 'working (0:59): Hm.'],
-    ['counts what comes late after the parts that were there', [task([{ text: 'é' }, raw]), chunk([{ text: 'x' }])], 0, 'working (0:00): 3 chunks, 7 bytes of a0'],
-    ['counts data too, and what a url points to not', [task(), chunk([{ data: [1, 2] }, { url: 'https://a.example/x' }], false)], 0, 'working (0:00): 5 bytes of a0'],
-    ['keeps the name that the first chunk gave', [chunk([raw], false, 'boat\n.png'), chunk([raw])], 0, 'waiting for the agent (0:00): 2 chunks, 8 bytes of boat .png'],
-    ['counts a chunk before one that is appended to nothing', [task(), chunk([raw])], 0, 'working (0:00): 2 chunks, 4 bytes of a0'],
-    ['begins again with an artifact that does', [task(), chunk([raw]), chunk([raw], false)], 0, 'working (0:00): 4 bytes of a0'],
-    ['keeps what was said while the state does not change', [task(), update('TASK_STATE_WORKING')], 0, 'working (0:00): Hm.'],
-    ['forgets it when the state changes', [task(), update('TASK_STATE_INPUT_REQUIRED')], 0, 'input-required (0:00)']
+    ['has the elapsed time', [], 3_723_000, 'waiting for the agent (1:02:03)'],
+    ['has the text of the status', [task()], 59_999, 'working (0:59): Hm.'],
+    ['counts later chunks after the initial parts', [task([{ text: 'é' }, raw]), chunk([{ text: 'x' }])], 0, 'working (0:00): 3 chunks, 7 bytes of a0'],
+    ['counts data, and not the contents of a url', [task(), chunk([{ data: [1, 2] }, { url: 'https://a.example/x' }], false)], 0, 'working (0:00): 5 bytes of a0'],
+    ['keeps the name of the first chunk', [chunk([raw], false, 'boat\n.png'), chunk([raw])], 0, 'waiting for the agent (0:00): 2 chunks, 8 bytes of boat .png'],
+    ['counts a chunk without a previous one', [task(), chunk([raw])], 0, 'working (0:00): 2 chunks, 4 bytes of a0'],
+    ['restarts with an artifact that restarts', [task(), chunk([raw]), chunk([raw], false)], 0, 'working (0:00): 4 bytes of a0'],
+    ['keeps the text while the state does not change', [task(), update('TASK_STATE_WORKING')], 0, 'working (0:00): Hm.'],
+    ['drops the text when the state changes', [task(), update('TASK_STATE_INPUT_REQUIRED')], 0, 'input-required (0:00)']
   ]
   for (const [what, events, elapsedMs, wanted] of cases) {
     await t.test(what, async t => {

@@ -18,7 +18,7 @@ const takesAnyPage = {
     method === 'ListTasks' && params.pageSize === 101 && answer.error ? { jsonrpc: '2.0', id, result: { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 } } : answer
 }
 
-await t.test('a server that meets all is told of by a line for each requirement, the reasons for what was skipped, and a count', async t => {
+await t.test('a correct server gets a line for each requirement, skip reasons and a count', async t => {
   const url = await faultyServer(t, {})
   const { code, stdout } = await run(['test', url, '--text', 'count 2'])
   t.equal(code, 0, stdout)
@@ -28,7 +28,7 @@ await t.test('a server that meets all is told of by a line for each requirement,
   t.match(stdout, /\n +passed +failed +warnings +skipped\nJSONRPC +\d+ +0 +1 +\d+ +http:\/\/127\.0\.0\.1:\d+\/rpc\n$/)
 })
 
-await t.test('what is not met fails, with what was sent, wanted and found', async t => {
+await t.test('an unmet requirement fails, with the request, the expectation and the finding', async t => {
   const url = await faultyServer(t, takesAnyPage)
   const { code, stdout } = await run(['test', url, '--only', 'JSONRPC: 74 '])
   t.equal(code, 3)
@@ -37,7 +37,22 @@ await t.test('what is not met fails, with what was sent, wanted and found', asyn
   t.match(await run(['test', url, '--only', 'nothing of this kind']), { code: 1, stderr: /No requirement's name contains "nothing of this kind"/ })
 })
 
-await t.test('TAP has a point for each requirement on each binding: skips have their reason, and what a server only SHOULD do is a todo', async t => {
+await t.test('failures are counted on a terminal while the test continues', async t => {
+  const url = await faultyServer(t, takesAnyPage)
+  const screen = new Screen()
+  const shown = new Set<string | undefined>()
+  const terminal = { columns: 80, hasColours: true }
+  const look = (text: string) => {
+    screen.write(text)
+    shown.add(screen.last)
+  }
+  const { code } = await run(['test', url, '--text', 'count 2'], { terminal, screen: terminal, heard: look, printed: look })
+  t.equal(code, 3)
+  t.ok([...shown].some(line => /^\d+ moves, 1 failed: JSONRPC, /.test(line ?? '')), JSON.stringify([...shown]))
+  t.ok(screen.lines.some(line => line.startsWith('FAIL JSONRPC: 74 A page has 50 tasks')), 'its own line')
+})
+
+await t.test('TAP has a point for each requirement and binding, with skips and todos', async t => {
   const url = await faultyServer(t, takesAnyPage)
   const { code, stdout } = await run(['test', url, '--tap', '--api-key', 'key', '--binding', 'JSONRPC', '--wait', '2', '--text', 'count 2'])
   t.equal(code, 3)
@@ -49,7 +64,7 @@ await t.test('TAP has a point for each requirement on each binding: skips have t
   t.match(stdout, /^not ok 120 - JSONRPC: 120 [^\n]* # TODO SHOULD$/m)
 })
 
-await t.test('bindings stand beside each other, and lines are cut to the screen; --only can name one of them', async t => {
+await t.test('bindings are columns, lines are truncated to the screen, and --only selects a binding', async t => {
   const url = await faultyServer(t, { rest: true })
   const { stdout } = await run(['test', url, '--text', 'x', '--only', '74 '], { screen: { columns: 40, hasColours: false } })
   t.match(stdout, /^ +JSONRPC +HTTP\+JSON$/m)
@@ -59,13 +74,13 @@ await t.test('bindings stand beside each other, and lines are cut to the screen;
   t.match(one.stdout, /^74 +ok +- +A page has 50 tasks/m)
 })
 
-await t.test('a long finding is cut', async t => {
+await t.test('a long finding is truncated', async t => {
   const url = await faultyServer(t, { answer: ({ method }, answer) => (method === 'ListTasks' && answer.result ? { ...answer, result: { ...answer.result, tasks: 'x'.repeat(2000) } } : answer) })
   const { stdout } = await run(['test', url, '--text', 'x', '--only', 'JSONRPC: 69 '])
   t.match(stdout, /^ {2}found: {2}\{"tasks":"x{900,}…$/m)
 })
 
-await t.test('what A2A leaves open is a warning too', async t => {
+await t.test('an optional behaviour may give a warning too', async t => {
   const url = await faultyServer(t, {
     events: async function* ({ method }, events) {
       for await (const event of events) {
@@ -79,7 +94,7 @@ await t.test('what A2A leaves open is a warning too', async t => {
   t.match(stdout, /^not ok 64 - [^\n]* # TODO open in A2A$/m)
 })
 
-await t.test('wrong usage is told', async t => {
+await t.test('wrong usage is reported', async t => {
   for (const [args, words] of [
     [['--driver', 'x'], /--driver/],
     [['--wait', '0'], /--wait takes a number of seconds/],
@@ -100,7 +115,7 @@ await t.test('a server that cannot be tested is an error', async t => {
   t.match(await run(['test', odd]), { code: 1, stderr: /lists no interface that could be tested/ })
 })
 
-await t.test('progress is shown on a terminal, and a test that is stopped ends', async t => {
+await t.test('progress is shown on a terminal, and a stopped test ends', async t => {
   const screen = new Screen()
   const shown = new Set<string | undefined>()
   const stop = new AbortController()
@@ -112,6 +127,6 @@ await t.test('progress is shown on a terminal, and a test that is stopped ends',
   }
   const { code } = await run(['test', url], { terminal: { columns: 80, hasColours: false }, heard, signal: stop.signal })
   t.equal(code, 130)
-  t.ok([...shown].some(line => /^JSONRPC, [a-z]+: [A-Za-z]+$/.test(line ?? '')), JSON.stringify([...shown]))
+  t.ok([...shown].some(line => /^\d+ moves: JSONRPC, [a-z]+: [A-Za-z]+$/.test(line ?? '')), JSON.stringify([...shown]))
   t.equal(screen.last, '', 'and is gone at the end')
 })

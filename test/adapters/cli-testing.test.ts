@@ -1,10 +1,13 @@
 import '../fixtures/unmeasured-threads.ts'
-import { resolve } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import t from 'tap'
+import { TestRun } from '../../adapters/cli/dev/test-run.ts'
 import { loadTesting } from '../../adapters/cli/test/testing.ts'
+import type { Coverage, Testing } from '../../adapters/inspector/test-result.ts'
 import { crashLines } from '../../adapters/testing/agent-tests.ts'
 import { runCommand } from '../fixtures/run-command.ts'
-import { rejection } from '../fixtures/runtime-helpers.ts'
+import { deferred, rejection } from '../fixtures/runtime-helpers.ts'
 import { Screen } from '../fixtures/screen.ts'
 import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -46,7 +49,7 @@ export default defineAgent({ card: { name: 'Forgetful' }, work })
 })
 const run = (...argv: string[]) => runCommand(argv, { cwd })
 
-await t.test('paths shows a sentence for each path, as many as there are, or those with a text', async t => {
+await t.test('paths prints a sentence for each path, all or those with a text', async t => {
   const { code, stdout, stderr } = await run('paths', 'light.ts')
   t.equal(code, 0)
   t.strictSame(stdout.split('\n'), [
@@ -73,20 +76,21 @@ await t.test('paths writes lines of JSON, and a drawing', async t => {
   t.match(await run('paths', 'wrong.js'), { code: 1, stderr: /The export cases of wrong\.js has to be an object/ })
 })
 
-await t.test('test walks the paths, and says what it has reached', { skip: NO_SQLITE }, async t => {
+await t.test('test walks the paths, and prints what it has reached', { skip: NO_SQLITE }, async t => {
   const { code, stdout } = await run('test', 'light.ts')
   t.equal(code, 0)
   t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
   t.match(await run('test', 'light.ts', '--driver', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.ts', '--driver', 'pigeon'), { code: 2, stderr: /No driver's name contains that --driver\. The drivers are: the chart; / })
-  t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path's name contains "nowhere"/ })
+  t.match(await run('test', 'light.ts', '--only', 'nowhere'), { code: 1, stderr: /No path's name contains "nowhere"\. There are \d+, such as 'opened by / })
+  t.match(await run('test', 'light.ts', '--only', 'which ends'), { code: 1, stderr: /No path's name contains "which ends"\. Did you mean 'opened by / })
 })
 
-await t.test('the line to add quotes the name of an actor that is no identifier', async t => {
+await t.test("the line to add quotes an actor's name that is no identifier", async t => {
   t.match(crashLines([{ way: 'opened', error: 'broken', guessed: ['to-dim'] }]), ['the chart throws, opened: broken', /results: \{ 'to-dim': \{ 'a result': … \} \}/])
 })
 
-await t.test('test says in its summary what it has not reached, and fails for that only with --strict', async t => {
+await t.test('test lists unreached parts in its summary, and fails for them only with --strict', async t => {
   const { code, stdout } = await run('test', 'dim.ts', '--driver', 'the chart')
   t.equal(code, 0)
   t.match(stdout, /^the chart throws, opened by "start", then dim ends with "done": A2AError: .*\ndim ended without an output, as no case says what it gives\. Add to the module: export const cases = \{ results: \{ dim: \{ 'a result': … \} \} \}\n/)
@@ -99,7 +103,7 @@ await t.test('test says in its summary what it has not reached, and fails for th
   t.match(await run('test', 'light.ts', '--strict', '--driver', 'in process'), { code: 2, stderr: /--strict needs a driver that walks the chart alone\. Add --driver "the chart"\./ })
 })
 
-await t.test('the barista is tested whole, and its chart does not throw', async t => {
+await t.test('the barista is tested completely, and its chart does not throw', async t => {
   const { code, stdout } = await run('test', resolve('examples/barista.ts'), '--driver', 'the chart', '--strict')
   t.equal(code, 0)
   t.notMatch(stdout, /the chart throws/)
@@ -113,7 +117,7 @@ await t.test('an agent whose first message opens no task gets the lines to add',
   })
 })
 
-await t.test('paths shows what may come before there is a task, where an agent negotiates', async t => {
+await t.test('paths shows the steps before a task if an agent negotiates', async t => {
   const gardener = resolve('examples/negotiate.ts')
   const { stdout } = await run('paths', gardener, '--only', 'negotiating')
   t.match(stdout, /^negotiating: the client proposes "what are no terms"\n/m)
@@ -122,14 +126,14 @@ await t.test('paths shows what may come before there is a task, where an agent n
   t.ok(lines.some(({ steps }) => steps.at(-1).move === 'the client accepts the offer' && 'task' in steps.at(-1).heard[0].answer))
 })
 
-await t.test('other kinds of paths are chosen by --paths', { skip: NO_SQLITE }, async t => {
+await t.test('--paths selects other kinds of paths', { skip: NO_SQLITE }, async t => {
   t.equal((await run('paths', 'light.ts', '--paths', 'shortest')).stdout, 'opened by "a # light", then the client says "on"\n')
   t.match(await run('test', 'light.ts', '--paths', 'simple', '--driver', 'in process'), { code: 0, stdout: /^\d+ passed, 0 failed\n$/ })
   t.match(await run('test', 'forgetful.ts', '--paths', 'shortest', '--driver', 'killed'), { code: 3, stdout: /alone: npx taskchart test forgetful\.ts --paths shortest --driver / })
   for (const command of ['paths', 'test']) t.match(await run(command, 'light.ts', '--paths', 'long'), { code: 2, stderr: /There is no --paths long\. There are: cover, shortest, simple\./ })
 })
 
-await t.test('what fails is told with the line that runs it alone', async t => {
+await t.test('a failure is reported with the line that runs it alone', async t => {
   const { code, stdout } = await run('test', 'forgetful.ts')
   t.equal(code, 3)
   const [, alone = ''] = /^ {2}alone: npx taskchart (.*)$/m.exec(stdout) ?? []
@@ -137,38 +141,81 @@ await t.test('what fails is told with the line that runs it alone', async t => {
   t.match(stdout, /\n\d+ passed, \d+ failed\n$/)
   const words = Array.from(alone.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g), ([, single, double, plain]) => single ?? double ?? plain ?? '')
   t.match(await run(...words), { code: 3, stdout: /\n0 passed, 1 failed\n$/ })
+  const { failed } = JSON.parse(readFileSync(join(cwd, '.taskchart/coverage/forgetful.ts.json'), 'utf8')) as Coverage
+  t.match(failed?.[0], {
+    driver: 'the chart, restored from JSON before every step', name: 'opened by "start", then the client says "an answer", which is its end', message: /^the client says "an answer"/, alone: /^npx taskchart test/, at: 1,
+    steps: [{ move: 'the opening', states: ['(machine)', '(machine).asking'], transitions: [] }, { move: 'the client says "an answer"', states: ['(machine)', '(machine).done'], transitions: [/message\.received/] }]
+  }, 'and it is saved with its steps for the page')
+})
+
+await t.test('the page of dev has the tests run in a process of its own', async t => {
+  const runOf = (file: string) => {
+    const told: Testing[] = []
+    const ended = deferred<Testing>()
+    const run = new TestRun(join(cwd, file))
+    const tell = (progress: Testing) => {
+      told.push(progress)
+      if (!progress.isRunning) ended.resolve(progress)
+    }
+    run.start(tell)
+    run.start(tell)
+    return { run, told, ended: ended.promise }
+  }
+  const { told, ended } = runOf('forgetful.ts')
+  const { total, failed } = await ended
+  t.ok(failed > 0)
+  t.strictSame(told.map(({ done }) => done), [0, 0, ...Array.from({ length: total }, (_, i) => i + 1), total], 'it runs once, and tells each test')
+  t.match(await runOf('wrong.js').ended, { total: 0, error: /The export cases of wrong\.js has to be an object|wrong\.js/ })
+  const stopped = runOf('light.ts')
+  stopped.run.stop()
+  stopped.run.stop()
+  t.match(await stopped.ended, { total: 0, error: 'The tests did not start.' })
+  stopped.run.stop()
 })
 
 await t.test('test writes TAP, in which no name is a directive', async t => {
   const passed = (await run('test', 'light.ts', '--tap', '--driver', 'in process')).stdout
-  t.match(passed, /^TAP version 14\nok 1 - in process: opened by "a \\# light", but not /)
-  t.match(passed, /\n1\.\.12\n$/)
+  t.match(passed, /^TAP version 14\n1\.\.12\nok 1 - in process: opened by "a \\# light", but not /)
   const failed = (await run('test', 'forgetful.ts', '--tap', '--driver', 'killed')).stdout
   t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
 })
 
-await t.test('progress is shown on a terminal', { skip: NO_SQLITE }, async t => {
+/** Runs `taskchart test` on a terminal while time passes. `shown` has each text of the last line. */
+async function runOnScreen(file: string, driver: string, hasColours: boolean) {
+  const terminal = { columns: 80, hasColours }
   const screen = new Screen()
-  const shown = new Set<string | undefined>()
+  const shown: (string | undefined)[] = []
   const clock = new TestClock()
   const heard = (text: string) => {
     screen.write(text)
-    shown.add(screen.last)
+    shown.push(screen.last)
   }
-  const command = runCommand(['test', 'light.ts', '--driver', 'in process'], { cwd, clock, terminal: { columns: 80, hasColours: false }, heard })
+  const command = runCommand(['test', file, '--driver', driver], { cwd, clock, terminal, screen: terminal, heard, printed: text => screen.write(text) })
   const ended = command.then(() => true)
   while (!(await Promise.race([ended, new Promise<false>(resolve => setImmediate(resolve, false))]))) clock.increment(100)
-  t.equal((await command).code, 0)
-  t.ok([...shown].some(line => /^\d of 12: opened by/.test(line ?? '')), JSON.stringify([...shown]))
+  return { screen, shown, code: (await command).code }
+}
+
+await t.test('progress is shown on a terminal', { skip: NO_SQLITE }, async t => {
+  const { screen, shown, code } = await runOnScreen('light.ts', 'in process', false)
+  t.equal(code, 0)
+  t.ok(shown.some(line => /^\d of 12: opened by/.test(line ?? '')), JSON.stringify(shown))
   t.equal(screen.last, '', 'and is gone at the end')
 })
 
-await t.test('a test that is stopped is not gone on with', async t => {
+await t.test('failures are counted on a terminal, and written above the counter', { skip: NO_SQLITE }, async t => {
+  const { screen, shown, code } = await runOnScreen('forgetful.ts', 'killed', true)
+  t.equal(code, 3)
+  t.ok(shown.some(line => /^\d+ of \d+, \d+ failed: opened by/.test(line ?? '')), JSON.stringify(shown))
+  t.ok(screen.lines.some(line => line.startsWith('in process, killed before every step: opened by')), 'its own line')
+})
+
+await t.test('a stopped test does not continue', async t => {
   const stop = new AbortController()
   stop.abort()
   t.equal((await runCommand(['test', 'light.ts'], { cwd, signal: stop.signal })).code, 130)
 })
 
-await t.test('without @xstate/graph the command says what to install', async t => {
-  t.match(await rejection(loadTesting(() => Promise.reject(new Error('Cannot find package')))), { name: 'CommandError', message: /npm install --save-dev @xstate\/graph/ })
+await t.test('the command says what to install without @xstate/graph', async t => {
+  t.match(await rejection(loadTesting(() => Promise.reject(new Error('Cannot find package')))), { name: 'CommandError', message: /npm i -D tsx @xstate\/graph elkjs$/ })
 })

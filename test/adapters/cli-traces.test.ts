@@ -18,7 +18,7 @@ trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new Bat
 export default { card: { name: 'Traced' }, work: () => ({}) }
 `
 
-await t.test('an agent whose module registers a tracer provider is traced, and its last spans leave the process', async t => {
+await t.test('a module with a tracer provider is traced, and its last spans are exported', async t => {
   t.equal(await registeredTelemetry(recordingLogger().logger), undefined, 'nothing is registered yet')
   const cwd = t.testdir({ 'agent.mjs': AGENT })
   const [stop, announced] = [new AbortController(), deferred<string>()]
@@ -34,7 +34,7 @@ await t.test('an agent whose module registers a tracer provider is traced, and i
   t.same(names?.toSorted(), ['SendMessage', 'invoke_agent Traced'])
 })
 
-await t.test('so is one that is developed', async t => {
+await t.test('an agent under taskchart dev is traced too', async t => {
   const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'Developed' }, work: () => ({}) }" })
   const [stop, announced] = [new AbortController(), deferred<string>()]
   const ended = runCommand(['dev', 'agent.mjs', '--port', '0', '--json'], { printed: announced.resolve, signal: stop.signal, cwd })
@@ -47,11 +47,11 @@ await t.test('so is one that is developed', async t => {
   t.ok((globalThis as { exported?: string[] }).exported?.includes('invoke_agent Developed'))
 })
 
-await t.test('spans that cannot be exported are a line of the log', async t => {
+await t.test('spans that cannot be exported give a line of the log', async t => {
   trace.disable()
   trace.setGlobalTracerProvider(Object.assign(new BasicTracerProvider(), { forceFlush: () => Promise.reject(new Error('nobody there')) }))
   const { logger, log } = recordingLogger()
   const traced = await registeredTelemetry(logger)
   await traced?.flush()
-  t.match(log, [{ level: 'error', message: 'the last spans could not be exported', details: { error: { message: 'nobody there' } } }])
+  t.match(log, [{ level: 'error', message: 'the last spans and metrics could not be exported', details: { error: { message: 'nobody there' } } }])
 })

@@ -38,8 +38,8 @@ function pasted(written: string, title: string): string[] {
   return Array.from(line.matchAll(/(?:"[^"]*"|[^\s"])+/g), ([word]) => word.replaceAll('"', ''))
 }
 
-await t.test('a task that others began', async t => {
-  await t.test('is shown as it is, then what happens to it, then its results', async t => {
+await t.test('a task of another client', async t => {
+  await t.test('is shown in its current state, with its events and then its results', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const id = await told(runtime)
@@ -70,7 +70,7 @@ await t.test('a task that others began', async t => {
     t.match(events[0], { task: { artifacts: [{ parts: [{ text: 'Once ' }, { text: 'upon ' }] }] } })
   })
 
-  await t.test('is watched by as many as like to', async t => {
+  await t.test('can be watched by any number of clients', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const id = await told(runtime)
@@ -84,8 +84,8 @@ await t.test('a task that others began', async t => {
   })
 })
 
-await t.test('a task that has ended is shown as it is, with the exit code of its state', async t => {
-  await t.test('completed: with its artifacts, put together as far as they can be', async t => {
+await t.test('an ended task is shown with the exit code of its state', async t => {
+  await t.test('completed: with its artifacts, joined as far as possible', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const { id } = await open(runtime)
@@ -124,7 +124,7 @@ await t.test('a task that has ended is shown as it is, with the exit code of its
     t.match(await watch(url, [id]), { code: 3, stderr: /^canceled/ })
   })
 
-  await t.test('where its artifacts cannot be saved: with the line to try again', async t => {
+  await t.test('whose artifacts cannot be saved: with the line to retry', async t => {
     const { url, runtime } = await serve(t, { work: obedient })
     const { id } = await open(runtime, 'hi')
     await reaches(runtime, id, 'completed')
@@ -141,7 +141,7 @@ await t.test('a task that is canceled while it is watched ends with exit code 3'
   t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), { code: 3, stderr: /\ncanceled\n\nContinue with:/ })
 })
 
-await t.test('a task that waits for input says how to answer, and is watched on while the line answers it', async t => {
+await t.test('a task that waits for input prints how to answer, and stays watched meanwhile', async t => {
   let ids = 0
   const { url, runtime } = await serve(t, { work: obedient }, { ids: () => `-id ${(ids += 1)}` })
   const { id } = await open(runtime, 'ask')
@@ -156,7 +156,7 @@ await t.test('a task that waits for input says how to answer, and is watched on 
   t.match(stderr, new RegExp(`^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`))
 })
 
-await t.test('a user who stops watching gets exit code 130 and the line to watch on with', async t => {
+await t.test('a user who stops watching gets exit code 130 and the line to continue', async t => {
   await t.test('a task that works', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
@@ -179,7 +179,7 @@ await t.test('a user who stops watching gets exit code 130 and the line to watch
     t.match(stderr, new RegExp(`\nTask ${id} waits for an answer\\. Watch it with:\n  npx taskchart watch ${url} ${id}\n$`))
   })
 
-  await t.test('a task whose id starts with a dash, of an agent that wants a key', async t => {
+  await t.test('a task whose id starts with a dash, of an agent that requires a key', async t => {
     const { url, runtime } = await serve(t, { work: obedient }, { ids: () => '-id', authenticate: () => ({ id: 'me' }) })
     const call = { principal: 'me' }
     const { id } = await open(runtime, 'wait', {}, call)
@@ -192,23 +192,23 @@ await t.test('a user who stops watching gets exit code 130 and the line to watch
     t.match(await runCommand(words), { code: 3, stderr: /^canceled/ })
   })
 
-  await t.test('before anything came', async t => {
+  await t.test('before any event', async t => {
     const { url } = await serve(t, { work: obedient })
     t.strictSame(await watch(url, ['t1'], { signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' })
   })
 })
 
-await t.test('what goes wrong is told in one line with exit code 1', async t => {
-  await t.test('nobody is there', async t => {
+await t.test('an error is reported in one line with exit code 1', async t => {
+  await t.test('for an unreachable agent', async t => {
     t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })
   })
 
-  await t.test('the agent does not know the task', async t => {
+  await t.test('for an unknown task', async t => {
     const { url } = await serve(t, { work: obedient })
     t.strictSame(await watch(url, ['nope', '--json']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
   })
 
-  await t.test('the id can be none', async t => {
+  await t.test('for an invalid id', async t => {
     const { url } = await serve(t, { work: obedient })
     t.match(await watch(url, ['']), { code: 1, stdout: '', stderr: /^taskchart: Invalid parameters: id must be an id .*\n$/ })
   })
@@ -219,8 +219,8 @@ await t.test('what goes wrong is told in one line with exit code 1', async t => 
     ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
     ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }] }, /^taskchart: The agent ended the stream without a result\.\n$/],
     ['the stream ends before the task', { SubscribeToTask: [{ result: { task: task('TASK_STATE_WORKING') } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream without/],
-    ['the agent does not stream, and the task goes on', { SubscribeToTask: [unsupported], GetTask: [{ result: task('TASK_STATE_WORKING') }] }, /^taskchart: I do not stream\.\n$/],
-    ['a task that has ended is gone when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
+    ['the agent does not stream, and the task continues', { SubscribeToTask: [unsupported], GetTask: [{ result: task('TASK_STATE_WORKING') }] }, /^taskchart: I do not stream\.\n$/],
+    ['an ended task is missing when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
   ]
   for (const [what, answers, message] of cases) {
     await t.test(what, async t => {
@@ -231,21 +231,21 @@ await t.test('what goes wrong is told in one line with exit code 1', async t => 
     })
   }
 
-  await t.test('but a stream that ends where the task waits ends with exit code 4', async t => {
+  await t.test('but a stream that ends at a waiting task gives exit code 4', async t => {
     const waiting = task('TASK_STATE_INPUT_REQUIRED')
     const url = await scripted(t, { SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }], GetTask: [{ result: waiting }] })
     t.match(await watch(url, ['t1']), { code: 4, stderr: /Answer with:\n.* --context c1 --task t1\n$/ })
   })
 })
 
-await t.test('an agent that tells no context, and artifacts only when it is asked, has them shown and no line to go on with', async t => {
+await t.test('a task without a context or streamed artifacts is shown without a line to continue', async t => {
   const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
   const artifacts = [{ artifactId: 'a1', parts: [{ text: 'a ' }, { text: 'boat' }] }]
   const url = await scripted(t, { SubscribeToTask: [{ result: { task } }, { streamEnd: true }], GetTask: [{ result: { ...task, artifacts } }] })
   t.strictSame(await watch(url, ['t1']), { code: 0, stdout: 'a boat\n', stderr: 'completed (task t1)\n' })
 })
 
-await t.test('an artifact is shown with the size of what it holds, and put together also where a chunk was told before its task', async t => {
+await t.test('an artifact has its size, and chunks before their task are joined', async t => {
   const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
   const parts = [{ text: 'é' }, { raw: 'iVBORw==' }, { data: [1, 2] }, { url: 'https://a.example/x' }]
   const whole = await scripted(t, { SubscribeToTask: [{ result: { task: { ...task, artifacts: [{ artifactId: 'a1', parts }] } } }, { streamEnd: true }], GetTask: [{ result: task }] })
@@ -258,7 +258,7 @@ await t.test('an artifact is shown with the size of what it holds, and put toget
   t.match(await watch(chunked, ['t1']), { code: 0, stdout: 'a boat\n' })
 })
 
-await t.test('an authorization that a task waits for is told of at once, by send too, which goes on', async t => {
+await t.test('an authorization that a task waits for is reported at once, also by send', async t => {
   const status = (state: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } } })
   const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
   const stream = [{ result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } }, status('TASK_STATE_AUTH_REQUIRED'), status('TASK_STATE_COMPLETED'), { streamEnd: true }]
@@ -268,7 +268,7 @@ await t.test('an authorization that a task waits for is told of at once, by send
   }
 })
 
-await t.test('a question that follows another is shown, without the line a second time', async t => {
+await t.test('a following question is shown, without the line a second time', async t => {
   const asked = (words: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] } } } } })
   const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
   const url = await scripted(t, { SubscribeToTask: [asked('One?'), asked('Two?'), { result: { task } }, { streamEnd: true }], GetTask: [{ result: task }] })
@@ -276,8 +276,8 @@ await t.test('a question that follows another is shown, without the line a secon
   t.match(await runCommand(['watch', url, 't1'], { terminal }), { code: 0, stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/ })
 })
 
-await t.test('a connection that is lost', async t => {
-  await t.test('is told of, and the stream goes on without a gap or repeat', async t => {
+await t.test('a lost connection', async t => {
+  await t.test('is reported, and the stream resumes without a gap or repeat', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const proxy = await cuttingProxy(Number(new URL(url).port))
@@ -295,7 +295,7 @@ await t.test('a connection that is lost', async t => {
     t.match(stderr, /^working.*\nartifact .*\nThe connection is lost\. Reconnecting\.\nThe connection is restored\.\ncompleted\n/)
   })
 
-  await t.test('to an agent that has forgotten the task ends with that, not with a line to watch it', async t => {
+  await t.test('to an agent that no longer has the task ends with that error', async t => {
     const { url, runtime, close } = await serve(t, { work: obedient })
     const { id } = await open(runtime, 'wait')
     const { port } = new URL(url)
@@ -309,7 +309,7 @@ await t.test('a connection that is lost', async t => {
     t.match(stderr, new RegExp(`The connection is restored\\.\ntaskchart: Task ${id} was not found\\.\n$`))
   })
 
-  await t.test('can be left, with the line to watch on', async t => {
+  await t.test('can be left, with the line to continue watching', async t => {
     const { url, runtime, close } = await serve(t, { work: obedient })
     const { id } = await open(runtime, 'wait')
     const stop = new AbortController()

@@ -22,7 +22,7 @@ import { body, failure, httpAgent, result, stream, writeEvents, type Answer, typ
 const TRANSPORTS: readonly Transport03[] = ['JSONRPC', 'HTTP+JSON', 'GRPC']
 
 for (const transport of TRANSPORTS) {
-  await t.test(`an agent on the official SDK of 0.3 is spoken to in words of 1.0, by ${transport}`, async t => {
+  await t.test(`the client speaks 1.0 to an agent on the official SDK of 0.3, by ${transport}`, async t => {
     const { url, release, headers } = await agent03(t, transport)
     const client = await connect(url)
     t.teardown(() => client.close())
@@ -63,7 +63,7 @@ for (const transport of TRANSPORTS) {
     if (transport !== 'GRPC') t.match(headers.at(-1), { 'a2a-version': '0.3', 'x-a2a-extensions': /reliability/ })
   })
 
-  await t.test(`the command and a delegation speak to an agent of 0.3, by ${transport}`, async t => {
+  await t.test(`the command and a delegation call an agent of 0.3, by ${transport}`, async t => {
     const { url, release } = await agent03(t, transport)
     const sent = await runCommand(['send', url, 'count'])
     t.match(sent, { code: 0, stdout: /123/ })
@@ -112,7 +112,7 @@ function only03(card: AgentCard): object {
   return others
 }
 
-await t.test('a card with interfaces of both versions leads to 1.0, and to 0.3 where 1.0 is not spoken', async t => {
+await t.test('a card of both versions selects 1.0, and 0.3 if 1.0 is not supported', async t => {
   const list = (change: (all: AgentCard['supportedInterfaces']) => AgentCard['supportedInterfaces']) => servedAs(t, card => ({ ...card, supportedInterfaces: change(card.supportedInterfaces) }))
   const both = await connect(await list(all => all.toReversed()), { bindings: ['JSONRPC'] })
   t.teardown(() => both.close())
@@ -125,7 +125,7 @@ await t.test('a card with interfaces of both versions leads to 1.0, and to 0.3 w
   t.match(await refusal(connect(socket)), { code: 'UnsupportedOperation', message: /offers no .* that this client speaks/ })
 })
 
-await t.test('with an agent that has the reliability extension a stream of 0.3 goes on where it was cut off', async t => {
+await t.test('a stream of 0.3 resumes after a lost connection if the agent has the extension', async t => {
   for (const binding of ['JSONRPC', 'HTTP+JSON']) {
     const client = await connect(await servedAs(t, only03), { bindings: [binding] })
     t.teardown(() => client.close())
@@ -138,7 +138,7 @@ await t.test('with an agent that has the reliability extension a stream of 0.3 g
   }
 })
 
-await t.test('a card of 0.3 counts for a client that verifies cards if all of it is signed', async t => {
+await t.test('a verifying client trusts a card of 0.3 only if it is signed completely', async t => {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const sign = cardSigner({ key: privateKey, kid: 'k' })
   const verifyCard = cardVerifier({ key: publicKey })
@@ -164,7 +164,7 @@ async function scripted(t: Test, binding: 'JSONRPC' | 'HTTP+JSON', more: Scripte
 
 const TASK = { id: 't', contextId: 'c', status: { state: 'completed' } }
 
-await t.test('what an agent of 0.3 answers that is not 0.3 is named, and its errors arrive as they are', async t => {
+await t.test('an invalid answer of an agent of 0.3 is named, and its errors are unchanged', async t => {
   const { client, script, asked } = await scripted(t, 'JSONRPC')
   const rows: readonly (readonly [Answer, object])[] = [
     [result('x'), { code: 'InvalidAgentResponse' }],
@@ -190,7 +190,7 @@ await t.test('what an agent of 0.3 answers that is not 0.3 is named, and its err
   t.notOk('configuration' in (asked.at(-1)?.params ?? {}))
 })
 
-await t.test('REST of 0.3 has errors by code, by message and by status, also in streams', async t => {
+await t.test('REST of 0.3 maps errors by code, message and status, also in streams', async t => {
   const { client, script, asked } = await scripted(t, 'HTTP+JSON')
   const json = { 'content-type': 'application/json' }
   const rows: readonly (readonly [Answer, object])[] = [
@@ -225,7 +225,7 @@ await t.test('REST of 0.3 has errors by code, by message and by status, also in 
   t.match(await rejection(collect(client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'No more.' })
 })
 
-await t.test('a card of 0.3 is read with all that 1.0 has a place for, in each of its forms', async t => {
+await t.test('a card of 0.3 is converted with everything that 1.0 supports, from each form', async t => {
   const scopes = { read: 'Reads.' }
   const card = {
     name: 'Old', description: 'D', version: '1', protocolVersion: '0.3.1', url: 'https://a.example/', preferredTransport: 'GRPC',
@@ -263,7 +263,7 @@ await t.test('a card of 0.3 is read with all that 1.0 has a place for, in each o
   t.equal(asCurrentCard(5), 5)
 })
 
-await t.test('calls of 1.0 become those of 0.3', async t => {
+await t.test('calls of 1.0 are converted to 0.3', async t => {
   const authentication = { scheme: 'Bearer', credentials: 'c' }
   const parts = [{ text: 'x', metadata: { a: 1 } }, { raw: 'AA==', filename: 'n', mediaType: 'text/plain' }, { url: 'https://a/' }, { data: [1], metadata: { b: 2 } }, { data: { c: 3 } }]
   t.strictSame(toCall03('SendMessage', { message: { messageId: 'm', role: 'ROLE_AGENT', parts, contextId: 'c' }, configuration: { returnImmediately: true, historyLength: 2, taskPushNotificationConfig: { id: 'p', url: 'https://b/', token: 't', authentication } }, metadata: { d: 4 } }), {
@@ -289,7 +289,7 @@ await t.test('calls of 1.0 become those of 0.3', async t => {
   })
 })
 
-await t.test('answers of 0.3 are read also without kinds, and with times without a zone', async t => {
+await t.test('answers of 0.3 are also read without kinds, and with times without a zone', async t => {
   const parts = [{ text: 'x', metadata: { a: 1 } }, { file: { bytes: 'AA==', name: 'n' }, metadata: { a: 1 } }, { kind: 'data', data: { value: [1] }, metadata: { data_part_compat: true } }, { data: { value: 1 }, metadata: { data_part_compat: true, b: 2 } }, { data: { value: 1 } }, { data: 1, metadata: { c: 3 } }]
   t.strictSame(fromResult03('SendMessage', { messageId: 'm', role: 'agent', parts }), {
     message: {

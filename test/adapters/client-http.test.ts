@@ -66,7 +66,7 @@ await t.test('a request is a POST of JSON-RPC, with its service parameters as he
   t.match(agent.asked[2], { headers: { accept: 'text/event-stream, application/json', 'taskchart-after-generation': '5', 'last-event-id': '5' } })
 })
 
-await t.test('every operation of a client is there', async t => {
+await t.test('a client has every operation', async t => {
   const { agent, client } = await scripted(t)
   agent.script(result(reply('hi')), result({ tasks: [task()], nextPageToken: '', pageSize: 1, totalSize: 1 }), result({ name: 'Whole', version: '1', capabilities: {}, supportedInterfaces: [{ url: 'x', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }] }))
   t.match(await client.sendMessage(say('hello')), { message: { parts: [{ text: 'hi' }] } })
@@ -76,14 +76,14 @@ await t.test('every operation of a client is there', async t => {
   t.strictSame(agent.asked[2]?.params, {})
 })
 
-await t.test('headers that HTTP cannot carry, and a function that throws, fail the call at once', async t => {
+await t.test('an invalid header, or a headers function that throws, fails the call at once', async t => {
   const { client } = await scripted(t, {}, { headers: { 'bad header': 'x' } })
   t.match(await rejection(client.getTask({ id: 't' })), { name: 'TypeError' })
   const forgetful = await scripted(t, {}, { headers: () => { throw new RangeError('no token') } })
   t.match(await rejection(forgetful.client.getTask({ id: 't' })), { message: 'no token' })
 })
 
-await t.test('what is no good answer fails with what it is', async t => {
+await t.test('an invalid response fails with a description of it', async t => {
   const { agent, client } = await scripted(t, {}, { giveUpAfterMs: 0 })
   const wire = { code: -32001, message: 'Task t was not found.', data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'TASK_NOT_FOUND', metadata: { taskId: 't' } }] }
   const answers = [
@@ -133,7 +133,7 @@ await t.test('what is no good answer fails with what it is', async t => {
   t.equal(client.state, 'open', 'all of these are answers')
 })
 
-await t.test('what does not speak HTTP is not tried again', async t => {
+await t.test('a server that does not speak HTTP is not retried', async t => {
   const server = createSocketServer(socket => socket.on('error', () => {}).end('220 mail.example ESMTP\r\n'))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -150,7 +150,7 @@ await t.test('what does not speak HTTP is not tried again', async t => {
 await t.test('a stream', async t => {
   const { agent, client } = await scripted(t)
 
-  await t.test('is read whatever its lines are like, and byte by byte', async t => {
+  await t.test('is read with any line endings, and byte by byte', async t => {
     agent.script(({ id }, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream;charset=utf-8' })
       const lines = [opened(), chunk('schön'), status('COMPLETED')].map(event => JSON.stringify({ jsonrpc: '2.0', id, result: event }))
@@ -170,7 +170,7 @@ await t.test('a stream', async t => {
     t.strictSame(await told(agent, client.subscribeToTask({ id: 't' })), ['task:working', 'auth-required'])
   })
 
-  await t.test('that is answered with JSON has one event, or fails with the error in it', async t => {
+  await t.test('with a JSON response has one event, or fails with its error', async t => {
     agent.script(result(opened()))
     t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working'])
     agent.script(failure({ code: -32004, message: 'No streams here.' }))
@@ -179,7 +179,7 @@ await t.test('a stream', async t => {
     t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'Unauthenticated' })
   })
 
-  await t.test('fails where something in it is no event of it', async t => {
+  await t.test('fails at an invalid event', async t => {
     for (const [text, code] of [
       ['data: {"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"broken"}}', 'InternalError'],
       ['data', 'InvalidAgentResponse'],
@@ -200,7 +200,7 @@ await t.test('a stream', async t => {
     t.equal(client.state, 'open')
   })
 
-  await t.test('is let go of by who leaves it', async t => {
+  await t.test('is aborted when its consumer leaves the loop', async t => {
     agent.script(stream([opened()], 'open'))
     const events = client.subscribeToTask({ id: 't' })
     await next(events)
@@ -209,10 +209,10 @@ await t.test('a stream', async t => {
     const count = agent.asked.length
     await client.subscribeToTask({ id: 't' }).return()
     await rest()
-    t.equal(agent.asked.length, count, 'one that nobody reads is not asked for')
+    t.equal(agent.asked.length, count, 'an unread stream is not requested')
   })
 
-  await t.test('and a call end with the reason of their signal, and are let go of', async t => {
+  await t.test('and a call end with the reason of their signal, and are aborted', async t => {
     const gone = new Error('enough')
     const stop = new AbortController()
     agent.script(stream([opened()], 'open'), () => {})
@@ -230,8 +230,8 @@ await t.test('a stream', async t => {
   })
 })
 
-await t.test('a stream that is cut off goes on', async t => {
-  await t.test('after the last event, with an agent that has the extension, and tells each event once', async t => {
+await t.test('a stream whose connection is lost resumes', async t => {
+  await t.test('after the last event without duplicates, if the agent has the extension', async t => {
     const { agent, client } = await scripted(t, { tenant: 'acme' })
     const states: string[] = []
     for (const state of ['lost', 'connecting', 'open'] as const) client.on(state, () => states.push(state))
@@ -248,14 +248,14 @@ await t.test('a stream that is cut off goes on', async t => {
     t.strictSame(states, [...Array(3).fill('lost connecting open'), 'lost connecting lost connecting open'].join(' ').split(' '))
   })
 
-  await t.test('with the task as it is, with one that has not', async t => {
+  await t.test('with the current task, if the agent lacks the extension', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([opened(), chunk('one')], 'cut'), stream([opened()], 'end'), stream([opened(undefined, 'COMPLETED')]))
     t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'artifact: one', 'task:working', 'task:completed'])
     t.strictSame(agent.asked.map(({ headers }) => headers['taskchart-after-generation']), [undefined, undefined, undefined])
   })
 
-  await t.test('with the task as it ended, where it ended meanwhile and takes no subscription', async t => {
+  await t.test('with the final task, if it ended meanwhile and refuses a subscription', async t => {
     const { agent, client } = await scripted(t)
     const over = failure({ code: -32004, message: 'It has ended.' })
     agent.script(stream([opened()], 'cut'), over, result(task('COMPLETED')))
@@ -268,10 +268,10 @@ await t.test('a stream that is cut off goes on', async t => {
     agent.script(stream([opened()], 'cut'), failure({ code: -32001 }))
     t.match(await refusal(told(agent, client.sendStreamingMessage(say('x')))), { code: 'TaskNotFound' })
     agent.script(over)
-    t.match(await refusal(told(agent, client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation' }, 'the first subscription is not a going on')
+    t.match(await refusal(told(agent, client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation' }, 'the first subscription is not a resumption')
   })
 
-  await t.test('also over what an agent says that is not ready again', async t => {
+  await t.test('after responses of an agent that is not ready', async t => {
     const { agent, client } = await scripted(t)
     agent.script(
       stream([opened(1)], 'cut', reliable), body('bad gateway', {}, 502), body('', {}, 429), failure({ code: -31503, message: 'Starting.' }),
@@ -284,14 +284,14 @@ await t.test('a stream that is cut off goes on', async t => {
     t.equal(agent.asked.at(-1)?.headers['last-event-id'], '2')
   })
 
-  await t.test('but not where the reply was at its end', async t => {
+  await t.test('unless the reply was complete', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([opened(1), status('INPUT_REQUIRED', 2)], 'cut', reliable))
     t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['task:working', 'input-required'])
     t.equal(agent.asked.length, 1)
   })
 
-  await t.test('and one with a cursor ends only if the task has', async t => {
+  await t.test('until the task ends, if it has a cursor', async t => {
     const { agent, client } = await scripted(t)
     agent.script(stream([], 'end', reliable), result(task()), stream([], 'end', reliable), failure({ code: -31503 }), stream([chunk('last', 8)], 'end'), result(task()), stream([], 'end', reliable), result(task('COMPLETED')))
     t.strictSame(await told(agent, client.subscribeToTask({ id: 't' }, { afterGeneration: 7 })), ['artifact: last'])
@@ -300,7 +300,7 @@ await t.test('a stream that is cut off goes on', async t => {
     ])
   })
 
-  await t.test('until it was lost for too long', async t => {
+  await t.test('until the time limit for reconnecting has passed', async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, random: () => 1, giveUpAfterMs: 1000 })
     agent.script(stream([opened()], 'cut'), cut)
@@ -316,11 +316,11 @@ await t.test('a stream that is cut off goes on', async t => {
     t.match(await outcome, { code: 'Overloaded', message: /^The connection to .*\/agent was lost \(UND_ERR_SOCKET\)\. Tasks continue/ })
     t.equal(client.state, 'lost')
     agent.script(result(task()))
-    t.match(await client.getTask({ id: 't' }), { id: 't' }, 'a later call is tried')
+    t.match(await client.getTask({ id: 't' }), { id: 't' }, 'a later call is attempted')
     t.equal(client.state, 'open')
   })
 
-  await t.test('a while longer each time that it was open, and not for ever if the agent only repeats itself', async t => {
+  await t.test('with a longer limit each time it was open, unless events only repeat', async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, random: () => 1, giveUpAfterMs: 600 })
     agent.script(stream([opened()], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([], 'cut'), stream([opened()]))
@@ -337,8 +337,8 @@ await t.test('a stream that is cut off goes on', async t => {
   })
 })
 
-await t.test('a call that is cut off', async t => {
-  await t.test('is sent again if it changes nothing', async t => {
+await t.test('a call whose connection is lost', async t => {
+  await t.test('is resent if it has no side effects', async t => {
     const { agent, client } = await scripted(t)
     agent.script(cut, ({ id }, response) => {
       response.writeHead(200, JSON_TYPE).write(`{"jsonrpc":"2.0","id":${id},`, () => setImmediate(() => response.destroy()))
@@ -347,7 +347,7 @@ await t.test('a call that is cut off', async t => {
     t.equal(agent.asked.length, 3)
   })
 
-  await t.test('is sent again if the agent has the extension, by its card or by an answer', async t => {
+  await t.test('is resent if the agent has the extension, by its card or by a response', async t => {
     const byCard = await scripted(t, { isReliable: true })
     byCard.agent.script(cut, result({ task: task() }))
     const message = say('x')
@@ -360,7 +360,7 @@ await t.test('a call that is cut off', async t => {
     t.strictSame(await told(agent, client.sendStreamingMessage(say('x'))), ['message: hi'])
   })
 
-  await t.test('fails else, and says that nobody knows', async t => {
+  await t.test('fails otherwise, and the error says that the outcome is unknown', async t => {
     const { agent, client } = await scripted(t)
     agent.script(result(task(), { 'a2a-extensions': 'urn:other' }), cut)
     await client.getTask({ id: 't' })
@@ -369,7 +369,7 @@ await t.test('a call that is cut off', async t => {
     t.equal(agent.asked.length, 3)
   })
 
-  await t.test('fails with what the agent says if it is not ready for too long', async t => {
+  await t.test("fails with the agent's error if the agent is not ready in time", async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, giveUpAfterMs: 1 })
     agent.script(cut, failure({ code: -31503, message: 'Starting.' }))
@@ -379,14 +379,14 @@ await t.test('a call that is cut off', async t => {
     t.match(await outcome, { code: 'Overloaded', message: 'Starting.' })
   })
 
-  await t.test('is not tried again with giveUpAfterMs 0', async t => {
+  await t.test('is not retried with giveUpAfterMs 0', async t => {
     const { agent, client } = await scripted(t, {}, { giveUpAfterMs: 0 })
     agent.script(cut)
     t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded', message: /was lost/ })
     t.equal(agent.asked.length, 1)
   })
 
-  await t.test('stops to wait when its signal aborts', async t => {
+  await t.test('stops waiting when its signal aborts', async t => {
     const clock = new TestClock()
     const { agent, client } = await scripted(t, {}, { clock, random: () => 1 })
     agent.script(cut)
@@ -400,7 +400,7 @@ await t.test('a call that is cut off', async t => {
   })
 })
 
-await t.test('where nobody is, the first call fails at once, and a later one waits', async t => {
+await t.test('the first call to an unreachable agent fails at once, and a later one waits', async t => {
   const clock = new TestClock()
   const first = await scripted(t)
   first.agent.close()
@@ -417,7 +417,7 @@ await t.test('where nobody is, the first call fails at once, and a later one wai
   }
 })
 
-await t.test('close ends all that is under way, may be called twice, and later calls fail', async t => {
+await t.test('close ends all calls and streams, may be called twice, and fails later calls', async t => {
   const { agent, client } = await scripted(t)
   const clock = new TestClock()
   const waiting = await connect(agent.url, { clock, random: () => 1 })
@@ -442,7 +442,7 @@ await t.test('close ends all that is under way, may be called twice, and later c
   t.equal(clock.pending, 0)
 })
 
-await t.test('the tenant that the card names is in every request, and no other is', async t => {
+await t.test('every request has the tenant of the card, and no other', async t => {
   const { agent, client } = await scripted(t, { tenant: 'acme' })
   agent.script(result(task()))
   await client.getTask({ id: 't' })
@@ -456,7 +456,7 @@ await t.test('the tenant that the card names is in every request, and no other i
   t.strictSame(plain.agent.asked.map(({ params }) => params), [{ id: 't' }])
 })
 
-await t.test('a stream that is cut 100 times at random bytes tells each event exactly once and in order', async t => {
+await t.test('a stream disconnected 100 times at random bytes delivers each event once and in order', async t => {
   const EVENTS = 2000
   const log = [opened(1), ...Array.from({ length: EVENTS - 2 }, (_, index) => chunk(`number ${index}`, index + 2)), status('COMPLETED', EVENTS)]
   for (const binding of ['JSONRPC', 'HTTP+JSON'] as const) {

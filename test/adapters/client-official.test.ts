@@ -17,12 +17,12 @@ async function connected(t: Test, url: string, options: ConnectOptions = {}): Pr
 }
 
 for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
-  await t.test(`an agent of the official SDK, spoken to by ${binding}`, async t => {
+  await t.test(`the client calls an agent of the official SDK over ${binding}`, async t => {
     const agent = await officialAgent(t, [binding])
     const client = await connected(t, agent.url, { headers: { 'x-caller': 'anna' }, credentialOrigins: [`grpc://127.0.0.1:${agent.grpcPort}`] })
     t.match(client, { binding, state: 'open' })
 
-    await t.test('answers with a message, or with a task that is done', async t => {
+    await t.test('receives a message, or a completed task', async t => {
       t.match(await client.sendMessage(say('hi')), { message: { role: 'ROLE_AGENT', parts: [{ text: 'hi yourself' }] } })
       const task = taskIn(await client.sendMessage(say('boat', { contextId: 'c' })))
       t.match(task, { contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ artifactId: 'echo', name: 'echo', parts: [{ text: 'boat' }, { text: '!' }] }] })
@@ -31,7 +31,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.match(await client.listTasks({ contextId: 'c', pageSize: 5, includeArtifacts: true }), { tasks: [{ id: task.id }], totalSize: 1, nextPageToken: '' })
     })
 
-    await t.test('streams, asks and takes the answer', async t => {
+    await t.test('streams, receives a question and answers it', async t => {
       t.strictSame((await collect(client.sendStreamingMessage(say('hi')))).map(brief), ['message: hi yourself'])
       t.strictSame((await collect(client.sendStreamingMessage(say('boat')))).map(brief), ['task:submitted', 'working', 'artifact: boat', 'artifact: !', 'completed'])
       const asking = await collect(client.sendStreamingMessage(say('ask')))
@@ -40,7 +40,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.match(taskIn(await client.sendMessage(say('that', { taskId: id }))), { id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'that' }, { text: '!' }] }] })
     })
 
-    await t.test('is subscribed to, and cancels', async t => {
+    await t.test('subscribes to a task, and cancels it', async t => {
       const sent = client.sendStreamingMessage(say('wait'))
       const [first] = await readUntil(sent, event => brief(event) === 'working')
       const { id } = taskIn(first)
@@ -55,7 +55,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.equal((await collect(other)).map(brief).at(-1), 'canceled')
     })
 
-    await t.test('tells errors as A2AErrors', async t => {
+    await t.test('receives errors as A2AErrors', async t => {
       const missing = await rejection(client.getTask({ id: 'nobody' }))
       t.type(missing, A2AError)
       t.match(missing, { code: 'TaskNotFound' })
@@ -69,7 +69,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.match(await refusal(collect(client.subscribeToTask({ id: done.id }))), { code: 'UnsupportedOperation' })
     })
 
-    await t.test('is left by a signal and by closing', async t => {
+    await t.test('ends streams by a signal and by closing', async t => {
       const stop = new AbortController()
       const events = client.sendStreamingMessage(say('wait'), { signal: stop.signal })
       await next(events)
@@ -85,7 +85,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
   })
 }
 
-await t.test('over HTTP the official servers get the headers, and the service parameters with them', async t => {
+await t.test('the official servers receive the headers and the service parameters over HTTP', async t => {
   for (const [binding, path] of [['JSONRPC', '/rpc'], ['HTTP+JSON', '/rest']] as const) {
     const agent = await officialAgent(t, [binding])
     const client = await connected(t, agent.url, { headers: () => ({ authorization: 'Bearer anna' }), extensions: ['urn:other'] })
@@ -129,7 +129,7 @@ await t.test('over REST', async t => {
     agent.script(...answers)
   }
 
-  await t.test('the tenant is in the path, and a call that is cut off is sent again where that is safe', async t => {
+  await t.test('the tenant is in the path, and a lost call is resent where safe', async t => {
     await take(cut, body(JSON.stringify(task()), { ...JSON_TYPE, 'a2a-extensions': 'urn:other' }))
     t.match(await client.getTask({ id: 't', historyLength: 3 }), { id: 't' })
     t.strictSame(agent.asked.map(({ path }) => path), Array(2).fill('/agent/acme/tasks/t?historyLength=3'))
@@ -137,7 +137,7 @@ await t.test('over REST', async t => {
     t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /It is unknown whether/ })
   })
 
-  await t.test('errors are what ErrorInfo says, else what the status does', async t => {
+  await t.test('errors come from ErrorInfo, or from the HTTP status', async t => {
     const client = await connected(t, agent.url, { giveUpAfterMs: 0 })
     const violations = { '@type': BAD_REQUEST, fieldViolations: [{ field: 'id', description: 'must be there' }] }
     for (const [answer, wanted] of [
@@ -171,7 +171,7 @@ await t.test('over REST', async t => {
     t.match(await rejection(strange.getTask({ id: 't' })), { name: 'TypeError' })
   })
 
-  await t.test('a stream that is cut off goes on after its last event, and tells each event once', async t => {
+  await t.test('a stream resumes after its last event, and delivers each event once', async t => {
     await take(events([{ task: { ...task(), ...generation(1) } }, chunk('one', 2)], 'cut'), cut, events([chunk('one', 2), chunk('two', 3)]), events([completed(4)], 'open'))
     const told: string[] = []
     for await (const event of client.sendStreamingMessage(say('x'))) {
@@ -203,7 +203,7 @@ await t.test('over gRPC', async t => {
     })
   })
 
-  await t.test('calls and streams that are cut off go on where that is safe, and tell each event once', async t => {
+  await t.test('lost calls and streams are retried if that is safe, and events arrive once', async t => {
     agent.script({ open: () => proxy.cutAll() }, { task: task() })
     t.match(await client.getTask({ id: 't' }), { id: 't' })
     agent.script({ open: () => proxy.cutAll() })
@@ -222,7 +222,7 @@ await t.test('over gRPC', async t => {
     t.match(await client.sendMessage(say('x')), { task: { id: 't' } }, 'the agent said that it has the extension')
   })
 
-  await t.test('errors are what ErrorInfo says, else what the status does', async t => {
+  await t.test('errors come from ErrorInfo, or from the status of gRPC', async t => {
     const bin = statusOf(3, 'Bad.', [
       [ERROR_INFO, [[1, 'INVALID_PARAMS'], [2, 'taskchart'], [3, [[1, 'where'], [2, 'here']]]]],
       [BAD_REQUEST, [[1, [[1, 'id'], [2, 'must be there'], [9, 7]]]]],
@@ -259,7 +259,7 @@ await t.test('over gRPC', async t => {
     t.match(await rejection(strange.getTask({ id: 't' })), { message: /"bad header" contains illegal characters/ })
   })
 
-  await t.test('an address may say whether it has TLS; what is no address is refused', async t => {
+  await t.test('an address may specify TLS, and an invalid address is refused', async t => {
     const connects = async (address: string) => {
       const { url } = await httpAgent(t, { binding: 'GRPC', address })
       return connected(t, url, { giveUpAfterMs: 0 })

@@ -7,7 +7,7 @@ import { refusal } from '../fixtures/runtime-helpers.ts'
 // From here on nothing finds the official client, or OpenTelemetry's API.
 register('../fixtures/without-peers.js', import.meta.url)
 
-await t.test('without the official client connecting says which line installs it', async t => {
+await t.test('connecting without the official client gives the line that installs it', async t => {
   for (const [binding, peers] of [['HTTP+JSON', '@a2a-js/sdk'], ['GRPC', '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf']]) {
     const { url } = await httpAgent(t, { binding: String(binding) })
     t.match(await refusal(connect(url)), {
@@ -16,17 +16,17 @@ await t.test('without the official client connecting says which line installs it
   }
 })
 
-await t.test('without the official client its bindings are passed over, if there is another', async t => {
+await t.test('bindings of the official client are skipped without it, if there is another', async t => {
   const agent = await httpAgent(t, { others: ['GRPC', 'HTTP+JSON'] })
   agent.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
   const client = await connect(agent.url)
   t.teardown(() => client.close())
   t.equal(client.binding, 'JSONRPC')
   t.match(await client.getTask({ id: 't' }), { id: 't' })
-  t.match(await refusal(connect(agent.url, { bindings: ['HTTP+JSON', 'GRPC'] })), { message: /HTTP\+JSON, for which/ }, 'the error is of the one to prefer')
+  t.match(await refusal(connect(agent.url, { bindings: ['HTTP+JSON', 'GRPC'] })), { message: /HTTP\+JSON, for which/ }, 'the error is that of the preferred binding')
 })
 
-await t.test("without OpenTelemetry's API openTelemetry says which line installs it", async t => {
+await t.test("openTelemetry without OpenTelemetry's API gives the line that installs it", async t => {
   const { openTelemetry } = await import('../../adapters/opentelemetry/open-telemetry.ts')
   t.throws(() => openTelemetry(), new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api'))
 })

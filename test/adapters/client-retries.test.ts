@@ -30,7 +30,7 @@ async function behind(t: Test, options: ConnectOptions = {}): Promise<Behind> {
   return { agent, way, client }
 }
 
-await t.test('a WebSocket client that connects again goes on after every answer that may pass', async t => {
+await t.test('a WebSocket client retries after every temporary response', async t => {
   const passing: readonly Fate[] = [
     { status: 502 }, { status: 503 }, { status: 504 }, { status: 500 }, { status: 520 }, { status: 408 }, { status: 429, headers: { 'retry-after': '0' } },
     { status: 503, headers: { 'retry-after': '0', 'content-type': 'application/json' }, body: '{"error":"The server restarts. Retry later."}' },
@@ -47,7 +47,7 @@ await t.test('a WebSocket client that connects again goes on after every answer 
   await keepResult({ trouble: 'gateway', times: passing.length - 1 })
 })
 
-await t.test('a WebSocket client that connects again ends at once at an answer that cannot pass, and says what it was', async t => {
+await t.test('a WebSocket client stops at a permanent refusal, and reports it', async t => {
   const version = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32009, message: 'This agent speaks A2A 2.0.' } })
   const cases = [
     [{ status: 401 }, { code: 'Unauthenticated', message: /requires credentials/ }],
@@ -70,7 +70,7 @@ await t.test('a WebSocket client that connects again ends at once at an answer t
   }
 })
 
-await t.test('a WebSocket client tries for the whole time that is promised, and then says what the last answer was', async t => {
+await t.test('a WebSocket client retries until its time limit, and then reports the last response', async t => {
   const clock = new TestClock()
   let waits = 0
   const { way, client } = await behind(t, { clock, giveUpAfterMs: 60_000, random: () => (waits += 1, 0.5) })
@@ -87,7 +87,7 @@ await t.test('a WebSocket client tries for the whole time that is promised, and 
   t.match(await refusal(client.getTask({ id: 'x' })), { code: 'Overloaded', message: `The agent at ws://${way.host}/ cannot be reached (HTTP 502).` })
 })
 
-await t.test('a WebSocket client waits as long as Retry-After says, and a random while more', async t => {
+await t.test('a WebSocket client waits as long as Retry-After says, plus a random time', async t => {
   const clock = new TestClock()
   let waits = 0
   const { way, client } = await behind(t, { clock, random: () => (waits += 1) / waits })
@@ -106,7 +106,7 @@ await t.test('a WebSocket client waits as long as Retry-After says, and a random
   await opened
 })
 
-await t.test('the wait that an agent asks for ends when time is up, and one more try is the last', t => {
+await t.test('a requested wait ends at the time limit, with one last attempt', t => {
   const clock = new TestClock()
   const waits = new BackOff({ clock, random: () => 0, giveUpAfterMs: 1000 })
   t.equal(waits.next(3_600_000), 1000)
@@ -115,7 +115,7 @@ await t.test('the wait that an agent asks for ends when time is up, and one more
   t.end()
 })
 
-await t.test('the first connection is tried once, and fails as not ready at what may pass', async t => {
+await t.test('the first connection is tried once, and fails as not ready at a temporary response', async t => {
   const agent = await serve(t, { work: obedient })
   const way = await gateway(t, agent.url)
   const date = 'Tue, 03 Feb 2026 10:00:00 GMT'
@@ -130,7 +130,7 @@ await t.test('the first connection is tried once, and fails as not ready at what
   t.strictSame(way.asked, ['UPGRADE /', `GET ${AGENT_CARD_PATH}`, 'UPGRADE /', `GET ${AGENT_CARD_PATH}`, `GET ${AGENT_CARD_PATH}`])
 })
 
-await t.test('a card that may be there later is asked for again by a delegation that goes on, and one that cannot be is not', async t => {
+await t.test('a delegation that resumes retries a card after a temporary error only', async t => {
   const agent = await serve(t, { work: obedient })
   const way = await gateway(t, agent.url)
   const shared = new PooledClient(`http://${way.host}/`, { random: () => 0, bindings: ['JSONRPC', 'WEBSOCKET'] })
@@ -147,7 +147,7 @@ await t.test('a card that may be there later is asked for again by a delegation 
   t.match(await refusal(new PooledClient(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2/ })
 })
 
-await t.test('a certificate that is not trusted is named, wherever Node hides it', async t => {
+await t.test('an untrusted certificate is named, wherever Node reports it', async t => {
   const fault = Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
   for (const cause of [fault, new TypeError('fetch failed', { cause: fault })]) {
     t.match(nobodyAnswers('https://a.example/', cause), { code: 'Overloaded', message: 'The TLS certificate at https://a.example/ is not trusted: self-signed certificate.' })
@@ -167,7 +167,7 @@ const unknown = /was interrupted before its answer\. It is unknown whether the a
 /** Answers over REST in place of JSON-RPC. */
 const restResult = (value: unknown): Answer => body(JSON.stringify(value), JSON_TYPE)
 
-await t.test('a body that is not a JSON-RPC error is judged by its status', async t => {
+await t.test('a body that is not a JSON-RPC error is classified by its status', async t => {
   const agent = await httpAgent(t)
   const client = await connect(agent.url, { giveUpAfterMs: 0 })
   for (const text of [
@@ -196,18 +196,18 @@ for (const [binding, answer, refused] of [
     }
     const gone = body('', {}, 502)
 
-    await t.test('a call goes on after a stopping server and gateways, also the first', async t => {
+    await t.test('a call is retried over a stopping server and gateways, including the first call', async t => {
       const { agent, client } = await start(false)
       agent.script(drained, body('<html>', { 'content-type': 'text/html' }, 502), gone, body('', {}, 504), body('', NOW, 429), body('{"error":{"message":"no"}}', JSON_TYPE, 502), refused(-31503, 503), answer(working))
       t.match(await client.getTask({ id: 't' }), { id: 't' })
       t.equal(agent.asked.length, 8)
       agent.script(refused(-31429, 429))
-      t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited', message: 'Told.' }, 'what the agent itself refuses is not tried again')
+      t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited', message: 'Told.' }, 'a refusal by the agent is not retried')
       agent.script(body('', {}, 429))
       t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited' })
     })
 
-    await t.test('a message that was not taken is sent again to every agent, and one that may have been taken only to those that take it once', async t => {
+    await t.test('a message that was not processed is resent; otherwise only if the agent deduplicates', async t => {
       const { agent, client } = await start(false)
       const message = say('x')
       agent.script(drained, body('', NOW, 429), answer({ task: working }))
@@ -224,7 +224,7 @@ for (const [binding, answer, refused] of [
       t.strictSame(sure.agent.asked.map(asked => JSON.stringify(asked).includes(message.message.messageId)), Array.from({ length: 4 }, () => true))
     })
 
-    await t.test('a message that may have been taken is never said to have failed', async t => {
+    await t.test('a message that may have been processed is never reported as failed', async t => {
       const { agent, client } = await start(true)
       for (const [status, code] of [[401, 'Unauthenticated'], [403, 'Forbidden'], [500, 'InvalidAgentResponse']] as const) {
         agent.script(cut, body('', {}, status))
@@ -237,7 +237,7 @@ for (const [binding, answer, refused] of [
       agent.script(cut, body('', {}, 401))
       t.notMatch((await refusal(client.getTask({ id: 't' }))).message, unknown, 'a read changes nothing')
       agent.script(drained, body('', {}, 401))
-      t.notMatch((await refusal(client.sendMessage(say('x')))).message, unknown, 'a stopping server has not taken it')
+      t.notMatch((await refusal(client.sendMessage(say('x')))).message, unknown, 'a stopping server has not processed it')
       for (const [giveUpAfterMs, last, waitsMs, retryAfterMs] of [[1, cut, [125], undefined], [5000, body('', { 'retry-after': '7' }, 503), [125, 6000], 7000]] as const) {
         const clock = new TestClock()
         const late = await start(true, { clock, giveUpAfterMs, random: () => 0.5 })
@@ -251,7 +251,7 @@ for (const [binding, answer, refused] of [
       }
     })
 
-    await t.test('what the agent says of a message itself settles it', async t => {
+    await t.test("the agent's own answer to a message is final", async t => {
       const { agent, client } = await start(true)
       agent.script(cut, binding === 'JSONRPC' ? failure({ code: -32001, message: 'Gone.' }) : body(JSON.stringify({ error: { status: 'NOT_FOUND', message: 'Gone.' } }), JSON_TYPE, 404))
       t.match(await rejection(client.sendMessage(say('x'))), { code: 'TaskNotFound', message: 'Gone.' })
@@ -259,7 +259,7 @@ for (const [binding, answer, refused] of [
   })
 }
 
-await t.test('a stream that is cut off goes on over a stopping server', async t => {
+await t.test('a stream resumes over a stopping server', async t => {
   const agent = await httpAgent(t, { isReliable: true })
   const client = await connect(agent.url, { random: () => 0 })
   t.teardown(() => client.close())
@@ -299,8 +299,8 @@ async function scriptedSocket(t: Test, ...fates: ('cut' | 'busy' | 'gone' | 'ans
   return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`, sent, cutAll }
 }
 
-await t.test('over WebSocket a message that was cut off', async t => {
-  await t.test('is taken once, and has its answer over cuts and a gateway in trouble', async t => {
+await t.test('a message whose WebSocket is lost', async t => {
+  await t.test('is processed once, and receives its answer over lost connections and gateway errors', async t => {
     const gate = deferred()
     let runs = 0
     const agent = await serve(t, { work: async () => ((runs += 1), await gate.promise, {}) })
@@ -318,7 +318,7 @@ await t.test('over WebSocket a message that was cut off', async t => {
     t.equal(runs, 1)
   })
 
-  await t.test('is never said to have failed where the client is not let in any more', async t => {
+  await t.test('is never reported as failed if the client is refused afterwards', async t => {
     const agent = await serve(t, { work: () => new Promise(() => {}) })
     const way = await gateway(t, agent.url)
     const client = await connect(`ws://${way.host}/`, { random: () => 0 })
@@ -330,7 +330,7 @@ await t.test('over WebSocket a message that was cut off', async t => {
     t.match(await sent, { code: 'Unauthenticated', message: unknown })
   })
 
-  await t.test('is sent again while the agent is not ready', async t => {
+  await t.test('is resent while the agent is not ready', async t => {
     const agent = await scriptedSocket(t, 'cut', 'busy', 'busy', 'answer')
     const client = await connect(agent.url, { random: () => 0 })
     t.teardown(() => client.close())
@@ -339,7 +339,7 @@ await t.test('over WebSocket a message that was cut off', async t => {
     t.equal(new Set(agent.sent).size, 1)
   })
 
-  await t.test('fails at once with what settles it, and one that was not cut off with what the agent says', async t => {
+  await t.test("fails at once with a final error, or with the agent's on a live connection", async t => {
     const agent = await scriptedSocket(t, 'busy', 'cut', 'gone')
     const client = await connect(agent.url, { random: () => 0 })
     t.teardown(() => client.close())
@@ -347,7 +347,7 @@ await t.test('over WebSocket a message that was cut off', async t => {
     t.match(await refusal(client.sendMessage(say('x'))), { code: 'TaskNotFound', message: /^Gone\.$/ })
   })
 
-  await t.test('is given up when time is up, and is never said to have failed', async t => {
+  await t.test('fails at the time limit, without a claim that it was not processed', async t => {
     const clock = new TestClock()
     const agent = await scriptedSocket(t, 'cut', 'busy')
     const client = await connect(agent.url, { clock, random: () => 1, giveUpAfterMs: 1000 })
@@ -361,7 +361,7 @@ await t.test('over WebSocket a message that was cut off', async t => {
     t.equal(agent.sent.length, 3)
   })
 
-  await t.test('waits for the next connection if that is lost too, and is left by who has enough', async t => {
+  await t.test('waits for the next connection if that is lost too, and stops at its signal', async t => {
     const clock = new TestClock()
     const agent = await scriptedSocket(t, 'cut', 'busy', 'answer')
     const client = await connect(agent.url, { clock, random: () => 1 })

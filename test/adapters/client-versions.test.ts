@@ -11,7 +11,7 @@ const task = (id: string, ...artifacts: Artifact[]): Task => ({ id, contextId: '
 
 const chunk = (taskId: string, artifact: Artifact, append = false): StreamResponse => ({ artifactUpdate: { taskId, contextId: 'c', artifact, append } })
 
-await t.test('versions are in the order in which they arrived, by name', t => {
+await t.test('versions are ordered by arrival, and grouped by name', t => {
   const history = artifactVersions()
   t.strictSame([history.names(), history.versions('boat.txt'), history.latest('boat.txt')], [[], [], undefined])
   history.add(task('t2', boat('b'), boat('s', 's', 'ship.txt')))
@@ -23,11 +23,11 @@ await t.test('versions are in the order in which they arrived, by name', t => {
   t.strictSame(history.versions('boat.txt').map(({ taskId, artifactId, name }) => [taskId, artifactId, name]), [['t2', 'b', 'boat.txt'], ['t1', 'a', 'boat.txt']])
   t.strictSame(history.latest('boat.txt'), { taskId: 't1', artifactId: 'a', name: 'boat.txt', artifact: boat('a') })
   history.add(task('t2', boat('b', 'seen again')))
-  t.strictSame(history.versions('boat.txt').map(({ artifact }) => textOf(artifact)), ['seen again', 'a'], 'what is known keeps its place')
+  t.strictSame(history.versions('boat.txt').map(({ artifact }) => textOf(artifact)), ['seen again', 'a'], 'a known version keeps its place')
   t.end()
 })
 
-await t.test('a version that is rejected does not count, and the one before it is the latest', t => {
+await t.test('a rejected version does not count, and the one before it is the latest', t => {
   const history = artifactVersions()
   history.add(task('t1', boat('a')))
   history.add(task('t2', boat('a', 'another of the same id')))
@@ -43,7 +43,7 @@ await t.test('a version that is rejected does not count, and the one before it i
   t.end()
 })
 
-await t.test('chunks make one version, which does not touch what they came in', t => {
+await t.test('chunks form one version, without changing the events', t => {
   const history = artifactVersions()
   const first = boat('a', 'one')
   history.add(chunk('t1', first))
@@ -57,7 +57,7 @@ await t.test('chunks make one version, which does not touch what they came in', 
   t.end()
 })
 
-await t.test('an artifact without a name goes by its id, and so does its refinement', t => {
+await t.test('an artifact without a name is grouped by its id, and so is its refinement', t => {
   const history = artifactVersions()
   const original = { artifactId: 'a', parts: [text('x')] }
   history.add(task('t1', original))
@@ -66,7 +66,7 @@ await t.test('an artifact without a name goes by its id, and so does its refinem
   t.end()
 })
 
-await t.test('with an agent a client refines the version that it takes, whichever is the newest there', async t => {
+await t.test('a client refines the version of its choice, whichever is the newest', async t => {
   const runtime = createRuntime({
     agent: defineAgent({
       card: { name: 'Painter' },

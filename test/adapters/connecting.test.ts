@@ -7,14 +7,13 @@ import { fetchCard } from '../../adapters/client/card/discovery.ts'
 import { connect, type ConnectOptions } from '../../adapters/client/connect.ts'
 import { originRefusal } from '../../adapters/client/hosts.ts'
 import { perform } from '../../adapters/client/transports/official/official.ts'
-import { openCalls } from '../../adapters/client/transports/websocket/open-calls.ts'
 import { remoteAgent } from '../../adapters/delegation/index.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { refusal, rejection } from '../fixtures/runtime-helpers.ts'
 import { body, httpAgent, result } from '../fixtures/scripted-http.ts'
 import { obedient, serve } from '../fixtures/served-agent.ts'
 
-await t.test('a signal gives up connecting at whatever step it comes', async t => {
+await t.test('a signal aborts connecting at every step', async t => {
   const { url } = await serve(t, { work: obedient })
   const reason = new TypeError('changed my mind')
   for (let step = 0; step < 40; step += 1) {
@@ -26,7 +25,7 @@ await t.test('a signal gives up connecting at whatever step it comes', async t =
   }
 })
 
-await t.test('a signal gives up reading a card that does not end', async t => {
+await t.test('a signal aborts reading a card that does not end', async t => {
   const server = createServer((_, response) => response.writeHead(200, { 'content-length': 1000 }).write('{'))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -42,7 +41,7 @@ await t.test('a signal gives up reading a card that does not end', async t => {
   t.equal(await connecting, reason)
 })
 
-await t.test('credentials go to no other host than the one that was asked, whatever its card says', async t => {
+await t.test('credentials go only to the given host, whatever its card says', async t => {
   const card = {
     name: 'A', description: '', version: '1', capabilities: {}, defaultInputModes: [], defaultOutputModes: [], skills: [],
     supportedInterfaces: [{ url: 'ws://localhost:1/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }]
@@ -54,7 +53,7 @@ await t.test('credentials go to no other host than the one that was asked, whate
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
   const error = await rejection(connect(url, { headers: { authorization: 'Bearer secret' } }))
   t.match(error, { code: 'Forbidden', message: /another origin, ws:\/\/localhost:1\// })
-  t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is tried')
+  t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is used')
   for (const [binding, address] of [['JSONRPC', 'http://localhost:1/'], ['HTTP+JSON', 'https://evil.example'], ['GRPC', 'evil.example:1'], ['GRPC', 'grpc://localhost:1']] as const) {
     const { url } = await httpAgent(t, { binding, address })
     t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name ` })
@@ -67,7 +66,7 @@ await t.test('credentials go to no other host than the one that was asked, whate
   }
 })
 
-await t.test('credentials go to no other port of the same host, unless credentialOrigins names it', async t => {
+await t.test('credentials go to no other port of the host, unless credentialOrigins names it', async t => {
   const headers = { authorization: 'Bearer secret' }
   const target = await httpAgent(t)
   target.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
@@ -85,7 +84,7 @@ await t.test('credentials go to no other port of the same host, unless credentia
   t.match(await plain.getTask({ id: 't' }), { id: 't' }, 'without credentials any origin may be named')
 })
 
-await t.test('an interface of another origin is passed over while there is another', async t => {
+await t.test('an interface of another origin is skipped if there is another', async t => {
   const agent = await httpAgent(t)
   const own = (await (await fetch(`${agent.url}${AGENT_CARD_PATH}`)).json()) as { supportedInterfaces: object[] }
   const both = { ...own, supportedInterfaces: [{ url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }, ...own.supportedInterfaces] }
@@ -95,7 +94,7 @@ await t.test('an interface of another origin is passed over while there is anoth
   t.equal((await connect(host.url)).binding, 'GRPC')
 })
 
-await t.test('origins are compared by scheme, host and port, and TLS never leads to none', t => {
+await t.test('origins are compared by scheme, host and port, and TLS is never downgraded', t => {
   const headers = { authorization: 'x' }
   const card = 'https://a.example/agent'
   const leads = (asked: string, named: string, credentialOrigins: string[] = []) => originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
@@ -116,18 +115,17 @@ await t.test('origins are compared by scheme, host and port, and TLS never leads
   t.end()
 })
 
-await t.test('what is no origin in credentialOrigins is a TypeError at once', async t => {
+await t.test('an invalid origin in credentialOrigins throws a TypeError at once', async t => {
   for (const origin of ['a.example', 'https://a.example/path', 'https://a.example?x', 'https://anna@a.example', 'ftp://a.example', 'https://a.example:x', '', 'https://']) {
     const credentialOrigins = [origin]
     const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.` }
     t.match(await rejection(connect('http://127.0.0.1:1', { credentialOrigins })), wanted)
-    t.match(await rejection(openCalls('http://127.0.0.1:1', { credentialOrigins })), wanted)
     t.throws(() => remoteAgent('http://127.0.0.1:1', { credentialOrigins }), wanted)
     t.throws(() => new WebSocketTransportFactory({ credentialOrigins }), wanted)
   }
 })
 
-await t.test('the transport of the official client sends headers only where credentialOrigins says', async t => {
+await t.test("the official client's transport sends headers only to credentialOrigins", async t => {
   const { url } = await serve(t, { work: obedient })
   const headers = { authorization: 'Bearer secret' }
   t.throws(() => new WebSocketTransportFactory({ headers }), { name: 'TypeError', message: /headers need credentialOrigins/ })
@@ -136,13 +134,13 @@ await t.test('the transport of the official client sends headers only where cred
   t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not receive your headers/ })
 })
 
-await t.test('for the transport of the official client a WebSocket is found in the card too', async t => {
+await t.test("the official client's transport also finds a WebSocket in the card", async t => {
   const { url } = await serve(t, { work: obedient })
-  const calls = await openCalls(url.replace('ws', 'http'), {})
-  t.teardown(() => calls.link.close())
-  t.equal(calls.url, url)
+  const transport = await new WebSocketTransportFactory({ bindings: ['JSONRPC'] }).create(url.replace('ws', 'http'))
+  t.teardown(() => transport.close())
+  t.match(await transport.getTask({ id: 'none', tenant: '' }).catch((error: unknown) => error), { message: /none/ })
   const { url: other } = await httpAgent(t, { binding: 'WEBSOCKET', address: 'ws://localhost:1/' })
-  t.match(await rejection(openCalls(other, { headers: { authorization: 'Bearer secret' } })), { code: 'Forbidden' })
+  t.match(await rejection(new WebSocketTransportFactory({ headers: { authorization: 'Bearer secret' }, credentialOrigins: [other] }).create(other)), { code: 'Forbidden' })
 })
 
 /** The binding that is chosen with these options. */
@@ -152,25 +150,25 @@ async function chosen(t: Test, url: string, options: ConnectOptions = {}): Promi
   return client.binding
 }
 
-await t.test('of a card the first interface is taken that is of A2A 1.0 and can be spoken', async t => {
+await t.test('the first interface of a card with A2A 1.0 and a supported binding is used', async t => {
   const { url } = await serve(t, { work: obedient })
-  t.equal(await chosen(t, url), 'WEBSOCKET', 'a ws: address is taken at its word')
+  t.equal(await chosen(t, url), 'WEBSOCKET', 'a ws: address is used as given')
   t.equal(await chosen(t, url.replace('ws', 'http'), { bindings: ['WebSocket'] }), 'WEBSOCKET')
   const several = await httpAgent(t, { binding: 'JSONRPC', others: ['urn:other', 'http+json', 'GRPC'] })
   t.equal(await chosen(t, several.url), 'HTTP+JSON')
-  t.equal(await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }), 'JSONRPC', 'bindings says what to prefer')
+  t.equal(await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }), 'JSONRPC', 'bindings selects the preferred one')
   t.equal(await chosen(t, several.url, { bindings: [WEBSOCKET_BINDING, 'jsonrpc'] }), 'JSONRPC')
-  t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', 'another binding than that of the address is looked for in the card')
-  t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers do not count')
+  t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', "a binding other than the address's is found by the card")
+  t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers are ignored')
   t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
 })
 
-await t.test('bindings that this client does not speak are a TypeError', async t => {
+await t.test('an unsupported binding throws a TypeError', async t => {
   t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is not a binding of this client. Use WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
   t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
 })
 
-await t.test('an agent of a version before 0.3 is refused, and not spoken to in another way', async t => {
+await t.test('an agent of a version before 0.3 is refused', async t => {
   const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
   t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.` })
   const oldest = await httpAgent(t, { cardPath: '/none' })
@@ -194,18 +192,7 @@ await t.test('an agent may be mounted below a path', async t => {
   t.equal((await fetchCard(`${root.url}//evil.example/page`)).name, 'Scripted', 'a page is no card, and a path no host')
 })
 
-await t.test('in a browser gRPC is never chosen', async t => {
-  const agent = await httpAgent(t, { others: ['GRPC'] })
-  agent.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
-  t.intercept(process, 'versions', { value: {} })
-  const client = await connect(agent.url, { headers: { authorization: 'Bearer anna' } })
-  t.equal(client.binding, 'JSONRPC')
-  t.match(await client.getTask({ id: 't' }), { id: 't' })
-  t.equal(agent.asked[0]?.headers.authorization, 'Bearer anna', 'fetch can send headers')
-  t.match(await refusal(connect(agent.url, { bindings: ['GRPC'] })), { code: 'UnsupportedOperation' })
-})
-
-await t.test('a card that is cut off is none', async t => {
+await t.test('a truncated card is refused', async t => {
   const agent = await httpAgent(t, { cardPath: '/none' })
   agent.script((_, response) => {
     response.writeHead(200, { 'content-length': 1000 }).write('{', () => setImmediate(() => response.destroy()))
@@ -213,13 +200,13 @@ await t.test('a card that is cut off is none', async t => {
   t.match(await refusal(fetchCard(agent.url)), { code: 'InvalidAgentResponse', message: /was interrupted/ })
 })
 
-await t.test('an error of fetch that names no reason may have come after the request was sent', async t => {
+await t.test('a fetch error without a reason may follow a sent request', async t => {
   const agent = await httpAgent(t)
   const client = await connect(agent.url, { giveUpAfterMs: 0 })
   t.intercept(globalThis, 'fetch', { value: () => Promise.reject(new TypeError('Failed to fetch')) })
   t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded', message: /was lost \(no answer\)/ })
 })
 
-await t.test('what the official client has no method for is refused', async t => {
+await t.test('operations without a method of the official client are refused', async t => {
   t.match(await refusal(perform({} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
 })

@@ -18,7 +18,7 @@ async function life(file: string, form: string): Promise<{ code: number | null; 
 }
 
 for (const form of ['function', 'timer'] as const) {
-  await t.test(`work that ends its process each time, by a ${form}, is given up, and the others that were at work go on`, async t => {
+  await t.test(`work that crashes its process each time by a ${form} fails, and other tasks continue`, async t => {
     const file = join(t.testdir(), 'tasks.db')
     const ends: (number | null)[] = []
     let last = await life(file, form)

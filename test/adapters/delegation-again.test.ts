@@ -76,7 +76,7 @@ async function soFar({ runtime }: Started, taskId: string, count: number): Promi
 
 for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'over JSON-RPC']] as const) {
   for (const kind of [0, 1] as const) {
-    await t.test(`${name}, a ${kind === 0 ? 'chart' : 'function'} that was restarted goes on hearing its task where it was`, async t => {
+    await t.test(`${name}, a restarted ${kind === 0 ? 'chart' : 'function'} resumes its delegated task`, async t => {
       const remote = await led(t)
       const work = [passingChart, passingFunction][kind]?.(remoteAgent(remote.url, { bindings: [binding] })) as Work
       const life = await livesOf(t, { work })
@@ -111,7 +111,7 @@ for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'ove
   }
 }
 
-await t.test('of two questions that wait over a restart that one is answered that was asked', async t => {
+await t.test('after a restart an answer goes to the question that was asked', async t => {
   const asks = async (question: string) => {
     const remote = start(t, { work: async ({ ask }) => ({ artifact: `${question} ${textOf(await ask(inputRequired(question)))}` }) })
     const served = await serve(remote.runtime, { port: 0 })
@@ -150,7 +150,7 @@ await t.test('of two questions that wait over a restart that one is answered tha
   t.equal(lives, 2)
 })
 
-await t.test('an answer that was taken when the next commit failed goes down all the same', async t => {
+await t.test('an accepted answer is delivered although the next commit fails', async t => {
   const remote = await quick(t)
   const store = heldStore()
   const desk = start(t, { work: passingFunction(remoteAgent(remote.url)) }, { store })
@@ -184,7 +184,7 @@ async function quick(t: Test) {
 }
 
 for (const [agent, point] of [['desk function', 'sends written'], ['desk chart', 'streams told']] as const) {
-  await t.test(`a ${agent} that is killed at ${point} opens one task, gives one answer, and tells all once`, { timeout: 120_000 }, async t => {
+  await t.test(`a ${agent} killed at ${point} opens one task, answers once and repeats no event`, { timeout: 120_000 }, async t => {
     let kills = 1
     // Not each time, and once unless all is tested: the process starts again each time.
     for (let n = 1; kills > 0; n += Math.ceil(n / 2)) {
@@ -200,7 +200,7 @@ for (const [agent, point] of [['desk function', 'sends written'], ['desk chart',
       const { tasks, totalSize } = await remote.runtime.listTasks({ historyLength: 10 })
       t.equal(totalSize, 1)
       t.equal(tasks[0]?.history?.filter(({ role }) => role === 'ROLE_USER').length, 2)
-      t.ok(n > 1 || host.kills === 1, 'it does come there')
+      t.ok(n > 1 || host.kills === 1, 'it reaches that point')
       kills = IS_DEEP ? host.kills : 0
       await client.close()
       await host.end()

@@ -51,20 +51,20 @@ async function told({ runtime }: Started, taskId: string): Promise<string[]> {
 }
 
 for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
-  await t.test(`an agent of the official SDK, by ${binding}`, async t => {
+  await t.test(`delegation calls an agent of the official SDK, by ${binding}`, async t => {
     const official = await officialAgent(t, [binding])
 
-    await t.test('does a task, and tells its artifact in chunks', async t => {
+    await t.test('completes a task, and receives its artifact in chunks', async t => {
       const desk = deskFor(t, official.url)
       const { id } = taskIn(await desk.runtime.sendMessage(say('boat')))
       t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: boat', 'artifact: !', 'artifact: boat\n!', 'completed'])
     })
 
-    await t.test('answers with a message', async t => {
+    await t.test('receives a message', async t => {
       t.match(taskIn(await deskFor(t, official.url).runtime.sendMessage(say('hi'))), { artifacts: [{ parts: [{ text: 'hi yourself' }] }] })
     })
 
-    await t.test('asks, and takes the answer', async t => {
+    await t.test('receives a question, and delivers the answer', async t => {
       const desk = deskFor(t, official.url)
       const { id: taskId, status } = taskIn(await desk.runtime.sendMessage(say('ask')))
       t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'What?' }] } })
@@ -73,7 +73,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.match((await told(desk, taskId)).join(), /^submitted,working,input-required: What\?,.*artifact: that.*!,artifact: that\n!,completed$/s)
     })
 
-    await t.test('cancels its task with ours', async t => {
+    await t.test('cancels the remote task with the local one', async t => {
       const desk = deskFor(t, official.url)
       const { id } = await open(desk.runtime, 'wait')
       await until(async () => (await journalOf(desk, id)).includes('WORKING'))
@@ -85,7 +85,7 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.equal((await client.listTasks({ status: 'TASK_STATE_CANCELED' })).totalSize, 1)
     })
 
-    await t.test('is heard again after a restart, whatever it has told meanwhile', async t => {
+    await t.test('resumes after a restart, with the updates sent meanwhile', async t => {
       const lives = livesOf(t, official.url)
       const before = lives()
       const { id } = await open(before.runtime, 'wait')
@@ -127,7 +127,7 @@ function messageOf({ params }: Asked): { messageId: string; contextId?: string; 
 }
 
 await t.test('an agent without the reliability extension', async t => {
-  await t.test('is asked again after its answer was cut off only if it lists no such task', async t => {
+  await t.test('receives a lost request again only if it lists no task for it', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [cut], ListTasks: [result({ tasks: [task] })], SubscribeToTask: [stream([{ task: completed }])], GetTask: [result({ ...completed, ...having('1') })] }))
     const desk = deskFor(t, agent.url)
@@ -152,7 +152,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.match(taskIn(await deskFor(t, gone.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /could not be reached: .*It is unknown whether the agent received it/ }] } })
   })
 
-  await t.test('that streams nothing is looked at in longer and longer intervals, and what is new is passed on', async t => {
+  await t.test('without streams is polled at growing intervals, and its changes are passed on', async t => {
     const agent = await httpAgent(t)
     const gets = [task, task, { ...task, ...having('1') }, { ...task, ...having('1', '2') }, { ...task, ...having('3') }, { ...completed, ...having('3') }]
     agent.script(byMethod({ SendMessage: [result({ task })], GetTask: gets.map(one => result(one)) }))
@@ -185,22 +185,22 @@ await t.test('an agent without the reliability extension', async t => {
     return { agent, desk, taskId, status, sent: methods(agent).filter(method => method === 'SendMessage').length }
   }
 
-  await t.test('gets an answer again whose way was cut off only if it does not show it', async t => {
+  await t.test('receives a lost answer again only if it does not show it', async t => {
     const again = await answered(t, [cut, result({ task })], asking('What?'))
-    t.match([again.sent, again.status.state], [2, 'TASK_STATE_COMPLETED'], 'it waits as before')
+    t.match([again.sent, again.status.state], [2, 'TASK_STATE_COMPLETED'], 'it still waits')
     const listed = await answered(t, [cut, result({ task })], { ...asking('What?'), history: [userMessage('another')] })
     t.equal(listed.sent, 2, 'its history has other messages')
     const moved = await answered(t, [cut], task)
     t.equal(moved.sent, 1, 'it works')
     const other = await answered(t, [cut], asking('And what?'))
-    t.match([other.sent, other.status.state], [1, 'TASK_STATE_COMPLETED'], 'it asks something else')
+    t.match([other.sent, other.status.state], [1, 'TASK_STATE_COMPLETED'], 'it asks another question')
     const lost = await answered(t, [cut], asking('What?'))
     t.match([lost.sent, lost.status.message?.parts], [2, [{ text: /could not be reached/ }]])
     const broken = await answered(t, [body('?', { 'content-type': 'text/plain' })], asking('What?'))
     t.match([broken.sent, broken.status.message?.parts], [1, [{ text: /sent an invalid answer/ }]])
   })
 
-  await t.test('that refuses an answer when it has gone on already is not asked again', async t => {
+  await t.test('drops an answer that it refuses after it has continued', async t => {
     const agent = await httpAgent(t)
     const held: Record<string, [Asked, Parameters<Answer>[1]]> = {}
     const hold: Answer = (asked, response) => (held[asked.method] = [asked, response])
@@ -224,7 +224,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.strictSame((await told(desk, taskId)).slice(2), ['input-required: What?', 'working', 'working: I know.', 'artifact: ', 'completed'])
   })
 
-  await t.test('after a restart gets the answer that was on its way, and none that it had', async t => {
+  await t.test('receives after a restart the pending answer, and no earlier one', async t => {
     for (const [looked, sends] of [[asking('What?'), 2], [task, 1]] as const) {
       const agent = await httpAgent(t)
       const sent: Asked[] = []
@@ -249,7 +249,7 @@ await t.test('an agent without the reliability extension', async t => {
     }
   })
 
-  await t.test('is compared after a restart with what it had told before', async t => {
+  await t.test('is compared after a restart with its last known state', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task: { ...task, ...having('1') } }])], GetTask: [...[1, 2].map(() => result({ ...task, ...having('1') })), result({ ...completed, ...having('1', '2') })] }))
     const lives = livesOf(t, agent.url)
@@ -262,7 +262,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.strictSame(await told(after, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
   })
 
-  await t.test('gets an answer that comes before the delegation is taken up again', async t => {
+  await t.test('receives an answer that arrives before the delegation is resumed', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task: asking('What?') }])], SendMessage: [result({ task })], GetTask: [result(asking('What?')), result(completed)] }))
     const inner = { ...memoryStore(), close: async () => {} }
@@ -283,7 +283,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.equal(sent.length, 1)
   })
 
-  await t.test('that was asked just before a restart is looked for after it', async t => {
+  await t.test('is searched after a restart for a task requested just before it', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [() => {}], ListTasks: [result({ tasks: [completed] })], GetTask: [result({ ...completed, ...having('1') })] }))
     const lives = livesOf(t, agent.url)
@@ -296,7 +296,7 @@ await t.test('an agent without the reliability extension', async t => {
     t.strictSame(methods(agent), ['SendStreamingMessage', 'ListTasks', 'SubscribeToTask', 'GetTask', 'GetTask'])
   })
 
-  await t.test('may ask and fail without a word', async t => {
+  await t.test('may ask and fail without a message', async t => {
     const agent = await httpAgent(t)
     const wordless = { ...task, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task: wordless }])], SendMessage: [result({ task })], GetTask: [result(wordless), result({ ...task, status: { state: 'TASK_STATE_FAILED' } })] }))
@@ -307,13 +307,13 @@ await t.test('an agent without the reliability extension', async t => {
     t.match(taskIn(await desk.runtime.sendMessage(say('that', { taskId }))).status.message?.parts, [{ text: `The agent at ${agent.url}/ (the mute) failed.` }])
   })
 
-  await t.test('whose task ends and is not ended when it is read has not completed it', async t => {
+  await t.test('has not completed a task that reads as unfinished after its last event', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task: completed }])], GetTask: [result(task)] }))
     t.match(taskIn(await deskFor(t, agent.url).runtime.sendMessage(say('x'))).status.message?.parts, [{ text: /did not complete the task\.$/ }])
   })
 
-  await t.test('is heard no more when it tells more events than anybody wants', async t => {
+  await t.test('fails the delegation if it sends more than 10,000 events', async t => {
     const agent = await httpAgent(t)
     const chunk = { artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: '.' }] }, append: true } }
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task }, ...Array.from({ length: 10_000 }, () => chunk)])] }))
@@ -322,7 +322,7 @@ await t.test('an agent without the reliability extension', async t => {
   })
 })
 
-await t.test('of an agent that tells generations what is known is not told again', async t => {
+await t.test('events with known generations are dropped when an agent repeats them', async t => {
   const agent = await httpAgent(t)
   const at = (generation: number) => ({ metadata: { [RELIABILITY_EXTENSION]: { generation } } })
   const chunk = (text: string, generation: number) => ({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, append: true, ...at(generation) } })
@@ -347,7 +347,7 @@ await t.test('canceling a task of another agent', async t => {
     return { agent, desk, id }
   }
 
-  await t.test('is done also if it becomes known only then, and waits for that', async t => {
+  await t.test("waits for the task's id if it is not known yet", async t => {
     let answer = () => {}
     const { agent, desk, id } = await canceling(t, result({ ...task, status: { state: 'TASK_STATE_CANCELED' } }), (asked, response) => (answer = () => stream([{ task }], 'open')(asked, response)))
     await agent.request(0)
@@ -359,7 +359,7 @@ await t.test('canceling a task of another agent', async t => {
     t.strictSame([agent.asked[1]?.params.id, desk.log], ['t', []])
   })
 
-  await t.test('is no trouble if it has ended; other errors are told to the log alone', async t => {
+  await t.test('succeeds if the task has ended, and only logs other errors', async t => {
     for (const [error, lines] of [[{ code: -32002, message: 'Too late.' }, 0], [{ code: -32603, message: 'Broken.' }, 1]] as const) {
       const { desk, id } = await canceling(t, failure(error))
       await until(async () => (await journalOf(desk, id)).includes('"taskId":"t"'))
@@ -369,7 +369,7 @@ await t.test('canceling a task of another agent', async t => {
     }
   })
 
-  await t.test('is given up after a while', async t => {
+  await t.test('is given up after a time limit', async t => {
     const { agent, desk, id } = await canceling(t, () => {})
     await until(async () => (await journalOf(desk, id)).includes('"taskId":"t"'))
     await desk.runtime.cancelTask({ id })
@@ -379,7 +379,7 @@ await t.test('canceling a task of another agent', async t => {
     t.match(desk.log.at(-1), { message: 'a task of another agent was not canceled', details: { error: { message: /within 5000 ms/ } } })
   })
 
-  await t.test('is not tried where nothing was asked', async t => {
+  await t.test('sends nothing if no request was sent', async t => {
     const agent = await httpAgent(t)
     const { store, isHeld, pass } = heldJournal(memoryStore(), 1)
     const desk = deskFor(t, agent.url, { store })
@@ -392,7 +392,7 @@ await t.test('canceling a task of another agent', async t => {
     t.strictSame(methods(agent), [])
   })
 
-  await t.test('is done after a restart before anything else is', async t => {
+  await t.test('comes first after a restart', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task }], 'open')], CancelTask: [result(task)] }))
     const inner = { ...memoryStore(), close: async () => {} }
@@ -413,7 +413,7 @@ await t.test('canceling a task of another agent', async t => {
   })
 })
 
-await t.test('after a restart an agent that is not there yet is waited for', async t => {
+await t.test('a delegation waits after a restart for an agent that is not ready yet', async t => {
   const agent = await httpAgent(t)
   agent.script(byMethod({ SendStreamingMessage: [stream([{ task }], 'open')] }))
   const lives = livesOf(t, agent.url, { options: { giveUpAfterMs: 20 } })

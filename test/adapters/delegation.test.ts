@@ -44,8 +44,8 @@ const talking: Definition = { work: async function* ({ message }) {
 } }
 
 for (const binding of ['WEBSOCKET', 'JSONRPC', 'HTTP+JSON']) {
-  await t.test(`over ${binding}`, async t => {
-    await t.test('a function delegates the whole of a task: progress, questions and artifacts become its own', async t => {
+  await t.test(`delegation works over ${binding}`, async t => {
+    await t.test('a function delegates its whole task: progress, questions and artifacts become its own', async t => {
       const hotel = await serving(t, talking)
       const agent = remoteAgent(hotel.url, { bindings: [binding] })
       const desk = start(t, { work: async work => {
@@ -103,7 +103,7 @@ function deskChart(agent: RemoteAgent, deadlineMs?: number) {
   })
 }
 
-await t.test('a chart hears what another agent tells, answers what it asks, and gets what it has made', async t => {
+await t.test("a chart receives another agent's events, answers its question and gets its artifacts", async t => {
   const hotel = await serving(t, talking)
   const desk = start(t, { work: deskChart(remoteAgent(hotel.url)) })
   const { id: taskId, status } = taskIn(await desk.runtime.sendMessage(say('two')))
@@ -116,7 +116,7 @@ await t.test('a chart hears what another agent tells, answers what it asks, and 
   t.strictSame(desk.log, [])
 })
 
-await t.test('an answer that the other agent refuses is asked for again, with the reason', async t => {
+await t.test('a question is asked again, with the reason, if the other agent refuses the answer', async t => {
   const hotel = await serving(t, { work: async ({ ask }) => ({ artifact: await ask(inputRequired('How many?', { schema: z.string().regex(/^\d+$/, 'is no number') })) }) })
   for (const work of [deskChart(remoteAgent(hotel.url)), (work: WorkArguments) => delegate(work, remoteAgent(hotel.url), 'x').then(({ artifacts }) => ({ artifacts }))]) {
     const desk = start(t, { work })
@@ -149,7 +149,7 @@ await t.test('a chain of three agents', async t => {
   const waits: WorkFunction = ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
   const tasksOf = (servers: readonly Server[]) => Promise.all(servers.map(async ({ runtime }) => (await runtime.listTasks({})).tasks.map(({ status }) => stateName(status.state))))
 
-  await t.test('is stopped as a whole when its root is canceled', async t => {
+  await t.test('is canceled as a whole when its root is canceled', async t => {
     const { first, leaf, all, signals } = await chainOf(t, waits)
     const { id } = await open(first.runtime)
     await until(() => signals.length === 3)
@@ -160,7 +160,7 @@ await t.test('a chain of three agents', async t => {
     t.strictSame([first.log, leaf.log].flat(), [])
   })
 
-  await t.test('is stopped as a whole when its root is out of time', async t => {
+  await t.test('is canceled as a whole when its root exceeds its deadline', async t => {
     const { first, all, signals } = await chainOf(t, waits, { deadlineMs: 60_000 })
     const { id } = await open(first.runtime)
     await until(() => signals.length === 3)
@@ -170,7 +170,7 @@ await t.test('a chain of three agents', async t => {
     t.ok(signals.every(({ aborted }) => aborted))
   })
 
-  await t.test('brings the question of the last to the client of the first, and the answer back', async t => {
+  await t.test("passes the last agent's question to the first client, and its answer back", async t => {
     const { first, all } = await chainOf(t, async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) }))
     const { id: taskId, status } = taskIn(await first.runtime.sendMessage(say('a room')))
     t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Which day?' }] } })
@@ -179,14 +179,14 @@ await t.test('a chain of three agents', async t => {
     t.match(done, { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'Monday' }] }] })
   })
 
-  await t.test('tells at its root why the last has failed', async t => {
+  await t.test("reports the last agent's failure at its root", async t => {
     const { first, middle, leaf } = await chainOf(t, async () => failed('No rooms.'))
     const { status } = taskIn(await first.runtime.sendMessage(say('a room')))
     t.strictSame(textOf(status.message ?? { parts: [] }), `The agent at ${middle.url} failed: The agent at ${leaf.url} failed: No rooms.`)
   })
 })
 
-await t.test('an authorization that the other agent waits for is waited for here, until it goes on', async t => {
+await t.test('a task waits for an authorization while the other agent waits for it', async t => {
   const bank = await serving(t, { work: async ({ ask }) => {
     const given = await ask(authRequired('Please log in at the bank.'))
     return { artifact: 'message' in given ? `said ${textOf(given.message)}` : 'paid' }
@@ -200,7 +200,7 @@ await t.test('an authorization that the other agent waits for is waited for here
     t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: 'paid' }] }] })
   }
 
-  await t.test('the client may say something instead, and cannot authorize it here', async t => {
+  await t.test('the client may send a message instead, and cannot authorize locally', async t => {
     const desk = start(t, { work: async work => ({ artifacts: (await delegate(work, remoteAgent(bank.url, { name: 'the bank' }), 'x')).artifacts }) })
     const { id: taskId, status } = taskIn(await desk.runtime.sendMessage(say('x')))
     t.match(status, { state: 'TASK_STATE_AUTH_REQUIRED', message: { parts: [{ text: 'Please log in at the bank.' }] } })
@@ -210,10 +210,10 @@ await t.test('an authorization that the other agent waits for is waited for here
   })
 })
 
-await t.test('agents that are asked side by side', async t => {
+await t.test('delegations to several agents at once', async t => {
   const asking = (question: string): Definition => ({ work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired(question))) }) })
 
-  await t.test('ask one after the other, and each gets the answer to its own question', async t => {
+  await t.test('ask one after the other, and each receives its own answer', async t => {
     const servers = await Promise.all(['A?', 'B?', 'C?'].map(question => serving(t, asking(question))))
     const desk = start(t, { work: async work => {
       const results = await Promise.all(servers.map(({ url }) => delegate(work, remoteAgent(url), 'x', { artifacts: false })))
@@ -227,7 +227,7 @@ await t.test('agents that are asked side by side', async t => {
     t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: 'a? b? c?' }] }] })
   })
 
-  await t.test('withdraw their questions when they go on without an answer: also one that waits for its turn', async t => {
+  await t.test('withdraw their questions when the agents continue without an answer, also queued ones', async t => {
     const patient = (question: string): Definition => ({ work: async ({ ask }) => ({ artifact: await ask(inputRequired(question, { deadlineMs: 60_000 })).then(textOf, () => `${question} Never mind.`) }) })
     const [a, b, c] = [await serving(t, patient('A?')), await serving(t, patient('B?')), await serving(t, patient('C?'))]
     const begun: string[] = []
@@ -248,7 +248,7 @@ await t.test('agents that are asked side by side', async t => {
     await until(async () => (await desk.store.readJournal({ tenant: '', principal: 'anonymous' }, taskId)).filter(({ value }) => JSON.stringify(value).includes('remote.input-required')).length === 3)
     second[0].clock.increment(60_000)
     await until(() => begun.length === 1)
-    t.equal(textOf((await desk.runtime.getTask({ id: taskId })).status.message ?? { parts: [] }), shown, 'the question that is open stays')
+    t.equal(textOf((await desk.runtime.getTask({ id: taskId })).status.message ?? { parts: [] }), shown, 'the open question stays')
     first[0].clock.increment(60_000)
     const next = await until(async () => {
       const task = await desk.runtime.getTask({ id: taskId })
@@ -260,7 +260,7 @@ await t.test('agents that are asked side by side', async t => {
   })
 })
 
-await t.test('what becomes of a delegation that does not succeed', async t => {
+await t.test('a failed delegation', async t => {
   const ends = { fail: failed('No rooms.'), reject: rejected('Not for you.') }
   const hotel = await serving(t, { work: async ({ message, signal }) => {
     const words = textOf(message)
@@ -287,7 +287,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
       t.strictSame(await reasonOf(desk, 'crash'), ['failed', `${name} failed: The work ended with an error.`])
     })
 
-    await t.test(`a ${kind} fails when its task is canceled at the other agent`, async t => {
+    await t.test(`a ${kind} fails when the other agent cancels its task`, async t => {
       const desk = start(t, definition)
       const { id } = await open(desk.runtime, 'wait')
       const theirs = await until(async () => (await hotel.runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks[0])
@@ -297,7 +297,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
   }
 
   for (const [kind, definition] of works(60_000)) {
-    await t.test(`a ${kind} fails with DeadlineExceeded when the other agent is not done in time, and has its task canceled`, async t => {
+    await t.test(`a ${kind} fails with DeadlineExceeded after its time limit, and cancels the remote task`, async t => {
       const desk = start(t, definition)
       const { id } = await open(desk.runtime, 'wait')
       const theirs = await until(async () => (await hotel.runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks[0])
@@ -309,7 +309,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     })
   }
 
-  await t.test('an agent that nobody reaches, refuses, or that sends what cannot be read is named', async t => {
+  await t.test('names an agent that is unreachable, refuses, or sends invalid data', async t => {
     const scripted = await httpAgent(t)
     const card = { name: 'the scripted one' }
     const said = async (url: string, options: RemoteOptions = {}) => {
@@ -330,7 +330,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
     t.match(await said(scripted.url), [/could not be reached: Nobody answers at/])
   })
 
-  await t.test('what cannot be sent fails at once, and says what to write', async t => {
+  await t.test('fails at once for an invalid message, and says what to write', async t => {
     const agent = remoteAgent(hotel.url)
     const desk = (work: WorkFunction) => start(t, { work })
     const invalid = desk(async work => ({ artifacts: (await delegate(work, agent, { parts: [] })).artifacts }))
@@ -352,7 +352,7 @@ await t.test('what becomes of a delegation that does not succeed', async t => {
   })
 })
 
-await t.test('an agent that answers with a message alone has made no task', async t => {
+await t.test('fails if the agent answers only with a message', async t => {
   const chatty = await serving(t, { negotiate: async () => reply('Hello!') })
   t.match(taskIn(await start(t, { work: deskChart(remoteAgent(chatty.url)) }).runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'Hello!' }] }] })
   const desk = start(t, { work: async work => {
@@ -362,7 +362,7 @@ await t.test('an agent that answers with a message alone has made no task', asyn
   t.match(taskIn(await desk.runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'Hello! true talk' }] }] })
 })
 
-await t.test('what a function has delegated goes on when it crashes and starts again; what a chart has does not', async t => {
+await t.test("a function's delegation survives a crash of the function; a chart's does not", async t => {
   const hotel = await serving(t, { work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) }) })
   const crash = deferred()
   let runs = 0
@@ -381,7 +381,7 @@ await t.test('what a function has delegated goes on when it crashes and starts a
   t.strictSame((await hotel.runtime.listTasks({})).tasks.map(({ status }) => status.state), ['TASK_STATE_COMPLETED'])
 })
 
-await t.test('a chart that leaves the state which delegates cancels that task, and goes on', async t => {
+await t.test('a chart that exits the delegating state cancels the remote task, and continues', async t => {
   const hotel = await serving(t, talking)
   const work = setupWork({ actors: { hotel: remoteAgent(hotel.url) }, types: { events: {} as RemoteEvent } }).createMachine({
     initial: 'booking',
@@ -402,7 +402,7 @@ await t.test('a chart that leaves the state which delegates cancels that task, a
   t.strictSame(desk.log, [])
 })
 
-await t.test('an answer that is no message fails the delegation, and cancels its task', async t => {
+await t.test('an invalid answer fails the delegation, and cancels its task', async t => {
   const hotel = await serving(t, talking)
   const work = setupWork({ types: { context: {} as { reason: string }, events: {} as RemoteEvent }, actors: { hotel: remoteAgent(hotel.url) } }).createMachine({
     context: { reason: '' },

@@ -32,7 +32,7 @@ class JumpingClock extends TestClock {
 
 type Work = Pick<AgentDefinition, 'work' | 'deadlineMs'>
 
-await t.test('a task that waits 40 days for its answer, over five restarts, is answered and completes', async t => {
+await t.test('a task that waits 40 days for its answer over five restarts completes', async t => {
   const { live, clock } = await fileOf(t)
   const work: Work = { work: async function* ({ message }) {
     const answer = yield* inputRequired(`Which day for ${textOf(message)}?`)
@@ -53,7 +53,7 @@ await t.test('a task that waits 40 days for its answer, over five restarts, is a
   })
 })
 
-await t.test('a sleep takes effect once, and not early, whatever the clock does over restarts', async t => {
+await t.test('a sleep ends once, and not early, despite clock changes over restarts', async t => {
   for (const jumps of [[HOUR, HOUR, 10 * DAY], [-HOUR, 11 * DAY], [-10 * YEAR, 10 * YEAR, 10 * DAY], [10 * YEAR], [DAY, -2 * DAY, 30 * DAY]]) {
     const { live, clock } = await fileOf(t)
     let woken = 0
@@ -82,7 +82,7 @@ await t.test('a sleep takes effect once, and not early, whatever the clock does 
   }
 })
 
-await t.test('a message that was sent before a restart is not taken again after it, and a stream goes on where it was', async t => {
+await t.test('after a restart a resent message is not processed again, and a stream resumes', async t => {
   const { live } = await fileOf(t)
   const work: Work = { work: async function* () {
     const answer = yield* inputRequired('Go on?')

@@ -51,7 +51,7 @@ const { TASK_STATE_INPUT_REQUIRED: INPUT_REQUIRED, TASK_STATE_AUTH_REQUIRED: AUT
 
 const inState = (state: TaskState): Partial<Task> => ({ status: { state, message: undefined, timestamp: undefined } })
 
-await t.test('an executor runs as work, and its events are what the task tells', async t => {
+await t.test('an executor runs as work, and its events update the task', async t => {
   const typical = executor(async (request, bus) => {
     bus.publish(snapshot(request, inState(SUBMITTED)))
     bus.publish(status(request, WORKING))
@@ -73,7 +73,7 @@ await t.test('an executor runs as work, and its events are what the task tells',
   t.strictSame([typical.canceled, log], [[], []])
 })
 
-await t.test('a whole task in one event says its artifacts and its end', async t => {
+await t.test('a whole task in one event gives its artifacts and its final state', async t => {
   const whole = executor(async (request, bus) => {
     const artifacts = [Artifact.fromJSON({ artifactId: 'a', parts: [{ text: 'one' }] })]
     bus.publish(snapshot(request, { artifacts }))
@@ -91,7 +91,7 @@ await t.test('a whole task in one event says its artifacts and its end', async t
   t.match(last, { statusUpdate: { metadata: { a: 1 } } })
 })
 
-await t.test('a message alone completes the task with it', async t => {
+await t.test('a single message completes the task with it', async t => {
   const { runtime } = startExecutor(t, executor(async (_, bus) => {
     bus.publish({ kind: 'message', data: { ...words('hi'), metadata: { a: 1 }, extensions: ['urn:x'] } })
     bus.publish({ kind: 'message', data: words('again') })
@@ -101,7 +101,7 @@ await t.test('a message alone completes the task with it', async t => {
   t.match(task.status.message, { metadata: { a: 1 }, extensions: ['urn:x'], role: 'ROLE_AGENT', taskId: task.id })
 })
 
-await t.test('the executor decides how the task ends', async t => {
+await t.test('the executor sets the final state of the task', async t => {
   const rows: [TaskState, string | undefined, string, string][] = [
     [FAILED, 'no paint', 'failed', 'no paint'],
     [FAILED, undefined, 'failed', 'The agent failed the task.'],
@@ -117,7 +117,7 @@ await t.test('the executor decides how the task ends', async t => {
   }
 })
 
-await t.test('the executor gets the metadata and the configuration of the request of each turn', async t => {
+await t.test("the executor receives each request's metadata and configuration", async t => {
   const work = asking(INPUT_REQUIRED, 2)
   const { runtime } = startExecutor(t, work)
   const { id: taskId } = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['image/png'], historyLength: 0 }), metadata: { locale: 'fi' } }))
@@ -136,7 +136,7 @@ await t.test('the executor gets the metadata and the configuration of the reques
   await other.authorized(id, { token: 'x' })
   await reaches(other, id, 'completed')
   t.equal(authorizing.runs.length, 2)
-  for (const { request } of authorizing.runs) t.match(request, { metadata: { locale: 'fi' }, configuration: { returnImmediately: true } }, 'an authorization comes with no message, so that the last one stays')
+  for (const { request } of authorizing.runs) t.match(request, { metadata: { locale: 'fi' }, configuration: { returnImmediately: true } }, 'an authorization has no message, so that the last one stays')
 })
 
 /** An executor that asks as often as it is told, and tells what it got. */
@@ -155,7 +155,7 @@ function textOfMessage({ parts }: Message): string {
   return parts.map(({ content }: Part) => (content?.$case === 'text' ? content.value : '?')).join()
 }
 
-await t.test('a question is asked, and the answer runs the executor again with the task so far', async t => {
+await t.test('an answer to a question runs the executor again with the current task', async t => {
   const work = asking(INPUT_REQUIRED, 2)
   const { runtime } = startExecutor(t, work)
   const asked = taskIn(await runtime.sendMessage(say('boat')))
@@ -170,7 +170,7 @@ await t.test('a question is asked, and the answer runs the executor again with t
   t.strictSame(third?.history.map(textOfMessage), ['boat', 'Which?', 'red', 'Input is required.', 'very red'])
 })
 
-await t.test('an authorization is asked for, and comes out of band or as a message', async t => {
+await t.test('an authorization arrives out of band or as a message', async t => {
   const work = asking(AUTH_REQUIRED, 2)
   const { runtime } = startExecutor(t, work)
   const { id, status } = taskIn(await runtime.sendMessage(say('boat')))
@@ -184,7 +184,7 @@ await t.test('an authorization is asked for, and comes out of band or as a messa
   t.equal(work.runs[1]?.task?.status?.state, AUTH_REQUIRED)
 })
 
-await t.test('what is published after a question is not heard, whether it is answered or not', async t => {
+await t.test('events published after a question are dropped, answered or not', async t => {
   const late = deferred()
   const work = executor(async (request, bus) => {
     if (request.task) return bus.publish(status(request, COMPLETED, 'done'))
@@ -201,7 +201,7 @@ await t.test('what is published after a question is not heard, whether it is ans
   t.strictSame([done.artifacts, textOf((await runtime.getTask({ id: taskId })).status.message)], [undefined, 'done'])
 })
 
-await t.test('the executor knows the caller, the tasks referred to and the agreed terms', async t => {
+await t.test('the executor knows the caller, the referenced tasks and the agreed terms', async t => {
   const work = executor((request, bus) => bus.publish(status(request, COMPLETED)))
   const { runtime } = startExecutor(t, work, {}, { negotiate: () => accepted({ price: 5 }) })
   const call: CallContext = { principal: 'ann', tenant: 'acme' }
@@ -214,7 +214,7 @@ await t.test('the executor knows the caller, the tasks referred to and the agree
   t.strictSame(work.runs[0]?.context.state.get('terms'), { price: 5 })
 })
 
-await t.test('an executor that returns or finishes without an end fails its task, and says why', async t => {
+await t.test('an executor that returns without a final state fails its task with the reason', async t => {
   const executes: Execute[] = [
     () => {},
     async (request, bus) => bus.publish(piece(request, 'a', 'something')),
@@ -231,7 +231,7 @@ await t.test('an executor that returns or finishes without an end fails its task
   }
 })
 
-await t.test('an executor that throws fails its task; the client learns no more than that', async t => {
+await t.test('an executor that throws fails its task, and the client does not see the error', async t => {
   const executes: Execute[] = [
     () => {
       throw new Error('secret')
@@ -249,7 +249,7 @@ await t.test('an executor that throws fails its task; the client learns no more 
   }
 })
 
-await t.test('what an executor publishes cannot break the runtime: the task fails, and says why', async t => {
+await t.test('an invalid event of an executor fails the task with the reason', async t => {
   const circle: Record<string, unknown> = {}
   circle.self = circle
   const other = { taskId: 'other', contextId: 'c' } as RequestContext
@@ -283,12 +283,12 @@ await t.test('what an executor publishes cannot break the runtime: the task fail
   }
 })
 
-await t.test('an event without a task is of this one', async t => {
+await t.test('an event without a task id belongs to the current task', async t => {
   const { runtime } = startExecutor(t, executor((_, bus) => bus.publish(status({ taskId: '', contextId: '' } as RequestContext, COMPLETED))))
   t.equal(stateName(taskIn(await runtime.sendMessage(say('go'))).status.state), 'completed')
 })
 
-await t.test('a cancel is told to the executor once, while it runs and while it waits; what it says then is dropped', async t => {
+await t.test('an executor receives a cancel once, running or waiting, and its later events are dropped', async t => {
   const stopped = deferred()
   const running = executor(
     async (request, bus) => {
@@ -315,7 +315,7 @@ await t.test('a cancel is told to the executor once, while it runs and while it 
   }
 })
 
-await t.test('an executor that cannot be canceled holds up nobody', async t => {
+await t.test('an executor that cannot be canceled blocks nothing', async t => {
   const { runtime } = startExecutor(t, executor(() => new Promise(() => {}), () => Promise.reject(new Error('no'))))
   const { id } = taskIn(await runtime.sendMessage(say('go', {}, { returnImmediately: true })))
   await reaches(runtime, id, 'working')
@@ -327,13 +327,13 @@ function kept(): Store {
   return { ...memoryStore(), close: async () => {} }
 }
 
-await t.test('a turn that has come to its end does not run again after a restart, and nothing is said twice', async t => {
+await t.test('a finished turn does not run again after a restart, and repeats no event', async t => {
   const store = kept()
   const first = asking(INPUT_REQUIRED)
   const before = startExecutor(t, first, { store })
   const { id, artifacts } = taskIn(await before.runtime.sendMessage(say('boat')))
   await closed(before.runtime, before.clock)
-  t.strictSame(first.canceled, [], 'the end of the process is no cancel')
+  t.strictSame(first.canceled, [], 'closing the runtime is no cancel')
   const second = executor((request, bus) => {
     bus.publish(snapshot(request, {}))
     bus.publish(status(request, COMPLETED, textOfMessage(request.userMessage)))
@@ -344,7 +344,7 @@ await t.test('a turn that has come to its end does not run again after a restart
   t.strictSame([first.runs.length, second.runs.length], [1, 1])
 })
 
-await t.test('a turn that has not come to its end runs again after a restart, without a word to the executor before', async t => {
+await t.test('an unfinished turn runs again after a restart', async t => {
   const store = kept()
   const gates: Deferred<void>[] = []
   const work = executor(async (request, bus) => {
@@ -365,13 +365,13 @@ await t.test('a turn that has not come to its end runs again after a restart, wi
   t.strictSame([done.artifacts?.map(textOf), work.canceled], [['one'], []])
 })
 
-await t.test('what is no executor is refused at once', async t => {
+await t.test('an invalid executor is refused at once', async t => {
   for (const wrong of [undefined, null, {}, { execute: () => {} }, { cancelTask: () => {} }]) {
     t.throws(() => fromExecutor(wrong as unknown as AgentExecutor), { name: 'TypeError', message: /takes an AgentExecutor/ })
   }
 })
 
-await t.test('work reads its task as it is committed; one that was erased is not there', async t => {
+await t.test('work reads its task as committed, and an erased task is not found', async t => {
   const store = memoryStore()
   const read: unknown[] = []
   const { runtime } = start(t, { work: async ({ ask, readTask }) => {

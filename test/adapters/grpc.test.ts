@@ -41,7 +41,7 @@ function callerAt(t: Test, address: string, credentials?: string) {
   return caller
 }
 
-await t.test('one call serves an agent over every binding, and its clients hold the same conversation over each', async t => {
+await t.test('one call serves every binding, and clients hold the same conversation over each', async t => {
   const { at, runtime, address } = await served(t)
   for (const binding of BINDINGS) {
     const client = await connect(at.url, { bindings: [binding] })
@@ -58,7 +58,7 @@ await t.test('one call serves an agent over every binding, and its clients hold 
   t.equal((await runtime.listTasks({})).totalSize, BINDINGS.length + 2)
 })
 
-await t.test('the public card and the extended one list the same interfaces, over every binding', async t => {
+await t.test('the public card and the extended one list the same interfaces over every binding', async t => {
   const { at } = await served(t, { authenticate: byName }, {}, { interfaces: [{ url: 'https://other.example/', protocolBinding: 'urn:other', protocolVersion: '1.0' }] })
   const { supportedInterfaces } = await fetchCard(at.url)
   t.same(supportedInterfaces.map(({ protocolBinding }) => protocolBinding).slice(1), ['JSONRPC', 'HTTP+JSON', 'urn:other', 'GRPC'])
@@ -70,7 +70,7 @@ await t.test('the public card and the extended one list the same interfaces, ove
   }
 })
 
-await t.test('authenticate identifies callers by their metadata, and authorize sees their claims', async t => {
+await t.test('authenticate identifies callers by their metadata, and authorize receives their claims', async t => {
   const claims = { scopes: ['read'] }
   const seen: unknown[] = []
   const { address, runtime } = await served(t, {
@@ -90,7 +90,7 @@ await t.test('authenticate identifies callers by their metadata, and authorize s
   t.strictSame(seen[0], claims)
 })
 
-await t.test('a stream ends with UNAUTHENTICATED when the credentials of its caller run out, and its task goes on', async t => {
+await t.test('a stream ends with UNAUTHENTICATED when its credentials expire, and its task continues', async t => {
   const { work, run } = steeredWork()
   const authenticate = async (credentials: Credentials) => {
     const known = await byName(credentials)
@@ -105,7 +105,7 @@ await t.test('a stream ends with UNAUTHENTICATED when the credentials of its cal
   while (await early.next());
   clock.increment(999)
   t.match(await caller.call('ListTasks', {}), { result: { totalSize: 2 } })
-  t.equal(clock.size, timers + 1, 'that of the stream that is open')
+  t.equal(clock.size, timers + 1, 'that of the open stream')
   t.match(await late.next(), { statusUpdate: { status: { state: 'TASK_STATE_WORKING' } } })
   clock.increment(1)
   t.match(await rejection(late.next()), { native: 'UNAUTHENTICATED', reason: 'UNAUTHENTICATED', message: /The credentials of this request have expired/ })
@@ -114,7 +114,7 @@ await t.test('a stream ends with UNAUTHENTICATED when the credentials of its cal
   t.equal((await runtime.listTasks({ status: 'TASK_STATE_WORKING' }, { principal: 'ann' })).totalSize, 1)
 })
 
-await t.test('callers that are not known have a share for each connection', async t => {
+await t.test('each connection of unidentified callers has its own share', async t => {
   const { address } = await served(t, { limits: { liveContexts: 8 } }, {}, {}, { work: steeredWork().work })
   // Channels to one name share a connection.
   const [first, second] = [callerAt(t, address), callerAt(t, address.replace('127.0.0.1', 'localhost'))]
@@ -125,7 +125,7 @@ await t.test('callers that are not known have a share for each connection', asyn
   t.ok(await open(second))
 })
 
-await t.test('a server that drains refuses calls with UNAVAILABLE and the time to wait; it closes twice', async t => {
+await t.test('a draining server refuses calls with UNAVAILABLE and a delay, and may close twice', async t => {
   const { at, address } = await served(t)
   at.drain()
   t.match(await rejection(callerAt(t, address).call('GetTask', { id: 'x' })), { native: 'UNAVAILABLE', reason: 'OVERLOADED', details: [{}, { retryDelay: '1s' }] })
@@ -134,7 +134,7 @@ await t.test('a server that drains refuses calls with UNAVAILABLE and the time t
   t.match(await rejection(callerAt(t, address).call('GetTask', { id: 'x' })), { native: 'UNAVAILABLE', details: [] })
 })
 
-await t.test('a port that cannot be bound leaves nothing open', async t => {
+await t.test('a server whose port cannot be bound leaves nothing open', async t => {
   const other = createServer().listen(0, '127.0.0.1')
   await once(other, 'listening')
   t.teardown(() => void other.close())
@@ -151,7 +151,7 @@ await t.test('a port that cannot be bound leaves nothing open', async t => {
   t.equal(closed, 1)
 })
 
-await t.test('the address in cards is that of url, publicUrl, hosts or the host bound', async t => {
+await t.test('cards give the address of url, publicUrl, hosts or the bound host', async t => {
   const rows = [
     [{}, {}, /^127\.0\.0\.1:\d+$/],
     [{}, { host: '::1' }, /^\[::1\]:\d+$/],
@@ -162,11 +162,12 @@ await t.test('the address in cards is that of url, publicUrl, hosts or the host 
   for (const [options, rpc, address] of rows) t.match((await served(t, options, rpc)).address, address)
 })
 
-await t.test('what would open an agent to others, and options that are none, are refused with what to write', async t => {
+await t.test('public addresses without authenticate and invalid options are refused with what to write', async t => {
   const { runtime } = start(t, DEFINITION)
   await t.rejects(serve(runtime, { port: 0, grpc: grpc({ port: 0, host: '0.0.0.0' }) }), { name: 'TypeError', message: /Without authenticate/ })
   await t.rejects(serve(runtime, { port: 0, grpc: { port: 1 } as never }), { name: 'TypeError', message: /grpc has to be what grpc\(\{ port \}\)/ })
   t.throws(() => grpc({ port: 'x' } as never), { name: 'TypeError', message: /port has to be a number/ })
+  t.throws(() => grpc({} as never), { name: 'TypeError', message: 'grpc needs a port: grpc({ port: 50051 }).' })
   t.throws(() => grpc({ prot: 1 } as never), { name: 'TypeError', message: /grpc has no prot/ })
   t.throws(() => grpc({ port: 0, credentials: {} as never }), { name: 'TypeError', message: /createSsl/ })
   t.ok(grpc({ port: 0, credentials: ServerCredentials.createInsecure() }))
@@ -175,7 +176,7 @@ await t.test('what would open an agent to others, and options that are none, are
 await t.test('taskchart serve --grpc', async t => {
   const cwd = t.testdir({ 'echo.js': "export default { card: { name: 'Echo' }, work: ({ message }) => ({ artifact: { parts: message.parts } }) }" })
 
-  await t.test('serves gRPC beside the rest, and tells its address', async t => {
+  await t.test('serves gRPC beside the other bindings, and prints its address', async t => {
     for (const form of [[], ['--json']]) {
       const stop = new AbortController()
       const printed = deferred<string>()
@@ -187,7 +188,7 @@ await t.test('taskchart serve --grpc', async t => {
     }
   })
 
-  await t.test('is refused with what to do', async t => {
+  await t.test('refuses a port in use or an invalid one, and says what to do', async t => {
     const other = createServer().listen(0, '127.0.0.1')
     await once(other, 'listening')
     t.teardown(() => void other.close())
@@ -198,7 +199,7 @@ await t.test('taskchart serve --grpc', async t => {
     await t.rejects(grpcFor({ port: 0 }, () => Promise.reject(new Error('Cannot find package'))), { name: 'CommandError', message: /npm install @a2a-js\/sdk @grpc\/grpc-js @bufbuild\/protobuf/ })
   })
 
-  await t.test('is not told where it is not served', async t => {
+  await t.test('is not mentioned where it is not served', async t => {
     const places = placesOf({ card: { name: 'Echo' } } as never, 'http://127.0.0.1:1/', [])
     t.notOk('grpc' in places)
     t.notMatch(announcement({ card: { name: 'Echo', description: '', skills: [] } } as never, places, false), /gRPC/)

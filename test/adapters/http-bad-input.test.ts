@@ -29,7 +29,7 @@ async function unimpressed(t: Test, { url, commits, done }: Prepared, before: nu
 /** The errors whose HTTP status by JSON-RPC is not 200. */
 const rpcStatus = (code: keyof typeof ERRORS) => (['TooLarge', 'RateLimited'].includes(code) ? ERRORS[code].http : 200)
 
-await t.test('a body that is no good request gets this answer by JSON-RPC, and nothing happens', async t => {
+await t.test('a malformed JSON-RPC body is answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   for (const { what, text, id, code, message, fields } of badTexts) {
     await t.test(`${what}: ${ERRORS[code].code}`, async t => {
@@ -44,7 +44,7 @@ await t.test('a body that is no good request gets this answer by JSON-RPC, and n
   }
 })
 
-await t.test('parameters that are not good get this answer by JSON-RPC, and nothing happens', async t => {
+await t.test('invalid JSON-RPC parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods) {
@@ -53,7 +53,7 @@ await t.test('parameters that are not good get this answer by JSON-RPC, and noth
         const { status, json, headers } = await ask(agent.url, { body: `{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}` })
         const reply = json as Reply
         t.equal(status, rpcStatus(code))
-        t.equal(headers.get('content-type'), 'application/json', 'also for a stream that never began')
+        t.equal(headers.get('content-type'), 'application/json', 'also for a stream that never started')
         t.strictSame(reply, errorReply(7, code, reply.error?.message ?? '', fields, reply), 'the answer is this error and nothing else')
         t.notMatch(JSON.stringify(reply), /node_modules|\.[jt]s:\d/, 'no stack is shown')
         await unimpressed(t, agent, before)
@@ -65,7 +65,7 @@ await t.test('parameters that are not good get this answer by JSON-RPC, and noth
 /** The routes whose parameters are the body. */
 const ROUTES: Readonly<Record<string, string>> = { SendMessage: 'message:send', SendStreamingMessage: 'message:stream' }
 
-await t.test('parameters that are not good get this answer by REST, and nothing happens', async t => {
+await t.test('invalid REST parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods.filter(method => method in ROUTES)) {
@@ -90,7 +90,7 @@ function statusOf({ status, json, text }: Answer) {
 
 const GOOD = '{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
 
-await t.test('a path that URL parsing would change is refused before it is parsed, and what only looks like one is data', async t => {
+await t.test('a path that URL parsing would change is refused before parsing, except in data', async t => {
   const agent = await prepared(t)
   const status = async (path: string, method = 'GET') => {
     const raw = await RawSocket.to(t, agent.url)
@@ -111,7 +111,7 @@ await t.test('a path that URL parsing would change is refused before it is parse
   t.equal(agent.commits(), before)
 })
 
-await t.test('a body with a content coding is refused with 415 in the form of its binding, and nothing happens', async t => {
+await t.test("a body with a content coding gets 415 in its binding's form, and nothing happens", async t => {
   const agent = await prepared(t)
   const old = start(t, { work: obedient })
   const { url: older, close } = await serveHttp(old.runtime, { port: 0, dialects: [dialect03(old.runtime), dialect01(old.runtime)] })
@@ -146,7 +146,7 @@ await t.test('a body with a content coding is refused with 415 in the form of it
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-await t.test('requests by REST that are not good get this status, and nothing happens', async t => {
+await t.test('invalid REST requests get a status, and nothing happens', async t => {
   const agent = await prepared(t)
   const rows: [what: string, path: string, init: RequestInit & { headers?: Record<string, string> }, status: number, reason: string | undefined, ...fields: string[]][] = [
     ['no such path', 'nothing', {}, 404, 'METHOD_NOT_FOUND'],
@@ -210,7 +210,7 @@ await t.test('requests by REST that are not good get this status, and nothing ha
   }
 })
 
-await t.test('a message that looks odd but is good is taken as it is meant, by both', async t => {
+await t.test('a message that is valid but unusual is processed by both bindings', async t => {
   const { url } = await serveAll(t, { card: { name: 'T', defaultInputModes: ['*/*'] }, work: obedient })
   for (const { what, message, sees } of goodMessages) {
     await t.test(what, async t => {
@@ -221,7 +221,7 @@ await t.test('a message that looks odd but is good is taken as it is meant, by b
   }
 })
 
-await t.test('a request by JSON-RPC that HTTP does not fit gets a status and an error', async t => {
+await t.test('a JSON-RPC request over wrong HTTP gets a status and an error', async t => {
   const agent = await prepared(t)
   const body = `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":${GOOD}}`
   for (const type of ['', 'text/plain', 'application/jsonp', 'multipart/form-data']) {
@@ -242,7 +242,7 @@ await t.test('a request by JSON-RPC that HTTP does not fit gets a status and an 
   t.match((await ask(`${agent.url}?api_key=s3cret`, { body })).json, { error: /end up in logs/ })
 })
 
-await t.test('a request without id is not executed, and an answer is none', async t => {
+await t.test('a request without id is not executed, and a response is ignored', async t => {
   const agent = await prepared(t)
   const before = agent.commits()
   t.strictSame(await ask(agent.url, { body: `{"jsonrpc":"2.0","method":"SendMessage","params":${GOOD}}` }).then(({ status, text }) => [status, text]), [204, ''])
@@ -250,7 +250,7 @@ await t.test('a request without id is not executed, and an answer is none', asyn
   await unimpressed(t, agent, before)
 })
 
-await t.test('a body over the limit gets 413 as soon as that is known, with or without its length', async t => {
+await t.test('a body over the limit gets 413 at once, with or without its length', async t => {
   const agent = await prepared(t, { messageBytes: 1000 })
   const before = agent.commits()
   const large = JSON.stringify({ filler: 'a'.repeat(1000) })
@@ -258,14 +258,14 @@ await t.test('a body over the limit gets 413 as soon as that is known, with or w
   t.match(statusOf(await ask(`${agent.url}message:send`, { body: large })), { status: 413, reason: 'TOO_LARGE' })
   const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(600, 'a')) })
   const chunked = await ask(agent.url, { body: endless, duplex: 'half', headers: JSON_TYPE }).catch(error => error)
-  t.ok(chunked instanceof Error || chunked.status === 413, 'one without an end is not read to the end')
+  t.ok(chunked instanceof Error || chunked.status === 413, 'an endless one is not read completely')
   await unimpressed(t, agent, before)
   const exact = `{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"}}`.padEnd(1000)
   t.match(await ask(agent.url, { body: exact }), { status: 200, json: { result: { id: agent.done.id } } })
   t.match(await rpc(agent.url, 'GetTask', { id: agent.done.id }), { status: 200 })
 })
 
-await t.test('a body that comes in pieces without a length is read, one that breaks off is not executed', async t => {
+await t.test('a chunked body without a length is read, and a truncated one is not executed', async t => {
   const agent = await prepared(t)
   const body = Buffer.from(`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"}}`)
   const asked = nodeRequest(agent.url, { method: 'POST', headers: { ...JSON_TYPE, 'a2a-version': '1.0', 'transfer-encoding': 'chunked' } })

@@ -41,7 +41,7 @@ const STREAMS: readonly [binding: string, path: string, body: (params: object) =
   ['REST', 'message:stream', params => params]
 ]
 
-await t.test('every operation by REST answers what it answers by JSON-RPC', async t => {
+await t.test('every operation has the same result by REST and by JSON-RPC', async t => {
   const { url } = await serveAll(t, { work: obedient })
   const contextId = 'c'
   const sent = await ask(`${url}message:send`, { body: JSON.stringify(say('hello', { contextId })) })
@@ -64,7 +64,7 @@ await t.test('every operation by REST answers what it answers by JSON-RPC', asyn
   await both(`tasks/${waiting.id}:cancel`, 'CancelTask', { id: waiting.id }, { body: `{"id":"${waiting.id}","metadata":{"why":"enough"}}` })
 })
 
-await t.test('answers are of A2A\'s own type for those who send or want it, else plain JSON', async t => {
+await t.test("responses have A2A's content type on request, and plain JSON otherwise", async t => {
   const { url } = await serveAll(t, { work: echo })
   const typeOf = async (headers: Record<string, string>, path = 'tasks') => (await ask(`${url}${path}`, { headers })).headers.get('content-type')
   t.equal(await typeOf({}), 'application/json')
@@ -75,7 +75,7 @@ await t.test('answers are of A2A\'s own type for those who send or want it, else
   t.strictSame([sent.status, sent.headers.get('content-type')], [200, 'application/a2a+json'])
 })
 
-await t.test('a stream is server-sent events, one in a line, each with its generation as id', async t => {
+await t.test('a stream sends server-sent events, one per line, with generations as ids', async t => {
   const { url } = await serveAll(t, { work: obedient })
   for (const [binding, path, body] of STREAMS) {
     const { status, headers, text } = await ask(`${url}${path}`, { body: JSON.stringify(body(say('count 2'))) })
@@ -85,11 +85,11 @@ await t.test('a stream is server-sent events, one in a line, each with its gener
     t.strictSame(told(events), ['task:submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: count 2', 'completed'], binding)
     t.strictSame(events.map(({ id }) => id), ['1', '2', '3', '4', '5', '6'])
     if (path === '') for (const { data } of events) t.match(data, { jsonrpc: '2.0', id: 'a', result: {} })
-    t.strictSame(events.flatMap(({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []), [], 'without the extension nothing else tells it')
+    t.strictSame(events.flatMap(({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []), [], 'without the extension there is no other sign of it')
   }
 })
 
-await t.test('a subscription goes by GET and POST, and goes on after the last event that a client names', async t => {
+await t.test('a subscription works by GET and POST, and resumes after Last-Event-ID', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient })
   const task = await open(runtime, 'ask')
   await reaches(runtime, task.id, 'input-required')
@@ -104,17 +104,17 @@ await t.test('a subscription goes by GET and POST, and goes on after the last ev
   t.equal(resumed.response.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
   t.strictSame(told([await resumed.next(), await resumed.next()]), ['working', 'input-required: And then?'])
   const ignored = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...JSON_TYPE, 'last-event-id': '1' } })
-  t.strictSame(told([await ignored.next()]), ['task:input-required'], 'without the extension no cursor counts')
+  t.strictSame(told([await ignored.next()]), ['task:input-required'], 'without the extension a cursor is ignored')
   await runtime.sendMessage(say('blue', { taskId: task.id }))
   for (const stream of [...streams, resumed]) t.strictSame(told([await stream.next(), await stream.next(), await stream.next(), await stream.next()]), ['working', 'artifact: blue', 'completed', 'undefined'])
   const missed = await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '4' } })
-  t.strictSame(sentEvents(missed.text).map(({ id }) => id), ['5', '6'], 'also of a task that has ended')
+  t.strictSame(sentEvents(missed.text).map(({ id }) => id), ['5', '6'], 'also of an ended task')
   t.match(await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '6' } }), { status: 200, text: '' })
   t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, { error: { code: 400 } })
   t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': 'x' } })).json, { error: { code: 400 } })
 })
 
-await t.test('a stream that has nothing to tell yet begins after a second, and says every 15 that it lives', async t => {
+await t.test('a stream without events starts after a second, and sends a comment every 15', async t => {
   const { url, runtime, clock } = await serveAll(t, { work: obedient })
   const task = await open(runtime, 'wait')
   await reaches(runtime, task.id, 'working')
@@ -134,7 +134,7 @@ await t.test('a stream that has nothing to tell yet begins after a second, and s
   await until(() => clock.size <= timers, 'no timer is left')
 })
 
-await t.test('an error of a stream that has begun is its last event', async t => {
+await t.test('an error of a started stream is its last event', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient })
   for (const [, path, body] of STREAMS) {
     const stream = await OpenStream.open(t, `${url}${path}`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body(say('wait', { contextId: 'gone' }))) })
@@ -145,7 +145,7 @@ await t.test('an error of a stream that has begun is its last event', async t =>
   }
 })
 
-await t.test('a client that leaves ends its stream or its waiting, and never the task', async t => {
+await t.test('a client that disconnects ends its stream or call, and never the task', async t => {
   const { work, run } = steeredWork()
   const { url, runtime, clock } = await serveAll(t, { work })
   const before = clock.size
@@ -172,7 +172,7 @@ function unread(clock: TestClock, before: number): Promise<void> {
   return standsStill(() => clock.size === before + 2 && clock.size, 'the stream to be full')
 }
 
-await t.test('a client that reads nothing is waited for, then cut off, and others are served meanwhile', async t => {
+await t.test('a client that stops reading is closed after a wait, while others are served', async t => {
   const printed = t.capture(console, 'error').args
   const { url, runtime, clock, log } = await serveAll(t, { work: flood(600) }, { limits: { taskBytes: 2 ** 30 } })
   const before = clock.size
@@ -193,12 +193,12 @@ await t.test('a client that reads nothing is waited for, then cut off, and other
   const closed = once(socket, 'close')
   socket.resume()
   await closed
-  t.ok(socket.bytesRead < 600 * 64 * 1024, 'what it had not read is not sent')
+  t.ok(socket.bytesRead < 600 * 64 * 1024, 'unread events are not sent')
   t.same(log, [])
   t.same(printed(), [], 'a client cannot have the server print')
 })
 
-await t.test('one that reads late gets every event once', async t => {
+await t.test('a client that reads late receives every event once', async t => {
   const { url, clock } = await serveAll(t, { work: flood(300) }, { limits: { taskBytes: 2 ** 30 } })
   const before = clock.size
   const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
@@ -208,7 +208,7 @@ await t.test('one that reads late gets every event once', async t => {
   t.strictSame(ids, Array.from({ length: 303 }, (_, i) => i + 1))
 })
 
-await t.test('the extension that a request activates is echoed, and its conditions count', async t => {
+await t.test('an activated extension is echoed, and its conditions apply', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient })
   const reliable = { 'a2a-extensions': `urn:unknown, ${RELIABILITY_EXTENSION}` }
   const message = say('ask')
@@ -216,7 +216,7 @@ await t.test('the extension that a request activates is echoed, and its conditio
   t.equal(sent.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
   const task = taskIn(sent.json['result'] as never)
   t.equal(generationOf({ task }), 3)
-  t.strictSame((await rpc(url, 'SendMessage', message, reliable)).json, sent.json, 'a message is taken once')
+  t.strictSame((await rpc(url, 'SendMessage', message, reliable)).json, sent.json, 'a message is processed once')
   const answer = say('x', { taskId: task.id })
   t.match(await ask(`${url}message:send`, { body: JSON.stringify(answer), headers: { ...reliable, 'taskchart-if-generation-match': '2' } }), { status: 409, json: { error: { status: 'ABORTED' } } })
   const polled = ask(`${url}tasks/${task.id}`, { headers: { ...reliable, 'taskchart-current-generation': '3' } })
@@ -226,7 +226,7 @@ await t.test('the extension that a request activates is echoed, and its conditio
   t.equal((await rpc(url, 'GetTask', { id: task.id })).headers.get('a2a-extensions'), null)
 })
 
-await t.test('the card lists what is served, by address of the request or the public one', async t => {
+await t.test("the card lists the interfaces by the request's address or the public one", async t => {
   const { url } = await serveAll(t, { work: echo })
   const interfaces = async (base: string, path = AGENT_CARD_PATH) => (await ask(new URL(path, base))).json['supportedInterfaces']
   const host = new URL(url).host
@@ -249,7 +249,7 @@ await t.test('the card lists what is served, by address of the request or the pu
   t.match((await ask(new URL('/', proxied.url))).text, 'wss://agent.example/a2a/')
 })
 
-await t.test('the card is not sent again to those who have it, by its tag or its date', async t => {
+await t.test('conditional requests for the card get 304, by ETag or date', async t => {
   const { url } = await serveAll(t, { work: echo })
   const card = new URL(AGENT_CARD_PATH, url)
   const { headers } = await ask(card)
@@ -261,11 +261,11 @@ await t.test('the card is not sent again to those who have it, by its tag or its
   t.equal(await status({ 'if-modified-since': date }), 304)
   t.equal(await status({ 'if-modified-since': 'Fri, 02 Jan 2026 03:04:04 GMT' }), 200)
   t.equal(await status({ 'if-modified-since': 'yesterday' }), 200)
-  t.equal(await status({ 'if-none-match': '"other"', 'if-modified-since': date }), 200, 'a tag says more than a date')
+  t.equal(await status({ 'if-none-match': '"other"', 'if-modified-since': date }), 200, 'a tag takes precedence over a date')
   t.equal((await ask(card, { method: 'POST' })).status, 405)
 })
 
-await t.test('pages of allowed origins may call and read, others may not', async t => {
+await t.test('pages of allowed origins may call and read, and others may not', async t => {
   const { url } = await serveAll(t, { work: echo }, { origins: ['https://app.example'] })
   const page = { origin: 'https://app.example' }
   const preflight = await ask(`${url}message:send`, { method: 'OPTIONS', headers: { ...page, 'access-control-request-headers': 'content-type,a2a-version' } })
@@ -282,7 +282,7 @@ await t.test('pages of allowed origins may call and read, others may not', async
   const known = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: { ...page, 'if-none-match': card.headers.get('etag') ?? '' } })
   t.equal(known.status, 304)
   for (const { headers } of [refused, card, known]) t.equal(headers.get('access-control-allow-origin'), 'https://app.example')
-  t.equal((await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'), 'A2A-Version, Origin', 'a cache keeps the answers to pages apart')
+  t.equal((await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'), 'A2A-Version, Origin', 'Vary separates the cached responses of origins')
   for (const origin of ['https://evil.example', 'null', 'http://localhost']) {
     for (const method of ['OPTIONS', 'GET', 'POST']) t.equal((await ask(url, { method, headers: { origin } })).status, 403)
   }
@@ -290,7 +290,7 @@ await t.test('pages of allowed origins may call and read, others may not', async
   t.equal((await rpc(url, 'ListTasks', {}, { origin: url.slice(0, -1) })).status, 200, 'the origin of the server itself')
 })
 
-await t.test('an authenticate that gives no answer in time gets 503', async t => {
+await t.test('an authenticate that does not answer in time gives 503', async t => {
   const asked = deferred()
   const authenticate = () => (asked.resolve(), new Promise<undefined>(() => {}))
   const { url, log, clock } = await serveAll(t, { work: echo }, { authenticate, limits: { accessMs: 20 } })
@@ -301,7 +301,7 @@ await t.test('an authenticate that gives no answer in time gets 503', async t =>
   t.match(log, [{ message: 'authenticate failed', details: { error: { cause: { message: 'authenticate gave no answer within 20 ms' } } } }])
 })
 
-await t.test('who calls is asked of every request but those for the card and the page', async t => {
+await t.test('every request is authenticated except those for the card and the page', async t => {
   const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => {
     if (headers['authorization'] === 'broken') throw new Error('s3cret')
     return headers['authorization'] === undefined ? undefined : { id: headers['authorization'] }
@@ -318,10 +318,10 @@ await t.test('who calls is asked of every request but those for the card and the
   const { id } = taskIn((await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { authorization: 'Ada' } })).json as never)
   t.match((await rpc(url, 'GetTask', { id }, { authorization: 'Ada' })).json, { result: { id } })
   const [foreign, absent] = [await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }), await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })]
-  t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, 'what is somebody else\'s is not there')
+  t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, "another caller's task is not found")
 })
 
-await t.test('credentials that have run out let nobody in', async t => {
+await t.test('expired credentials are refused', async t => {
   const clock = new TestClock()
   const { url } = await serveAll(t, { work: echo }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: Number(headers['x-until']) }) })
   const status = async (untilMs: number) => (await ask(`${url}tasks`, { headers: { 'x-until': String(untilMs) } })).status
@@ -329,14 +329,14 @@ await t.test('credentials that have run out let nobody in', async t => {
   t.equal(await status(clock.now()), 401)
 })
 
-await t.test('a principal may have more members than we know', async t => {
+await t.test('a principal may have additional members', async t => {
   const anna = { id: 'anna', status: 'active', message: 'hello', headers: { 'x-internal': 's3cret' } }
   const { url } = await serveAll(t, { work: echo }, { authenticate: () => anna })
   t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
   t.match(await (await JsonSocket.open(t, url.replace('http', 'ws'))).call('ListTasks', {}), { result: { totalSize: 0 } })
 })
 
-await t.test('a request for another host, or past what the server takes, or while it closes, is refused', async t => {
+await t.test('a foreign host, too many connections and a closing server refuse requests', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { limits: { connections: 2 } })
   const asked = nodeRequest(url, { headers: { host: 'evil.example' } }).end()
   const [response] = await once(asked, 'response')
@@ -350,7 +350,7 @@ await t.test('a request for another host, or past what the server takes, or whil
   await until(async () => (await ask(`${url}tasks`)).status === 200)
 })
 
-await t.test('the handler is mounted in what an app uses', async t => {
+await t.test('the handler can be mounted in an app', async t => {
   const { runtime } = start(t, { work: echo })
   const url = 'https://agent.example/agent/'
   const handler = httpHandler(runtime, { path: '/agent', url })
@@ -387,18 +387,18 @@ await t.test('the handler is mounted in what an app uses', async t => {
   }
 })
 
-await t.test('the handler alone answers requests of any make', async t => {
+await t.test('the handler answers Request objects by itself', async t => {
   const { runtime } = start(t, { work: echo })
   const handler = httpHandler(runtime)
   const sent = await handler(new Request('http://localhost/', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('a') }) }))
   t.match(await sent.json(), { result: { task: {} } })
   t.equal((await handler(new Request('http://localhost/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
-  t.equal((await handler(new Request('http://evil.example/tasks'))).status, 421, 'where everyone may call only loopback names are served')
+  t.equal((await handler(new Request('http://evil.example/tasks'))).status, 421, 'without authenticate only loopback names are served')
   const open = start(t, { work: echo }, { authenticate: () => ({ id: 'a' }) })
   t.equal((await httpHandler(open.runtime)(new Request('http://agent.example/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
 })
 
-await t.test('an error by HTTP has its status, says when to come again, and tells nothing of what is ours', async t => {
+await t.test('an error over HTTP has its status and Retry-After, and reveals no internals', async t => {
   const ours = statusAnswer(new Error('s3cret'))
   t.equal(ours.status, 500)
   t.notMatch(await ours.text(), 's3cret')
@@ -413,7 +413,7 @@ await t.test('an error by HTTP has its status, says when to come again, and tell
   t.equal((await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': 'latest' } })).status, 200)
 })
 
-await t.test('events wait for the client that reads them, and end with it', async t => {
+await t.test('events wait for a slow client, and end with its connection', async t => {
   const clock = new TestClock()
   let made = 0
   let stops = 0
@@ -431,7 +431,7 @@ await t.test('events wait for the client that reads them, and end with it', asyn
   }
   const reader = many(new BodySink()).getReader()
   await rest()
-  t.ok(made < 100, 'no more is made than fits')
+  t.ok(made < 100, 'no more is produced than fits')
   await reader.read()
   await rest()
   const before = made
@@ -452,7 +452,7 @@ await t.test('events wait for the client that reads them, and end with it', asyn
   many(new BodySink(() => (cuts += 1)))
   await rest()
   clock.increment(STUCK_MS)
-  t.strictSame([cuts, stops], [1, 3], 'where the connection is known, that is cut')
+  t.strictSame([cuts, stops], [1, 3], 'a known connection is closed')
 })
 
 /** A stream whose client is the test: `read` has it take what it was sent. */
@@ -472,7 +472,7 @@ function streamTo(clock: TestClock) {
   return { stream, sent, seen, leave: () => events?.gone(), read: () => ((room = 1), events?.drained()) }
 }
 
-await t.test('a client that reads a long event slowly gets all of it, and is cut off when it reads no more', async t => {
+await t.test('a slow client receives a long event completely, and is closed when it stops reading', async t => {
   const clock = new TestClock()
   const { stream, sent, seen, read } = streamTo(clock)
   const long = `${'x'.repeat(64 * 1024 - 1)}${'\u{1f600}'.repeat(40_000)}`
@@ -486,7 +486,7 @@ await t.test('a client that reads a long event slowly gets all of it, and is cut
     t.equal(sent.length, wanted)
   }
   t.equal(sent.join(''), long)
-  t.ok(sent.every(text => !/[\ud800-\udbff]$/.test(text)), 'no character is cut in two')
+  t.ok(sent.every(text => !/[\ud800-\udbff]$/.test(text)), 'no character is split')
   read()
   await drained
   t.equal(stream.drained, undefined)
@@ -501,7 +501,7 @@ await t.test('a client that reads a long event slowly gets all of it, and is cut
   t.equal(clock.size, 0)
 })
 
-await t.test('a stream that was ended ends when its client has read all of a long last event', async t => {
+await t.test('an ended stream ends after its client has read all of a long last event', async t => {
   const clock = new TestClock()
   const { stream, sent, seen, read } = streamTo(clock)
   stream.send('x'.repeat(150_000))
@@ -516,7 +516,7 @@ await t.test('a stream that was ended ends when its client has read all of a lon
   t.strictSame([seen.cut, clock.size], [0, 0])
 })
 
-await t.test('a client that leaves just before the end is not told it, and one that left before the beginning nothing', async t => {
+await t.test('a client that disconnects before the end or the start receives nothing more', async t => {
   const clock = new TestClock()
   const { stream, sent, seen, leave } = streamTo(clock)
   stream.send('event')
@@ -531,7 +531,7 @@ await t.test('a client that leaves just before the end is not told it, and one t
   const { drained } = full.stream
   full.leave()
   await drained
-  t.equal(full.seen.left, 1, 'who waits for room hears of it')
+  t.equal(full.seen.left, 1, 'a waiting sender is informed')
   const stuck = streamTo(clock)
   stuck.stream.send('x'.repeat(100_000))
   const waiting = stuck.stream.drained
@@ -550,7 +550,7 @@ await t.test('a client that leaves just before the end is not told it, and one t
   t.equal(clock.size, 0)
 })
 
-await t.test('requests that wait behind another one on their connection end with it, and take up no room after that', async t => {
+await t.test('pipelined requests end with their connection, and free their share', async t => {
   const { work, run, runs } = steeredWork()
   const { url, clock } = await serveAll(t, { work }, { limits: { connections: 3 } })
   const before = clock.size
@@ -559,8 +559,8 @@ await t.test('requests that wait behind another one on their connection end with
   const request = `POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   socket.write(request.repeat(3))
   await run(0)
-  t.equal((await ask(`${url}tasks`)).status, 200, 'requests that wait take up no room')
-  t.equal(runs.length, 1, 'the next is not begun before the response to this one is finished')
+  t.equal((await ask(`${url}tasks`)).status, 200, 'waiting requests use no share')
+  t.equal(runs.length, 1, 'the next starts after this response')
   socket.destroy()
   await until(() => clock.size === before, 'no stream is left')
   for (const _ of [1, 2, 3]) {
@@ -569,7 +569,7 @@ await t.test('requests that wait behind another one on their connection end with
   }
 })
 
-await t.test('requests in one write are answered one after the other, as fast as their client reads', async t => {
+await t.test('pipelined requests are answered in order, as fast as their client reads', async t => {
   let reads = 0
   const kept = memoryStore()
   const store: Store = { ...kept, readTask: (...args) => ((reads += 1), kept.readTask(...args)) }
@@ -597,7 +597,7 @@ await t.test('requests in one write are answered one after the other, as fast as
   t.equal(reads, 40)
 })
 
-await t.test('a stream whose credentials run out some day ends with its client, too', async t => {
+await t.test('a stream with expiring credentials also ends with its client', async t => {
   const { work, run } = steeredWork()
   const authenticate = async () => ({ id: 'anna', expiresAtMs: Number.MAX_SAFE_INTEGER })
   const { url, clock } = await serveAll(t, { work }, { authenticate })
@@ -608,7 +608,7 @@ await t.test('a stream whose credentials run out some day ends with its client, 
   await until(() => clock.size === before, 'no timer is left')
 })
 
-await t.test("streams are whole where hono's Response stands in place of the global one", async t => {
+await t.test("streams are complete with hono's Response in place of the global one", async t => {
   const here = (path: string) => JSON.stringify(new URL(path, import.meta.url).href)
   const code = `
     const { getRequestListener } = await import('@hono/node-server')
@@ -627,7 +627,7 @@ await t.test("streams are whole where hono's Response stands in place of the glo
   t.match(told(sentEvents(stdout)).at(-1), /completed/)
 })
 
-await t.test('the calls of one connection end with it, and those that come later at once', async t => {
+await t.test('the calls of a connection end with it, and later ones at once', async t => {
   const socket = new Socket()
   const signal = disconnectSignal(socket)
   t.equal(disconnectSignal(socket), signal)
@@ -638,7 +638,7 @@ await t.test('the calls of one connection end with it, and those that come later
   t.ok(signal.aborted)
 })
 
-await t.test('a server that drains takes nothing new, and closes twice without harm', async t => {
+await t.test('a draining server accepts nothing new, and may close twice', async t => {
   const { runtime } = start(t, { work: echo })
   const served = await serve(runtime, { port: 0 })
   served.drain()
@@ -649,7 +649,7 @@ await t.test('a server that drains takes nothing new, and closes twice without h
   await t.rejects(serve(runtime, { port: 0, host: '0.0.0.0' }), { name: 'TypeError' })
 })
 
-await t.test('a stream that does not hear that its client has left ends at its next event', async t => {
+await t.test("a stream that misses its client's disconnection ends at its next event", async t => {
   const { runtime } = start(t, { work: obedient })
   const steps = [deferred(), deferred()]
   let isOver = false
@@ -671,7 +671,7 @@ await t.test('a stream that does not hear that its client has left ends at its n
   t.match(new TextDecoder().decode((await reader.read()).value), /more/)
   await reader.cancel()
   await rest()
-  t.notOk(isOver, 'nobody has told it')
+  t.notOk(isOver, 'it was not informed')
   steps[0]?.resolve()
   await until(() => isOver, 'its end')
 })

@@ -8,21 +8,25 @@ import { createActor, createMachine } from 'xstate'
 import { WebSocket, type ClientOptions } from 'ws'
 import type { Tap } from '../../adapters/entry/connection.ts'
 import { coverageFile } from '../../adapters/inspector/coverage-file.ts'
-import { atHost } from '../../adapters/inspector/hub.ts'
+import { atHost, MOST_CRASHES } from '../../adapters/inspector/hub.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
-import type { Inspector } from '../../adapters/inspector/inspector.ts'
+import { Inspector } from '../../adapters/inspector/inspector.ts'
 import { htmlAnswer, PageFiles } from '../../adapters/inspector/page-files.ts'
+import { ContextIndex } from '../../adapters/inspector/contexts/context-index.ts'
+import { TalkRecord } from '../../adapters/inspector/contexts/talk-record.ts'
 import { PageLink, type Shown } from '../../adapters/inspector/page-link.ts'
 import { FrameLog, shownFrame } from '../../adapters/inspector/recorder/frame-log.ts'
 import { Recorder } from '../../adapters/inspector/recorder/recorder.ts'
+import { sizeOf } from '../../adapters/inspector/recorder/seen-step.ts'
 import { EARLIER_TASKS, earlierTasks, KNOWN_TASKS, TaskIndex } from '../../adapters/inspector/recorder/task-index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
+import { hostActors, type ActorHost } from '../../runtime/commits/actor-host.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import { FeedReader, feedUrl, TOKEN } from '../fixtures/feed-reader.ts'
 import { inspected } from '../fixtures/inspected-agent.ts'
-import { say, start, until, userMessage } from '../fixtures/runtime-helpers.ts'
+import { say, start, taskIn, until, userMessage } from '../fixtures/runtime-helpers.ts'
 import { obedient } from '../fixtures/served-agent.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
 
@@ -49,7 +53,7 @@ function builtPage(t: Test): PageFiles {
   return new PageFiles(pathToFileURL(`${t.testdir(BUILT)}/`))
 }
 
-await t.test('the feed takes only who has the token, and no pages from elsewhere', async t => {
+await t.test('the feed requires the token, and refuses pages of other origins', async t => {
   const { url } = await inspected(t, { work: () => ({}) })
   const feed = feedUrl(url)
   const { host } = new URL(url)
@@ -62,7 +66,24 @@ await t.test('the feed takes only who has the token, and no pages from elsewhere
   t.equal(await handshake(t, feed.replace('feed', 'food')), 404)
 })
 
-await t.test('so many look at a time, and no more', async t => {
+await t.test('later pages receive the newest errors of the author, unless their tasks are erased', async t => {
+  const { inspector, runtime, page } = await inspected(t, { work: () => ({}) })
+  const first = await page()
+  await first.frame('hello')
+  const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'c' })))
+  inspector.crashed(id, 'Error: gone')
+  for (let i = 0; i < MOST_CRASHES; i += 1) inspector.crashed(`t${i}`, `Error: ${i}`)
+  await first.frame('crash', ({ taskId }) => taskId === `t${MOST_CRASHES - 1}`)
+  inspector.crashed(id, 'Error: again')
+  await runtime.erase({ contextId: 'c' })
+  const later = await page()
+  await later.frame('crash', ({ taskId }) => taskId === `t${MOST_CRASHES - 1}`)
+  t.equal(later.all('crash').length, MOST_CRASHES - 1)
+  t.notOk(later.all('crash').some(({ taskId }) => taskId === id || taskId === 't0'))
+  new Inspector({} as never).crashed('t', 'before it is served')
+})
+
+await t.test('the number of viewers is limited', async t => {
   const { page, url } = await inspected(t, { work: () => ({}) })
   const pages = await Promise.all(Array.from({ length: 32 }, page))
   t.equal(await handshake(t, feedUrl(url)), 503)
@@ -71,7 +92,7 @@ await t.test('so many look at a time, and no more', async t => {
 })
 
 await t.test('the page', async t => {
-  await t.test('is served at / with the token, its files below /inspector/ with their types', async t => {
+  await t.test('is served at / with the token, and its files below /inspector/ with their types', async t => {
     const { url } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) })
     const page = await fetch(url)
     t.match(await page.text(), `<head lang="en"><meta name="taskchart-token" content="${TOKEN}"><meta name="taskchart-agent" content="${url.replace('http', 'ws')}"><title>`)
@@ -86,16 +107,16 @@ await t.test('the page', async t => {
     }
     for (const name of ['notes.txt', 'none.js', '%2e%2e/secret.js', '..%2fsecret.js', '.hidden.js', '']) t.not((await fetch(`${url}inspector/${name}`)).status, 200, name)
     t.equal((await fetch(url, { method: 'HEAD' })).status, 200)
-    t.equal((await fetch(`${url}.well-known/agent-card.json`)).status, 200, 'and the agent is where it was')
+    t.equal((await fetch(`${url}.well-known/agent-card.json`)).status, 200, 'the agent keeps its path')
     t.equal((await fetch(url, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })).status, 200)
   })
 
-  await t.test('is the plain one of every agent where it was not built', async t => {
+  await t.test("is the agent's plain page if it was not built", async t => {
     const { url } = await inspected(t, { work: () => ({}) })
     t.match(await (await fetch(url)).text(), 'An A2A agent.')
   })
 
-  await t.test('is for who has the token where callers are told apart', async t => {
+  await t.test('needs the token if the agent has authenticate', async t => {
     const { url, inspector } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) }, { authenticate: () => ({ id: 'me' }) })
     t.match(await (await fetch(url)).text(), 'An A2A agent.')
     t.equal((await fetch(`${url}?token=guess`)).status, 401)
@@ -104,14 +125,14 @@ await t.test('the page', async t => {
     t.match(await (await fetch(inspector.pageUrl)).text(), TOKEN)
   })
 
-  await t.test('names no place for sockets if the host is none', t => {
+  await t.test('allows no sockets in its policy if the host is invalid', t => {
     t.notMatch(htmlAnswer('', "x'; script-src *").headers.get('content-security-policy'), 'script-src')
     t.equal(atHost('ws://127.0.0.1:4242/', 'localhost:4242'), 'ws://localhost:4242/')
     t.end()
   })
 })
 
-await t.test('an inspector is served once it is given to a server, and ends with it', async t => {
+await t.test('an inspector is served once it is given to a server, and closes with it', async t => {
   const { runtime } = start(t, { work: () => ({}) })
   const inspector = inspect({ token: TOKEN })
   t.throws(() => (inspector as Inspector).pageUrl, { message: /serve\(runtime, \{ inspector \}\)/ })
@@ -123,7 +144,7 @@ await t.test('an inspector is served once it is given to a server, and ends with
   t.ok(page.socket.readyState >= page.socket.CLOSING)
 })
 
-await t.test('a context that has left memory is remembered without its actors', async t => {
+await t.test('a passivated context is kept without its actors', async t => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
@@ -140,7 +161,45 @@ await t.test('a context that has left memory is remembered without its actors', 
   t.ok(recorder.find('c'))
 })
 
-await t.test('a page that is slow', async t => {
+await t.test('a full recorder drops its oldest contexts, then the oldest steps of watched ones', t => {
+  const machine = createMachine({ on: { said: { actions: () => {} } } })
+  const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled: error => t.fail(String(error)) }, 100_000)
+  const talk = (contextId: string, text: string) => {
+    const root = createActor(machine)
+    hostActors(root.system, { turnNumber: 0 } as ActorHost)
+    recorder.entered({ key: { tenant: '', principal: 'ann', contextId }, root: root.start() })
+    root.send({ type: 'said', text })
+    return root
+  }
+  recorder.watch('watched')
+  // A chart that takes an event has two steps with it.
+  const root = talk('watched', 'x'.repeat(20_000))
+  talk('b', 'x'.repeat(10_000))
+  talk('c', 'x'.repeat(15_000))
+  t.ok(recorder.find('b'))
+  root.send({ type: 'said', text: 'x'.repeat(5_000) })
+  t.notOk(recorder.find('b'), 'the oldest that nobody watches')
+  t.ok(recorder.find('c'))
+  const watched = recorder.find('watched')
+  t.equal(watched?.steps.first, 1)
+  root.send({ type: 'said', text: 'x'.repeat(60_000) })
+  t.notOk(recorder.find('c'))
+  t.ok((watched?.bytes ?? 0) < 100_000)
+  t.ok((watched?.steps.first ?? 0) > 1)
+  recorder.stop()
+  t.equal(recorder.find('watched'), undefined)
+  t.end()
+})
+
+await t.test('the size of a recorded event is bounded in effort', t => {
+  t.ok(sizeOf({ type: 'a', text: 'x'.repeat(1000) }) > 1000)
+  t.ok(sizeOf({ type: 'a', items: Array.from({ length: 100_000 }, (_, i) => i) }) > 1024 * 1024)
+  const actor = createActor(createMachine({}))
+  t.ok(sizeOf({ type: 'a', actor }) < 1000)
+  t.end()
+})
+
+await t.test('a slow page', async t => {
   /** A page whose socket the test fills. */
   const slow = (t: Test) => {
     const clock = new TestClock()
@@ -153,7 +212,10 @@ await t.test('a page that is slow', async t => {
     const tasks = new TaskIndex(value => value, page)
     let stirs = 0
     const recorder = new Recorder(clock, { stirred() {}, inspected() {}, began() {}, troubled() {} })
-    const shown: Shown = { instance: 'i', recorder, tasks, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {} }
+    const readMessages = async () => []
+    const contexts = new ContextIndex(page)
+    const talkOf = (contextId: string) => new TalkRecord(contextId, { readMessages, redact: value => value, atMs: () => undefined })
+    const shown: Shown = { instance: 'i', recorder, tasks, contexts, talkOf, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {}, test: () => {} }
     const ask = (asked: object) => socket.emit('message', Buffer.from(JSON.stringify(asked)))
     const fill = () => (stream.writableLength = HIGH_WATER_BYTES + 1)
     const drain = () => {
@@ -167,11 +229,13 @@ await t.test('a page that is slow', async t => {
     log: [{ taskId, generation: 0, message: userMessage('x') }], journal: [], sends: [], webhooks: [], ...more
   })
 
-  await t.test('gets the tasks that changed meanwhile once each, when it has read', t => {
+  await t.test('receives each changed task once when it reads again', t => {
     const { page, shown, tasks, sent, ask, fill, drain, stirs } = slow(t)
     page.flush()
     ask({ type: 'watch', contextId: 'c' })
     page.show(shown)
+    page.flush()
+    t.strictSame(sent.splice(0), [{ type: 'tasks', rows: [], removed: [] }, { type: 'contexts', rows: [], removed: [] }], 'at first it hears that there is nothing')
     fill()
     for (let i = 0; i < 5; i += 1) tasks.committed(commit('a', i))
     tasks.committed(commit('b'))
@@ -189,9 +253,11 @@ await t.test('a page that is slow', async t => {
     t.end()
   })
 
-  await t.test('is told how many frames it has missed, and gets at most so many at once', t => {
+  await t.test('receives a limited number of frames, and the number of missed ones', t => {
     const { page, shown, tap, sent, ask, fill, drain, stirs } = slow(t)
     page.show(shown)
+    page.flush()
+    sent.length = 0
     ask({ type: 'frames', on: true })
     fill()
     for (let i = 0; i < 1200; i += 1) tap.heard?.('ws 1', 'in', `frame ${i}`)
@@ -210,12 +276,12 @@ await t.test('a page that is slow', async t => {
     t.end()
   })
 
-  await t.test('sees no text of a frame of which the hook makes none', t => {
+  await t.test('receives a frame without text if the hook gives none', t => {
     t.equal(shownFrame({ n: 1, atMs: 1, connection: 'c', direction: 'in', bytes: 1, text: 'x' }, () => 7).text, '')
     t.end()
   })
 
-  await t.test('and one that has closed costs nothing more', t => {
+  await t.test('receives nothing more once it is closed', t => {
     const { page, shown, sent, socket } = slow(t)
     page.show(shown)
     socket.readyState = 3
@@ -225,7 +291,7 @@ await t.test('a page that is slow', async t => {
   })
 })
 
-await t.test('of the steps that a page was too slow for it is told how many', async t => {
+await t.test('a slow page receives the number of steps that it missed', async t => {
   const { runtime, page } = await inspected(t, { work: obedient })
   const reader = await page()
   const { instance } = await reader.frame('hello')
@@ -250,17 +316,17 @@ await t.test('known tasks', async t => {
   })
   const row = { contextId: 'c', owner: { tenant: '', principal: 'ann' }, state: 'TASK_STATE_COMPLETED', generation: 1, openedMs: 1, changedMs: 2, title: 'before' } as const
 
-  await t.test('are the newest, and the others are removed', t => {
+  await t.test('are the newest, and others are evicted', t => {
     const removed: string[] = []
     const tasks = new TaskIndex(value => value, { changed() {}, removed: id => removed.push(id) })
     for (let i = 0; i <= KNOWN_TASKS; i += 1) tasks.committed(commit(`t${i}`))
     t.strictSame(removed, ['t0'])
     tasks.read({ ...row, taskId: 'old' })
-    t.equal(tasks.get('old'), undefined, 'nor is there room for what was before')
+    t.equal(tasks.get('old'), undefined, 'earlier tasks have no room either')
     t.end()
   })
 
-  await t.test('that changed before they were read keep their state, and get their beginning', t => {
+  await t.test('that changed before they were read keep their state and get their start', t => {
     const tasks = new TaskIndex(value => value, { changed() {}, removed() {} })
     tasks.committed(commit('a'))
     tasks.read({ ...row, taskId: 'a' })
@@ -270,7 +336,7 @@ await t.test('known tasks', async t => {
     t.end()
   })
 
-  await t.test('of before are read page by page, the newest of each caller', async t => {
+  await t.test('from before are read page by page, the newest of each caller', async t => {
     const { runtime, store, clock } = start(t, { work: () => ({}) })
     for (let i = 0; i < 105; i += 1) {
       clock.increment(1)
@@ -281,7 +347,7 @@ await t.test('known tasks', async t => {
     t.strictSame([titles.length, titles[0], titles.at(-1)], [105, 'n104', 'n0'])
   })
 
-  await t.test('of before are no more than so many, whatever the store has of them', async t => {
+  await t.test('from before are limited, however many the store has', async t => {
     const page = { total: 5000, next: { timestamp: '', taskId: '' }, tasks: Array.from({ length: 100 }, (_, i) => ({ generation: 1, task: { id: `${i}`, contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } })) }
     const store = { ...memoryStore(), listTasks: async () => page }
     let count = 0
@@ -293,7 +359,7 @@ await t.test('known tasks', async t => {
   })
 })
 
-await t.test('what a test reached is kept beside the module, and git ignores it', async t => {
+await t.test('test coverage is stored beside the module, and git ignores it', async t => {
   const folder = t.testdir({ 'agent.ts': '' })
   const file = coverageFile(`${folder}/agent.ts`)
   const changed = new Promise<void>(resolve => t.teardown(file.watch(resolve)))

@@ -40,7 +40,7 @@ async function send(page: Page, words: string): Promise<void> {
 async function paints(page: Page, words: string): Promise<void> {
   await send(page, words)
   await page.waitForSelector('.artifact img')
-  await page.waitForSelector('.talk-state .state-completed')
+  await page.waitForSelector('.run-chosen .state-completed')
 }
 
 /** The states that are lit in the chart. */
@@ -55,7 +55,7 @@ function taken(page: Page): Promise<string[]> {
 await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   const { page, asked, troubles } = await watchSailboat(t)
 
-  await t.test('shows the way of a task through its chart', async t => {
+  await t.test('shows the path of a task through its chart', async t => {
     await send(page, 'hello')
     await page.waitForSelector('text=What shall I draw?')
     await paints(page, 'a sailboat')
@@ -67,20 +67,20 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     t.match(await page.innerText('.trail'), /choosing\s+painting\s+painted/)
   })
 
-  await t.test('lights the question, takes its answer in a form, and follows it', async t => {
+  await t.test('lights the question, accepts its answer in a form, and follows it', async t => {
     await paints(page, 'a green sailboat')
     await send(page, 'make it red')
-    await page.waitForSelector('.question')
+    await page.waitForSelector('.question-open')
     await page.click('#tab-chart')
     await page.waitForSelector('[data-state="sailboat.asking"].active')
     t.same(await lit(page), ['sailboat', 'sailboat.asking'])
     await page.click('#tab-talk')
-    await page.fill('.question input', 'that one')
-    await page.click('.question .main')
-    await page.waitForSelector('text=There is no picture of that name')
+    await page.fill('#composer', 'that one')
+    await page.press('#composer', 'Enter')
+    await page.waitForSelector('.question-open >> text=There is no picture of that name')
     await page.click('.choices >> text=sailboat_image_2.png')
-    await page.waitForSelector('.talk-state .state-completed')
-    t.match(await page.innerText('.artifact'), /sailboat_image_2\.png[^]*red sailboat/)
+    await page.waitForSelector('.run-chosen .state-completed')
+    t.match(await page.innerText('.artifact >> nth=-1'), /sailboat_image_2\.png[^]*red sailboat/)
     await page.click('#tab-chart')
     await page.waitForSelector('[data-state="sailboat.painted"].active')
     await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
@@ -88,11 +88,11 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
   })
 
   t.ok(asked.length > 5)
-  t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'nothing is asked of another host')
+  t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'no other host is contacted')
   t.same(troubles, [])
 })
 
-await t.test('the page of an agent that tells its callers apart', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+await t.test('the page of an agent with authenticate', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
   const { page: address } = await dev(t, '--api-key', 'a-key-of-anna')
   const page = await openPage(t)
   await page.goto(address)

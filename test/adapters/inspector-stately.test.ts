@@ -15,7 +15,7 @@ import { say, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { obedient } from '../fixtures/served-agent.ts'
 import { unusedPort } from '../fixtures/unused-port.ts'
 
-/** What Stately's own receiver gets from an address. */
+/** The events that Stately's own receiver gets from an address. */
 function received(server: string): StatelyInspectionEvent[] {
   const events: StatelyInspectionEvent[] = []
   createWebSocketReceiver({ server }).subscribe(event => events.push(event))
@@ -48,7 +48,7 @@ function checkWhole(t: Test, events: readonly StatelyInspectionEvent[], taskId: 
   const [context, task, work] = actors
   t.strictSame([context?.parentId, task?.parentId, work?.parentId], [undefined, context?.sessionId, task?.sessionId], 'each has its parent')
   t.match(actors.map(({ definition = '{}' }) => JSON.parse(definition)), [{ id: 'context', states: { idle: {} } }, { id: 'task', states: { active: {} } }, { initial: 'choosing', states: { asking: { tags: 'input-required' } } }])
-  t.match(actors.map(({ snapshot }) => snapshot), [{ status: 'active', value: 'idle' }, { status: 'active', value: { active: 'submitted' } }, { status: 'active', value: 'asking' }], 'as it was when it began')
+  t.match(actors.map(({ snapshot }) => snapshot), [{ status: 'active', value: 'idle' }, { status: 'active', value: { active: 'submitted' } }, { status: 'active', value: 'asking' }], 'in its initial state')
   const of = (sessionId = '') => events.filter(event => event.sessionId === sessionId).map(brief)
   t.strictSame(of(work?.sessionId), ['actor work', 'event xstate.init', 'snapshot xstate.init active', 'event message.received', 'snapshot message.received done'])
   t.strictSame(of(task?.sessionId).filter(line => line.startsWith('event')), ['xstate.init', 'task.start', 'work.asked', 'message.received', 'work.resumed', 'xstate.done.actor.work'].map(type => `event ${type}`))
@@ -63,7 +63,7 @@ async function wholeTask({ runtime }: InspectedAgent): Promise<string> {
   return id
 }
 
-await t.test("Stately's receiver gets every actor with its definition, its events and its snapshots, in order and without secrets", async t => {
+await t.test("Stately's receiver gets every actor with definition, events and snapshots, ordered and without secrets", async t => {
   const agent = await inspected(t, { work: obedient })
   const events = received(wire(agent))
   await until(() => agent.observers() === 1)
@@ -73,7 +73,7 @@ await t.test("Stately's receiver gets every actor with its definition, its event
   t.notMatch(JSON.stringify(events), /hunter2|sesame/)
 })
 
-await t.test("so does Stately's own server, which is connected to again and again, and never keeps the process", async t => {
+await t.test("Stately's own server gets the same after reconnects, without keeping the process alive", async t => {
   const port = await unusedPort()
   const agent = await inspected(t, { work: obedient }, { stately: `ws://127.0.0.1:${port}` })
   // By then the first try has failed.
@@ -81,7 +81,7 @@ await t.test("so does Stately's own server, which is connected to again and agai
   await once(vain, 'error')
   const relay = createInspectorServer({ port, autoOpen: false })
   t.teardown(() => relay.stop())
-  // What its receiver would be told, by a socket that can be closed.
+  // The events for its receiver, by a socket that can be closed.
   const socket = new WebSocket(`ws://127.0.0.1:${port}`)
   t.teardown(() => socket.terminate())
   const events: StatelyInspectionEvent[] = []
@@ -95,7 +95,7 @@ await t.test("so does Stately's own server, which is connected to again and agai
   await until(() => agent.observers() === 0)
 })
 
-await t.test('a receiver that goes away is let go, and gets the actors that there are when it is back', async t => {
+await t.test('a receiver that disconnects is removed, and gets the current actors when it returns', async t => {
   const { receiver, port } = await listeningReceiver(t)
   const texts: string[] = []
   receiver.on('connection', socket => socket.on('message', (data: Buffer) => texts.push(data.toString('utf8'))))
@@ -110,7 +110,7 @@ await t.test('a receiver that goes away is let go, and gets the actors that ther
   t.match(texts.slice(0, 3).map(text => JSON.parse(text)), [{ type: '@xstate.actor', name: 'context' }, { type: '@xstate.actor' }, { type: '@xstate.actor', name: 'work', snapshot: { value: 'asking' } }])
 })
 
-await t.test('what goes wrong in the hook for secrets is logged, and no matter of the actors', async t => {
+await t.test('an error in the redact hook is logged, and does not affect the actors', async t => {
   const agent = await inspected(t, { work: obedient }, { redact: value => {
     if (JSON.stringify(value)?.includes('boom')) throw new Error('no')
     return value
@@ -123,7 +123,7 @@ await t.test('what goes wrong in the hook for secrets is logged, and no matter o
   t.ok(agent.log.some(({ message }) => message === 'the inspector failed'))
 })
 
-await t.test('a receiver gets nothing of contexts that have left memory', async t => {
+await t.test('a receiver gets nothing of passivated contexts', async t => {
   const agent = await inspected(t, { work: obedient }, {}, { limits: { idleContexts: 1 } })
   const page = await agent.page()
   await page.frame('hello')
@@ -136,7 +136,7 @@ await t.test('a receiver gets nothing of contexts that have left memory', async 
   t.match(texts.map(text => JSON.parse(text)), [{ type: '@xstate.actor', snapshot: { context: { contextId: 'b' } } }])
 })
 
-await t.test('a receiver that reads too little is cut off, and nothing waits for it', async t => {
+await t.test('a receiver that reads too slowly is closed, and nothing waits for it', async t => {
   const { receiver, port } = await listeningReceiver(t)
   const gone: unknown[] = []
   receiver.on('connection', socket => {
@@ -153,10 +153,10 @@ await t.test('a receiver that reads too little is cut off, and nothing waits for
     await agent.runtime.sendMessage(say('x', { contextId: 'c' }))
     return agent.observers() === 0
   })
-  t.pass('both were cut off')
+  t.pass('both were closed')
 })
 
-await t.test('what an actor holds is shown as it can be: data in a definition, an error, no chart at all', async t => {
+await t.test("an actor's values are shown where possible: definition data, errors, no chart", async t => {
   const work = setupWork({ types: { context: {} as { token: string } }, actors: { paint: fromPromise(() => Promise.reject(new Error('no paint'))) } }).createMachine({
     context: { token: 'sesame' },
     initial: 'on',
@@ -173,7 +173,7 @@ await t.test('what an actor holds is shown as it can be: data in a definition, a
   t.notMatch(JSON.stringify(events), 'sesame')
 })
 
-await t.test("the page at /stately hands all of it to Stately's inspector, and loads nothing else from there", async t => {
+await t.test("the page at /stately forwards everything to Stately's inspector, and loads nothing else there", async t => {
   const { url } = await inspected(t, { work: obedient })
   const page = await fetch(`${url}stately`)
   t.match(page.headers.get('content-security-policy'), 'frame-src https://stately.ai')
@@ -186,7 +186,7 @@ await t.test("the page at /stately hands all of it to Stately's inspector, and l
   t.equal(await script.text(), statelyScript)
 })
 
-await t.test('without the package of Stately the wire is refused with what to install, and so is the option', async t => {
+await t.test("the wire and its option are refused without Stately's package, with what to install", async t => {
   const missing = () => Promise.reject(new Error('Cannot find package'))
   await t.rejects(loadStately(missing), { name: 'TypeError', message: /npm install --save-dev @statelyai\/inspect/ })
   const agent = await inspected(t, { work: obedient }, { loadStately: () => loadStately(missing) })

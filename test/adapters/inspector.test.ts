@@ -6,6 +6,7 @@ import { fromPromise, setup } from 'xstate'
 import { transitionName, transitionsOf, statesOf } from '../../adapters/drawing/chart-parts.ts'
 import type { Step } from '../../adapters/inspector/feed.ts'
 import { LINGER_MS } from '../../adapters/inspector/hub.ts'
+import type { Testing } from '../../adapters/inspector/test-result.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
 import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../adapters/inspector/recorder/context-record.ts'
 import { RECORDED_A_SECOND, REMEMBERED_CONTEXTS } from '../../adapters/inspector/recorder/recorder.ts'
@@ -22,11 +23,11 @@ import { obedient } from '../fixtures/served-agent.ts'
 
 /** A step, shortly: who sent what to whom, what was emitted, which transitions were taken. */
 function brief({ kind, event, transitions }: Step): string {
-  return kind === 'microstep' ? `took ${transitions?.join(', ')}` : `${kind} ${event.type.replace(/actor\..*/, 'actor')}`
+  return kind === 'microstep' ? `took ${transitions?.join(', ') || 'its first states'}` : `${kind} ${event.type.replace(/actor\..*/, 'actor')}`
 }
 
 await t.test('a page', async t => {
-  await t.test('is greeted with the agent, where it is by the name that the page uses, and its charts', async t => {
+  await t.test("receives the agent, its charts, and its address under the page's host name", async t => {
     const { url, clock, inspector } = await inspected(t, { work: obedient, card: { name: 'Painter', description: 'Paints.', version: '2.0.0' } })
     const page = await FeedReader.open(t, url.replace('127.0.0.1', 'localhost'), clock, { family: 4 })
     const { charts, ...hello } = await page.frame('hello')
@@ -36,14 +37,14 @@ await t.test('a page', async t => {
     t.equal(inspector.pageUrl, url)
   })
 
-  await t.test('has charts without a picture where one cannot be drawn, and why is logged', async t => {
+  await t.test('receives charts without a drawing where drawing fails, and the reason is logged', async t => {
     const { page, log } = await inspected(t, { work: () => ({}) }, { draw: () => Promise.reject(new TypeError('Install elkjs.')) })
     const { charts } = await (await page()).frame('hello')
     t.strictSame(charts.map(({ id, svg }) => [id, svg]), [['task', ''], ['context', '']])
     t.match(log, [{ message: 'a chart could not be drawn', details: { chart: 'task' } }, { message: 'a chart could not be drawn' }])
   })
 
-  await t.test('is told of tasks: those from before as the store has them, and each that changes', async t => {
+  await t.test('receives the stored tasks, and each change', async t => {
     const { runtime, page, clock } = await inspected(t, { work: obedient })
     const openedMs = clock.now()
     const asked = taskIn(await runtime.sendMessage(say('ask', { contextId: 'c' })))
@@ -62,7 +63,7 @@ await t.test('a page', async t => {
     t.strictSame((await reader.frame('tasks', ({ removed }) => removed.length > 0)).removed, [asked.id])
   })
 
-  await t.test('is told all tasks again, the last changed first, when it comes back', async t => {
+  await t.test('receives all tasks again after a reconnect, the last changed first', async t => {
     const { runtime, page, clock } = await inspected(t, { work: obedient })
     const first = await page()
     await first.frame('hello')
@@ -75,7 +76,7 @@ await t.test('a page', async t => {
     t.strictSame((await second.frame('tasks')).rows.map(({ taskId }) => taskId), ids)
   })
 
-  await t.test('sees what every actor of a context does, step by step, with the generations that the steps led to', async t => {
+  await t.test("receives every actor's steps, with the generations that they led to", async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
@@ -85,9 +86,11 @@ await t.test('a page', async t => {
     const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
     t.strictSame(steps.map(({ n }) => n), steps.map((_, i) => i + 1))
     t.strictSame(steps.filter(({ kind }) => kind !== 'event').map(brief), [
+      'took its first states',
       'took context.idle on request.received (branch 3) to busy',
       'emitted task.opened',
       'emitted status.changed',
+      'took its first states',
       'took context.busy on task.start stays',
       'took (machine).choosing on its own (branch 2) to asking',
       'took task.active.submitted on task.start to started',
@@ -111,7 +114,7 @@ await t.test('a page', async t => {
     t.match(over.rows.filter(({ kind }) => kind !== 'context'), [{ status: 'done', states: ['task', 'task.completed'] }, { status: 'done', states: ['(machine)', '(machine).done'] }])
   })
 
-  await t.test('sees the generations of steps whose commits took long, each that of its own commit', async t => {
+  await t.test('receives the generations of slow commits, each of its own commit', async t => {
     const gate = deferred()
     const inner = memoryStore()
     const store = { ...inner, commit: (commit: Commit) => gate.promise.then(() => inner.commit(commit)) }
@@ -131,7 +134,7 @@ await t.test('a page', async t => {
     t.strictSame([...new Set(seen().filter(({ taskId }) => taskId === first).map(({ generation }) => generation))], [1, 3])
   })
 
-  await t.test('that comes late sees the actors as they are, and the steps that are remembered', async t => {
+  await t.test('that connects late receives the current actors and the remembered steps', async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     await open(runtime, 'ask', { contextId: 'before' })
     const early = await page()
@@ -146,7 +149,7 @@ await t.test('a page', async t => {
     t.equal(late.all('steps').filter(({ contextId }) => contextId === 'before').length, 0)
   })
 
-  await t.test('that lost its connection goes on after the last step that it had, in the same instance only', async t => {
+  await t.test('that reconnects resumes after its last step, in the same instance only', async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     const stays = await page()
     await stays.frame('hello')
@@ -164,11 +167,11 @@ await t.test('a page', async t => {
     const watched = again.frames.length
     stays.ask({ type: 'watch', contextId: 'c' })
     await stays.frame('steps', () => true, stays.frames.length)
-    t.equal(again.all('steps').length, 2, 'and is told nothing of it any more when it has enough')
+    t.equal(again.all('steps').length, 2, 'a page that stops watching receives nothing more of it')
     t.equal(again.frames.length, watched)
   })
 
-  await t.test('has actors by what they are to their context: negotiations, children of works, functions', async t => {
+  await t.test("shows each actor's role in its context: negotiations, children of works, functions", async t => {
     const child = setup({}).createMachine({ id: 'drying', initial: 'wet', states: { wet: {} } })
     const work = setupWork({ actors: { dry: child, wait: fromPromise(() => new Promise(() => {})) } }).createMachine({
       initial: 'on',
@@ -191,7 +194,7 @@ await t.test('a page', async t => {
     t.match(rows.get('wait'), { kind: 'child', chart: undefined, states: [] })
   })
 
-  await t.test('sees an actor that breaks, and those whose context has left memory', async t => {
+  await t.test('shows a crashed actor, and actors of passivated contexts', async t => {
     const failing = fromPromise(() => Promise.reject(new Error('no paint')))
     const work = setupWork({ actors: { paint: failing } }).createMachine({
       initial: 'on',
@@ -208,8 +211,8 @@ await t.test('a page', async t => {
   })
 })
 
-await t.test('what is shown', async t => {
-  await t.test('has no secrets in it', async t => {
+await t.test('shown data', async t => {
+  await t.test('contains no secrets', async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
@@ -223,7 +226,7 @@ await t.test('what is shown', async t => {
     t.match(text, 'password=[redacted]')
   })
 
-  await t.test('is what the hook gives; of an event only the type if it is long, or the hook fails', async t => {
+  await t.test('comes from the hook; a long event or a failing hook leaves only the type', async t => {
     const redact = (value: unknown) => {
       if (JSON.stringify(value).includes('boom')) throw new Error('no')
       return typeof value === 'string' ? 7 : { ...(value as object), seen: true }
@@ -235,14 +238,14 @@ await t.test('what is shown', async t => {
     await runtime.sendMessage(say('x'.repeat(5000), { contextId: 'c' }))
     const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ event }) => event.seen === true))
     t.strictSame(steps.find(({ event }) => event.type === 'request.received')?.event, { type: 'request.received', cut: true })
-    t.equal((await reader.frame('tasks')).rows[0]?.title, '', 'a title that is no text is none')
+    t.equal((await reader.frame('tasks', ({ rows }) => rows.length > 0)).rows[0]?.title, '', 'a title that is no text is omitted')
     reader.ask({ type: 'watch', contextId: 'd' })
     await runtime.sendMessage(say('ask', { contextId: 'd', metadata: { boom: 1 } }))
     const told = await reader.frame('steps', ({ contextId }) => contextId === 'd')
     t.strictSame(told.steps.find(({ event }) => event.type === 'request.received')?.event, { type: 'request.received', cut: true })
   })
 
-  await t.test('are the frames of connections while a page asks for them, and no others', async t => {
+  await t.test('includes frames of connections only while a page requests them', async t => {
     const { url, page, inspector } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
@@ -272,7 +275,7 @@ await t.test('what is shown', async t => {
 })
 
 await t.test('the hub', async t => {
-  await t.test('observes while somebody looks, and not before or after', async t => {
+  await t.test('observes only while a page is connected', async t => {
     const { page, observers, clock } = await inspected(t, { work: obedient })
     t.equal(observers(), 0)
     const [first, second] = [await page(), await page()]
@@ -284,14 +287,14 @@ await t.test('the hub', async t => {
     second.socket.close()
     await once(second.socket, 'close')
     await rest()
-    t.equal(observers(), 1, 'for half a minute, since a page may only have lost its connection')
+    t.equal(observers(), 1, 'for half a minute, for pages that reconnect')
     clock.increment(LINGER_MS)
     t.equal(observers(), 0)
     const { instance } = await (await page()).frame('hello')
-    t.not(instance, second.all('hello')[0]?.instance, 'what is numbered begins again')
+    t.not(instance, second.all('hello')[0]?.instance, 'numbering restarts')
   })
 
-  await t.test('tells pages of another runtime in the place of the one before, and that its agent could not be loaded', async t => {
+  await t.test('reports a replaced runtime and an agent that could not be loaded', async t => {
     const store = memoryStore()
     const first = await inspected(t, { work: obedient, card: { name: 'First' } }, {}, { store: { ...store, close: async () => {} } })
     const reader = await first.page()
@@ -312,7 +315,25 @@ await t.test('the hub', async t => {
     t.equal(first.observers(), 0)
   })
 
-  await t.test('greets a page that came while its agent was replaced by the agent as it is then', async t => {
+  await t.test('records from the start with recordsAlways, and keeps the steps when the agent is replaced', async t => {
+    const store = memoryStore()
+    const first = await inspected(t, { work: obedient }, { recordsAlways: true }, { store })
+    await first.runtime.sendMessage(say('x', { contextId: 'c' }))
+    const { runtime } = start(t, { work: obedient, card: { name: 'Second' } }, { store, clock: first.clock })
+    first.inspector.use(runtime, 'ws://127.0.0.1:9/')
+    await runtime.sendMessage(say('x', { contextId: 'c' }))
+    const reader = await first.page()
+    await reader.frame('hello')
+    reader.ask({ type: 'watch', contextId: 'c' })
+    const { steps } = await reader.frame('steps')
+    t.equal(steps.filter(({ kind, event }) => kind === 'event' && event.type === 'request.received').length, 2)
+    t.equal(new Set(steps.filter(({ kind }) => kind === 'emitted').map(({ taskId }) => taskId).filter(id => id !== undefined)).size, 2)
+    reader.socket.terminate()
+    first.clock.increment(LINGER_MS)
+    await first.runtime.close()
+  })
+
+  await t.test('greets a page that connects during a replacement with the current agent', async t => {
     const drawn: (() => void)[] = []
     const draw = () => new Promise<string>(resolve => drawn.push(() => resolve('<svg/>')))
     const { page, inspector } = await inspected(t, { work: () => ({}) }, { draw })
@@ -327,7 +348,7 @@ await t.test('the hub', async t => {
     t.strictSame(reader.all('hello').map(({ agent }) => agent.name), ['Second'])
   })
 
-  await t.test('keeps what a page missed that was away for a moment', async t => {
+  await t.test('stores what a page missed during a short disconnection', async t => {
     const { runtime, page, observers } = await inspected(t, { work: obedient })
     const reader = await page()
     const { instance } = await reader.frame('hello')
@@ -345,7 +366,7 @@ await t.test('the hub', async t => {
     t.equal(observers(), 1)
   })
 
-  await t.test('reads no more tasks of before when nobody waits for them', async t => {
+  await t.test('stops reading earlier tasks when nobody waits for them', async t => {
     const pages = deferred<TaskPage>()
     const store = { ...memoryStore(), listTasks: () => pages.promise }
     const { page, inspector, log } = await inspected(t, { work: () => ({}) }, {}, { store })
@@ -357,7 +378,7 @@ await t.test('the hub', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('begins anew with a context that was erased while it was watched', async t => {
+  await t.test('resets a watched context that was erased', async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
@@ -372,7 +393,7 @@ await t.test('the hub', async t => {
     t.equal((await reader.frame('steps', () => true, from)).steps[0]?.n, 1)
   })
 
-  await t.test('leaves nobody observed when a runtime is replaced and nobody looks', async t => {
+  await t.test('observes nothing when a runtime is replaced and no page is connected', async t => {
     const { page, inspector, observers } = await inspected(t, { work: () => ({}) })
     const { runtime } = start(t, { work: () => ({}), card: { name: 'Second' } })
     inspector.use(runtime, 'ws://127.0.0.1:9/')
@@ -380,7 +401,7 @@ await t.test('the hub', async t => {
     t.equal((await (await page()).frame('hello')).agent.name, 'Second')
   })
 
-  await t.test('tells what the last test reached, when a page comes and when it changes', async t => {
+  await t.test("reports the last test's coverage to new pages and when it changes", async t => {
     const coverage = { type: 'coverage' as const, chart: 'work' as const, atMs: 1, reached: { states: ['a'], transitions: [] }, missing: [{ name: 'b', why: 'no case' }] }
     let known: typeof coverage | undefined
     const { page, inspector } = await inspected(t, { work: () => ({}) }, { coverage: async () => known })
@@ -393,7 +414,33 @@ await t.test('the hub', async t => {
     t.strictSame(await (await page()).frame('coverage'), coverage)
   })
 
-  await t.test('has a task authorized by a page, or says why not', async t => {
+  await t.test('runs the tests for a page, and tells all pages their progress, then the coverage', async t => {
+    const coverage = { type: 'coverage' as const, chart: 'work' as const, atMs: 1, reached: { states: ['a'], transitions: [] }, missing: [] }
+    let told: (progress: Testing) => void = () => {}
+    const { page } = await inspected(t, { work: () => ({}) }, { coverage: async () => coverage, test: tell => (told = tell) })
+    const reader = await page()
+    t.equal((await reader.frame('hello')).tests, true)
+    await reader.frame('coverage')
+    reader.ask({ type: 'test' })
+    const progress = { type: 'testing' as const, isRunning: true, done: 1, total: 2, failed: 0 }
+    await until(() => {
+      told(progress)
+      return reader.all('testing').length > 0
+    })
+    t.strictSame(await (await page()).frame('testing'), progress, 'a later page too')
+    told({ ...progress, isRunning: false, done: 2 })
+    await until(() => reader.all('coverage').length === 2)
+    t.equal((await page()).all('testing').length, 0)
+    const other = await inspected(t, { work: () => ({}) })
+    const alone = await other.page()
+    t.equal((await alone.frame('hello')).tests, false)
+    alone.ask({ type: 'test' })
+    alone.ask({ type: 'authorize', taskId: 'unknown' })
+    await alone.frame('authorized')
+    t.equal(alone.all('testing').length, 0)
+  })
+
+  await t.test('authorizes a task for a page, or gives the reason why not', async t => {
     const work = setupWork({ types: { events: {} as AuthorizationReceived } }).createMachine({ initial: 'on', states: { on: { tags: 'auth-required', meta: { prompt: 'Key?' }, on: { 'authorization.received': 'off' } }, off: { type: 'final' } } })
     const { runtime, page } = await inspected(t, { work })
     const reader = await page()
@@ -407,7 +454,7 @@ await t.test('the hub', async t => {
     t.match((await reader.frame('authorized', ({ taskId }) => taskId === 'nobody')).error, /nobody/)
   })
 
-  await t.test('cuts off who asks for what there is not', async t => {
+  await t.test('closes a connection after an invalid request', async t => {
     const { page } = await inspected(t, { work: () => ({}) })
     for (const text of ['{', '7', '{"type":"dance"}']) {
       const reader = await page()
@@ -417,7 +464,7 @@ await t.test('the hub', async t => {
     }
   })
 
-  await t.test('goes on when the store cannot tell of tasks, and when a page breaks the protocol', async t => {
+  await t.test('continues when the store fails to read tasks or a page breaks the protocol', async t => {
     const store = { ...memoryStore(), listTasks: () => Promise.reject(new Error('no disk')) }
     const { page, log } = await inspected(t, { work: () => ({}) }, {}, { store })
     const reader = await page()
@@ -429,8 +476,8 @@ await t.test('the hub', async t => {
   })
 })
 
-await t.test('in a crowd', async t => {
-  await t.test('only so many contexts begin to be recorded in a second, but each that is watched', async t => {
+await t.test('under load', async t => {
+  await t.test('a limited number of contexts starts recording per second, and each watched one', async t => {
     const { runtime, page, clock } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
@@ -443,12 +490,12 @@ await t.test('in a crowd', async t => {
     const other = await page()
     await other.frame('hello')
     other.ask({ type: 'watch', contextId: `c-${RECORDED_A_SECOND}` })
-    t.equal((await other.frame('actors')).rows.length, 3, 'one that was not recorded is from when it is watched')
+    t.equal((await other.frame('actors')).rows.length, 3, 'an unrecorded one starts when it is watched')
     await runtime.sendMessage(say('red', { taskId: (await until(() => other.all('tasks').flatMap(({ rows }) => rows).find(({ contextId }) => contextId === `c-${RECORDED_A_SECOND}`))).taskId }))
     t.equal((await other.frame('steps')).steps[0]?.n, 1)
   })
 
-  await t.test('only so many contexts are remembered, the newest and those that are watched', async t => {
+  await t.test('a limited number of contexts is remembered, the newest and the watched', async t => {
     const { runtime, page, clock } = await inspected(t, { work: obedient })
     const [reader, late] = [await page(), await page()]
     await reader.frame('hello')
@@ -471,14 +518,14 @@ await t.test('in a crowd', async t => {
     t.equal(await count(`c-${REMEMBERED_CONTEXTS - 1}`), 1)
   })
 
-  await t.test('only so many steps, and actors that have ended, are remembered of a context', async t => {
+  await t.test('a limited number of steps and ended actors per context is remembered', async t => {
     const { runtime, page } = await inspected(t, { work: obedient })
     const reader = await page()
     await reader.frame('hello')
     for (let i = 0; i < REMEMBERED_ACTORS; i += 1) await runtime.sendMessage(say('x', { contextId: 'c' }))
     reader.ask({ type: 'watch', contextId: 'c' })
     const { steps: [first] } = await reader.frame('steps')
-    t.ok((first?.n ?? 0) > 1, 'the oldest are gone, which is no loss of the page')
+    t.ok((first?.n ?? 0) > 1, 'the oldest are evicted, which does not count as missed')
     t.equal(reader.all('lost').length, 0)
     const rows = reader.all('actors').flatMap(({ rows }) => rows)
     t.equal(rows.filter(({ status }) => status === 'done').length, REMEMBERED_ACTORS)
@@ -491,7 +538,7 @@ await t.test('in a crowd', async t => {
   })
 })
 
-await t.test('inspect refuses what cannot be, and is served by one option', async t => {
+await t.test('inspect refuses invalid options, and one option serves it', async t => {
   t.throws(() => inspect({ redact: 'yes' as never }), { name: 'TypeError', message: /redact has to be a function/ })
   t.throws(() => inspect({ stately: 'http://127.0.0.1/' }), { message: /ws:\/\/127\.0\.0\.1:8080/ })
   t.throws(() => inspect({ token: '' }), { message: /token/ })

@@ -9,7 +9,7 @@ import { collect, rejection, start } from '../fixtures/runtime-helpers.ts'
 
 const LIMITS = { jsonDepth: 64, jsonNodes: 200_000 }
 
-await t.test('an envelope says what kind of message it is, and what is in it', async t => {
+await t.test('an envelope gives the kind of a message and its contents', async t => {
   const request = readEnvelope('{"jsonrpc":"2.0","id":"a","method":"M","params":{"x":1},"a2a-service-parameters":{"A2A-Version":"1.0","b":""}}', LIMITS)
   t.strictSame(request, { kind: 'request', id: 'a', method: 'M', params: { x: 1 }, serviceParameters: new Map([['a2a-version', '1.0'], ['b', '']]) })
   t.strictSame(readEnvelope('{"jsonrpc":"2.0","id":1,"method":"M"}', LIMITS), { kind: 'request', id: 1, method: 'M', params: {}, serviceParameters: new Map() })
@@ -20,12 +20,12 @@ await t.test('an envelope says what kind of message it is, and what is in it', a
   }
 })
 
-await t.test('of two spellings of a service parameter the last counts, and odd names are only names', async t => {
+await t.test('the last spelling of a service parameter applies, and __proto__ is an ordinary name', async t => {
   const envelope = readEnvelope('{"jsonrpc":"2.0","id":1,"method":"M","a2a-service-parameters":{"A2A-VERSION":"1.0","a2a-version":"0.3","__proto__":"x"}}', LIMITS)
   t.match(envelope, { kind: 'request', serviceParameters: new Map([['a2a-version', '0.3'], ['__proto__', 'x']]) })
 })
 
-await t.test('an error of our own code is InternalError on the wire, without a word of it', async t => {
+await t.test('an unexpected error is InternalError on the wire, without its text', async t => {
   for (const thrown of [new Error('s3cret'), 's3cret', undefined, null, { code: -32001, message: 's3cret' }, Object.assign(new Error('s3cret'), { code: 'TaskNotFound' })]) {
     t.strictSame(JSON.parse(errorFrame('x', thrown)), {
       jsonrpc: '2.0',
@@ -35,7 +35,7 @@ await t.test('an error of our own code is InternalError on the wire, without a w
   }
 })
 
-await t.test('an A2AError is on the wire as itself, its cause is not', async t => {
+await t.test('an A2AError is sent as itself, without its cause', async t => {
   const error = new A2AError('TaskNotFound', 'Task "x" was not found.', { metadata: { taskId: 'x' }, cause: new Error('s3cret') })
   t.equal(
     errorFrame(null, error),
@@ -43,7 +43,7 @@ await t.test('an A2AError is on the wire as itself, its cause is not', async t =
   )
 })
 
-await t.test('frames are exactly this text', async t => {
+await t.test('frames have exactly the expected text', async t => {
   const frameOf = resultFrames('s', ['urn:a'])
   t.same(['1', '[]'].map(frameOf), [
     '{"jsonrpc":"2.0","id":"s","result":1,"a2a-service-parameters":{"a2a-extensions":"urn:a"}}',
@@ -77,7 +77,7 @@ await t.test('every operation of A2A is a method, and nothing else is', async t 
     t.equal(methods(name, '1.0'), undefined)
     for (const version of ['', '0.3', 'x']) {
       const method = methods(name, version)
-      t.match(await rejection(method && !method.streaming ? method.answer({}, {}) : Promise.resolve()), { code: 'VersionNotSupported' }, 'the version is wrong before the name is')
+      t.match(await rejection(method && !method.streaming ? method.answer({}, {}) : Promise.resolve()), { code: 'VersionNotSupported' }, 'the version is checked before the name')
     }
     t.match(noSuchMethod(name), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(name)} in A2A 1.0.` })
   }

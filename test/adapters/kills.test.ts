@@ -24,7 +24,7 @@ t.setTimeout(600_000)
 t.jobs = AT_ONCE
 
 for (const [i, point] of POINTS.entries()) {
-  for (const agent of AGENTS.filter((_, n) => IS_DEEP || n === (i + SEED) % AGENTS.length)) void t.test(`the ${agent}’s conversation holds when its process is killed at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
+  for (const agent of AGENTS.filter((_, n) => IS_DEEP || n === (i + SEED) % AGENTS.length)) void t.test(`the ${agent}’s conversation continues after a kill at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
 }
 
 /** Has the same conversation again and again, with the process killed the first time that it comes to a point, the second, … until it does not come there so often. */
@@ -33,7 +33,7 @@ async function killedEverywhere(t: Test, agent: AgentName, point: KillPoint): Pr
     const { kills, wrong } = await killedOnce(agent, `${point} ${n}`)
     t.strictSame(wrong, [], kills === 0 ? 'never killed' : `killed, time ${n}`)
     if (kills > 0) continue
-    t.ok(n > 1, 'it does come there')
+    t.ok(n > 1, 'it reaches that point')
     return keepResult({ agent, point, kills: n - 1 })
   }
   if (IS_DEEP) t.fail(`it comes to ${point} again and again`)

@@ -9,7 +9,7 @@ import type { Sink } from '../../adapters/http/sinks.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { WriteQueue } from '../../adapters/storage/thread/write-queue.ts'
+import { WriteQueue } from '../../adapters/rows/write-queue.ts'
 import { Intake } from '../../adapters/websocket/inbox.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
@@ -108,7 +108,7 @@ for (const engine of ['memory', 'SQLite'] as const) {
   })
 }
 
-await t.test('a large task goes over the WebSocket in fragments, and what is sent meanwhile comes after it', async t => {
+await t.test('a large task is sent over WebSocket in fragments, before later messages', async t => {
   const { url, id, whole } = await served(t, 'memory')
   const socket = await JsonSocket.open(t, url.replace('http', 'ws'))
   for (const [i, method] of ['GetTask', 'ping', 'GetTask', 'none'].entries()) socket.send(JSON.stringify({ jsonrpc: '2.0', id: `${i}`, method, params: { id } }))
@@ -121,7 +121,7 @@ await t.test('a large task goes over the WebSocket in fragments, and what is sen
   t.match([answers.get('1'), answers.get('3')], [{}, { code: -32601 }])
 })
 
-await t.test('large tasks are read one after the other, as fast as their client reads, and nothing more once it has left', async t => {
+await t.test('large tasks are read one by one, as fast as their client reads them', async t => {
   const { url, id, counts, runtime } = await served(t, 'memory')
   const before = counts.reads
   const raw = await RawSocket.open(t, url)
@@ -145,7 +145,7 @@ await t.test('large tasks are read one after the other, as fast as their client 
   t.match(await runtime.getTask({ id, historyLength: 0 }), { id })
 })
 
-await t.test('large answers wait until there is room for them, those of one user in their order, and one alone is never too large', async t => {
+await t.test("large answers wait for room in each user's order, and a single one always fits", async t => {
   const room = new AnswerRoom(new Shares(100, { principalShare: 0.5, tenantShare: 1 }))
   const [anna, bob] = [{ user: 'anna' }, { user: 'bob' }]
   const entered: string[] = []
@@ -165,7 +165,7 @@ await t.test('large answers wait until there is room for them, those of one user
   t.strictSame(entered, ['anna 1', 'bob 1', 'bob 2', 'anna 2', 'anna 3'])
 })
 
-await t.test('a large commit has a batch of its own, and a change waits for nobody else’s commits', t => {
+await t.test("a large commit has its own batch, and a change waits for nobody else's commits", t => {
   const queue = new WriteQueue()
   const waiting = { resolve() {}, reject() {} }
   const commit = (principal: string, characters: number) => queue.addCommit({ tenant: '', principal, snapshot: 'x'.repeat(characters), log: [], tasks: [], journal: [], sends: [] } as never, waiting)
@@ -178,7 +178,7 @@ await t.test('a large commit has a batch of its own, and a change waits for nobo
   t.end()
 })
 
-await t.test('an answer leaves its room once: when its pieces are sent, when its client leaves, or when it is given up', async t => {
+await t.test('an answer frees its room once: when sent, disconnected or aborted', async t => {
   const shares = new Shares(100, { principalShare: 1, tenantShare: 1 })
   const room = new AnswerRoom(shares)
   const space = () => new AnswerSpace(bytes => room.enter({}, bytes))
@@ -201,7 +201,7 @@ await t.test('an answer leaves its room once: when its pieces are sent, when its
   t.equal(shares.used, 0)
 })
 
-await t.test('a large answer leaves the room of all when it is sent, also if it comes to nothing, over every binding', async t => {
+await t.test('a large answer frees the common room when sent or failed, over every binding', async t => {
   const { store, id } = await served(t, 'memory')
   const isGone = { now: false }
   const flaky: Store = { ...store, readEvents: async (...args) => (isGone.now ? [] : store.readEvents(...args)), close: async () => {} }
@@ -244,7 +244,7 @@ await t.test('a large answer leaves the room of all when it is sent, also if it 
   t.equal(counts.entered, 2 * asks.length)
 })
 
-await t.test('what a message is answered with is written in pieces if it is large', async t => {
+await t.test('a large response to a message is written in pieces', async t => {
   const { runtime } = start(t, { work: () => ({ artifact: hard.repeat(11) }) })
   const handler = httpHandler(runtime)
   const at = await serve(runtime, { port: 0 })
@@ -256,7 +256,7 @@ await t.test('what a message is answered with is written in pieces if it is larg
   t.match(taskIn((await mounted.json()) as never).artifacts, [{ parts: [{ text: hard.repeat(11) }] }])
 })
 
-await t.test('a task that is read in pieces has each message where it came', async t => {
+await t.test('a task that is read in pieces has its messages in order', async t => {
   const key = { tenant: '', principal: 'anonymous', contextId: 'c' }
   const message = (messageId: string) => ({ messageId, role: 'ROLE_USER' as const, parts: [{ text: messageId }] })
   const said = [{ message: message('first') }, { message: message('last'), generation: 1 }]
@@ -271,7 +271,7 @@ await t.test('a task that is read in pieces has each message where it came', asy
   t.equal(largeBytes(stored.task), 0)
 })
 
-await t.test('a tap sees that a message was sent in pieces, but not of one that was broken off', async t => {
+await t.test('a tap sees a message that was sent in pieces, but not an aborted one', async t => {
   const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
   const sent: string[] = []
   const socket = { readyState: 1, OPEN: 1, send: (piece: string) => void sent.push(piece) }
@@ -285,7 +285,7 @@ await t.test('a tap sees that a message was sent in pieces, but not of one that 
 })
 
 for (const engine of ['memory', 'SQLite'] as const) {
-  await t.test(`a page of tasks ends before it has more than 1 MiB, and the next has the rest, in ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
+  await t.test(`a page of tasks ends before 1 MiB and the next continues it, in ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
     const store = storeOf(t, engine)
     const { runtime } = start(t, { work: ({ message }) => ({ artifact: message.parts[0] && 'text' in message.parts[0] ? 'x'.repeat(Number(message.parts[0].text)) : '' }) }, { store })
     const ids = []
@@ -307,7 +307,7 @@ for (const engine of ['memory', 'SQLite'] as const) {
   })
 }
 
-await t.test('a task of many events that is read again and again is what a reader of its file sees', async t => {
+await t.test('a reader of the file sees the same task after many reads', { skip: NO_SQLITE }, async t => {
   const file = join(t.testdir(), 'tasks.db')
   const store = sqliteStore(file)
   const work: WorkFunction = async ({ ask, emit: tell }) => {
@@ -332,7 +332,7 @@ await t.test('a task of many events that is read again and again is what a reade
   t.equal(await store.readTask(scope, id), undefined)
 })
 
-await t.test('nothing is read for an HTTP client that has left while its large answer waited for room', async t => {
+await t.test('nothing is read for an HTTP client that disconnected while its answer waited', async t => {
   const { store, id } = await served(t, 'memory')
   const counts = { reads: 0 }
   const counted: Store = { ...store, readEvents: (...args) => ((counts.reads += 1), store.readEvents(...args)), close: async () => {} }
@@ -357,7 +357,7 @@ await t.test('nothing is read for an HTTP client that has left while its large a
   t.equal(counts.reads, 0)
 })
 
-await t.test('who reads the file alone reads pieces of tasks as the store does', async t => {
+await t.test('a reader of the file reads pieces of tasks as the store does', { skip: NO_SQLITE }, async t => {
   const file = join(t.testdir(), 'tasks.db')
   const store = sqliteStore(file)
   const { runtime } = start(t, { work: () => ({ artifact: 'done' }) }, { store })
@@ -369,7 +369,7 @@ await t.test('who reads the file alone reads pieces of tasks as the store does',
   t.strictSame(await reader.readEvents(scope, id, 0, 10, 1000), await store.readEvents(scope, id, 0, 10, 1000))
 })
 
-await t.test('JSON in pieces is the JSON whole', t => {
+await t.test('JSON in pieces equals the whole JSON', t => {
   const deep = { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: [1] } } } } } } } } } }
   const surrogates = ['x'.repeat(65_535) + '\u{1f600}'.repeat(70_000), '\ud800'.repeat(70_000)]
   const values = [null, 1, 'text', true, [], {}, [[], {}, [undefined]], { a: undefined, b: 1 }, { date: new Date(0) }, deep, hard, ...surrogates, { [hard]: hard, list: Array.from({ length: 10_000 }, (_, i) => ({ i, text: 'x'.repeat(50) })) }]
@@ -382,7 +382,7 @@ await t.test('JSON in pieces is the JSON whole', t => {
   t.end()
 })
 
-await t.test('no comment comes into an event in pieces, and nothing more once its client has left', async t => {
+await t.test('an event in pieces contains no comment, and ends when its client disconnects', async t => {
   const clock = new TestClock()
   const sent: string[] = []
   let gone = () => {}

@@ -28,7 +28,7 @@ async function rpc(url: string, method: string, params: unknown, headers: Record
 const sending = (id: string, text: string, more: object = {}) => ({ id, message: { role: 'user', parts: [{ type: 'text', text }] }, ...more })
 const said03 = (text: string) => ({ message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text }] } })
 
-await t.test('one address speaks 1.0, 0.3 and 0.1: a request without a version by its method, and where two have that by its task', async t => {
+await t.test('one address speaks 1.0, 0.3 and 0.1, selected by version, method and task', async t => {
   const { url } = await serveOld(t)
   const mine = (await rpc(url, 'tasks/send', sending('mine', 'ask'))).result as { metadata: Record<string, { taskId: string }> }
   t.match(mine, { id: 'mine', status: { state: 'input-required', message: { parts: [{ type: 'text', text: 'And then?' }] } }, kind: undefined })
@@ -37,10 +37,10 @@ await t.test('one address speaks 1.0, 0.3 and 0.1: a request without a version b
   const { id } = result as { id: string }
 
   t.match((await rpc(url, 'tasks/get', { id: 'mine' })).result, { id: 'mine', kind: undefined }, 'a name of 0.1')
-  t.match((await rpc(url, 'tasks/get', { id })).result, { id, kind: 'task' }, 'an id of ours')
-  t.match((await rpc(url, 'tasks/get', { id: 'mine' }, { 'a2a-version': '0.3' })).error, { code: -32001 }, 'a version that is named counts')
+  t.match((await rpc(url, 'tasks/get', { id })).result, { id, kind: 'task' }, 'an id of the runtime')
+  t.match((await rpc(url, 'tasks/get', { id: 'mine' }, { 'a2a-version': '0.3' })).error, { code: -32001 }, 'a named version decides')
   t.match((await rpc(url, 'tasks/get', { id }, { 'a2a-version': '0.1' })).result, { id, kind: undefined, status: { message: { parts: [{ type: 'text' }] } } })
-  t.match((await ask(`${url}tasks/${taskId}`)).json, { id: taskId, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'the task is seen in 1.0')
+  t.match((await ask(`${url}tasks/${taskId}`)).json, { id: taskId, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'the task is visible in 1.0')
   t.match((await rpc(url, 'tasks/get', { id: taskId }, { 'a2a-version': '0.3' })).result, { kind: 'task', id: taskId }, 'and in 0.3')
   t.match((await rpc(url, 'tasks/cancel', { id })).result, { kind: 'task', status: { state: 'canceled' } })
   t.match((await rpc(url, 'tasks/cancel', { id: 'mine' })).result, { id: 'mine', status: { state: 'canceled' }, kind: undefined })
@@ -56,7 +56,7 @@ await t.test('one address speaks 1.0, 0.3 and 0.1: a request without a version b
   t.match((await rpc(url, 'tasks/pushNotification/get', { id: 'mine' })).error, { code: -32003 })
 })
 
-await t.test('streams of 0.1 come as server-sent events and over the WebSocket', async t => {
+await t.test('streams of 0.1 are server-sent events or WebSocket frames', async t => {
   const { url } = await serveOld(t)
   const { text } = await ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tasks/sendSubscribe', params: sending('mine', 'count 2') }), headers: OLD })
   const events = sentEvents(text)
@@ -80,7 +80,7 @@ await t.test('streams of 0.1 come as server-sent events and over the WebSocket',
   t.match(await named.next(1), { result: { id: 'q', status: { state: 'completed' } } }, 'a handshake may name the version')
 })
 
-await t.test('a stream whose client is gone ends, and its task goes on', async t => {
+await t.test('a stream whose client disconnects ends, and its task continues', async t => {
   const { url, runtime } = await serveOld(t)
   const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'tasks/sendSubscribe', params: sending('w', 'wait') })
   const stream = await OpenStream.open(t, url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
@@ -90,7 +90,7 @@ await t.test('a stream whose client is gone ends, and its task goes on', async t
   t.match((await rpc(url, 'tasks/cancel', { id: 'w' })).result, { status: { state: 'canceled' } })
 })
 
-await t.test('0.1 may be spoken without 0.3, whose methods are then refused as of a version that is not served', async t => {
+await t.test('0.1 can be served without 0.3, whose methods are then refused as unsupported', async t => {
   const { runtime } = start(t, { work: obedient })
   const served = await serve(runtime, { port: 0, dialects: [dialect01(runtime)] })
   t.teardown(() => served.close())
@@ -106,7 +106,7 @@ await t.test('0.1 may be spoken without 0.3, whose methods are then refused as o
   t.match(card, { supportedInterfaces: [{ protocolVersion: '1.0' }, { protocolVersion: '0.1', protocolBinding: WEBSOCKET_BINDING }] })
 })
 
-await t.test('the card lists 0.1 last and without REST, and the old card is one for 0.3 and 0.1', async t => {
+await t.test('the card lists 0.1 last without REST, and the old card serves both versions', async t => {
   const authenticate = Object.assign(() => undefined, { securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } } })
   const { url } = await serveOld(t, { authenticate })
   const { supportedInterfaces } = (await ask(new URL(AGENT_CARD_PATH, url))).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
@@ -120,7 +120,7 @@ await t.test('the card lists 0.1 last and without REST, and the old card is one 
   t.match(await old({}, AGENT_CARD_PATH), { supportedInterfaces: Array })
 })
 
-await t.test('who calls counts in 0.1 as in 1.0', async t => {
+await t.test('authentication applies to 0.1 as to 1.0', async t => {
   const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => (headers['authorization'] ? { id: headers['authorization'] } : undefined)
   const { url } = await serveOld(t, { authenticate })
   t.match((await ask(url, { body: '{}', headers: OLD })).status, 401)
@@ -134,7 +134,7 @@ await t.test('who calls counts in 0.1 as in 1.0', async t => {
   t.match((await rpc(url, 'tasks/get', { id: 'mine' }, ada)).result, { status: { state: 'input-required' } })
 })
 
-await t.test('what is no request has no effect', async t => {
+await t.test('an invalid request has no effect', async t => {
   const { url, runtime } = await serveOld(t)
   const post = (body: string) => ask(url, { body, headers: OLD })
   const params = sending('x', 'x')
@@ -155,7 +155,7 @@ function speaks(version: string, streaming: boolean, claims?: boolean): Dialect 
   return { version, method: name => (name === 'both' ? method : undefined), card: () => ({}), ...(claims !== undefined && { claims: async () => claims }) }
 }
 
-await t.test('a method that two versions have is that of the one that claims the call, whatever their order', async t => {
+await t.test('a method of two versions is handled by the version that claims the call', async t => {
   const { runtime } = start(t, { work: obedient })
   const called = async (...dialects: Dialect[]) => {
     const method = methodsOf(runtime, dialects)('both', '')
@@ -166,7 +166,7 @@ await t.test('a method that two versions have is that of the one that claims the
     t.equal(await called(speaks('0.1', false, claims), speaks('0.3', false)), version)
     t.strictSame(await called(speaks('0.3', true), speaks('0.1', true, claims)), [{ version }])
   }
-  t.equal(await called(speaks('0.1', false, false)), '0.1', 'alone it need not claim')
-  t.equal(await called(speaks('0.3', false), speaks('0.2', false)), '0.3', 'where none claims the first has it')
-  t.equal(await called(speaks('0.3', false), speaks('0.1', true, true)), '0.3', 'methods that are not alike are not the same')
+  t.equal(await called(speaks('0.1', false, false)), '0.1', 'a single dialect need not claim')
+  t.equal(await called(speaks('0.3', false), speaks('0.2', false)), '0.3', 'the first handles it if none claims')
+  t.equal(await called(speaks('0.3', false), speaks('0.1', true, true)), '0.3', 'a stream and a call are different methods')
 })

@@ -66,7 +66,7 @@ function briefly({ status, final, artifact }: Json): string {
 /** What 0.1 has no member for. */
 const beside = ({ metadata }: Json) => metadata?.[TASK_OF_01] ?? {}
 
-await t.test('a message opens a task by the id of its client, in the form of 0.1', async t => {
+await t.test("a message opens a task with its client's id, in the form of 0.1", async t => {
   const { dialect, runtime } = startDialect(t)
   const parts = [
     { type: 'text', text: '', metadata: { a: 1 } }, { type: 'file', file: { bytes: 'aGk=', name: 'hi', mimeType: 'application/octet-stream' } },
@@ -88,13 +88,13 @@ await t.test('a message opens a task by the id of its client, in the form of 0.1
   const { taskId = '' } = beside(task)
   t.strictSame(task.metadata, { took: 1, [TASK_OF_01]: { taskId } })
   const { id, contextId, history } = await runtime.getTask({ id: taskId })
-  t.strictSame([id, contextId], [taskId, 's'], 'which 1.0 sees under ours')
+  t.strictSame([id, contextId], [taskId, 's'], "1.0 shows it under the runtime's id")
   t.strictSame(history?.[0]?.parts, [
     { text: '', metadata: { a: 1 } }, { raw: 'aGk=', filename: 'hi', mediaType: 'application/octet-stream' }, { url: 'https://example.com/y' }, { data: { b: 2 }, metadata: { c: 3 } }
   ])
 })
 
-await t.test('parts may leave out their type, and data that was wrapped comes back as it was', async t => {
+await t.test('parts may omit their type, and wrapped data is unwrapped', async t => {
   const { dialect, runtime } = startDialect(t)
   const parts = [{ text: 'x' }, { data: { value: [1] }, metadata: { data_part_compat: true, more: 1 } }, { data: {} }]
   const task = await call(dialect, 'tasks/send', { id: 'mine', message: { role: 'user', parts } })
@@ -102,7 +102,7 @@ await t.test('parts may leave out their type, and data that was wrapped comes ba
   t.strictSame((await runtime.getTask({ id: beside(task).taskId ?? '' })).history?.[0]?.parts, [{ text: 'x' }, { data: [1], metadata: { more: 1 } }, { data: {} }])
 })
 
-await t.test('a session is a context: one is made where the client has none, and holds many tasks', async t => {
+await t.test('a session is a context: it is created without an id, and holds many tasks', async t => {
   const { dialect, runtime } = startDialect(t)
   const { sessionId } = await call(dialect, 'tasks/send', sending('a', 'x'))
   t.equal((await call(dialect, 'tasks/send', sending('b', 'x', { sessionId }))).sessionId, sessionId)
@@ -110,7 +110,7 @@ await t.test('a session is a context: one is made where the client has none, and
   t.equal((await call(dialect, 'tasks/get', { id: 'a' })).sessionId, sessionId)
 })
 
-await t.test('an answer without a task asks for the next message, which is in its session', async t => {
+await t.test('an answer without a task asks for the next message in its session', async t => {
   const { dialect, runtime } = startDialect(t)
   const answered = await call(dialect, 'tasks/send', sending('talk', 'hello'))
   t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
@@ -138,7 +138,7 @@ await t.test('an answer of an agent without work is a completed task', async t =
   t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: /talk is completed/ })
 })
 
-await t.test('the history and the artifacts of an id go on over its rounds', async t => {
+await t.test('the history and the artifacts of an id continue over its rounds', async t => {
   const { dialect, runtime } = startDialect(t)
   const words = (task: Json) => (task.history as { parts: { text?: string }[] }[] | undefined)?.map(({ parts }) => parts[0]?.text)
   const drawn = await call(dialect, 'tasks/send', sending('rabbit', 'draw a rabbit'))
@@ -146,13 +146,13 @@ await t.test('the history and the artifacts of an id go on over its rounds', asy
   const before = ['draw a rabbit', 'working on it', 'done']
   t.strictSame(words(red), [...before, 'make it red', 'working on it'])
   t.strictSame(red.artifacts?.map(({ index, parts }) => [index, (parts[0] as { text?: string }).text]), [[0, 'draw a rabbit'], [1, 'make it red']])
-  t.strictSame(drawn.artifacts?.[0], red.artifacts?.[0], 'what was there stays as it was')
+  t.strictSame(drawn.artifacts?.[0], red.artifacts?.[0], 'earlier artifacts are unchanged')
   const now = await call(dialect, 'tasks/get', { id: 'rabbit' })
   t.strictSame([now.history, now.artifacts], [red.history, red.artifacts])
   t.strictSame(words(await call(dialect, 'tasks/get', { id: 'rabbit', historyLength: 3 })), ['done', 'make it red', 'working on it'])
   t.equal((await call(dialect, 'tasks/get', { id: 'rabbit', historyLength: 0 })).history, undefined)
   const streamed = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'twice')))
-  t.strictSame(streamed.flatMap(({ artifact }) => artifact?.index ?? []), [2], 'numbers go on in streams')
+  t.strictSame(streamed.flatMap(({ artifact }) => artifact?.index ?? []), [2], 'numbers continue in streams')
   const more = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'yes')))
   t.strictSame([...new Set(more.flatMap(({ artifact }) => artifact?.index ?? []))], [2, 3])
   t.strictSame((await collect(stream(dialect, 'tasks/resubscribe', { id: 'rabbit' }))).map(briefly), ['artifact 2 1', 'artifact 3 2', 'completed final'])
@@ -162,13 +162,13 @@ await t.test('the history and the artifacts of an id go on over its rounds', asy
   await wait
 })
 
-await t.test('the rounds of an id are as many as a message may refer to, and fit into the same bytes', async t => {
+await t.test('the rounds of an id are limited by the number and bytes of references', async t => {
   const { dialect } = startDialect(t, { limits: { referencedTasks: 2, referencedBytes: 700_000 } })
   const artifacts = async (text: string) => (await call(dialect, 'tasks/send', sending('r', text))).artifacts?.map(({ parts }) => (parts[0] as { text: string }).text[0])
   t.strictSame([await artifacts('a'), await artifacts('b'), await artifacts('c'), await artifacts('d')], [['a'], ['a', 'b'], ['a', 'b', 'c'], ['b', 'c', 'd']])
   const long = 'x'.repeat(200_000)
   t.strictSame([await artifacts(`e${long}`), await artifacts(`f${long}`)], [['c', 'd', 'e'], ['d', 'e', 'f']])
-  t.strictSame(await artifacts('g'), ['f', 'g'], 'of e there is no room')
+  t.strictSame(await artifacts('g'), ['f', 'g'], 'e does not fit')
   let rooms = 0
   const { dialect: large } = startDialect(t, { limits: { referencedTasks: 2 } })
   for (const text of ['a', 'b', 'c']) await call(large, 'tasks/send', sending('r', text + 'x'.repeat(500_000)))
@@ -180,10 +180,10 @@ await t.test('the rounds of an id are as many as a message may refer to, and fit
   const readTask: Store['readTask'] = async (scope, taskId, options) => (taskId === removed ? undefined : store.readTask(scope, taskId, options))
   const { dialect: forgetful } = startDialect(t, { store: { ...store, readTask } })
   for (const text of ['a', 'b', 'c']) removed = beside(await call(forgetful, 'tasks/send', sending('r', text))).follows
-  t.equal((await call(forgetful, 'tasks/get', { id: 'r' })).artifacts?.length, 1, 'what is removed meanwhile is left out')
+  t.equal((await call(forgetful, 'tasks/get', { id: 'r' })).artifacts?.length, 1, 'removed rounds are omitted')
 })
 
-await t.test('a message under the id of a task that has ended is a new task in its session, and the answer says so', async t => {
+await t.test('a message for an ended task opens a new one in its session', async t => {
   const { dialect, runtime } = startDialect(t)
   const first = await call(dialect, 'tasks/send', sending('rabbit', 'draw a rabbit'))
   const second = await call(dialect, 'tasks/send', sending('rabbit', 'make it red'))
@@ -192,15 +192,15 @@ await t.test('a message under the id of a task that has ended is a new task in i
   t.not(after, before)
   t.equal(beside(second).follows, before)
   const { tasks } = await runtime.listTasks({ contextId: first.sessionId })
-  t.strictSame(new Set(tasks.map(({ id }) => id)), new Set([before, after]), 'the first stays as it is')
-  t.strictSame((await runtime.getTask({ id: String(after) })).history?.[0]?.referenceTaskIds, [before], 'the new one knows it')
+  t.strictSame(new Set(tasks.map(({ id }) => id)), new Set([before, after]), 'the first is unchanged')
+  t.strictSame((await runtime.getTask({ id: String(after) })).history?.[0]?.referenceTaskIds, [before], 'the new one refers to it')
   const [opening] = await collect(stream(dialect, 'tasks/sendSubscribe', sending('rabbit', 'and blue')))
   t.match(opening, { id: 'rabbit', status: { state: 'submitted' }, final: false, metadata: { [TASK_OF_01]: { follows: after } } })
   t.equal((await call(dialect, 'tasks/send', sending('rabbit', 'hello'))).status.message?.parts[0]?.text, 'hi', 'or an answer')
   t.match(await refusal(call(dialect, 'tasks/send', sending('rabbit', 'x', { sessionId: 'elsewhere' }))), { code: 'InvalidParams' })
 })
 
-await t.test('a message under the id of a task that asks is its answer', async t => {
+await t.test('a message for a task that asks is its answer', async t => {
   const { dialect } = startDialect(t)
   const asked = await call(dialect, 'tasks/send', sending('q', 'ask'))
   t.match(asked.status, { state: 'input-required', message: { parts: [{ text: 'Well?' }] } })
@@ -215,7 +215,7 @@ await t.test('a message under the id of a task that asks is its answer', async t
   t.equal((await call(dialect, 'tasks/send', sending('r', 'x', { historyLength: 1 }))).history?.length, 1)
 })
 
-await t.test('a task that works takes no message, and is canceled', async t => {
+await t.test('a working task refuses messages, and can be canceled', async t => {
   const { dialect, runtime } = startDialect(t)
   const waiting = call(dialect, 'tasks/send', sending('w', 'wait'))
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
@@ -228,7 +228,7 @@ await t.test('a task that works takes no message, and is canceled', async t => {
   t.match(await refusal(call(dialect, 'tasks/cancel', { id: (await call(dialect, 'tasks/send', sending('d', 'x'))).id })), { code: 'TaskNotCancelable', message: /^Task d has ended \(completed\)/ })
 })
 
-await t.test('a stream tells what happens and says with final which event is its last: an end, or a question', async t => {
+await t.test('a stream marks its last event with final: an end or a question', async t => {
   const { dialect, runtime } = startDialect(t)
   const done = await collect(stream(dialect, 'tasks/sendSubscribe', sending('s', 'x')))
   t.strictSame(done.map(briefly), ['submitted', 'working', 'working', 'artifact 0 x', 'completed final'])
@@ -251,7 +251,7 @@ await t.test('a stream tells what happens and says with final which event is its
   t.equal(briefly((await collect(login)).at(-1) as Json), 'completed final')
 })
 
-await t.test('a resubscription tells what is known, goes on over questions, and of a task that has ended tells its end', async t => {
+await t.test('a resubscription sends the current task, continues over questions, and ends with the task', async t => {
   const { dialect } = startDialect(t)
   await call(dialect, 'tasks/send', sending('q', 'twice'))
   const events = stream(dialect, 'tasks/resubscribe', { id: 'q', historyLength: 1 })
@@ -266,7 +266,7 @@ await t.test('a resubscription tells what is known, goes on over questions, and 
   t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'q' }, { ...extended, conditions: { afterGeneration: 99 } }))), { code: 'InvalidParams' })
 })
 
-await t.test('an agent that does not stream refuses both streams, also of a task that has ended', async t => {
+await t.test('an agent without streaming refuses both streams, also for an ended task', async t => {
   const { runtime } = start(t, { work, capabilities: { streaming: false } })
   const dialect = dialect01(runtime)
   t.match(await call(dialect, 'tasks/send', sending('q', 'hi')), { status: { state: 'completed' } })
@@ -274,7 +274,7 @@ await t.test('an agent that does not stream refuses both streams, also of a task
   t.match(await refusal(next(stream(dialect, 'tasks/resubscribe', { id: 'q' }))), { code: 'UnsupportedOperation' })
 })
 
-await t.test('the states that 0.1 does not know come as those that ask the same of a client', async t => {
+await t.test('states unknown to 0.1 are mapped to those that require the same of a client', async t => {
   const { dialect } = startDialect(t)
   const refused = await call(dialect, 'tasks/send', sending('n', 'never'))
   t.match(refused, { status: { state: 'failed', message: { parts: [{ text: 'Not that.' }] } }, metadata: { [TASK_OF_01]: { state: 'rejected' } } })
@@ -283,7 +283,7 @@ await t.test('the states that 0.1 does not know come as those that ask the same 
   await call(dialect, 'tasks/cancel', { id: 'l' })
 })
 
-await t.test('an id is its client\'s alone: another has another task by it, or none', async t => {
+await t.test('an id belongs to its client: another client has another task by it, or none', async t => {
   const { dialect, runtime } = startDialect(t)
   const [ann, bob, ann2]: CallContext[] = [{ principal: 'ann' }, { principal: 'bob' }, { principal: 'ann', tenant: 'acme' }]
   const hers = await call(dialect, 'tasks/send', sending('t', 'ask'), ann)
@@ -296,12 +296,12 @@ await t.test('an id is its client\'s alone: another has another task by it, or n
   }
   t.equal((await call(dialect, 'tasks/send', sending('t', 'his'), bob)).status.state, 'completed')
   t.equal((await call(dialect, 'tasks/send', sending('t', 'hers'), ann2)).status.state, 'completed')
-  t.equal((await call(dialect, 'tasks/send', sending(beside(hers).taskId ?? '', 'his'), bob)).status.state, 'completed', 'even where it is our id for a task of the other')
+  t.equal((await call(dialect, 'tasks/send', sending(beside(hers).taskId ?? '', 'his'), bob)).status.state, 'completed', "even if it is the runtime's id of another client's task")
   t.equal((await call(dialect, 'tasks/send', sending('t', '42'), ann)).artifacts?.length, 1)
   t.match(await call(dialect, 'tasks/get', { id: 't' }, bob), { history: [{ parts: [{ text: 'his' }] }, {}] })
 })
 
-await t.test('a task of another version is known by our id, and keeps it for good', async t => {
+await t.test('a task of another version is addressed by its runtime id permanently', async t => {
   const { dialect, runtime } = startDialect(t)
   const { id } = taskIn(await runtime.sendMessage(say('ask')))
   t.match(await call(dialect, 'tasks/get', { id }), { id, status: { state: 'input-required' }, metadata: undefined })
@@ -314,7 +314,7 @@ await t.test('a task of another version is known by our id, and keeps it for goo
   t.equal(textOf(taskIn(await runtime.sendMessage(say('42', { taskId: beside(own).taskId ?? '' }))).artifacts?.[0]), 'You said 42.', 'and the other way round')
 })
 
-await t.test('ids last over a restart', { skip: NO_SQLITE }, async t => {
+await t.test('ids survive a restart', { skip: NO_SQLITE }, async t => {
   const file = `${t.testdir()}/tasks.db`
   const ann: CallContext = { principal: 'ann' }
   const before = startDialect(t, { store: sqliteStore(file) })
@@ -333,7 +333,7 @@ await t.test('ids last over a restart', { skip: NO_SQLITE }, async t => {
   t.equal(beside(await call(dialect, 'tasks/send', sending('rabbit', 'and blue'), ann)).follows, beside(red).taskId)
 })
 
-await t.test('of two messages under one new id the first opens the task, and the second comes to it', async t => {
+await t.test('the first of two messages with one new id opens the task for both', async t => {
   const { dialect, runtime } = startDialect(t)
   const [first, second] = [call(dialect, 'tasks/send', sending('w', 'wait')), refusal(call(dialect, 'tasks/send', sending('w', 'wait')))]
   t.match(await second, { code: 'UnsupportedOperation' })
@@ -342,7 +342,7 @@ await t.test('of two messages under one new id the first opens the task, and the
   t.equal((await first).status.state, 'canceled')
 })
 
-await t.test('a task that ends while a message is on its way to it is followed by another', async t => {
+await t.test('a message for a task that ends meanwhile opens another one', async t => {
   const store = memoryStore()
   const reads: (() => Promise<void>)[] = []
   const readTask: Store['readTask'] = async (...asked) => {
@@ -361,10 +361,10 @@ await t.test('a task that ends while a message is on its way to it is followed b
   const held = deferred()
   await call(dialect, 'tasks/send', sending('r', 'ask'))
   reads.push(async () => held.reject(new A2AError('Overloaded')), () => held.promise)
-  t.match(await refusal(call(dialect, 'tasks/send', sending('r', 'draw'))), { code: 'Overloaded' }, 'what is wrong otherwise is told')
+  t.match(await refusal(call(dialect, 'tasks/send', sending('r', 'draw'))), { code: 'Overloaded' }, 'other errors are reported')
 })
 
-await t.test('an id is remembered as long as the limit says, and no longer than its task is kept', async t => {
+await t.test('an id expires after its limit, or with its task', async t => {
   const { dialect, clock, runtime } = startDialect(t, { limits: { taskNamesRememberedMs: 1000 }, retention: { endedTasksMs: 500, sweepEveryMs: 100 } })
   await call(dialect, 'tasks/send', sending('q', 'ask'))
   clock.increment(600)
@@ -373,15 +373,15 @@ await t.test('an id is remembered as long as the limit says, and no longer than 
   await rest()
   clock.increment(100)
   await until(async () => (await runtime.listTasks({})).totalSize === 0)
-  t.match(await refusal(call(dialect, 'tasks/get', { id: 'q' })), { code: 'TaskNotFound', message: 'Task q was not found.', metadata: { taskId: 'q' } }, 'remembered anew with its last message')
+  t.match(await refusal(call(dialect, 'tasks/get', { id: 'q' })), { code: 'TaskNotFound', message: 'Task q was not found.', metadata: { taskId: 'q' } }, 'remembered again from its last message')
   const anew = await call(dialect, 'tasks/send', sending('q', 'ask'))
-  t.notOk('follows' in beside(anew), 'what is gone is followed by nothing')
+  t.notOk('follows' in beside(anew), 'a removed task has no successor')
   clock.increment(1001)
   t.match(await refusal(call(dialect, 'tasks/get', { id: 'q' })), { code: 'TaskNotFound' })
-  t.equal((await runtime.getTask({ id: beside(anew).taskId ?? '' })).status.state, 'TASK_STATE_INPUT_REQUIRED', 'it is there by our id')
+  t.equal((await runtime.getTask({ id: beside(anew).taskId ?? '' })).status.state, 'TASK_STATE_INPUT_REQUIRED', "it is found by the runtime's id")
 })
 
-await t.test('what is erased has no id any more', async t => {
+await t.test('an erased task has no id any more', async t => {
   const { dialect, runtime } = startDialect(t)
   await call(dialect, 'tasks/send', sending('q', 'ask'))
   await call(dialect, 'tasks/send', sending('talk', 'hello'))
@@ -389,7 +389,7 @@ await t.test('what is erased has no id any more', async t => {
   for (const id of ['q', 'talk']) t.match(await refusal(call(dialect, 'tasks/get', { id })), { code: 'TaskNotFound' })
 })
 
-await t.test('a call that is given up rejects with the reason for which it was', async t => {
+await t.test('an aborted call rejects with the reason of its signal', async t => {
   const { dialect, runtime } = startDialect(t)
   const given = new AbortController()
   const waiting = call(dialect, 'tasks/send', sending('w', 'wait'), { signal: given.signal })
@@ -404,7 +404,7 @@ await t.test('a call that is given up rejects with the reason for which it was',
 /** `levels` objects inside each other. */
 const deep = (levels: number): object => JSON.parse(`${'{"a":'.repeat(levels)}{}${'}'.repeat(levels)}`)
 
-await t.test('bad input is refused with its field named, and opens no task', async t => {
+await t.test('invalid input is refused by field, and opens no task', async t => {
   const { dialect, runtime } = startDialect(t)
   const part = (value: unknown) => ({ id: 'x', message: { role: 'user', parts: [value] } })
   const said = (more: object) => ({ id: 'x', message: { role: 'user', parts: [{ type: 'text', text: 'x' }], ...more } })
@@ -462,7 +462,7 @@ await t.test('the methods are those of 0.1', t => {
   t.end()
 })
 
-await t.test('webhooks are refused by the error of 0.1, as long as the agent offers none', async t => {
+await t.test('webhooks are refused with the error of 0.1 if the agent has none', async t => {
   const { dialect, runtime } = startDialect(t)
   const pushNotificationConfig = { url: 'https://example.com/' }
   t.match(await refusal(call(dialect, 'tasks/pushNotification/set', { id: 't', pushNotificationConfig })), { code: 'PushNotificationNotSupported' })
@@ -471,7 +471,7 @@ await t.test('webhooks are refused by the error of 0.1, as long as the agent off
   t.equal((await runtime.listTasks({})).totalSize, 0)
 })
 
-await t.test('where there are webhooks a task has one, in the form of 0.1', async t => {
+await t.test('a task has one webhook in the form of 0.1 if the agent supports webhooks', async t => {
   const { runtime } = startDialect(t)
   const { taskId = '' } = beside(await call(dialect01(runtime), 'tasks/send', sending('t', 'ask')))
   const asked: unknown[] = []
@@ -491,10 +491,10 @@ await t.test('where there are webhooks a task has one, in the form of 0.1', asyn
   t.match(asked.at(-1), { configuration: { taskPushNotificationConfig: { url: 'https://example.com/' } } })
   await call(dialect01(runtime), 'tasks/send', sending('talk', 'hello'))
   await call(pushing(plain), 'tasks/pushNotification/get', { id: 'talk' })
-  t.match(asked.at(-1), { taskId: 'talk' }, 'an answer is no task of ours')
+  t.match(asked.at(-1), { taskId: 'talk' }, 'an answer is no task of the runtime')
 })
 
-await t.test('a webhook is told the task in the form of 0.1, under the id that its client has given it', async t => {
+await t.test("a webhook receives the task in the form of 0.1, with the client's id", async t => {
   const posts: WebhookPost[] = []
   const push = { faultOf: async () => undefined, post: async (post: WebhookPost) => (posts.push(post), { status: 200 }) }
   const { dialect, runtime } = startDialect(t, { push })
@@ -515,10 +515,10 @@ await t.test('a webhook is told the task in the form of 0.1, under the id that i
   await call(dialect, 'tasks/pushNotification/set', { id, pushNotificationConfig: { url: 'https://example.com/' } })
   await call(dialect, 'tasks/send', sending(id, '42'))
   const unnamed = await until(async () => posts.map(({ body }) => JSON.parse(body) as Json).find(task => task.id === id && task.status.state === 'completed'), 'its end')
-  t.equal(unnamed.artifacts?.length, 1, 'one that is known by our id has no earlier rounds')
+  t.equal(unnamed.artifacts?.length, 1, "one addressed by the runtime's id has no earlier rounds")
 })
 
-await t.test('errors that 0.1 does not have come as those that it has', async t => {
+await t.test('errors unknown to 0.1 are mapped to its own', async t => {
   const { runtime } = startDialect(t)
   const rows: [ErrorCode, ErrorCode][] = [
     ['InvalidAgentResponse', 'InternalError'], ['ExtensionSupportRequired', 'InvalidRequest'], ['TaskGenerationMismatch', 'UnsupportedOperation'],
@@ -559,7 +559,7 @@ await t.test('a card has the form of 0.1', t => {
   t.end()
 })
 
-await t.test('an id of another dialect\'s task is not claimed, nor what is no id', async t => {
+await t.test("an id of another dialect's task, or an invalid id, is not claimed", async t => {
   const { dialect } = startDialect(t)
   await call(dialect, 'tasks/send', sending('t', 'x'))
   await call(dialect, 'tasks/send', sending('talk', 'hello'))
@@ -569,7 +569,7 @@ await t.test('an id of another dialect\'s task is not claimed, nor what is no id
   t.equal(await dialect.claims?.({ id: 't' }, { principal: 'bob' }), false)
 })
 
-await t.test('a message that is repeated is taken again, since 0.1 has no ids for messages', async t => {
+await t.test('a repeated message is processed again, since messages of 0.1 have no ids', async t => {
   const { dialect, runtime } = startDialect(t, { dedupe: true })
   for (const _ of [1, 2]) await call(dialect, 'tasks/send', sending('t', 'x'))
   t.equal((await runtime.listTasks({})).totalSize, 2)

@@ -28,12 +28,12 @@ async function call03(url: string, method: string, params: unknown, headers: Rec
   return (await ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }), headers })).json
 }
 
-await t.test('one address speaks 1.0 and 0.3, told apart by the version that a request names', async t => {
+await t.test('one address speaks 1.0 and 0.3, selected by the requested version', async t => {
   const { url, runtime } = await serveBoth(t)
   const { result } = await call03(url, 'message/send', said('ask'))
   t.match(result, { kind: 'task', status: { state: 'input-required', message: { kind: 'message', role: 'agent', parts: [{ kind: 'text', text: 'And then?' }] } } })
   const { id } = result as { id: string }
-  t.match((await ask(`${url}tasks/${id}`)).json, { id, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'the task is seen in 1.0')
+  t.match((await ask(`${url}tasks/${id}`)).json, { id, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'the task is visible in 1.0')
   t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.3' })).result, { kind: 'task', id })
   t.match((await call03(url, 'message.send', said('blue', { taskId: id }))).result, { id, status: { state: 'completed' } })
   const opened = await runtime.sendMessage({ message: userMessage('hello') })
@@ -44,7 +44,7 @@ await t.test('one address speaks 1.0 and 0.3, told apart by the version that a r
   t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.2' })).error, { code: -32009 })
 })
 
-await t.test('REST of 0.3 is below /v1, and a tenant of that name is for those who ask in 1.0', async t => {
+await t.test('REST of 0.3 is below /v1, where 1.0 may address a tenant of that name', async t => {
   const { url } = await serveBoth(t)
   const sent = await ask(`${url}v1/message:send`, { body: JSON.stringify(said('hello')), headers: OLD })
   t.equal(sent.status, 200)
@@ -62,12 +62,12 @@ await t.test('REST of 0.3 is below /v1, and a tenant of that name is for those w
   stream.cut()
 })
 
-await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 for those who ask for that', async t => {
+await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 on request', async t => {
   const { url } = await serveBoth(t)
   const card = (await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': '1.0' } })).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
   t.strictSame(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion), ['1.0', '1.0', '1.0', '0.3', '0.3', '0.3'])
   const without = await fetch(new URL(AGENT_CARD_PATH, url)).then(response => response.json())
-  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ transport: WEBSOCKET_BINDING }, { url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'without a version the card is that of both')
+  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ transport: WEBSOCKET_BINDING }, { url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'a card without a version is that of both')
   for (const [path, headers] of [[AGENT_CARD_PATH, { 'a2a-version': '0.3' }], [`${AGENT_CARD_PATH}?A2A-Version=0.3`, OLD], ['/.well-known/agent.json', {}]] as const) {
     const asked = path.includes('?') ? ((await fetch(new URL(path, url)).then(response => response.json())) as object) : (await ask(new URL(path, url), { headers })).json
     t.match(asked, { name: 'Test', url, protocolVersion: /^0\.3/, preferredTransport: 'JSONRPC' }, path)
@@ -76,7 +76,7 @@ await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 f
   t.equal((await ask(new URL('/.well-known/agent.json', url), { method: 'POST' })).status, 404)
 })
 
-await t.test('who calls counts in 0.3 as in 1.0, and so does when the credentials run out', async t => {
+await t.test('authentication and expiry apply to 0.3 as to 1.0', async t => {
   const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => (headers['authorization'] ? { id: headers['authorization'], expiresAtMs: clock.now() + 60_000 } : undefined)
   const { url, clock, runtime } = await serveBoth(t, { authenticate })
   const ada = { ...OLD, authorization: 'Ada' }
@@ -99,7 +99,7 @@ await t.test('who calls counts in 0.3 as in 1.0, and so does when the credential
   }
 })
 
-await t.test('--legacy says what to install where the official SDK is missing', async t => {
+await t.test('--legacy says what to install if the official SDK is missing', async t => {
   const { runtime } = start(t, { work: obedient })
   t.equal((await legacyDialects(runtime))[0]?.version, '0.3')
   await t.rejects(legacyDialects(runtime, () => Promise.reject(new Error('Cannot find package'))), { message: /npm install @a2a-js\/sdk/ })

@@ -51,7 +51,7 @@ const stream = streamDialect<Json>
 
 const briefly = ({ kind, status, final }: Json) => [kind, ...(status ? [status.state] : []), ...(final === undefined ? [] : [final])].join(' ')
 
-await t.test('a message opens a task, which comes in the form of 0.3', async t => {
+await t.test('a message opens a task, which has the form of 0.3', async t => {
   const { dialect } = startDialect(t)
   const parts = [{ kind: 'text', text: '' }, { kind: 'file', file: { bytes: 'aGk=', name: 'hi', mimeType: 'application/octet-stream' } }, { kind: 'data', data: { b: 2 }, metadata: { c: 3 } }]
   const task = await call(dialect, 'message/send', { message: message('', { parts }) })
@@ -68,14 +68,14 @@ await t.test('a message opens a task, which comes in the form of 0.3', async t =
   }])
 })
 
-await t.test('data that was wrapped comes back as it was', async t => {
+await t.test('wrapped data is unwrapped', async t => {
   const { dialect, runtime } = startDialect(t)
   const parts = [{ kind: 'text', text: 'x' }, { kind: 'data', data: { value: [1] }, metadata: { data_part_compat: true } }]
   const { id } = await call(dialect, 'message/send', { message: message('', { parts }) })
   t.strictSame((await runtime.getTask({ id: id })).history?.[0]?.parts, [{ text: 'x' }, { data: [1] }])
 })
 
-await t.test('a part says what it is by its content, if not by its kind', async t => {
+await t.test('a part without a kind is recognized by its content', async t => {
   const { dialect, runtime } = startDialect(t)
   const parts = [{ text: 'x' }, { file: { bytes: 'aGk=', mimeType: 'text/plain' } }, { data: { a: 1 } }]
   const { id, history } = await call(dialect, 'message.send', { message: message('', { parts }) })
@@ -86,7 +86,7 @@ await t.test('a part says what it is by its content, if not by its kind', async 
 /** A message in the form of the drafts after 0.3. */
 const bareMessage = (...parts: object[]) => ({ messageId: `l-${(messages += 1)}`, role: 'user', parts })
 
-await t.test('a message without any kind is answered without, and with its files in the form that goes with that', async t => {
+await t.test('a message without kinds is answered without kinds, and with files in that form', async t => {
   const { dialect, runtime } = startDialect(t)
   const files = [{ name: 'a', mediaType: 'text/plain', fileWithBytes: 'aGk=' }, { mediaType: 'text/plain', fileWithUri: 'https://example.com/a' }, { bytes: 'aGk=', mimeType: 'text/plain' }]
   const parts = [{ text: 'x' }, ...files.map(file => ({ file })), { data: { kind: 'mine', status: { kind: 'his' } }, metadata: { kind: 'theirs' } }]
@@ -106,7 +106,7 @@ await t.test('a message without any kind is answered without, and with its files
   }
 })
 
-await t.test('a stream has no kind where its message has none, and requests without a message have it by their spelling', async t => {
+await t.test('a stream without kinds follows its message; other requests follow their spelling', async t => {
   const { dialect } = startDialect(t)
   const events = await collect(stream(dialect, 'message/stream', { message: bareMessage({ text: 'x' }) }))
   const [opened] = events
@@ -121,7 +121,7 @@ await t.test('a stream has no kind where its message has none, and requests with
   t.match(await rejection(call(dialect, 'message.send', { message: bareMessage({ file: { fileWithBytes: 'aGk=', mimeType: 'a/b', mediaType: 'a/b' } }) })), { violations: [{ field: 'message.parts[0].file.mediaType', description: 'must not also be given as mimeType' }] })
 })
 
-await t.test('a webhook is told the task in the form of the request that registered it', async t => {
+await t.test('a webhook receives the task in the form of the request that registered it', async t => {
   const posts: WebhookPost[] = []
   const push = { faultOf: async () => undefined, post: async (post: WebhookPost) => (posts.push(post), { status: 200 }) }
   const { dialect } = startDialect(t, { push })
@@ -135,7 +135,7 @@ await t.test('a webhook is told the task in the form of the request that registe
   t.notMatch(JSON.stringify(bare), '"kind"')
 })
 
-await t.test('a message waits for its task, unless it says that it does not', async t => {
+await t.test('a message waits for its task by default', async t => {
   const { dialect } = startDialect(t)
   for (const configuration of [undefined, {}, { acceptedOutputModes: ['text/plain'] }, { historyLength: 1 }, { blocking: true }]) {
     t.equal((await call(dialect, 'message/send', { message: message('x'), configuration })).status?.state, 'completed', JSON.stringify(configuration))
@@ -172,7 +172,7 @@ await t.test('principal, tenant, extensions, conditions and signal reach the run
   await collect(resumed)
 })
 
-await t.test('a call that is given up rejects with the reason for which it was', async t => {
+await t.test('an aborted call rejects with the reason of its signal', async t => {
   const { runtime } = start(t, { work: () => new Promise(() => {}) })
   const given = new AbortController()
   const waiting = call(dialect03(runtime), 'message/send', { message: message('x') }, { signal: given.signal })
@@ -184,7 +184,7 @@ await t.test('a call that is given up rejects with the reason for which it was',
 
 const deep = (levels: number): object => JSON.parse(`${'{"a":'.repeat(levels)}{}${'}'.repeat(levels)}`)
 
-await t.test('bad input is refused with its field named, and opens no task', async t => {
+await t.test('invalid input is refused by field, and opens no task', async t => {
   const { dialect, runtime } = startDialect(t)
   const part = (value: unknown) => ({ message: message('', { parts: [value] }) })
   const rows: [unknown, string][] = [
@@ -235,7 +235,7 @@ await t.test('bytes may be long', async t => {
   t.match(await refusal(call(dialect, 'message/send', { message: message('x'.repeat(600_000)) })), { code: 'InvalidParams' })
 })
 
-await t.test('errors keep their code, their words and their details', async t => {
+await t.test('errors keep their code, message and details', async t => {
   const { dialect } = startDialect(t)
   t.match(await rejection(call(dialect, 'tasks/get', { id: 'nobody' })), { code: 'TaskNotFound', message: 'Task nobody was not found.', metadata: { taskId: 'nobody' } })
   const { id } = await call(dialect, 'message/send', { message: message('x') })
@@ -269,7 +269,7 @@ function pushing(runtime: Runtime, configs: object[] = [config]) {
   return { asked, runtime: { ...runtime, ...operations } as unknown as Runtime }
 }
 
-await t.test('webhooks have the form of 0.3; without its id the first one is meant', async t => {
+await t.test('webhooks have the form of 0.3, and a request without an id selects the first', async t => {
   const { runtime } = startDialect(t)
   const { asked, runtime: served } = pushing(runtime)
   const dialect = dialect03(served)
@@ -284,7 +284,7 @@ await t.test('webhooks have the form of 0.3; without its id the first one is mea
   t.match(await refusal(call(dialect03(pushing(runtime, []).runtime), 'tasks/pushNotificationConfig/get', { id: 't' })), { code: 'TaskNotFound' })
 })
 
-await t.test('what the agent does not offer is refused by the error of the specification', async t => {
+await t.test("unsupported operations give the specification's error", async t => {
   const { dialect } = startDialect(t)
   for (const [name, params] of [['set', config03], ['get', { id: 't' }], ['list', { id: 't' }], ['delete', { id: 't', pushNotificationConfigId: 'p' }]] as const) {
     t.match(await refusal(call(dialect, `tasks/pushNotificationConfig/${name}`, params)), { code: 'PushNotificationNotSupported' }, name)
@@ -358,7 +358,7 @@ await t.test('the official client of 0.3 is served over REST', async t => {
   await t.rejects(client.getTask({ id: 'nobody', tenant: '', historyLength: undefined }), { name: 'TaskNotFoundError' })
 })
 
-await t.test('REST takes messages in the form of JSON-RPC too, and answers them so', async t => {
+await t.test('REST also accepts messages in the form of JSON-RPC, and answers in that form', async t => {
   const { dialect } = startDialect(t)
   const task = await answerOf(dialect, 'POST', '/v1/message:send', { message: message('ask') })
   t.match(task, { kind: 'task', status: { state: 'input-required' } })
@@ -370,7 +370,7 @@ await t.test('REST takes messages in the form of JSON-RPC too, and answers them 
   for (const verb of ['GET', 'POST']) t.match(await collect(eventsOf(dialect, verb, `/v1/tasks/${task.id}:subscribe`)), [{ task: { id: task.id } }])
 })
 
-await t.test('bad input over REST is refused with its field named', async t => {
+await t.test('invalid input over REST is refused by field', async t => {
   const { dialect, runtime } = startDialect(t)
   const proto = (more: object) => ({ message: { messageId: 'p', role: 'ROLE_USER', content: [{ text: 'x' }], ...more } })
   const rows: [unknown, string][] = [
@@ -391,7 +391,7 @@ await t.test('bad input over REST is refused with its field named', async t => {
   t.equal((await runtime.listTasks({})).totalSize, 0)
 })
 
-await t.test('what the proto leaves out because it is 0 is not there', async t => {
+await t.test('zero values of the proto count as absent', async t => {
   const { dialect } = startDialect(t)
   const content = [{ text: 'x' }, { file: { fileWithUri: 'https://example.com/', mimeType: 'application/octet-stream' } }, { data: {} }]
   const body = { request: { messageId: 'p', role: 'ROLE_USER', content }, configuration: { historyLength: 0 } }

@@ -1,8 +1,8 @@
 import { context, propagation, trace, type TextMapPropagator } from '@opentelemetry/api'
 import t from 'tap'
-import { hasTracerProvider } from '../../adapters/cli/process/telemetry.ts'
+import { hasProvider } from '../../adapters/cli/process/telemetry.ts'
 import { connect } from '../../adapters/client/connect.ts'
-import { flushSpans } from '../../adapters/opentelemetry/api.ts'
+import { flushTelemetry } from '../../adapters/opentelemetry/api.ts'
 import { openTelemetry } from '../../adapters/opentelemetry/open-telemetry.ts'
 import { inputRequired } from '../../runtime/index.ts'
 import { serveAll } from '../fixtures/http-agent.ts'
@@ -10,8 +10,8 @@ import { anyone } from '../fixtures/lives.ts'
 import { say, taskIn } from '../fixtures/runtime-helpers.ts'
 import { httpAgent, result } from '../fixtures/scripted-http.ts'
 
-await t.test('where no tracer provider is registered nothing is traced, sent or kept', async t => {
-  t.equal(hasTracerProvider(), false)
+await t.test('nothing is traced, sent or stored without a tracer provider', async t => {
+  t.equal(hasProvider(), false)
   const telemetry = openTelemetry()
   t.same(telemetry.fields, [])
   const { url, store } = await serveAll(t, { work: async function* () { yield* inputRequired('Well?') } }, { telemetry })
@@ -21,7 +21,7 @@ await t.test('where no tracer provider is registered nothing is traced, sent or 
   t.equal((await client.getTask({ id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
   t.same(await store.readJournal(anyone, id), [])
   t.equal(trace.getSpan(context.active()), undefined)
-  await flushSpans()
+  await flushTelemetry()
 
   const agent = await httpAgent(t, {})
   agent.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
@@ -31,13 +31,13 @@ await t.test('where no tracer provider is registered nothing is traced, sent or 
   t.notOk(agent.asked.some(({ headers }) => 'traceparent' in headers))
 })
 
-await t.test('a provider is found without the API being loaded', async t => {
+await t.test('a provider is found without loading the API', async t => {
   const place = { [Symbol.for('opentelemetry.js.api.1')]: { version: '1.9.0', trace: {} } }
-  t.equal(hasTracerProvider(place), true)
-  t.equal(hasTracerProvider({ [Symbol.for('opentelemetry.js.api.1')]: { version: '1.9.0' } }), false)
+  t.equal(hasProvider(place), true)
+  t.equal(hasProvider({ [Symbol.for('opentelemetry.js.api.1')]: { version: '1.9.0' } }), false)
 })
 
-await t.test('a propagator that throws breaks nothing', async t => {
+await t.test('a propagator that throws has no effect', async t => {
   const broken = () => {
     throw new Error('no')
   }

@@ -48,7 +48,7 @@ async function clientOf(t: Test, url: string, options: ConnectOptions = {}): Pro
 
 const BINDINGS = ['WEBSOCKET', 'JSONRPC', 'HTTP+JSON']
 
-await t.test('one trace goes from the client to the work, on to another agent and to the work there', async t => {
+await t.test("one trace connects the client, the work, and another agent's work", async t => {
   for (const binding of BINDINGS) {
     await t.test(`over ${binding}`, async t => {
       const back = await served(t, () => inSpan('thinks', async () => ({ message: 'thought' })), 'Back')
@@ -75,12 +75,12 @@ await t.test('one trace goes from the client to the work, on to another agent an
         '                internal thinks'
       ])
       t.equal(new Set(spans.map(span => span.spanContext().traceId)).size, 1)
-      t.notMatch(JSON.stringify(spans.map(({ attributes, events, status }) => ({ attributes, events, status }))), /ann|thought/, 'what was said is in none of them')
+      t.notMatch(JSON.stringify(spans.map(({ attributes, events, status }) => ({ attributes, events, status }))), /ann|thought/, 'no message text is in them')
     })
   }
 })
 
-await t.test('what is delegated is in the trace of the work, for functions and charts, also after a restart', async t => {
+await t.test("a delegation is in its work's trace, for functions and charts, also after a restart", async t => {
   for (const form of ['a function', 'a chart']) {
     const back = await served(t, async ({ ask }) => {
       await ask(inputRequired('Which?'))
@@ -114,7 +114,7 @@ await t.test('what is delegated is in the trace of the work, for functions and c
   }
 })
 
-await t.test('spans say what they are by the semantic conventions', async t => {
+await t.test('spans have the attributes of the semantic conventions', async t => {
   for (const binding of BINDINGS) {
     const { url } = await served(t, async ({ emit }) => {
       emit(progress('on it'))
@@ -147,7 +147,7 @@ await t.test('spans say what they are by the semantic conventions', async t => {
   }
 })
 
-await t.test('what is odd makes no attribute', async t => {
+await t.test('invalid values make no attribute', async t => {
   const { runtime } = traced(t, { work: () => ({}) })
   for (const params of [undefined, { message: 1 }, { message: { contextId: 'x'.repeat(257), taskId: 5, messageId: '' } }]) {
     await rejection(runtime.sendMessage(params as never))
@@ -162,7 +162,7 @@ await t.test('what is odd makes no attribute', async t => {
   t.same(spanNamed(spans, 'ListTasks').attributes, { 'rpc.method': 'ListTasks' })
 })
 
-await t.test('an error is told by its code, on both sides and over each binding', async t => {
+await t.test('an error is recorded by its code, on both sides and over each binding', async t => {
   for (const binding of BINDINGS) {
     const { url } = await served(t, () => ({}))
     const client = await clientOf(t, url, { bindings: [binding] })
@@ -180,14 +180,14 @@ await t.test('an error is told by its code, on both sides and over each binding'
   }
 })
 
-await t.test('an error of our own is told by its class alone', async t => {
+await t.test('an unexpected error is recorded only by its class', async t => {
   const store = { ...(await import('../../runtime/store/memory/memory-store.ts')).memoryStore(), readTask: () => Promise.reject(new RangeError('secret')) }
   const { runtime } = start(t, { work: () => ({}) }, { telemetry, store })
   await t.rejects(runtime.getTask({ id: 't' }), { code: 'InternalError' })
   t.equal(spanNamed(await traces.ended(), 'GetTask').attributes['error.type'], 'InternalError')
 })
 
-await t.test('how a work ends is told by its span', async t => {
+await t.test("a work's span records how it ended", async t => {
   class NoPaint extends Error {}
   const ends: readonly [WorkFunction, string, string | undefined][] = [
     [() => ({}), 'completed', undefined],
@@ -245,13 +245,13 @@ await t.test('a canceled work ends without an error, and cleans up within its sp
   }
 })
 
-await t.test('a task that is over before its work begins has no span of work', async t => {
+await t.test('a task that ends before its work starts has no work span', async t => {
   const { runtime } = traced(t, { negotiate: () => rejected('no'), work: () => ({}) })
   await runtime.sendMessage(say('x'))
   t.same(treeOf(await traces.ended()), ['server SendMessage', '  internal negotiate Test'])
 })
 
-await t.test('a negotiation has a span of its own, before the work', async t => {
+await t.test('a negotiation has its own span, before the work', async t => {
   const { runtime } = traced(t, {
     negotiate: ({ message }) => inSpan('thinks', async () => {
       if (textOf(message) === 'boom') throw new TypeError('secret')
@@ -271,7 +271,7 @@ await t.test('a negotiation has a span of its own, before the work', async t => 
   t.match({ status, attributes }, { status: { code: SpanStatusCode.ERROR }, attributes: { 'error.type': 'TypeError' } })
 })
 
-await t.test('a work goes on within its span after an answer, whose message is linked to it', async t => {
+await t.test('a work continues within its span after an answer, and links the message', async t => {
   const { runtime } = traced(t, { work: async function* () {
     yield* inputRequired('1?')
     await inSpan('goes on', async () => {})
@@ -288,7 +288,7 @@ await t.test('a work goes on within its span after an answer, whose message is l
   t.same(spanNamed(spans, 'invoke_agent Test').links.map(({ context }) => context.spanId), answers.map(span => span.spanContext().spanId))
 })
 
-await t.test('a chart: its promises, its actions and what its callbacks do are within the span of the work', async t => {
+await t.test("a chart's promises, actions and callbacks run within the span of the work", async t => {
   const work = setupWork({
     actors: {
       think: fromPromise(async ({ step }) => step('s', () => inSpan('thinks', async () => 1))),
@@ -313,7 +313,7 @@ await t.test('a chart: its promises, its actions and what its callbacks do are w
   t.same(spanNamed(spans, 'invoke_agent Test').links.map(({ context }) => context.spanId), [answer?.spanContext().spanId])
 })
 
-await t.test('work that crashes and begins again has a span for each time', async t => {
+await t.test('work that crashes and restarts has a span for each run', async t => {
   let runs = 0
   const { runtime } = traced(t, { restart: { type: 'transient', intensity: 1, periodMs: 1000 }, work: () => {
     runs += 1
@@ -328,7 +328,7 @@ await t.test('work that crashes and begins again has a span for each time', asyn
   t.notOk('error.type' in (second?.attributes ?? {}))
 })
 
-await t.test('after a restart the work goes on in its trace, with baggage', { skip: NO_SQLITE }, async t => {
+await t.test('a restarted work continues its trace, with baggage', { skip: NO_SQLITE }, async t => {
   const file = `${t.testdir()}/tasks.db`
   const chart = setupWork({ actors: { think: fromPromise(({ signal }) => inSpan('thinks', async () => void (mayEnd || await once(signal, 'abort')))) } }).createMachine({
     initial: 'thinking', states: { thinking: { invoke: { src: 'think', onDone: 'done' } }, done: { type: 'final' } }
@@ -367,7 +367,7 @@ await t.test('after a restart the work goes on in its trace, with baggage', { sk
   t.equal(heard, 'ann')
 })
 
-await t.test('a task of before there were traces begins one when it comes back', async t => {
+await t.test('a task from before tracing starts a trace when it is restored', async t => {
   const definition = { work: async function* () { yield* inputRequired('Well?') } } satisfies Omit<AgentDefinition, 'card'>
   const { runtime, restart, store } = lives(t, definition)
   const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -391,7 +391,7 @@ await t.test('a chart that only waited when its context left memory has no span'
   t.same(treeOf(await traces.ended()), ['server SendMessage', '  internal negotiate Test'])
 })
 
-await t.test('work that has not begun again when its context leaves memory has no span', async t => {
+await t.test('work that did not restart before its context left memory has no span', async t => {
   const agent = defineAgent({ card: CARD, cancelGraceMs: 0, work: async ({ signal }) => void await once(signal, 'abort') })
   const store = lastingStore()
   const { logger } = recordingLogger()
@@ -407,7 +407,7 @@ await t.test('work that has not begun again when its context leaves memory has n
   t.same(await traces.ended(), [])
 })
 
-await t.test('of a task that has ended nothing is kept', async t => {
+await t.test('nothing is kept of an ended task', async t => {
   const spans = new WorkSpans(telemetry, defineAgent({ card: CARD, work: () => ({}) }), { tenant: '', principal: 'ann', contextId: 'c' })
   const turn = new Turn()
   let isWithin: boolean | undefined
@@ -415,17 +415,17 @@ await t.test('of a task that has ended nothing is kept', async t => {
   spans.open('t', {}, turn)
   spans.run(look)
   t.equal(isWithin, true)
-  turn.log.push({ taskId: 't', generation: 3, update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_CANCELED' } } } })
+  turn.log = [{ taskId: 't', generation: 3, update: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_CANCELED' } } } }]
   spans.tell(turn)
   spans.run(look)
-  t.equal(isWithin, true, 'what the turn itself still does is done within its span')
+  t.equal(isWithin, true, 'the rest of the turn runs within its span')
   for (const effect of turn.effects) spans.run(effect)
   spans.run(look)
   t.equal(isWithin, false)
   t.same(treeOf(await traces.ended()), ['internal invoke_agent Test'])
 })
 
-await t.test('what is no telemetry is refused at once', async t => {
+await t.test('invalid telemetry is refused at once', async t => {
   const agent = defineAgent({ card: CARD, work: () => ({}) })
   const wrong = new TypeError('telemetry has to be openTelemetry() of taskchart/opentelemetry, not a function.')
   t.throws(() => createRuntime({ agent, telemetry: openTelemetry as never }), wrong)
@@ -443,7 +443,7 @@ await t.test('streams', async t => {
       })
       const client = await clientOf(t, url, { bindings: [binding] })
 
-      await t.test('a stream that nobody reads has no span', async t => {
+      await t.test('a stream without a reader has no span', async t => {
         await client.sendStreamingMessage(say('x')).return()
         t.equal(traces.open, 0)
       })
@@ -460,7 +460,7 @@ await t.test('streams', async t => {
         traces.reset()
       })
 
-      await t.test('the spans of a stream end when its reader leaves, without an error', async t => {
+      await t.test('the spans of a stream end without an error when its reader leaves', async t => {
         go = deferred()
         const { id } = await open(runtime)
         await reaches(runtime, id, 'working')
@@ -487,7 +487,7 @@ await t.test('streams', async t => {
   }
 })
 
-await t.test('a stream that is cut off goes on in its trace', async t => {
+await t.test('a resumed stream continues its trace', async t => {
   for (const binding of ['WEBSOCKET', 'JSONRPC']) {
     const go = deferred()
     let port = 0
@@ -516,7 +516,7 @@ await t.test('a stream that is cut off goes on in its trace', async t => {
   }
 })
 
-await t.test('where a request belongs is read from what it says, and nothing of that is an error', async t => {
+await t.test("a request's parent is read from its headers, and invalid ones are ignored", async t => {
   const PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
   const OTHER = '00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01'
   const { url } = await served(t, () => ({}))
@@ -527,17 +527,17 @@ await t.test('where a request belongs is read from what it says, and nothing of 
     return parentSpanContext
   }
   t.match(await parentOf({ traceparent: PARENT, tracestate: 'a=1' }), { spanId: 'b7ad6b7169203331', isRemote: true })
-  t.match(await parentOf({ traceparent: `${PARENT}, ${OTHER}` }), { spanId: '00f067aa0ba902b7' }, 'of two the newer one')
+  t.match(await parentOf({ traceparent: `${PARENT}, ${OTHER}` }), { spanId: '00f067aa0ba902b7' }, 'the second of two')
   for (const traceparent of ['', 'nonsense', '00-00000000000000000000000000000000-b7ad6b7169203331-01', `${PARENT}${' '.repeat(8192)}x`]) {
     t.equal(await parentOf({ traceparent }), undefined, traceparent.slice(0, 60))
   }
   const state = await parentOf({ traceparent: PARENT, tracestate: `a=${'1'.repeat(8191)}` })
-  t.match(state, { spanId: 'b7ad6b7169203331', traceState: undefined }, 'what is too long is as if absent')
+  t.match(state, { spanId: 'b7ad6b7169203331', traceState: undefined }, 'a too long value is ignored')
   await ask(`${url}tasks`, { headers: { traceparent: PARENT } })
   t.equal(spanNamed(await traces.ended(), 'ListTasks').parentSpanContext?.spanId, 'b7ad6b7169203331')
 })
 
-await t.test('the official servers, and the client of theirs over our WebSocket, are traced as well', async t => {
+await t.test('the official servers and their client over WebSocket are traced too', async t => {
   const { runtime, url } = await served(t, () => ({}))
   const rpc = new grpc.Server()
   const port = await promisify(rpc.bindAsync.bind(rpc))('127.0.0.1:0', grpc.ServerCredentials.createInsecure())
@@ -560,7 +560,7 @@ await t.test('the official servers, and the client of theirs over our WebSocket,
   t.same(treeOf(await traces.ended()), ['client invoke_agent', '  server SendMessage', '    internal invoke_agent Test', 'client ListTaskPushNotificationConfigs', '  server ListTaskPushNotificationConfigs'])
 })
 
-await t.test('what a client calls is told by its host and port, usual or not, and by methods that there are', async t => {
+await t.test('client spans record host, port and known methods only', async t => {
   const answers = { call: async () => undefined, stream: () => t.fail('nothing is streamed') as never, link: undefined as never }
   for (const [url, address, port] of [['wss://a.example/b', 'a.example', 443], ['http://a.example', 'a.example', 80], ['grpcs://a.example:5', 'a.example', 5], ['a.example:6', 'a.example', 6]] as const) {
     await tracedCalls({ url, ...answers }, { binding: 'other' }, telemetry).call({ method: 'Secret', params: undefined })
@@ -570,7 +570,7 @@ await t.test('what a client calls is told by its host and port, usual or not, an
   }
 })
 
-await t.test('within a span of the same trace, an HTTP server is nearer than the client', async t => {
+await t.test("an HTTP server's span of the same trace is the parent before the client's", async t => {
   const { runtime } = traced(t, { work: () => ({}) })
   const call = (trace: CallContext['trace']) => runtime.listTasks({}, { trace })
   await inSpan('client', async () => {
@@ -583,7 +583,7 @@ await t.test('within a span of the same trace, an HTTP server is nearer than the
   t.same(treeOf(spans), ['internal client', '  internal http', '    server ListTasks', 'internal another', 'server ListTasks'])
 })
 
-await t.test('what traces cannot break what is traced', async t => {
+await t.test('errors of the tracer do not affect the traced calls', async t => {
   const broken = () => {
     throw new Error('no disk')
   }

@@ -32,7 +32,7 @@ function running(t: Test) {
   return runtime
 }
 
-await t.test('every function refuses an option that there is not, and names the one that is probably meant', async t => {
+await t.test('every function refuses an unknown option, and suggests the closest name', async t => {
   const runtime = running(t)
   const model = 'a/model'
   const rows: Record<string, [run: () => unknown, message: string]> = {
@@ -81,7 +81,7 @@ await t.test('every function refuses an option that there is not, and names the 
   for (const [name, [run, message]] of Object.entries(rows)) await t.rejects(async () => run(), new TypeError(message), name)
 })
 
-await t.test('every option of a runtime refuses another kind of value, and says what to write', async t => {
+await t.test('an option of a runtime refuses a value of another type, with what to write', async t => {
   const wanted: Record<keyof RuntimeOptions, [wrong: unknown, message: RegExp]> = {
     agent: [{ card: { name: 'A' }, work: echo }, /^agent has to be what defineAgent gives: createRuntime\(\{ agent: defineAgent\(\{ card, work \}\) \}\), not an object\.$/],
     store: [memoryStore, /^store has to be a store: memoryStore\(\), .* not a function\.$/],
@@ -89,7 +89,7 @@ await t.test('every option of a runtime refuses another kind of value, and says 
     limits: [5, /^limits has to be an object such as/], retention: [[], /^retention has to be an object .* not a list\.$/], dedupe: ['yes', /^dedupe has to be true or false, not a string\.$/],
     authenticate: ['key', /^authenticate has to be a function/], authorize: [true, /^authorize has to be a function/], tenants: [['acme'], /^tenants has to be an object/],
     origins: ['https://a.example', /^origins has to be a list of texts such as \['https:\/\/app\.example'\], not a string\.$/], hosts: ['a.example', /^hosts has to be a list of texts/],
-    publicUrl: [new URL(url), /^publicUrl has to be a text such as 'https:/], signCard: [5, /^signCard has to be a function/],
+    publicUrl: [new URL(url), /^publicUrl has to be a text such as 'https:/], cluster: [5, /^cluster has to be/], signCard: [5, /^signCard has to be a function/],
     push: [webhooks, /^push has to be a sender of webhooks: webhooks\(\) of taskchart\/push, not a function\.$/], telemetry: [5, /^telemetry has to be openTelemetry\(\)/]
   }
   for (const [name, [wrong, message]] of Object.entries(wanted)) t.throws(() => createRuntime({ agent, [name]: wrong }), { name: 'TypeError', message }, name)
@@ -98,12 +98,12 @@ await t.test('every option of a runtime refuses another kind of value, and says 
   t.throws(() => createRuntime(undefined as Wrong), new TypeError('createRuntime takes options as an object, not undefined: createRuntime({ agent }).'))
 })
 
-await t.test('what takes a runtime, an agent, an address or a file says so when it is given something else', async t => {
+await t.test('wrong arguments for a runtime, an agent, an address or a file are named', async t => {
   const runtime = running(t)
   const rows: [run: () => unknown, message: RegExp][] = [
     [() => toRequestHandler(agent as Wrong), /^toRequestHandler takes a runtime, not an agent: toRequestHandler\(createRuntime\(\{ agent \}\)\)\.$/],
     [() => serve(undefined as Wrong, { port: 0 }), /^serve takes a runtime, not undefined/],
-    [() => serve(runtime, undefined as Wrong), /^serve takes options as an object, not undefined: serve\(runtime, \{ port: 4242 \}\)\.$/],
+    [() => serve(runtime, null as Wrong), /^serve takes options as an object, not null: serve\(runtime, \{ port: 4242 \}\)\.$/],
     [() => serve(runtime, { port: '4242' } as Wrong), /^port has to be a number such as 4242, or 0 for a free port, not a string\.$/],
     [() => serve(runtime, { port: 0, path: 'agent' }), /^path has to be a path that begins with a slash, such as '\/agent', not a string\.$/],
     [() => serve(runtime, { port: 0, dialects: [dialect03] } as Wrong), /^dialects has to be a list such as \[dialect03\(runtime\)\], of taskchart\/legacy, not a list\.$/],
@@ -120,7 +120,9 @@ await t.test('what takes a runtime, an agent, an address or a file says so when 
     [() => sqliteStore({ file: 'x' } as Wrong), /^sqliteStore takes the path of a file, not an object: sqliteStore\('agent\.db'\)\.$/],
     [() => readSqlite(''), /^readSqlite takes the path of a file, not an empty text/],
     [() => sqliteStore('x.db', { driver: 'sqlite3' as Wrong }), /^driver has to be 'node:sqlite' or 'better-sqlite3', not a string\.$/],
-    [() => agentTests(agent, { drivers: ['chart'] as Wrong }), /^drivers has to be a list of some of these drivers: 'the chart', 'the chart, restored .*, not a list\.$/],
+    [() => agentTests(agent, { drivers: ['chart'] as Wrong }), /^There is no driver "chart"\. Did you mean 'the chart' or 'the chart, restored from JSON before every step'\?$/],
+    [() => agentTests(agent, { drivers: ['x'] as Wrong }), /^There is no driver "x"\. There are 11, such as 'the chart' or /],
+    [() => agentTests(agent, { drivers: [1] as Wrong }), /^drivers has to be a list of some of these drivers: 'the chart', 'the chart, restored .*, not a list\.$/],
     [() => agentTests(agent, { drivers: [] }), /^drivers has to be/],
     [() => agentTests(runtime as Wrong), /^agentTests takes what defineAgent gives, not an object: agentTests\(defineAgent\(\{ card, work \}\)\)\.$/],
     [() => planFor(undefined as Wrong), /^planFor takes what defineAgent gives, not undefined/],
@@ -134,14 +136,14 @@ await t.test('what takes a runtime, an agent, an address or a file says so when 
   for (const [run, message] of rows) await t.rejects(async () => run(), { name: 'TypeError', message }, String(message))
 })
 
-await t.test('an option that is undefined counts as left out, and one that Object has is none', async t => {
+await t.test('an undefined option is omitted, and a name of Object is unknown', async t => {
   t.doesNotThrow(() => checkOptions({ path: undefined, other: undefined }, { path: true }, 'serve', 'x'))
   t.throws(() => checkOptions(JSON.parse('{"constructor":1}'), { path: true }, 'serve', 'x'), new TypeError('serve has no constructor. There are path.'))
   t.throws(() => checkOptions(JSON.parse('{"__proto__":1}'), { path: true }, 'serve', 'x'), new TypeError('serve has no __proto__. There are path.'))
   t.same([null, undefined, [], {}, 'x', 1, () => {}].map(kindOf), ['null', 'undefined', 'a list', 'an object', 'a string', 'a number', 'a function'])
 })
 
-await t.test('a name of any length is refused at once, and shown only in part', async t => {
+await t.test('a long name is refused at once, and truncated in the error', async t => {
   const long = 'a'.repeat(2 ** 22)
   t.equal(closestName(long, ['authenticate', `${'a'.repeat(60)}b`]), undefined)
   t.throws(() => checkOptions({ [long]: 1 }, { path: true }, 'serve', 'x'), new TypeError(`serve has no ${'a'.repeat(80)}…. There are path.`))

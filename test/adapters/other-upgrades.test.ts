@@ -40,14 +40,14 @@ async function app(t: Test): Promise<{ server: Server & { shouldUpgradeCallback?
   return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
 }
 
-await t.test('a request for an upgrade other than websocket is answered as if it asked for none', async t => {
+await t.test('a request for an upgrade other than websocket is answered without one', async t => {
   const everything = await serveAll(t, { work: echo })
   const card = await serve(t, { work: echo })
   for (const url of [everything.url, card.url]) {
     const raw = await RawSocket.to(t, url)
     for (let n = 0; n < 20; n += 1) {
       raw.write(asking('GET', AGENT_CARD_PATH))
-      t.match(await raw.answer(), { status: 200, body: /supportedInterfaces/ }, 'again and again on one connection')
+      t.match(await raw.answer(), { status: 200, body: /supportedInterfaces/ }, 'repeatedly on one connection')
     }
     raw.write(`GET ${AGENT_CARD_PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(2) + asking('GET', '/'))
     const answers = [await raw.answer(), await raw.answer(), await raw.answer()]
@@ -58,7 +58,7 @@ await t.test('a request for an upgrade other than websocket is answered as if it
   t.strictSame(everything.log, [])
 })
 
-await t.test('its body is read, whatever its framing, and however slowly it comes', async t => {
+await t.test('its body is read with any framing and at any speed', async t => {
   const { url } = await serveAll(t, { work: () => ({ artifact: 'ok' }) })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('x'.repeat(300_000), {}, { historyLength: 0 }) })
   const lines = ['A2A-Version: 1.0', 'Content-Type: application/json']
@@ -76,11 +76,11 @@ await t.test('its body is read, whatever its framing, and however slowly it come
     t.equal(status, 200)
     t.match(JSON.parse(body), { id: 7, result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
     raw.write(asking('GET', '/tasks', 'A2A-Version: 1.0'))
-    t.equal((await raw.answer()).status, 200, 'the connection goes on')
+    t.equal((await raw.answer()).status, 200, 'the connection continues')
   }
 })
 
-await t.test('a client that resets the connection after it, while a response before it is written, ends nothing', async t => {
+await t.test('a client that resets its connection during an earlier response crashes nothing', async t => {
   const gates = [deferred<true>(), deferred<true>()]
   const { url, log, runtime } = await serveAll(t, {
     work: async function* () {
@@ -109,7 +109,7 @@ await t.test('curl --http2 gets the card, and sends a message', { skip: NO_CURL_
   t.match(JSON.parse(await curl('--header', 'A2A-Version: 1.0', '--json', body, url)), { id: 7, result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
 })
 
-await t.test('the routes of an app, on whose server WebSockets are taken, get such requests too', async t => {
+await t.test("an app's routes on the shared server also get such requests", async t => {
   const { server, url } = await app(t)
   // A Node that asks, and is told to hand over each connection all the same.
   for (const told of [server.shouldUpgradeCallback, () => true]) {
@@ -120,7 +120,7 @@ await t.test('the routes of an app, on whose server WebSockets are taken, get su
   }
 })
 
-await t.test('an app that listens for upgrades itself gets those other than websocket', async t => {
+await t.test('an app that listens for upgrades gets those other than websocket', async t => {
   const { server, url } = await app(t)
   server.on('upgrade', (request: IncomingMessage, socket: Socket) => {
     if (!isWebSocket(request)) socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n')
@@ -130,7 +130,7 @@ await t.test('an app that listens for upgrades itself gets those other than webs
   t.match(await raw.answer(), { status: 101, headers: { upgrade: 'mine' } })
 })
 
-await t.test('a Node that asks before it hands over a connection does so for WebSockets, as the app says, and for what the app may take', async t => {
+await t.test('shouldUpgradeCallback accepts WebSockets, as the app says, and upgrades for the app', async t => {
   const server = createServer() as Server & { shouldUpgradeCallback: (request: object) => boolean }
   const asked: object[] = []
   server.shouldUpgradeCallback = request => asked.push(request) > 1
@@ -147,7 +147,7 @@ await t.test('a Node that asks before it hands over a connection does so for Web
   t.strictSame(answers(), [true, true, true])
 })
 
-await t.test('a request is given again byte for byte, without its upgrade', async t => {
+await t.test('a request is replayed byte for byte, without its upgrade', async t => {
   const socket = new Socket()
   const request = Object.assign(new IncomingMessage(socket), { method: 'POST', url: '/é', httpVersion: '1.1' })
   request.rawHeaders = ['Host', 'localhost', 'UPGRADE', 'h2c', 'connection', 'close, UPGRADE,x-upgrade', 'X-Twice', 'a', 'X-Twice', '\xe9']

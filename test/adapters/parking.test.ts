@@ -33,7 +33,7 @@ async function parkable(t: Test, definition: Omit<AgentDefinition, 'card'>, stor
 }
 
 await t.test('parking', async t => {
-  await t.test('tells the clients of what was decided, then closes their connections with 1012, and says nothing else to them', async t => {
+  await t.test('sends clients the decided events, then closes their connections with 1012', async t => {
     const store = heldStore()
     const agent = await parkable(t, { work: () => new Promise(() => {}) }, store)
     const frames: { id: unknown; result?: unknown; error?: unknown }[] = []
@@ -58,7 +58,7 @@ await t.test('parking', async t => {
     t.equal(agent.clock.pending, 0)
   })
 
-  await t.test('refuses new connections and requests with 503 while it waits, but not those that were there', async t => {
+  await t.test('refuses new connections and requests with 503, but not existing ones', async t => {
     const store = heldStore()
     const agent = await parkable(t, { work: () => ({}) }, store)
     store.hold()
@@ -78,7 +78,7 @@ await t.test('parking', async t => {
     await over
   })
 
-  await t.test('stops works without canceling them: they go on when the store is opened again', async t => {
+  await t.test('stops works without canceling them: they continue when the store is reopened', async t => {
     const { work, run } = steeredWork()
     const life = lives(t, { work })
     const served = await serveWebSocket(life.runtime, { port: 0 })
@@ -88,7 +88,7 @@ await t.test('parking', async t => {
     await park({ served, runtime: life.runtime, clock: life.clock, logger: recordingLogger().logger })
     first.resolve({ artifact: 'too late' })
     await rest()
-    t.strictSame(await life.told(id), told, 'it says nothing more')
+    t.strictSame(await life.told(id), told, 'it sends nothing more')
     t.equal((await life.store.readTask(anyone, id))?.task.status.state, 'TASK_STATE_WORKING')
     const again = await life.restart()
     ;(await run(1)).resolve({ artifact: 'in time' })
@@ -96,7 +96,7 @@ await t.test('parking', async t => {
   })
 
   const never = () => new Promise<never>(() => {})
-  await t.test('tells the clients after half a second in spite of a commit that hangs, and ends', async t => {
+  await t.test('informs the clients after half a second despite a hanging commit, and ends', async t => {
     const agent = await parkable(t, { work: () => ({}) }, { ...memoryStore(), commit: never })
     agent.client.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('x') }))
     agent.client.send(JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'ping' }))
@@ -116,7 +116,7 @@ await t.test('parking', async t => {
     ['a sweep that hangs', { work: () => ({}) }, { sweep: never }]
   ]
   for (const [what, definition, broken] of stuck) {
-    await t.test(`ends after 9 seconds in spite of ${what}, and tells the clients before`, async t => {
+    await t.test(`ends after 9 seconds despite ${what}, and informs the clients before`, async t => {
       const agent = await parkable(t, definition, { ...memoryStore(), ...broken })
       const { id } = await open(agent.runtime)
       await agent.runtime.cancelTask({ id }).catch(() => {})
@@ -133,14 +133,14 @@ await t.test('parking', async t => {
     })
   }
 
-  await t.test('reports what cannot be closed, and ends all the same', async t => {
+  await t.test('reports what cannot be closed, and still ends', async t => {
     const agent = await parkable(t, { work: () => ({}) }, { ...memoryStore(), close: async () => { throw new Error('disk') } })
     await agent.parking().over
     t.match(agent.log, [{ level: 'error', message: 'not everything could be closed', details: { error: { message: 'disk' } } }])
   })
 })
 
-await t.test('an app’s server that drains refuses handshakes, and the app answers its own requests', async t => {
+await t.test('a draining server of an app refuses handshakes, and the app answers its own requests', async t => {
   const { runtime } = start(t, { work: () => ({}) })
   const server = createServer((_, response) => void response.end('mine')).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -155,7 +155,7 @@ await t.test('an app’s server that drains refuses handshakes, and the app answ
   await served.close()
 })
 
-await t.test('a runtime is settled when what was decided is told, also if a commit fails', async t => {
+await t.test('a runtime is settled when decided events are sent, also if a commit fails', async t => {
   const store = heldStore()
   const { runtime } = start(t, { work: () => new Promise(() => {}) }, { store })
   await runtime.settled()
@@ -177,7 +177,7 @@ await t.test('a runtime is settled when what was decided is told, also if a comm
   }
 })
 
-await t.test('a process is told to stop by its first signal, and to exit at once by the next', async t => {
+await t.test('a process stops at its first signal, and exits at the next', async t => {
   const told = () => {
     const source = new EventEmitter()
     const codes: number[] = []
@@ -186,7 +186,7 @@ await t.test('a process is told to stop by its first signal, and to exit at once
     return { source, signal, codes, pass: (ms: number) => (nowMs += ms) }
   }
 
-  await t.test('of the same kind, with the code for it', t => {
+  await t.test('of the same kind, with its code', t => {
     for (const [name, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
       const { source, signal, codes, pass } = told()
       t.equal(signal.aborted, false)
@@ -207,7 +207,7 @@ await t.test('a process is told to stop by its first signal, and to exit at once
     t.end()
   })
 
-  await t.test('but one that npm passes on once more counts once', t => {
+  await t.test('but counts one that npm repeats once', t => {
     const { source, signal, codes, pass } = told()
     for (const ms of [0, 100, 400]) {
       pass(ms)

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSyn
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { backupFile } from '../../adapters/storage/file/maintenance.ts'
-import { rowsOf } from '../../adapters/storage/rows/commit-rows.ts'
+import { rowsOf } from '../../adapters/rows/commit-rows.ts'
 import { driverOf } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/file/open-file.ts'
@@ -47,7 +47,7 @@ async function idsIn(file: string): Promise<string[]> {
 }
 
 for (const driver of DRIVERS) {
-  await t.test(`a copy without the log is refused, and with it or after the store was closed is whole, with ${driver}`, async t => {
+  await t.test(`a copy of an open store needs its log, and otherwise is whole, with ${driver}`, async t => {
     const { dir, file, store, ids, at } = await live(t, { driver })
     copy(file, at('alone.db'))
     isRefused(t, dir, 'alone.db', /alone\.db is incomplete without its log .*alone\.db-wal, which is missing or empty.* taskchart db backup/)
@@ -62,7 +62,7 @@ for (const driver of DRIVERS) {
   })
 }
 
-await t.test('a file is whole again once another program has written its log back, and such a copy of a live one is whole', async t => {
+await t.test('a file is whole again after another program has checkpointed its log', async t => {
   const { file, store, ids, at } = await live(t)
   copy(file, at('left.db'), '-wal')
   edit(at('left.db'), database => t.equal(database.prepare('SELECT count(*) AS count FROM tasks').get()?.count, 2))
@@ -75,7 +75,7 @@ await t.test('a file is whole again once another program has written its log bac
   await store.commit(opening('c'))
 })
 
-await t.test('a file and a log that do not belong together are refused', async t => {
+await t.test('a file and a log that do not match are refused', async t => {
   const { dir, file, store, at } = await live(t)
   copy(file, at('torn.db'))
   // Writes the log back, after which it begins anew.
@@ -93,7 +93,7 @@ await t.test('a file and a log that do not belong together are refused', async t
   await keepResult({ trouble: 'other log', times: 2 })
 })
 
-await t.test('a log whose file is not there, or empty, is refused and kept', async t => {
+await t.test('a log whose file is missing or empty is refused and kept', async t => {
   const { dir, file, ids, at } = await live(t)
   copy(file, at('whole.db'), '-wal')
   copyFileSync(`${file}-wal`, at('gone.db-wal'))
@@ -105,7 +105,7 @@ await t.test('a log whose file is not there, or empty, is refused and kept', asy
   await keepResult({ trouble: 'no file', times: 2 })
 })
 
-await t.test('a store stops at its next commit after a file of its was removed or replaced', async t => {
+await t.test('a store stops at the commit after its file or log was removed or replaced', async t => {
   const cases: [string, (file: string) => void, string[] | RegExp][] = [
     ['', file => rmSync(file), /is missing or empty, but its log/],
     ['', file => renameSync(file, `${file}.moved`), /is missing or empty, but its log/],
@@ -134,7 +134,7 @@ await t.test('a store stops at its next commit after a file of its was removed o
   }
 })
 
-await t.test('an engine whose file was parted writes nothing more, and its log back if that has only lost its name', t => {
+await t.test('an engine that lost its file writes nothing more, except a renamed log back', t => {
   for (const end of ['', '-wal']) {
     const file = join(t.testdir(), 'tasks.db')
     const release = prepareFile(file, undefined)
@@ -152,7 +152,7 @@ await t.test('an engine whose file was parted writes nothing more, and its log b
   t.end()
 })
 
-await t.test('a file with a second name is refused by either name', async t => {
+await t.test('a file with a second hard link is refused by either name', async t => {
   const { dir, file, store, ids, at } = await live(t)
   linkSync(file, at('linked.db'))
   isRefused(t, dir, 'linked.db', /linked\.db has 2 names \(hard links\)/)
@@ -163,7 +163,7 @@ await t.test('a file with a second name is refused by either name', async t => {
 })
 
 await t.test('a backup', async t => {
-  await t.test('is whole by itself, beside a store that goes on and of a file that nobody uses', async t => {
+  await t.test('is complete by itself, of an open store and of an unused file', async t => {
     const { dir, file, store, ids, at } = await live(t)
     t.ok(backupFile(file, at('live-backup.db')) > 0)
     await store.commit(opening('c'))
@@ -174,7 +174,7 @@ await t.test('a backup', async t => {
     t.strictSame(readdirSync(dir).filter(name => name.includes('partial')), [])
   })
 
-  await t.test('overwrites nothing, and leaves nothing where it fails', async t => {
+  await t.test('overwrites nothing, and leaves nothing if it fails', async t => {
     const { dir, file, at } = await live(t)
     writeFileSync(at('taken.db'), 'mine')
     writeFileSync(at('old.db-wal'), 'mine')
@@ -188,7 +188,7 @@ await t.test('a backup', async t => {
   })
 })
 
-await t.test('a file, its log, its index, its lock and a backup are for their owner alone; a file that is there keeps its rights', async t => {
+await t.test('new files are private to their owner, and existing ones keep their rights', async t => {
   const { dir, file, store, at } = await live(t)
   backupFile(file, at('backup.db'))
   const names = readdirSync(dir).toSorted()

@@ -19,7 +19,7 @@ t.jobs = 4
 
 for (const [point, times] of POINTS) {
   for (const nth of sampleOf(t, times, 1)) {
-    void t.test(`a webhook hears every event, in order, when the process that tells it is killed at ${point}, time ${nth}`, { timeout: 120_000 }, t => killedWhileTelling(t, point, nth))
+    void t.test(`a webhook receives every event in order after a kill at ${point}, time ${nth}`, { timeout: 120_000 }, t => killedWhileTelling(t, point, nth))
   }
 }
 

@@ -40,7 +40,7 @@ await t.test('only addresses of the public internet are public', t => {
   t.end()
 })
 
-await t.test('an address that leads elsewhere than to the public internet is refused, however it is spelt', async t => {
+await t.test('an address outside the public internet is refused in every spelling', async t => {
   const looked: string[] = []
   const names: Record<string, string[]> = {
     'public.example': [PUBLIC, '2606:4700::1111'], 'private.example': ['10.1.2.3'], 'mixed.example': [PUBLIC, '192.168.1.1'], 'metadata.example': ['169.254.169.254'], 'nowhere.example': []
@@ -65,19 +65,19 @@ await t.test('an address that leads elsewhere than to the public internet is ref
     t.match(answer, { failure: /^the address must /, isRefused: true }, `nothing is dialled: ${url}`)
   }
   for (const url of ['https://public.example/', 'https://public.example:8443/x?y', `https://${PUBLIC}/`, 'https://[2606:4700::1111]/', 'https://PUBLIC.example./']) t.equal(await sender.faultOf(url, never), undefined, url)
-  t.equal(await sender.faultOf('https://unknown.example/', never), undefined, 'a name that is not known yet may be later')
+  t.equal(await sender.faultOf('https://unknown.example/', never), undefined, 'an unknown name may exist later')
   t.strictSame(await sender.post({ url: 'https://unknown.example/', headers: {}, body: '' }, never), { failure: 'the host name cannot be resolved' })
   t.ok(looked.every(host => !host.endsWith('.')))
 })
 
-await t.test('receivers on this machine are taken where that is allowed, without encryption too, and no others are', async t => {
+await t.test('only loopback receivers may be allowed, also without encryption', async t => {
   const sender = webhooks({ allowLoopback: true, resolve: async host => (host === 'home.example' ? ['127.0.0.1', '::1'] : host === 'half.example' ? ['127.0.0.1', PUBLIC] : [PUBLIC]) })
   for (const url of ['http://127.0.0.1:4242/', 'http://[::1]:4242/', 'https://127.0.0.1/', 'http://home.example:9000/', 'https://public.example/']) t.equal(await sender.faultOf(url, never), undefined, url)
   for (const url of ['http://public.example/', 'http://half.example/', 'https://half.example/', 'http://10.0.0.1/', 'https://10.0.0.1/', 'http://127.0.0.1:22/']) t.type(await sender.faultOf(url, never), 'string', url)
   t.equal(await webhooks({ allowLoopback: true }).faultOf('http://localhost:4242/', never), undefined, 'by its name too')
 })
 
-await t.test('a name that means something else when it is dialled is refused then, and only what was checked is dialled', async t => {
+await t.test('a name that resolves differently later is refused; only the checked address is dialled', async t => {
   const { port, got } = await httpReceiver(t, (_, response) => response.end())
   let answers = [[PUBLIC], ['127.0.0.1']]
   const rebinding = webhooks({ resolve: async () => answers.shift() ?? [] })
@@ -100,7 +100,7 @@ await t.test('a name that means something else when it is dialled is refused the
   t.match(got[0], { headers: { host: `pinned.example:${port}`, 'content-type': 'application/a2a+json', 'x-test': 'yes', 'content-length': `${BODY.length}`, 'user-agent': 'taskchart' }, body: BODY })
 })
 
-await t.test('by TLS the name of the address is asked for, not the one that was dialled', async t => {
+await t.test('TLS verifies the name of the address, not the dialled IP address', async t => {
   const hello = deferred<string>()
   const url = await rawReceiver(t, socket => socket.once('data', bytes => {
     hello.resolve(bytes.toString('latin1'))
@@ -111,7 +111,7 @@ await t.test('by TLS the name of the address is asked for, not the one that was 
   t.match(await hello.promise, 'secure.example')
 })
 
-await t.test('what a receiver answers is passed on, and redirects are not followed', async t => {
+await t.test("a receiver's response is returned, and redirects are not followed", async t => {
   const target = await httpReceiver(t, (_, response) => response.end())
   const { url, got } = await httpReceiver(t, ({ headers }, response) => {
     const status = [200, 500, 410, 302, 429][got.length - 1] ?? 204
@@ -123,7 +123,7 @@ await t.test('what a receiver answers is passed on, and redirects are not follow
   t.equal(target.got.length, 0)
 })
 
-await t.test('a receiver that sends without end is cut off, and its status counts', async t => {
+await t.test('a receiver that sends without end is closed, and its status counts', async t => {
   let sent = 0
   let answered: ServerResponse | undefined
   const { url } = await httpReceiver(t, (_, response) => {
@@ -140,7 +140,7 @@ await t.test('a receiver that sends without end is cut off, and its status count
   t.ok(sent < 32 * 1024 * 1024, `${sent} bytes`)
 })
 
-await t.test('receivers that hang, trickle or close early end with their post, as it is given up', async t => {
+await t.test('receivers that hang, trickle or close early end with their aborted post', async t => {
   const givenUp = async (url: string, begun: () => boolean) => {
     const late = new AbortController()
     const answer = post(url, { signal: late.signal })
@@ -160,18 +160,18 @@ await t.test('receivers that hang, trickle or close early end with their post, a
   const tricklesOn = await rawReceiver(t, socket => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nx', () => (met += 1))
   })
-  t.match(await givenUp(tricklesOn, () => met === 3), { status: 200 }, 'what was said at first counts')
+  t.match(await givenUp(tricklesOn, () => met === 3), { status: 200 }, 'the first response counts')
   t.match(await post(await rawReceiver(t, socket => socket.destroy())), { failure: /^no connection \(/ })
   t.match(await post(await rawReceiver(t, socket => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nx'))), { status: 200 })
   t.match(await post(await rawReceiver(t, socket => socket.end('SSH-2.0-OpenSSH_9\r\n'))), { failure: /^no connection \(HPE_/ })
   t.match(await post(await rawReceiver(t, socket => socket.end(`HTTP/1.1 200 OK\r\nX-Large: ${'x'.repeat(100_000)}\r\n\r\n`))), { failure: /^no connection \(HPE_/ })
   t.match(await post(await rawReceiver(t, socket => socket.end('HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'))), { failure: /^(?:no connection|the connection)/ })
-  t.strictSame(await post(await rawReceiver(t, socket => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(1000)))), { failure: 'no connection' }, 'nor may it say for ever that it is at work')
+  t.strictSame(await post(await rawReceiver(t, socket => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(1000)))), { failure: 'no connection' }, 'nor may it send interim responses forever')
   t.match(await post(await rawReceiver(t, socket => socket.end('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n'))), { status: 202 })
   t.strictSame(await post(`http://127.0.0.1:${await unusedPort()}/`), { failure: 'no connection (ECONNREFUSED)' })
 })
 
-await t.test('a name that is looked up without end is not waited for longer than the post, or the look at it, may take', async t => {
+await t.test('a slow lookup waits no longer than the post or its validation may take', async t => {
   const resolve = () => new Promise<string[]>(() => {})
   const late = new AbortController()
   const sender = webhooks({ resolve })
@@ -179,10 +179,10 @@ await t.test('a name that is looked up without end is not waited for longer than
   late.abort()
   t.equal(await looked, undefined)
   t.strictSame(await posted, { failure: 'the host name cannot be resolved' })
-  t.equal(await sender.faultOf('https://slow.example/', late.signal), undefined, 'nor if it is given up before')
+  t.equal(await sender.faultOf('https://slow.example/', late.signal), undefined, 'nor if it is aborted before')
 })
 
-await t.test('a hundred receivers that hang slow neither the agent nor the others', async t => {
+await t.test('a hundred hanging receivers slow down neither the agent nor the others', async t => {
   const url = await rawReceiver(t, () => {})
   const { url: good, got } = await httpReceiver(t, (_, response) => response.end())
   const { runtime, clock } = start(t, { work: async ({ ask }) => ({ artifact: JSON.stringify(await ask(inputRequired('Which?'))) }) }, { push: webhooks({ allowLoopback: true }), limits: { webhooksPerTask: 200 } })

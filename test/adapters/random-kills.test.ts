@@ -17,7 +17,7 @@ const MOST_EVENTS = 40
 
 t.setTimeout(600_000)
 
-await t.test('conversations hold while the process is killed again and again under load', { timeout: 600_000 }, async t => {
+await t.test('conversations continue while the process is killed repeatedly under load', { timeout: 600_000 }, async t => {
   t.comment(`SEED=${SEED}`)
   const random = randomFrom(SEED)
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-kills-'))

@@ -40,7 +40,7 @@ await t.test('a connection is read again when the last reason to pause it ends',
   t.end()
 })
 
-await t.test('a client over its quota is not read before its pause is over, also if it reads its answers meanwhile', async t => {
+await t.test('a client over its quota is not read during its pause, whatever it reads', async t => {
   const clock = new TestClock()
   const socket = { ...pausable(), readyState: 1, OPEN: 1, send: () => (stream.writableLength = 2 ** 21) }
   socket.pause = () => void (socket.isRead = false)
@@ -70,7 +70,7 @@ function filled(turns = new FairQueue(READING)) {
 }
 
 await t.test('an inbox', async t => {
-  await t.test('parses small messages as they come, and one large message in a turn of the event loop, in their order', async t => {
+  await t.test('parses small messages at once and one large message per turn, in order', async t => {
     const { socket, reads, inbox, add } = filled()
     for (const bytes of [10, 20, 1_000_000, 30, 2_000_000, 40]) add(bytes)
     t.strictSame(reads, ['10', '20', '1000000'])
@@ -85,7 +85,7 @@ await t.test('an inbox', async t => {
     t.equal(socket.isRead, true)
   })
 
-  await t.test('drops what waits when its connection is closed', async t => {
+  await t.test('drops waiting messages when its connection is closed', async t => {
     const { reads, inbox, add } = filled()
     for (const bytes of [1_000_000, 20]) add(bytes)
     inbox.clear()
@@ -96,7 +96,7 @@ await t.test('an inbox', async t => {
   })
 })
 
-await t.test('a user whose message costs as much as many turns waits for as many, if others call; nobody else does', async t => {
+await t.test('a large message delays only its user, by its cost in turns', async t => {
   const turns = new FairQueue(READING)
   const begun: string[] = []
   const call = async (user: string, bytes: number, name = user) => {
@@ -143,7 +143,7 @@ const PARAMS = JSON.stringify(say('hello', { metadata: { filler: Array.from({ le
 
 const LARGE = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":${PARAMS}}`
 
-await t.test('of large messages over several WebSockets and requests one is parsed in a turn of the event loop', async t => {
+await t.test('one large message is parsed per turn of the event loop, over all connections', async t => {
   const { url } = await serveAll(t, { work: obedient }, { authenticate: byName })
   const turns = parses(t)
   const sockets = await Promise.all(['anna', 'anna', 'bob'].map(name => RawSocket.open(t, url, [`X-Name: ${name}`])))
@@ -158,9 +158,9 @@ await t.test('of large messages over several WebSockets and requests one is pars
   t.equal(new Set(turns).size, turns.length)
 })
 
-for (const way of ['WebSocket', 'HTTP']) await t.test(`a message over ${way} that waits for its turn counts as unfinished until it is parsed`, async t => {
+for (const way of ['WebSocket', 'HTTP']) await t.test(`a message over ${way} counts as unfinished until it is parsed`, async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName })
-  const { unfinished, turns: { reading } } = runtime.settings
+  const { unfinished, scheduler: { reading } } = runtime.settings
   const headers = { 'x-name': 'anna', 'a2a-version': '1.0' }
   const socket = await JsonSocket.open(t, url, { headers })
   let isOver = false
@@ -182,7 +182,7 @@ for (const way of ['WebSocket', 'HTTP']) await t.test(`a message over ${way} tha
   await until(() => unfinished.used === 0, 'nothing')
 })
 
-await t.test('requests that wait behind another stop the reading of their connection, though Node reads on for their bodies', async t => {
+await t.test('pipelined requests pause their connection, though Node resumes it for bodies', async t => {
   const MOST = 10
   const inTurn = new InTurn(MOST)
   let [come, answered, most] = [0, 0, 0]

@@ -58,7 +58,7 @@ await t.test('401 and 503 have the body of their binding', async t => {
   }
 })
 
-await t.test('so do the answers of a server that goes or is full', async t => {
+await t.test('responses of a closing or full server have it too', async t => {
   for (const limits of [{}, { connections: 1 }]) {
     const server = await served(t, { limits })
     const { url } = server
@@ -76,7 +76,7 @@ await t.test('so do the answers of a server that goes or is full', async t => {
   }
 })
 
-await t.test('a 401 names the schemes of the card, unless authenticate has a challenge of its own', async t => {
+await t.test('a 401 names the schemes of the card, unless authenticate has its own challenge', async t => {
   const oauth2: SecurityScheme = { oauth2SecurityScheme: { flows: { clientCredentials: { tokenUrl: 'https://issuer.example/token', scopes: {} } } } }
   const cases: readonly (readonly [Record<string, SecurityScheme>, string])[] = [
     [{}, 'Bearer'],
@@ -102,7 +102,31 @@ await t.test('a 401 names the schemes of the card, unless authenticate has a cha
   t.match((await ask(`${url}tasks`)).json, { error: { message: 'Connect with credentials that this agent knows: ApiKey header="X-Key".' } })
 })
 
-await t.test('no page may call under a host that is not one', async t => {
+await t.test('a refused origin is logged once with what allows it, at most a hundred', async t => {
+  const { runtime, log } = start(t, { work: echo })
+  const refused = (origin: string) => originRefusal(origin, 'agent.example', runtime.settings)
+  const message = 'Pages of https://app.example may not connect. Allow the origin with the option origins, or with --origin.'
+  t.match(refused('https://app.example'), { status: 403, message })
+  t.match(refused('https://app.example'), { status: 403, message })
+  t.match(log, [{ message: 'a page may not connect, because its origin is not allowed', details: { origin: 'https://app.example', allow: '--origin https://app.example, or origins: ["https://app.example"]' } }])
+  for (let port = 1; port <= 200; port += 1) refused(`https://app.example:${port}`)
+  t.equal(log.length, 100)
+})
+
+await t.test('origins have the form that browsers send, and loopback means pages of this machine', async t => {
+  const { runtime } = start(t, { work: echo }, { origins: ['loopback', 'https://app.example'] })
+  const isAllowed = (origin: string) => originRefusal(origin, 'agent.example', runtime.settings) === undefined
+  for (const origin of ['http://localhost:5173', 'https://localhost', 'http://127.0.0.1:8080', 'http://[::1]:3000', 'https://app.example']) t.ok(isAllowed(origin), origin)
+  for (const origin of ['http://localhost.evil.example', 'http://evil.example', 'null', 'http://app.example', 'http://192.168.0.1']) t.notOk(isAllowed(origin), origin)
+  for (const origin of ['https://app.example/', 'https://APP.example', 'https://app.example:443', 'http://localhost:5173/page']) {
+    t.throws(() => start(t, { work: echo }, { origins: [origin] }), new TypeError(`origins has ${JSON.stringify(origin)}, which is not an origin. Write ${new URL(origin).origin}.`))
+  }
+  for (const origin of ['app.example', 'localhost:5173', '*', 'ws://app.example', 'null', '']) {
+    t.throws(() => start(t, { work: echo }, { origins: [origin] }), { name: 'TypeError', message: /which is not an origin\. Write scheme, host and port of a page/ })
+  }
+})
+
+await t.test('a page is refused under an invalid host', async t => {
   const { settings } = start(t, { work: echo }).runtime
   t.match(originRefusal('http://a b', 'a b', settings), { status: 403 })
 })

@@ -76,7 +76,7 @@ const ways = {
 for (const [way, connect] of Object.entries(ways)) {
   const [rateLimited, overloaded] = way === 'REST' ? [429, 503] : [-31429, -31503]
 
-  await t.test(`${way}: a connection that everyone may open has a quarter of the live contexts, which count also after its end`, async t => {
+  await t.test(`${way}: an anonymous connection has a quarter of the live contexts, even after its end`, async t => {
     const { url, runtime } = await serveSpeaking03(t)
     for (let count = 0; count < 4; count += 1) {
       const connected = await connect(t, url)
@@ -88,7 +88,7 @@ for (const [way, connect] of Object.entries(ways)) {
   })
 }
 
-await t.test('a principal has a quarter of the live contexts over all of its connections and bindings, and others are served', async t => {
+await t.test('a principal has a quarter of the live contexts over all connections and bindings', async t => {
   const { url } = await serveAll(t, { work: obedient }, { authenticate: byName, limits: { liveContexts: 8 } })
   const [anna, bob] = [{ 'x-name': 'anna', 'a2a-version': '1.0' }, { 'x-name': 'bob' }]
   await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow())
@@ -99,7 +99,7 @@ await t.test('a principal has a quarter of the live contexts over all of its con
   t.match((await rpc(url, 'SendMessage', slow(), bob)).json, { result: { task: {} } })
 })
 
-await t.test('a handler that an app has mounted counts by connections where it is given them', async t => {
+await t.test('a mounted handler counts by connections if it receives them', async t => {
   const { runtime } = start(t, { work: obedient }, { limits: { liveContexts: 4 } })
   const handler = httpHandler(runtime)
   const listener = getRequestListener(handler, { overrideGlobalObjects: false })
@@ -132,25 +132,25 @@ async function handshaken(t: Test, url: string, name: keyof typeof AS): Promise<
 
 const [OVER_SHARE, FULL] = [[429, '1', -31429], [503, '1', -31503]]
 
-await t.test('a principal has a quarter of the WebSockets of a server, and a tenant half where there are several', async t => {
+await t.test("a principal has a quarter of a server's WebSockets, and one of several tenants half", async t => {
   const { url } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants: { '': {}, blue: { members: ['anna', 'bob', 'cleo'] }, green: { members: ['dora'] } }, limits: { connections: 8 } })
   const [first] = [await JsonSocket.open(t, `${url}blue`, { headers: AS.anna }), await JsonSocket.open(t, url, { headers: AS.anna })]
   t.strictSame(await handshaken(t, url, 'anna'), OVER_SHARE)
   for (const _ of [1, 2]) t.equal(await handshaken(t, `${url}blue`, 'bob'), 101)
   t.equal(await handshaken(t, `${url}blue`, 'cleo'), 101)
-  t.strictSame(await handshaken(t, `${url}blue`, 'cleo'), OVER_SHARE, 'the tenant has its half')
-  t.equal(await handshaken(t, `${url}green`, 'cleo'), 101, 'nobody uses the share of a tenant of others')
+  t.strictSame(await handshaken(t, `${url}blue`, 'cleo'), OVER_SHARE, 'the tenant has reached its half')
+  t.equal(await handshaken(t, `${url}green`, 'cleo'), 101, "another tenant's share is not used")
   first.socket.close()
   t.equal(await until(async () => (await handshaken(t, url, 'anna')) === 101), true)
 })
 
-await t.test('when a server has as many WebSockets as it takes everybody hears Overloaded; callers that are not known have only the whole', async t => {
+await t.test('a server with all its WebSockets open refuses everybody with Overloaded', async t => {
   const { url } = await serveAll(t, { work: obedient }, { limits: { connections: 4 } })
   for (let count = 0; count < 4; count += 1) t.equal(await handshaken(t, url, 'anna'), 101)
   t.strictSame(await handshaken(t, url, 'bob'), FULL)
 })
 
-await t.test('a principal has a quarter of the HTTP requests under way, and a tenant half where there are several', async t => {
+await t.test('a principal has a quarter of pending HTTP requests, and one of several tenants half', async t => {
   const tenants = { '': {}, blue: {}, green: { members: ['dora'] } }
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants, limits: { connections: 8 } })
   const streaming = (name: keyof typeof AS, tenant: string) => {
@@ -169,13 +169,13 @@ await t.test('a principal has a quarter of the HTTP requests under way, and a te
   t.strictSame(await over('cleo', 'blue/'), [429, '1'])
   t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), { status: 429, json: { error: { message: /^This tenant has reached the limit of 4 connections or pending requests\./ } } })
   t.strictSame(await over('cleo', ''), [200, null])
-  t.strictSame(await over('cleo', 'green/'), [200, null], 'as in a tenant that holds nothing')
+  t.strictSame(await over('cleo', 'green/'), [200, null], 'as in an empty tenant')
   first.cut()
   await until(async () => (await over('anna', ''))[0] === 200)
   t.equal((await runtime.listTasks({ tenant: 'blue' }, { principal: 'bob' })).totalSize, 2)
 })
 
-await t.test('a request whose client has left before it was known is not counted', async t => {
+await t.test('a request whose client disconnects before its authentication is not counted', async t => {
   const asked = deferred()
   const known = deferred<Principal>()
   const { url } = await serveAll(t, { work: obedient }, { authenticate: () => (asked.resolve(), known.promise), limits: { connections: 4 } })
@@ -202,7 +202,7 @@ async function closeOf(raw: RawSocket): Promise<unknown> {
 
 const OVER_BYTES = [OPCODES.close, 1013, 'You have reached the limit of 50025 bytes of unfinished messages. Send one message after the other.']
 
-await t.test('the unfinished messages of a principal are bounded over all of its WebSockets, and those of all', async t => {
+await t.test("a principal's unfinished messages are limited over its WebSockets, and everybody's in total", async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
   const { unfinished } = runtime.settings
   const connected = (name: string) => RawSocket.open(t, url, [`X-Name: ${name}`])
@@ -230,7 +230,7 @@ await t.test('the unfinished messages of a principal are bounded over all of its
   await holds(160_000)
 })
 
-await t.test('the unfinished bodies of a principal are bounded over all of its requests, and those of all', async t => {
+await t.test("a principal's unfinished bodies are limited over its requests, and everybody's in total", async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
   const uploading = async (name: string, path: string, length: string) => {
     const raw = await RawSocket.to(t, url)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
-import { rowsOf } from '../../adapters/storage/rows/commit-rows.ts'
+import { rowsOf } from '../../adapters/rows/commit-rows.ts'
 import type { Database } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/file/open-file.ts'
@@ -51,7 +51,7 @@ async function picture(store: StoreReader, taskIds: readonly string[]): Promise<
 }
 
 await t.test('a full disk', async t => {
-  await t.test('has commits rejected, and no others spoilt; reads work, and commits again once there is room', async t => {
+  await t.test('rejects commits without harm to others; reads work, and commits resume with space', async t => {
     const { engine, database } = engineOn(t, join(t.testdir(), 'tasks.db'))
     t.strictSame(written(engine, opening('first')), [true])
     const pages = Number(database.prepare('PRAGMA page_count').get()?.page_count)
@@ -81,7 +81,7 @@ await t.test('a full disk', async t => {
     rmdirSync(mounted)
   })
 
-  await t.test('that is a real one has new work refused with Overloaded, what is there read, and the same server go on once there is room', { skip: canMount ? false : 'this user may mount no disk' }, async t => {
+  await t.test('on a real mount refuses new work with Overloaded, until there is space', { skip: canMount ? false : 'this user may mount no disk' }, async t => {
     const { logger } = quiet()
     const store = sqliteStore(join(mounted, 'tasks.db'), { logger })
     const agent = defineAgent({ card: { name: 'Keeps' }, work: async () => ({ artifact: text('kept') }) })
@@ -110,7 +110,7 @@ await t.test('a full disk', async t => {
   })
 })
 
-await t.test('a sync that fails stops the engine: it is not tried again, and nothing is written or read any more', async t => {
+await t.test('a failed sync stops the engine, which then neither retries, reads nor writes', async t => {
   const file = join(t.testdir(), 'tasks.db')
   let failing = ''
   const failed = Object.assign(new TypeError('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
@@ -134,7 +134,7 @@ await t.test('a sync that fails stops the engine: it is not tried again, and not
   engine.checkpoint()
 })
 
-await t.test('an error that is neither of the disk nor of a row is that of the call alone', async t => {
+await t.test('an error of neither the disk nor a row fails only its call', async t => {
   let isFailing = false
   const { engine } = engineOn(t, join(t.testdir(), 'tasks.db'), database => ({
     exec: sql => database.exec(sql), close: () => database.close(),
@@ -144,7 +144,7 @@ await t.test('an error that is neither of the disk nor of a row is that of the c
         if (isFailing) throw new TypeError('odd')
         return run()
       }
-      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => statement.all(...values) }
+      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => statement.all(...values), iterate: (...values) => statement.iterate(...values) }
     }
   }))
   written(engine, opening('a'))
@@ -158,7 +158,7 @@ await t.test('an error that is neither of the disk nor of a row is that of the c
   t.strictSame(written(engine, opening('b')), [true])
 })
 
-await t.test('the log is written back when enough has come together; without room for that it is left for later', async t => {
+await t.test('the log is checkpointed at its threshold; without space it is left for later', async t => {
   let isFull = true
   const file = join(t.testdir(), 'tasks.db')
   const { engine } = engineOn(t, file, database => ({
@@ -198,7 +198,7 @@ async function leftBehind(t: Test): Promise<{ dir: string; ids: string[] }> {
   return { dir, ids }
 }
 
-await t.test('a log that was cut off gives the commits before that place, each whole, and without its beginning is refused', async t => {
+await t.test('a truncated log gives the commits before the cut; one without its start is refused', async t => {
   const { dir, ids } = await leftBehind(t)
   const size = statSync(join(dir, 'left.db-wal')).size
   const counts: number[] = []
@@ -210,7 +210,7 @@ await t.test('a log that was cut off gives the commits before that place, each w
     if (length < beginning) {
       t.throws(() => reopened(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is incomplete/ })
       t.throws(() => readSqlite(join(dir, 'cut.db')), { name: 'StorageError', message: /cut\.db is incomplete/ })
-      t.ok(existsSync(join(dir, 'cut.db-wal')), 'the rest of the log is left as it is')
+      t.ok(existsSync(join(dir, 'cut.db-wal')), 'the rest of the log is unchanged')
       continue
     }
     const store = reopened(join(dir, 'cut.db'))
@@ -270,13 +270,13 @@ async function flipped(t: Test, { name, beside }: { name: string; beside: readon
   return outcomes
 }
 
-await t.test('a bit that flips anywhere in the file is found, or changes nothing that is told', async t => {
+await t.test('a flipped bit anywhere in the file is detected or has no visible effect', async t => {
   const outcomes = await flipped(t, { name: 'whole.db', beside: [] }, IS_DEEP ? 150 : 40)
   t.comment(JSON.stringify([...outcomes]))
   t.ok((outcomes.get('refused') ?? 0) > 0 && (outcomes.get('error') ?? 0) > 0)
 })
 
-await t.test('a file too large to be looked through is opened as it is, and its rows are looked at when they are read', async t => {
+await t.test('a file too large to check is opened, and its rows are checked when read', async t => {
   const file = join(t.testdir(), 'tasks.db')
   const store = sqliteStore(file)
   await store.commit(opening('a'))
@@ -289,7 +289,7 @@ await t.test('a file too large to be looked through is opened as it is, and its 
   await reader.close()
 })
 
-await t.test('a bit that flips in the log gives the commits before it, and in the beginning of the log has the file refused', async t => {
+await t.test('a flipped bit in the log gives the commits before it, or a refusal', async t => {
   const outcomes = await flipped(t, { name: 'left.db-wal', beside: ['left.db'] }, 24)
   t.comment(JSON.stringify([...outcomes]))
   t.equal(outcomes.get('error'), 0)
@@ -311,7 +311,7 @@ async function idsInCopy(file: string): Promise<string[] | undefined> {
   }
 }
 
-await t.test('a process that is killed at any moment of a commit, a sweep, an erasure, a migration or a mark has lost nothing that it told of, and its file alone is refused', async t => {
+await t.test('a killed process loses nothing acknowledged, and its file without the log is refused', async t => {
   const dir = t.testdir({
     'kill.mjs': `
       const { onKillPoint } = await import(${JSON.stringify(new URL('../../runtime/primitives/kill-points.js', HERE).href)})
@@ -352,7 +352,7 @@ await t.test('a process that is killed at any moment of a commit, a sweep, an er
   }
 })
 
-await t.test('a folder that may not be written is refused, by name', t => {
+await t.test('a folder without write permission is refused by name', t => {
   const dir = mkdtempSync(join(tmpdir(), 'taskchart-closed-'))
   t.teardown(() => rmSync(dir, { recursive: true }))
   chmodSync(dir, 0o555)

@@ -1,24 +1,23 @@
 import '../fixtures/needs-sqlite.ts'
 import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { backupFile, vacuumFile } from '../../adapters/storage/file/maintenance.ts'
-import { rowsOf } from '../../adapters/storage/rows/commit-rows.ts'
+import { rowsOf } from '../../adapters/rows/commit-rows.ts'
 import { driverOf, type Database } from '../../adapters/storage/driver.ts'
 import { Engine } from '../../adapters/storage/engine.ts'
 import { openForWriting, prepareFile } from '../../adapters/storage/file/open-file.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { Commit } from '../../runtime/store/store.ts'
-import { edit, ending, opening, scope, taskIds } from '../fixtures/stored-tasks.ts'
+import { edit, ending, FAST_FOLDER, opening, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const MIB = 1024 * 1024
 const ALL = { endedBeforeMs: 1, idleBeforeMs: 1, sendsBeforeMs: 1 }
 
-/** The name of a file that is not there yet, in memory where there is such a folder: MiBs are written. */
+/** The name of a file that is not there yet. */
 function fileFor(t: Test): string {
-  const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'taskchart-'))
+  const dir = mkdtempSync(join(FAST_FOLDER, 'taskchart-'))
   t.teardown(() => rmSync(dir, { recursive: true }))
   return join(dir, 'tasks.db')
 }
@@ -54,7 +53,7 @@ function removeAll(engine: Engine, file: string): number {
   return longest
 }
 
-await t.test('the log has at most 16 MiB and one portion, however much is written at once', t => {
+await t.test('the log has at most 16 MiB and one batch, however much is written', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
   for (let batch = 0; batch < 3; batch += 1) {
@@ -66,7 +65,7 @@ await t.test('the log has at most 16 MiB and one portion, however much is writte
   t.end()
 })
 
-await t.test('the log counts what is in it: many small commits do not make it longer', t => {
+await t.test('the log counts its contents: many small commits do not make it longer', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
   for (const commit of ended('t', 700, 5)) {
@@ -77,7 +76,7 @@ await t.test('the log counts what is in it: many small commits do not make it lo
   t.end()
 })
 
-await t.test('removal keeps the log within its bound, and gives the room back to the file system', t => {
+await t.test('removal keeps the log within its limit, and returns space to the file system', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
   engine.commitAll([...ended('large', 250, 200_000), opening('live')].map(rowsOf))
@@ -90,7 +89,7 @@ await t.test('removal keeps the log within its bound, and gives the room back to
   t.end()
 })
 
-await t.test('contexts without tasks go in portions too', t => {
+await t.test('contexts without tasks are removed in batches too', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
   const parts = [{ text: 'x'.repeat(MIB) }]
@@ -105,7 +104,7 @@ await t.test('contexts without tasks go in portions too', t => {
   t.end()
 })
 
-await t.test('a store gives room back by itself, also what a process before it has not', async t => {
+await t.test('a store returns space by itself, also space freed by an earlier process', async t => {
   const file = fileFor(t)
   const first = sqliteStore(file)
   await Promise.all(ended('t', 100, 100_000).map(commit => first.commit(commit)))
@@ -119,7 +118,7 @@ await t.test('a store gives room back by itself, also what a process before it h
   t.strictSame(await taskIds(store), ['live'])
 })
 
-await t.test('while a reader keeps an old state the log grows, is not written back again and again, and is cut once the reader is gone', t => {
+await t.test('the log grows during a long read without repeated checkpoints, and is truncated after it', t => {
   const file = fileFor(t)
   let checkpoints = 0
   const engine = engineOn(t, file, database => ({
@@ -149,7 +148,7 @@ await t.test('while a reader keeps an old state the log grows, is not written ba
   t.end()
 })
 
-await t.test('readers that read page after page do not make the log longer', async t => {
+await t.test('readers of page after page do not make the log longer', async t => {
   const file = fileFor(t)
   const store = sqliteStore(file)
   t.teardown(() => store.close())
@@ -170,7 +169,7 @@ await t.test('readers that read page after page do not make the log longer', asy
   t.ok(longest < 22 * MIB, `${longest}`)
 })
 
-await t.test('a full disk leaves free pages for later', t => {
+await t.test('free pages stay for later if the disk is full', t => {
   const file = fileFor(t)
   let isFull = false
   const engine = engineOn(t, file, database => ({
@@ -191,7 +190,7 @@ await t.test('a full disk leaves free pages for later', t => {
   t.end()
 })
 
-await t.test('a file of before keeps its room until it is vacuumed, and gives it back by itself from then on', async t => {
+await t.test('an older file returns space by itself only after a vacuum', async t => {
   const file = fileFor(t)
   prepareFile(file, undefined)()
   edit(file, database => database.exec('PRAGMA auto_vacuum = NONE; VACUUM'))

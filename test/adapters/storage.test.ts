@@ -2,23 +2,24 @@ import '../fixtures/needs-sqlite.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../adapters/storage/driver.ts'
-import { LeastCostQueue } from '../../adapters/storage/thread/least-cost-queue.ts'
+import { LeastCostQueue } from '../../adapters/rows/least-cost-queue.ts'
 import { APPLICATION_ID } from '../../adapters/storage/file/file-header.ts'
 import { migrate, MIGRATIONS } from '../../adapters/storage/file/schema.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../adapters/storage/sqlite.ts'
-import { originalText, storedText } from '../../adapters/storage/rows/stored-text.ts'
+import { originalText, storedText } from '../../adapters/rows/stored-text.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../runtime/index.ts'
 import { LruCache } from '../../runtime/primitives/lru-cache.ts'
 import type { Store } from '../../runtime/store/store.ts'
+import { emptiedStore } from '../fixtures/emptied-store.ts'
 import { HOSTILE } from '../fixtures/hostile-keys.ts'
 import { tasksIn } from '../fixtures/runtime-helpers.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
-import { contextKey, DRIVERS, edit, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
+import { contextKey, DRIVERS, edit, editBesideIndex, ending, FAST_FOLDER, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const fileIn = (t: Test) => join(t.testdir(), 'tasks.db')
 
@@ -40,24 +41,13 @@ async function written(t: Test): Promise<string> {
   return file
 }
 
-/** A store from which everything is erased that is in it; to be closed by itself, for a thread of its own for each test takes its time. */
+/** A store on a file from which everything is erased that is in it. */
 async function emptied(store: Store, file: string): Promise<Store> {
   const reader = readSqlite(file)
-  for (const each of await reader.scopes()) await store.erase(each)
-  await reader.close()
-  let isOpen = true
-  const call = <Args extends unknown[], T>(ask: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
-    if (!isOpen) throw new TypeError('The store is closed.')
-    return ask(...args)
-  }
-  return {
-    commit: call(store.commit), loadContext: call(store.loadContext), readSnapshot: call(store.readSnapshot), readWakes: call(store.readWakes), readTask: call(store.readTask), readEvents: call(store.readEvents), readTaskMessages: call(store.readTaskMessages),
-    readJournal: call(store.readJournal), readMessages: call(store.readMessages), measureTasks: call(store.measureTasks), listTasks: call(store.listTasks),
-    readSend: call(store.readSend), countOpen: call(store.countOpen), readWebhooks: call(store.readWebhooks), readOpenWebhooks: call(store.readOpenWebhooks),
-    writeWebhook: call(store.writeWebhook), noteWebhooks: call(store.noteWebhooks), deleteWebhook: call(store.deleteWebhook), sweep: call(store.sweep), erase: call(store.erase),
-    close: async () => {
-      isOpen = false
-    }
+  try {
+    return await emptiedStore(store, () => reader.scopes())
+  } finally {
+    await reader.close()
   }
 }
 
@@ -72,9 +62,8 @@ function refusal(open: () => unknown): Error {
 }
 
 for (const driver of DRIVERS) {
-  await t.test(`the suite of all engines, with ${driver}`, async t => {
-    // Thousands of commits, one after the other: in memory where there is such a folder, for a disk takes its time.
-    const dir = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'taskchart-'))
+  await t.test(`every engine passes the suite, with ${driver}`, async t => {
+    const dir = mkdtempSync(join(FAST_FOLDER, 'taskchart-'))
     t.teardown(() => rmSync(dir, { recursive: true }))
     const file = join(dir, 'tasks.db')
     const store = opened(t, file, { driver })
@@ -82,14 +71,14 @@ for (const driver of DRIVERS) {
   })
 }
 
-await t.test('a driver that this Node does not have is refused, with what to do', async t => {
+await t.test('a driver that this Node lacks is refused, with what to do', async t => {
   const missing = (['node:sqlite', 'better-sqlite3'] as const).filter(driver => !DRIVERS.includes(driver))
   for (const driver of missing) t.throws(() => sqliteStore(fileIn(t), { driver }), { name: 'TypeError', message: /the driver|npm install better-sqlite3@12/ })
   t.ok(DRIVERS.length > 0)
   t.equal(sqliteCode(new TypeError('no')), undefined)
 })
 
-await t.test('key columns hold every text, in the order of JavaScript, and give it back', async t => {
+await t.test('key columns store every text, in the order of JavaScript', async t => {
   const texts = ['', ...HOSTILE, '\uD800', '\uDC00\uD800', 'a\u0000b', '\\u0000', '\u007F', '\uFFFF', 'plain text: {[~']
   for (const text of texts) t.equal(originalText(storedText(text)), text, JSON.stringify(text))
   t.equal(new Set(texts.map(storedText)).size, new Set(texts).size)
@@ -97,7 +86,7 @@ await t.test('key columns hold every text, in the order of JavaScript, and give 
   for (const text of texts) t.match(storedText(text), /^[ -~]*$/)
 })
 
-await t.test('what was committed is there after a restart, with every driver', async t => {
+await t.test('commits are there after a restart, with every driver', async t => {
   const file = await written(t)
   for (const driver of DRIVERS) {
     const store = sqliteStore(file, { driver })
@@ -109,7 +98,7 @@ await t.test('what was committed is there after a restart, with every driver', a
   }
 })
 
-await t.test('a task that waits goes on after a restart', async t => {
+await t.test('a waiting task continues after a restart', async t => {
   const file = fileIn(t)
   const agent = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) }) })
   const message = (words: string, taskId?: string) => ({ message: { messageId: words, role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId !== undefined && { taskId }) } })
@@ -122,7 +111,7 @@ await t.test('a task that waits goes on after a restart', async t => {
   t.match(await second.sendMessage(message('this', taskId)), { task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] } })
 })
 
-await t.test('a store waits for no event loop to end: what was asked before close is done, and close ends the thread', async t => {
+await t.test('close completes earlier calls, refuses later ones and ends the thread', async t => {
   const file = fileIn(t)
   const store = sqliteStore(file)
   const commits = [store.commit(opening('a')), store.commit(opening('b'))]
@@ -131,20 +120,20 @@ await t.test('a store waits for no event loop to end: what was asked before clos
   const late = store.commit(opening('c'))
   await store.close()
   t.strictSame(await Promise.all([...commits, erased, late]), [true, true, true, true])
-  t.equal(await read, undefined, 'a read sees what was durable when it was asked')
+  t.equal(await read, undefined, 'a read sees what was stored when it was requested')
   await t.rejects(store.commit(opening('d')), { message: 'The store is closed.' })
   await t.rejects(store.readTask(scope, 'a'), { message: 'The store is closed.' })
   t.strictSame(await taskIds(opened(t, file)), ['b', 'c'])
 })
 
-await t.test('more commits than go together are all written, in their order', async t => {
+await t.test('more commits than fit in a batch are all written, in order', async t => {
   const store = opened(t, fileIn(t))
   const commits = Array.from({ length: 2000 }, (_, i) => opening(`t${i}`, { contextId: 'c', expected: i }))
   t.ok((await Promise.all(commits.map(commit => store.commit(commit)))).every(Boolean))
   t.equal((await store.loadContext(contextKey('c')))?.commit, 2000)
 })
 
-await t.test('a queue gives next an item of the user that has cost the least since it came', t => {
+await t.test('a queue serves the user that has cost the least since it arrived', t => {
   const queue = new LeastCostQueue<string>()
   for (const item of ['a1', 'a2', 'a3']) queue.add('a', item)
   const taken: (string | undefined)[] = []
@@ -165,7 +154,7 @@ await t.test('a queue gives next an item of the user that has cost the least sin
   t.end()
 })
 
-await t.test('a user that comes is at most so far behind the others, whatever its items cost before', t => {
+await t.test('an arriving user is at most a bounded cost behind the others', t => {
   const queue = new LeastCostQueue<string>(5)
   queue.add('a', 'a1')
   queue.add('b', 'b1')
@@ -182,7 +171,7 @@ await t.test('a user that comes is at most so far behind the others, whatever it
   t.end()
 })
 
-await t.test('a user that had no turn for a while is not served first for all of that time', t => {
+await t.test('a user that was passed over for a while does not regain all that time', t => {
   const queue = new LeastCostQueue<string>()
   for (const item of ['held 1', 'held 2', 'held 3']) queue.add('held', item)
   for (const item of ['1', '2', '3', '4']) queue.add('free', item)
@@ -211,7 +200,7 @@ await t.test('the remembered size of an erased task does not count for a later t
   t.equal(Number((await sizes())[0]?.bytes) - Number(before[0]?.bytes), 2000)
 })
 
-await t.test('reads and commits of one principal do not wait for all of another’s', async t => {
+await t.test("a principal's reads and commits do not wait for all of another’s", async t => {
   const store = opened(t, fileIn(t))
   const text = 'a'.repeat(600_000)
   const of = (principal: string, taskId: string) => {
@@ -239,7 +228,7 @@ await t.test('a file has one holder', async t => {
   const store = opened(t, file)
   await taskIds(store)
 
-  await t.test('a second store of this process is refused, with the name of the file and of the holder, by any name and driver', async t => {
+  await t.test('a second store in the process is refused by any name and driver', async t => {
     const link = join(t.testdir(), 'link.db')
     symlinkSync(file, link)
     for (const name of [file, link]) {
@@ -252,7 +241,7 @@ await t.test('a file has one holder', async t => {
     t.equal(await store.commit(opening('after')), true, 'the first is not disturbed')
   })
 
-  await t.test('one of another process is refused too, and let in at once when the holder is killed', async t => {
+  await t.test('one in another process is refused, and accepted once the holder is killed', async t => {
     const other = join(t.testdir(), 'other.db')
     const holder = spawn(process.execPath, [fileURLToPath(new URL('../fixtures/store-holder.js', import.meta.url)), other], { stdio: ['ignore', 'pipe', 'inherit'] })
     t.teardown(() => holder.kill('SIGKILL'))
@@ -264,7 +253,7 @@ await t.test('a file has one holder', async t => {
     t.strictSame(await taskIds(opened(t, other)), ['t'])
   })
 
-  await t.test('a reader beside it sees what is durable, and the scopes', async t => {
+  await t.test('a reader beside it sees stored commits, and the scopes', async t => {
     const reader = readSqlite(file)
     t.teardown(() => reader.close())
     t.strictSame(await taskIds(reader), ['after', 'live', 'over'])
@@ -284,12 +273,12 @@ await t.test('a file has one holder', async t => {
   })
 
   await store.close()
-  t.strictSame(await taskIds(opened(t, file)), ['after', 'later', 'live', 'over'], 'closing lets go of it')
+  t.strictSame(await taskIds(opened(t, file)), ['after', 'later', 'live', 'over'], 'closing releases it')
   await store.close()
-  t.match(refusal(() => sqliteStore(file)).message, `in use by process ${process.pid}`, 'but not of what another has taken since')
+  t.match(refusal(() => sqliteStore(file)).message, `in use by process ${process.pid}`, 'but not what another holder has locked since')
 })
 
-await t.test('what cannot be used is refused at once, by name, and left as it was', async t => {
+await t.test('unusable files are refused at once by name, and left unchanged', async t => {
   const dir = t.testdir({ 'notes.txt': 'not a database, only a text that is long enough to have a header', folder: {} })
   const foreign = join(dir, 'foreign.db')
   edit(foreign, database => database.exec('CREATE TABLE mine (x); PRAGMA user_version = 7'))
@@ -303,7 +292,7 @@ await t.test('what cannot be used is refused at once, by name, and left as it wa
     const before = existsSync(file) && statSync(file).isFile() ? readFileSync(file) : undefined
     for (const open of [sqliteStore, readSqlite]) t.match(refusal(() => open(file)), { name: 'StorageError', message })
     if (before) t.ok(readFileSync(file).equals(before))
-    t.notOk(existsSync(`${file}-lock`), 'and nothing is put beside it')
+    t.notOk(existsSync(`${file}-lock`), 'no file is created beside it')
   }
   t.match(refusal(() => readSqlite(join(dir, 'none.db'))), { message: /none\.db does not exist/ })
   edit(join(dir, 'held.db-lock'), lock => {
@@ -317,7 +306,7 @@ await t.test('what cannot be used is refused at once, by name, and left as it wa
   writeFileSync(join(dir, 'bad-lock.db-lock'), 'no database, but as long as one would have to be for that to be found out: '.repeat(20))
   t.match(refusal(() => sqliteStore(join(dir, 'bad-lock.db'))), { message: /its lock .* cannot be taken/ })
   writeFileSync(join(dir, 'empty.db'), '')
-  t.equal(await opened(t, join(dir, 'empty.db')).commit(opening('t')), true, 'an empty file is as good as none')
+  t.equal(await opened(t, join(dir, 'empty.db')).commit(opening('t')), true, 'an empty file counts as missing')
 })
 
 await t.test('the schema has a version', async t => {
@@ -338,7 +327,7 @@ await t.test('the schema has a version', async t => {
     t.equal(versionOf(file).version, 99)
   })
 
-  await t.test('an older one is migrated, step by step, each whole or not at all', async t => {
+  await t.test('an older one is migrated step by step, each completely or not at all', async t => {
     const file = await written(t)
     const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note TEXT', "UPDATE meta SET note = 'new'"]
     edit(file, database => {
@@ -349,7 +338,7 @@ await t.test('the schema has a version', async t => {
     t.equal(versionOf(file).version, steps.length)
   })
 
-  await t.test('a full disk is named where a file cannot be made', t => {
+  await t.test('a full disk is named if a file cannot be created', t => {
     edit(fileIn(t), database => {
       database.exec('PRAGMA max_page_count = 3')
       t.throws(() => migrate(database, 'tasks.db'), { message: 'database or disk is full' })
@@ -357,7 +346,7 @@ await t.test('the schema has a version', async t => {
     t.end()
   })
 
-  await t.test('a file of before webhooks is read as it is, and brought up to date by the store that opens it, with all that it holds', async t => {
+  await t.test('a file from before webhooks is readable, and a store migrates it without loss', async t => {
     const file = await written(t)
     edit(file, database => database.exec('DROP TABLE webhooks; PRAGMA user_version = 1'))
     const reader = readSqlite(file)
@@ -375,13 +364,13 @@ await t.test('the schema has a version', async t => {
   })
 })
 
-await t.test('a file whose tables are not those of its version is refused by readers', async t => {
+await t.test('a file whose tables do not match its version is refused by readers', async t => {
   const file = await written(t)
   edit(file, database => database.exec('ALTER TABLE contexts RENAME COLUMN messages TO massages'))
   t.match(refusal(() => readSqlite(file)), { name: 'StorageError', message: /cannot be used: .*messages/ })
 })
 
-await t.test('a damaged webhook cannot be read, is told no more and can be deleted; all others are told', async t => {
+await t.test('a damaged webhook is unreadable, gets no updates and can be deleted; others work', async t => {
   const file = await written(t)
   const [first, second] = ['w', 'x'].map(id => ({ taskId: 'over', id, webhook: { url: 'https://hooks.example/' }, version: '1.0' }))
   const store = opened(t, file)
@@ -406,7 +395,7 @@ await t.test('a damaged webhook cannot be read, is told no more and can be delet
   }
 })
 
-await t.test('damage is found wherever it is, and never served', async t => {
+await t.test('damage is detected anywhere, and never served', async t => {
   /** Reads a file after a change that no checksum knows of. */
   const changed = async (t: Test, sql: string) => {
     const file = await written(t)
@@ -416,7 +405,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
   }
   const damaged = (what: string) => ({ name: 'A2AError', code: 'InternalError', message: `${what} cannot be read: its stored data is damaged.` })
 
-  await t.test('a task with a damaged event, message or count cannot be read and is left out of lists; all others are served', async t => {
+  await t.test('a task with a damaged event, message or count is unreadable and unlisted; others work', async t => {
     for (const sql of [
       "UPDATE events SET body = replace(body, 'result of over', 'another thing!') WHERE generation = 2",
       'DELETE FROM events WHERE generation = 2',
@@ -436,7 +425,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     }
   })
 
-  await t.test('damage that is met by name is logged, once', async t => {
+  await t.test('damage is logged once, by name', async t => {
     const { store, said } = await changed(t, "UPDATE events SET body = '{}' WHERE generation = 2")
     for (let i = 0; i < 2; i += 1) await t.rejects(store.readTask(scope, 'over'), damaged('Task over'))
     t.strictSame(said, ['Task over cannot be read: its stored data is damaged.'])
@@ -444,7 +433,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     t.equal(said.length, 1)
   })
 
-  await t.test('a task with a damaged row cannot be read or written, stays out of memory, and leaves its context to the others', async t => {
+  await t.test("a task with a damaged row is unusable, and its context's other tasks work", async t => {
     const { store, said } = await changed(t, "UPDATE tasks SET generation = 7 WHERE taskId = 'live'")
     await t.rejects(store.readTask(scope, 'live', { historyLength: 0, artifacts: false }), damaged('Task live'))
     await t.rejects(store.readJournal(scope, 'live'), damaged('Task live'))
@@ -456,7 +445,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks.map(({ taskId }) => taskId), ['new'])
   })
 
-  await t.test('a task whose snapshot is damaged or gone stays out of memory, and cannot be read', async t => {
+  await t.test('a task whose snapshot is damaged or missing is not restored, and unreadable', async t => {
     for (const sql of ["UPDATE snapshots SET snapshot = '{}'", 'DELETE FROM snapshots']) {
       const { store } = await changed(t, sql)
       await t.rejects(store.readTask(scope, 'live'), damaged('Task live'))
@@ -466,12 +455,12 @@ await t.test('damage is found wherever it is, and never served', async t => {
     }
   })
 
-  await t.test('a status that is not there any more is not made up', async t => {
+  await t.test('a missing status is not invented', async t => {
     const { store } = await changed(t, 'DELETE FROM events WHERE generation = 3')
     await t.rejects(store.readTask(scope, 'over', { historyLength: 0, artifacts: false }), damaged('Task over'))
   })
 
-  await t.test('a damaged context cannot be read or written, and spoils no commit that comes with it', async t => {
+  await t.test('a damaged context is unusable, and does not affect other commits in its batch', async t => {
     const { store } = await changed(t, "UPDATE contexts SET commits = 5 WHERE contextId = 'context of live'")
     await t.rejects(store.loadContext(contextKey('context of live')), damaged('Context context of live'))
     await t.rejects(store.readMessages(contextKey('context of live'), 1), damaged('Context context of live'))
@@ -480,7 +469,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     t.ok(await store.readTask(scope, 'live'))
   })
 
-  await t.test('a damaged journal, message or send is found where it is read', async t => {
+  await t.test('a damaged journal, message or send is detected when it is read', async t => {
     const file = await written(t)
     const store = sqliteStore(file)
     const send = { key: 's', fingerprint: 'f', atMs: 0, expiresAtMs: 10, taskId: 'live' }
@@ -490,12 +479,12 @@ await t.test('damage is found wherever it is, and never served', async t => {
     edit(file, database => database.exec("UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}' WHERE number = 2"))
     const again = opened(t, file)
     await t.rejects(again.readJournal(scope, 'live'), damaged('Task live'))
-    await t.rejects(again.readSend(scope, 's'), damaged('What became of the message'))
+    await t.rejects(again.readSend(scope, 's'), damaged('The record of the message'))
     await t.rejects(again.readMessages(contextKey('context of live'), 5), damaged('Context context of live'))
     t.equal((await again.readMessages(contextKey('context of over'), 5)).length, 1)
   })
 
-  await t.test('a damaged scope hides its wakes and itself, and says so where it is asked for', async t => {
+  await t.test('a damaged scope hides its wakes and itself, and is reported when requested', async t => {
     const file = await written(t)
     const store = sqliteStore(file)
     await store.commit({ ...opening('theirs'), key: { tenant: 'x', principal: 'bob', contextId: 'c' } })
@@ -503,7 +492,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     edit(file, database => database.exec("UPDATE scopes SET sum = 1 WHERE tenant = ''"))
     const { logger, said } = quiet()
     const again = opened(t, file, { logger })
-    t.strictSame((await again.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId), ['theirs'], 'those behind it are not lost')
+    t.strictSame((await again.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId), ['theirs'], 'later ones are not lost')
     await t.rejects(again.listTasks(scope, { limit: 1 }), damaged('What the caller has'))
     const reader = readSqlite(file, { logger })
     t.teardown(() => reader.close())
@@ -511,7 +500,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
     t.ok(said.length >= 2)
   })
 
-  await t.test('an index that leads nowhere, or to the wrong row, is damage: such a file is not opened, and a reader leaves out what it leads to', async t => {
+  await t.test('a store refuses a file with a damaged index, and a reader skips its rows', async t => {
     for (const sql of ["DELETE FROM tasks WHERE taskId = 'over'", "UPDATE tasks SET time = '1999' WHERE taskId = 'over'"]) {
       const file = await written(t)
       editBesideIndex(file, 'tasks_of_scope', sql)
@@ -522,12 +511,12 @@ await t.test('damage is found wherever it is, and never served', async t => {
     }
   })
 
-  await t.test('a number that no number can hold is damage too', async t => {
+  await t.test('a number out of range is damage too', async t => {
     const { store } = await changed(t, "UPDATE tasks SET generation = 9007199254740993 WHERE taskId = 'over'")
     await t.rejects(store.readTask(scope, 'over'), damaged('Task over'))
   })
 
-  await t.test('a damaged task that has ended can be swept, and its context erased', async t => {
+  await t.test('a damaged ended task can be swept, and its context erased', async t => {
     const { store } = await changed(t, "UPDATE tasks SET statusAt = 1 WHERE taskId = 'over'; UPDATE contexts SET atMs = 1 WHERE contextId = 'context of live'")
     t.equal(await store.sweep({ endedBeforeMs: 10, idleBeforeMs: 0, sendsBeforeMs: 0 }, 10), 1)
     t.equal(await store.readTask(scope, 'over'), undefined)
@@ -536,7 +525,7 @@ await t.test('damage is found wherever it is, and never served', async t => {
   })
 })
 
-await t.test('a log may go beyond the rows of its commit: what is said of other tasks, and of tasks without a status', async t => {
+await t.test('a log may include events of other tasks, and of tasks without a status', async t => {
   const store = opened(t, fileIn(t))
   const key = contextKey('context of t')
   await store.commit(opening('t'))
@@ -548,13 +537,13 @@ await t.test('a log may go beyond the rows of its commit: what is said of other 
   t.match(await store.readTask(scope, 't'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, history: [{ messageId: 'm-t' }, { messageId: 'w' }] } })
   await store.commit({ key, expected: 2, atMs: 0, snapshot: '', tasks: [], log: [{ message: { ...words, messageId: 'late' }, taskId: 't', generation: 3 }], journal: [], sends: [], webhooks: [] })
   t.equal((await store.readTask(scope, 't'))?.task.history?.at(-1)?.messageId, 'late')
-  t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1, 'a task of another context is not touched')
+  t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1, 'a task of another context is unchanged')
   await store.commit({ key, expected: 3, atMs: 0, snapshot: '', tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }], log: [{ message: words, taskId: 'unknown', generation: 4 }], journal: [], sends: [], webhooks: [] })
   t.strictSame(await store.readTask(scope, 'silent', { historyLength: 0, artifacts: false }), { task: { id: 'silent', contextId: 'context of t', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
   t.strictSame(await store.readMessages(key, 1), [{ message: words, taskId: 'unknown', generation: 4 }])
 })
 
-await t.test('rows that were used last are kept, the longest unused make room', t => {
+await t.test('the most recently used rows are cached, and the least recently used are evicted', t => {
   const recent = new LruCache<string>(2)
   let reads = 0
   const get = (name: string) => recent.get(name, () => `${name} ${(reads += 1)}`)
@@ -566,7 +555,7 @@ await t.test('rows that were used last are kept, the longest unused make room', 
   t.end()
 })
 
-await t.test('a thread that cannot begin stops the store', async t => {
+await t.test('a thread that cannot start stops the store', async t => {
   const dir = join(t.testdir({ gone: {} }), 'gone')
   const { logger, said } = quiet()
   const store = sqliteStore(join(dir, 'tasks.db'), { logger })
@@ -577,7 +566,7 @@ await t.test('a thread that cannot begin stops the store', async t => {
   t.match(said, [/the store has stopped/])
 })
 
-await t.test('what is erased is gone from the file and its log', async t => {
+await t.test('erased data is gone from the file and its log', async t => {
   const file = fileIn(t)
   const store = opened(t, file)
   await store.commit(opening('secret', { text: 'the words that are to go' }))
@@ -590,7 +579,17 @@ await t.test('what is erased is gone from the file and its log', async t => {
   t.ok(holds('words of kept'))
 })
 
-await t.test('a file that proves broken stops the store: everybody hears why, and its owner once', async t => {
+await t.test('a store counts its unanswered calls', async t => {
+  const store = opened(t, fileIn(t))
+  const calls = [...['a', 'b', 'c'].map(contextId => store.commit(opening(contextId, { contextId }))), store.sweep({ endedBeforeMs: 0, idleBeforeMs: 0, sendsBeforeMs: 0 }, 1), store.countOpen({})]
+  t.strictSame(store.status?.(), { isStopped: false, waitingReads: 1, waitingWrites: 4 }, 'before they are sent')
+  await new Promise(setImmediate)
+  t.match(store.status?.(), { waitingReads: 1, waitingWrites: 4 }, 'and after')
+  await Promise.all(calls)
+  t.match(store.status?.(), { waitingReads: 0, waitingWrites: 0 })
+})
+
+await t.test('a corrupt file stops the store: every call and its owner receive the reason', async t => {
   const file = fileIn(t)
   const before = sqliteStore(file)
   for (let i = 0; i < 50; i += 1) await before.commit(opening(`t${i}`, { text: 'x'.repeat(2000) }))
@@ -602,10 +601,12 @@ await t.test('a file that proves broken stops the store: everybody hears why, an
   for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
   closeSync(descriptor)
   const message = /tasks\.db can no longer be used: .*SQLITE_CORRUPT/
+  t.strictSame(store.status?.(), { isStopped: false, waitingReads: 0, waitingWrites: 0 })
   await t.rejects(store.listTasks(scope, { limit: 10 }), { message })
   await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
   await t.rejects(store.readTask(scope, 't1'), { message })
   t.equal(stops.length, 1)
+  t.ok(store.status?.().isStopped)
   t.match(said, [/the store has stopped: .*tasks\.db can no longer be used/])
   await store.close()
   t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db (?:is damaged|cannot be used)/ }, 'nor can it be opened again')

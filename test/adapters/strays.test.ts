@@ -121,7 +121,7 @@ for (const [name, { path, status, ...request }] of Object.entries(REQUESTS)) {
   })
 }
 
-await t.test('what breaks off while it is uploaded counts with the bytes that came', async t => {
+await t.test('an interrupted upload counts with the bytes that arrived', async t => {
   const { url, clock } = await serveTwo(t, { limits: { messageBytes: 1000, perPrincipal: { bytesPerMinute: 900 } } })
   const upload = () => new ReadableStream({ start: to => (to.enqueue(new Uint8Array(1001)), to.close()) })
   const sent = () => ask(`${url}message:send`, { body: upload(), duplex: 'half', headers: { 'content-type': 'application/json' } } as object)
@@ -129,7 +129,7 @@ await t.test('what breaks off while it is uploaded counts with the bytes that ca
   t.match(await heldBack(clock, ask(`${url}tasks`)), { status: 429, json: { error: { details: [{ metadata: { quota: 'perPrincipal.bytesPerMinute' } }] } } })
 })
 
-await t.test('a ping counts, and is answered all the same', async t => {
+await t.test('a ping counts, and is still answered', async t => {
   const { url } = await serveTwo(t)
   const socket = await JsonSocket.open(t, url)
   for (let id = 1; id <= 3; id += 1) {
@@ -147,7 +147,7 @@ await t.test('a frame over the rate of its connection counts', async t => {
   t.match(heard, [undefined, undefined, { quota: 'perPrincipal.requestsPerMinute' }])
 })
 
-await t.test('a client over its quota that goes on with what is no request is not read for a while', async t => {
+await t.test('a client over its quota that sends invalid requests is not read for a while', async t => {
   const { url, clock } = await serveTwo(t)
   const socket = await JsonSocket.open(t, url)
   for (let count = 0; count < 18; count += 1) socket.send('{')
@@ -160,7 +160,7 @@ await t.test('a client over its quota that goes on with what is no request is no
   await until(() => (clock.increment(100), isAnswered))
 })
 
-await t.test('what is no request counts for the tenant that it names, if its caller may use that', async t => {
+await t.test('an invalid request counts for the named tenant if its caller may use it', async t => {
   const tenants = { blue: { members: ['anna'], limits: { perPrincipal: { requestsPerMinute: 1 } } } }
   const byName = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({ id: headers['x-name'] ?? '' })
   const { url, clock } = await serveTwo(t, { tenants, authenticate: byName, limits: {} })
@@ -170,7 +170,7 @@ await t.test('what is no request counts for the tenant that it names, if its cal
   t.equal((await heldBack(clock, bad('anna'))).status, 429)
 })
 
-await t.test('what the official servers read that is over the limits of JSON counts, too', async t => {
+await t.test('a request to the official servers over the JSON limits counts too', async t => {
   const { runtime } = start(t, { work: echo }, { limits: { jsonDepth: 4, perPrincipal: { requestsPerMinute: 2 } } })
   const handler = toRequestHandler(runtime)
   const context = () => new ServerCallContext({ requestedVersion: '1.0' })
@@ -181,7 +181,7 @@ await t.test('what the official servers read that is over the limits of JSON cou
   t.match(await rejection(handler.sendMessageStream(params(), context()).next()), { message: /limit of 2 requests/ })
 })
 
-await t.test('who asks for an extended card without credentials is counted', async t => {
+await t.test('a request for an extended card without credentials is counted', async t => {
   const { runtime } = start(t, { work: echo, extendedCard: { description: 'More.' } }, { limits: { perPrincipal: { requestsPerMinute: 1 } } })
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'RateLimited' })

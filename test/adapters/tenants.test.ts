@@ -35,7 +35,7 @@ async function heldBack(clock: TestClock, asked: Promise<Answer>): Promise<Answe
   }, 'an answer that was held back')
 }
 
-await t.test('by REST a tenant stands in the path, by JSON-RPC and WebSocket in the parameters or the path: all mean the same one', async t => {
+await t.test('REST has a tenant in the path, JSON-RPC and WebSocket in parameters or path', async t => {
   const { url, runtime } = await served(t)
   const { id } = await open(runtime, 'ask', {}, { principal: 'anna', tenant: 'blue' })
   const ways: [string, (tenant: string, headers: Record<string, string>) => Promise<unknown>][] = [
@@ -55,7 +55,7 @@ await t.test('by REST a tenant stands in the path, by JSON-RPC and WebSocket in 
   }
 })
 
-await t.test('what the path and the parameters say has to agree, and a message has to go to a tenant that one may use', async t => {
+await t.test('path and parameters have to agree, and the caller has to be allowed the tenant', async t => {
   const { url, commits } = await served(t)
   const socket = await JsonSocket.open(t, `${url}blue`, { headers: { ...anna, 'a2a-version': '1.0' } })
   const wrong = { error: { code: -32602, message: 'Invalid parameters: tenant must be the tenant of the URL' } }
@@ -70,14 +70,14 @@ await t.test('what the path and the parameters say has to agree, and a message h
   t.equal(commits(), 0)
 })
 
-await t.test('a path is a tenant only where tenants are configured, and where it is nothing else', async t => {
+await t.test('a path is a tenant only if tenants are configured and it is otherwise unused', async t => {
   const { url } = await served(t)
   t.match(await ask(`${url}tasks`, { headers: anna }), { status: 200, json: { totalSize: 0 } })
-  t.equal((await ask(`${url}tasks`, { body: '{}', headers: anna })).status, 405, 'a route of REST comes first')
+  t.equal((await ask(`${url}tasks`, { body: '{}', headers: anna })).status, 405, 'a route of REST takes precedence')
   t.equal((await ask(`${url}blue`, { headers: anna })).status, 404, 'there is no page of a tenant')
   t.equal((await rpc(`${url}%ff`, 'ListTasks', {}, anna)).status, 404)
   t.equal((await rpc(`${url}a/b`, 'ListTasks', {}, anna)).status, 404)
-  t.equal((await rpc(`${url}blue`, 'ListTasks', {})).status, 401, 'who calls is asked before')
+  t.equal((await rpc(`${url}blue`, 'ListTasks', {})).status, 401, 'the caller is authenticated before')
   const refusedAt = async (address: string) => (await rejection(JsonSocket.open(t, address, { headers: { ...anna, 'a2a-version': '1.0' } }))).message
   t.match(await refusedAt(`${url}a/b`), /404/)
   t.match(await rejection(JsonSocket.open(t, `${url}blue`)), { message: /401/ })
@@ -88,7 +88,7 @@ await t.test('a path is a tenant only where tenants are configured, and where it
   t.strictSame(['/blue', '/blue/', '/a%2Fb', '/', '', '/a/b', '/%'].map(tenantIn), ['blue', 'blue', 'a/b', undefined, undefined, undefined, undefined])
 })
 
-await t.test('paths of tenants leave alone what is another agent\'s, or the app\'s, on the same server', async t => {
+await t.test('tenant paths leave the paths of other agents and the app on the server alone', async t => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -105,14 +105,14 @@ await t.test('paths of tenants leave alone what is another agent\'s, or the app\
   t.match(await list('/green'), { result: { totalSize: 0 } }, 'the other agent, without a tenant')
   t.match(await rejection(list('/plain/blue')), { message: /404/ })
   await agents[1]?.served.close()
-  t.match(await list('/green'), { result: { totalSize: 0 } }, 'now it is the name of a tenant')
+  t.match(await list('/green'), { result: { totalSize: 0 } }, "now it is a tenant's name")
 
   server.on('upgrade', (request, socket) => { if (request.url === '/blue') socket.end('HTTP/1.1 418 I am a teapot\r\n\r\n') })
-  t.match(await rejection(list('/blue')), { message: /418/ }, 'an app that takes upgrades itself has all paths but ours')
+  t.match(await rejection(list('/blue')), { message: /418/ }, 'an app that handles upgrades has all other paths')
   t.match(await list('/', { tenant: 'blue' }), { result: { totalSize: 1 } })
 })
 
-await t.test('the card lists every tenant, that below the path of a tenant this one, and tells not whether it is there', async t => {
+await t.test("the card lists every tenant, and below a tenant's path only that one", async t => {
   const { url } = await served(t, { tenants: { ...tenants, blue: { members: ['anna'], listed: false } } })
   const listedAt = async (path: string) => ((await ask(`${url}${path}.well-known/agent-card.json`)).json['supportedInterfaces'] as { tenant?: string }[]).map(({ tenant }) => tenant)
   t.strictSame(await listedAt(''), ['team/two', 'team/two', 'team/two', 'tasks', 'tasks', 'tasks', 'red', 'red', 'red'])
@@ -123,7 +123,7 @@ await t.test('the card lists every tenant, that below the path of a tenant this 
   t.match(text, `npx taskchart send ${url.replace('http', 'ws')}team%2Ftwo `, 'the page says what to paste')
 })
 
-await t.test('our client names the tenant of the card, or of its address, over every binding', async t => {
+await t.test('the client sends the tenant of the card or of its address, over every binding', async t => {
   const { url, runtime } = await served(t)
   const { id } = await open(runtime, 'ask', {}, { principal: 'anna', tenant: 'blue' })
   for (const [address, bindings] of [[`${url}blue`, ['WEBSOCKET']], [`${url}blue`, ['JSONRPC']], [`${url}blue`, ['HTTP+JSON']], [`${url.replace('http', 'ws')}blue`, undefined]] as const) {
@@ -156,7 +156,7 @@ await t.test('requests of 0.3, which name no tenant, have it in their path', asy
 await t.test('a quota', async t => {
   const quota = { perPrincipal: { requestsPerMinute: 2 } }
 
-  await t.test('is told over HTTP by 429 with Retry-After, after a moment, and by JSON with RetryInfo', async t => {
+  await t.test('gives a delayed 429 with Retry-After over HTTP, and RetryInfo in JSON', async t => {
     const { url, clock, commits } = await served(t, { limits: quota })
     for (let count = 0; count < 2; count += 1) t.equal((await ask(`${url}blue/tasks`, { headers: anna })).status, 200)
     const details = [{ reason: 'RATE_LIMITED', metadata: { quota: 'perPrincipal.requestsPerMinute', limit: '2' } }, { '@type': /RetryInfo$/, retryDelay: /^(30|29\.\d+)s$/ }]
@@ -168,12 +168,12 @@ await t.test('a quota', async t => {
     t.match(byRpc, { status: 429, json: { error: { code: -31429, message, data: [details[0], { '@type': /RetryInfo$/ }] } } })
     t.match(Number(byRpc.headers.get('retry-after')), 30)
     t.equal(commits(), 0)
-    t.equal((await ask(`${url}tasks`, { headers: bob })).status, 200, 'nobody else is touched')
+    t.equal((await ask(`${url}tasks`, { headers: bob })).status, 200, 'others are not affected')
     clock.increment(60_000)
     t.equal((await ask(`${url}blue/tasks`, { headers: anna })).status, 200)
   })
 
-  await t.test('is told over WebSocket at once, on a connection that stays open', async t => {
+  await t.test('is reported over WebSocket at once, on a connection that stays open', async t => {
     const { url, clock } = await served(t, { limits: quota })
     const socket = await JsonSocket.open(t, url, { headers: { ...anna, 'a2a-version': '1.0' } })
     for (let count = 0; count < 2; count += 1) t.match(await socket.call('ListTasks', { tenant: 'blue' }), { result: {} })
@@ -183,7 +183,7 @@ await t.test('a quota', async t => {
     t.match(await socket.call('ListTasks', { tenant: 'blue' }), { result: {} })
   })
 
-  await t.test('has who goes on over WebSocket all the same not read for about a second', async t => {
+  await t.test('pauses a WebSocket client that continues, for about a second', async t => {
     const { url, clock } = await served(t, { limits: quota })
     const socket = await JsonSocket.open(t, url, { headers: { ...anna, 'a2a-version': '1.0' } })
     for (let count = 0; count < 2; count += 1) await socket.call('ListTasks', { tenant: 'blue' })
@@ -204,7 +204,7 @@ await t.test('a quota', async t => {
     await leaving.closed()
   })
 
-  await t.test('of bytes counts what came over the wire, over every binding', async t => {
+  await t.test('of bytes counts the bytes on the wire, over every binding', async t => {
     const { url, clock } = await served(t, { limits: { perPrincipal: { bytesPerMinute: 1000 } } })
     const body = JSON.stringify({ ...say('x'.repeat(1100)), configuration: { returnImmediately: true } })
     const socket = await JsonSocket.open(t, url, { headers: { 'x-name': 'cleo', 'a2a-version': '1.0' } })
@@ -216,7 +216,7 @@ await t.test('a quota', async t => {
     t.equal((await heldBack(clock, ask(`${url}red/tasks`, { headers: bob }))).status, 429)
   })
 
-  await t.test('of open tasks is told to clients as RateLimited, which they do not send again by themselves', async t => {
+  await t.test('of open tasks gives RateLimited, which clients do not retry by themselves', async t => {
     const { url, clock } = await served(t, { limits: { perPrincipal: { openTasks: 1 } } })
     const client = await connect(`${url.replace('http', 'ws')}blue`, { headers: anna })
     const { id } = taskIn(await client.sendMessage(message()))

@@ -28,7 +28,7 @@ const mowing = setupWork({ types: { context: typed<{ terms: { euros: number } }>
 const gardener = defineAgent({ card, negotiate: bargaining, work: mowing })
 const cases: Cases = { terms: { much: { euros: 60 }, little: { euros: 10 } } }
 
-await t.test('a negotiation is walked in every way that has a runtime: offers, deals, refusals, expiry, restarts', async t => {
+await t.test('a negotiation is walked along all paths: offers, deals, refusals, expiry, restarts', async t => {
   await testAgent(someWalks(t), gardener, { cases, only: 'negotiating', drivers: ['in process', 'in process, restarted before every step', 'in process, killed before every step'] })
   await testAgent(someWalks(t), gardener, { cases, only: 'an offer", then', drivers: ['over WebSocket'] })
   const few = 'then respond answers "an offer", then the client accepts the offer'
@@ -37,7 +37,7 @@ await t.test('a negotiation is walked in every way that has a runtime: offers, d
   await testAgent(someWalks(t), gardener, { cases, only: crowd, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] })
 })
 
-await t.test('its paths are sentences, each once, and every kind of answer is among them', async t => {
+await t.test('its paths have unique sentences, and cover every kind of answer', async t => {
   const { bargains } = await planFor(gardener, { cases })
   const names = bargains.map(({ name }) => name)
   t.equal(new Set(names).size, names.length)
@@ -54,7 +54,7 @@ await t.test('its paths are sentences, each once, and every kind of answer is am
   t.strictSame(answers, new Set(['message', 'task', 'rejected', 'error']))
 })
 
-await t.test('the paths of the work begin with a deal on each of the terms', async t => {
+await t.test('the paths of the work start with a deal on each of the terms', async t => {
   const { paths } = await planFor(gardener, { cases })
   t.strictSame(paths.map(({ name }) => name), [
     'opened by "a deal on much", but not "an authorization" arrives',
@@ -68,7 +68,7 @@ await t.test('the paths of the work begin with a deal on each of the terms', asy
   t.ok(named.paths.some(({ name, opening }) => name.startsWith('opened by "more on little"') && opening.earlier.length === 1))
 })
 
-await t.test('terms are made from their schema; of a schema that cannot be shown they have to be given', async t => {
+await t.test('terms are generated from their schema, and have to be given if that is opaque', async t => {
   const { paths, bargains } = await planFor(gardener)
   t.match(paths[0]?.name, /^opened by "a deal on \{"euros":\d+\}"/)
   t.ok(bargains.some(({ name }) => /the client proposes "\{"euros":\d+\}"/.test(name)))
@@ -77,14 +77,14 @@ await t.test('terms are made from their schema; of a schema that cannot be shown
   t.match(await rejection(planFor(odd, { cases: { terms: { one: { a: 1 }, none: {} } } })), { name: 'A2AError', code: 'InvalidParams' })
 })
 
-await t.test('what respond may answer can be given, also what its schema does not take', async t => {
+await t.test('possible answers of respond can be given, also invalid ones', async t => {
   const results = { respond: { offered: offer({ euros: 5 }), 'no terms': offer({ euros: -5 }), agreed: accepted({ euros: -1 }) } }
   const { bargains } = await planFor(gardener, { cases: { ...cases, results, requests: { hello: 'Hello.' } } })
   t.ok(bargains.some(({ name, steps }) => name === 'negotiating: the client says "hello", then respond answers "no terms"' && steps.some(({ heard }) => heard.some(({ answer }) => 'error' in answer && answer.error === 'InternalError'))))
   await testAgent(someWalks(t), gardener, { cases: { ...cases, results }, only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })
 
-await t.test('the shortest ways, or all simple ones, are walked on request', async t => {
+await t.test('the shortest or all simple paths are walked on request', async t => {
   const shortest = await planFor(gardener, { cases, kind: 'shortest' })
   t.ok(shortest.bargains.length > 5 && shortest.bargains.length < 30, `${shortest.bargains.length}`)
   await testAgent(someWalks(t), gardener, { cases, kind: 'shortest', only: 'negotiating', drivers: ['in process'] })
@@ -92,7 +92,7 @@ await t.test('the shortest ways, or all simple ones, are walked on request', asy
   t.ok(simple.bargains.length > shortest.bargains.length / 10)
 })
 
-await t.test('an agent that negotiates in another way than its chart is caught, at the step where it does', async t => {
+await t.test('an agent that deviates from its negotiation chart is detected at that step', async t => {
   const { bargains } = await planFor(gardener, { cases })
   const path = bargains.find(({ name }) => name.endsWith('then respond answers "an offer", then the client accepts the offer'))
   if (!path || !isNegotiation(gardener.negotiate)) throw new TypeError('There is no such path.')
@@ -102,8 +102,9 @@ await t.test('an agent that negotiates in another way than its chart is caught, 
   t.equal(describeBargainMove({ type: 'time', delayMs: 5 }), '5 ms pass')
 })
 
-await t.test('only the paths with a text are walked, and nothing is said of what was not', async t => {
+await t.test('only paths with a given text are walked, and the others are not reported', async t => {
   const { tests, notes } = await agentTests(gardener, { cases, only: 'negotiating', drivers: ['the chart', 'in process', 'in process on SQLite, killed before every step'] })
   t.strictSame(new Set(tests.map(({ driver }) => driver)), new Set(['in process']))
   t.strictSame(notes(), [])
+  t.match(tests[0]?.steps(), [{ move: /^the client /, states: [], transitions: [] }])
 })

@@ -13,7 +13,7 @@ function at(state: TaskState): ObservedTask {
   return course
 }
 
-await t.test('a task may be met in any state, and each state says what is to be tried there', async t => {
+await t.test('a task may be found in any state, and each state has moves to try', async t => {
   t.equal(getInitialSnapshot(protocolMachine).value, 'unopened')
   for (const state of STATES) {
     const course = at(state)
@@ -31,7 +31,7 @@ await t.test('every move has a state in which it is made', async t => {
   t.same([...made].toSorted(), Object.keys(MOVES).toSorted())
 })
 
-await t.test('from each state a task goes only where A2A lets it, and is seen where it is as often as one looks', async t => {
+await t.test('a task moves only as A2A allows, and is observed on every read', async t => {
   for (const from of STATES) {
     for (const to of STATES) {
       const wrong = at(from).see(to)
@@ -42,7 +42,7 @@ await t.test('from each state a task goes only where A2A lets it, and is seen wh
   }
 })
 
-await t.test('what is not to be stays unseen: the course goes on from where it was', async t => {
+await t.test('an illegal move is not observed: the model continues from the previous state', async t => {
   const course = at('TASK_STATE_COMPLETED')
   course.see('TASK_STATE_WORKING')
   t.equal(course.state, 'completed')

@@ -26,7 +26,7 @@ const NO_TASK = { answerMs: 2000, tasks: 1 }
 
 const TEXTS = ['count 3', 'ask', 'wait', 'hello', 'authorize']
 
-await t.test('a server that does what A2A asks meets every requirement that can be tried', async t => {
+await t.test('a correct server meets every testable requirement', async t => {
   const result = await tested(await faultyServer(t, {}), { texts: TEXTS })
   t.same(ids(result, 'failed'), [])
   t.same(ids(result, 'warning'), [120], 'the card of the fixture may not be cached')
@@ -68,7 +68,7 @@ function withWebhooks(change: (method: string, answer: Json) => Json = (_, answe
 await t.test('webhooks are stored, read, listed and deleted', async t => {
   const verdicts = async (fault: Fault, text = 'ask') => ids(await tested(await faultyServer(t, fault), { texts: [text], bounds: ONE_TASK }), 'failed').filter(id => id >= 81 && id <= 86)
   t.same(await verdicts(withWebhooks()), [])
-  t.same(await verdicts(withWebhooks(), 'x'), [], 'also if every task has ended')
+  t.same(await verdicts(withWebhooks(), 'x'), [], 'also if all tasks have ended')
   const broken = (wrong: string, result: Json) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, error: undefined, result } : answer)))
   const refused = (wrong: string, text?: string) => verdicts(withWebhooks((method, answer) => (method.startsWith(wrong) ? { ...answer, result: undefined, error: { code: -32603, message: 'no' } } : answer)), text)
   t.ok((await broken('Create', {})).includes(82))
@@ -80,7 +80,7 @@ await t.test('webhooks are stored, read, listed and deleted', async t => {
   t.same(await refused('Create'), [])
 })
 
-await t.test('the extended card is shown to who has a key, or is not configured', async t => {
+await t.test('the extended card needs credentials, or is not configured', async t => {
   const fault = (given: Json): Fault => ({
     card: card => ({ ...card, capabilities: { streaming: true, extendedAgentCard: true } }),
     answer: ({ method, id }, answer) => (method === 'GetExtendedAgentCard' ? { jsonrpc: '2.0', id, ...given } : answer)
@@ -96,7 +96,7 @@ await t.test('the extended card is shown to who has a key, or is not configured'
   t.same(await verdict({ result: {} }, 'key'), ['passed', 'failed'])
 })
 
-await t.test('by REST an error counts by its status where nothing says which it is, and its form is looked at', async t => {
+await t.test('a REST error is classified by its status without details, and its form is checked', async t => {
   const rest = (change: (answer: Json) => Json): Fault => ({ rest: true, answer: ({ method }, answer) => (method.includes('/rest/') ? change(answer) : answer) })
   const findings = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bindings: ['HTTP+JSON'] }), 'failed')
   t.same(await findings(rest(answer => answer)), [])
@@ -105,13 +105,13 @@ await t.test('by REST an error counts by its status where nothing says which it 
   t.ok((await findings(rest(answer => (answer?.error ? '<html>no</html>' : answer)))).includes(97))
   t.ok((await findings({ ...rest(answer => answer), status: () => 200 })).includes(96))
   t.ok((await findings({ rest: true, status: ({ method }) => (method.includes(':cancel') ? 405 : 400) })).includes(19))
-  t.ok((await findings({ ...rest(answer => (answer?.error ? '<html>no</html>' : answer)), status: () => 400 })).includes(65), 'a status that is not that of the error')
+  t.ok((await findings({ ...rest(answer => (answer?.error ? '<html>no</html>' : answer)), status: () => 400 })).includes(65), 'a status of another error')
   t.ok((await findings(rest(answer => (answer?.tasks ? '' : answer)))).includes(5), 'no body is null')
   const noStreams = { code: 400, status: 'FAILED_PRECONDITION', message: 'no streams', details: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'UNSUPPORTED_OPERATION', domain: 'a2a-protocol.org' }] }
   t.ok((await findings({ rest: true, events: async function* () { yield { error: noStreams } } })).includes(49), 'an error in a stream has a code of its own')
 })
 
-await t.test('a tenant of the card is named in every request', async t => {
+await t.test("every request names the card's tenant", async t => {
   const tenants = new Set<unknown>()
   const url = await faultyServer(t, {
     card: card => ({ ...card, supportedInterfaces: card.supportedInterfaces.map((one: Json) => ({ ...one, tenant: 'acme' })) }),
@@ -130,7 +130,7 @@ await t.test('an agent without streams is tested without them', async t => {
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 57), { outcome: 'skipped', reason: 'the card says streaming is not supported' })
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 28), { outcome: 'skipped', reason: 'the card accepts every media type' })
   t.ok(ids(result, 'passed').includes(33))
-  t.ok(ids(result, 'failed').includes(49), 'the fixture streams all the same')
+  t.ok(ids(result, 'failed').includes(49), 'the fixture still streams')
 })
 
 await t.test('all bindings of a server are tested, and compared', async t => {
@@ -147,7 +147,7 @@ await t.test('all bindings of a server are tested, and compared', async t => {
   for (const task of (await runtime.listTasks({ pageSize: 100 })).tasks) t.notMatch(task.status.state, /WORKING|REQUIRED|SUBMITTED/, `nothing is left running: ${JSON.stringify(task)}`)
 })
 
-await t.test('what two bindings tell differently is found, and garbage is compared as it is', async t => {
+await t.test('different answers of two bindings are found, and garbage is compared as it is', async t => {
   const both = async (answer: NonNullable<Fault['answer']>) => tested(await faultyServer(t, { rest: true, card: card => ({ ...card, capabilities: {} }), answer }), { texts: ['x'], bounds: ONE_TASK })
   const isRead = (method: string) => method === 'GetTask' || /^GET \/rest\/tasks\/[^/]+$/.test(method)
   const garbage = await both(({ method, id }, answer) => (isRead(method) ? (answer.jsonrpc ? { jsonrpc: '2.0', id, result: { a: 1 } } : { a: 2 }) : answer))
@@ -156,7 +156,7 @@ await t.test('what two bindings tell differently is found, and garbage is compar
   t.match(nothing.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 130), { outcome: 'passed' })
 })
 
-await t.test('a ws: address tests the WebSocket alone, and an option the bindings that it names', async t => {
+await t.test('a ws: address tests only the WebSocket, and an option selects bindings', async t => {
   const { runtime } = start(t, { ...obedientAgent().definition })
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -167,7 +167,7 @@ await t.test('a ws: address tests the WebSocket alone, and an option the binding
   await t.rejects(tested(url, { bindings: ['SMOKE'] }), TypeError)
 })
 
-await t.test('a server made with the official SDK is tested over its three bindings, and each finding is one that stands in the guide', async t => {
+await t.test('a server with the official SDK is tested over three bindings, with the documented findings', async t => {
   const agent = await officialAgent(t, ['JSONRPC', 'HTTP+JSON', 'GRPC'])
   const clock = setInterval(() => agent.goOn(), 1)
   t.teardown(() => clearInterval(clock))
@@ -177,7 +177,7 @@ await t.test('a server made with the official SDK is tested over its three bindi
   t.same(found, { JSONRPC: [7, 17, 28, 73, 75, 107, 123], 'HTTP+JSON': [7, 28, 73, 107, 123], GRPC: [7, 28, 73, 75, 107, 123] })
 })
 
-await t.test('what cannot be tested at all is an error that says why', async t => {
+await t.test('an untestable server is an error with the reason', async t => {
   await t.rejects(tested('http://127.0.0.1:9'), /Nobody answers at/)
   await t.rejects(tested('nowhere'), TypeError)
   const older = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: 'http://localhost/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }] }) })
@@ -189,10 +189,10 @@ await t.test('what cannot be tested at all is an error that says why', async t =
   await t.rejects(tested(await faultyServer(t, { answer: ({ id }) => ({ jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } }) })), { code: 'Unauthenticated' })
 })
 
-await t.test('what a server may do is no finding', async t => {
+await t.test('optional behaviour is no finding', async t => {
   const verdicts = async (fault: Fault, ...texts: string[]) => (await tested(await faultyServer(t, fault), { texts, bounds: ONE_TASK })).columns[0]?.verdicts ?? []
   const sizes = await verdicts({ answer: ({ method, params }, answer) => (method === 'ListTasks' && answer.result && params.pageSize === undefined ? { ...answer, result: { ...answer.result, pageSize: answer.result.tasks.length } } : answer) }, 'x')
-  t.equal(sizes[73]?.outcome, 'passed', 'a page that says how many tasks it has')
+  t.equal(sizes[73]?.outcome, 'passed', 'a page with the number of its tasks')
   const timeless = await verdicts({
     answer: (_, answer) => JSON.parse(JSON.stringify(answer, (name, value: unknown) => (name === 'timestamp' ? undefined : value))),
     events: async function* (_, events) {
@@ -216,7 +216,7 @@ await t.test('what a server may do is no finding', async t => {
   t.match(quick[56], { outcome: 'skipped' }, 'a task that ends before it is subscribed to')
 })
 
-await t.test('who shows no credentials is refused', async t => {
+await t.test('a request without credentials is refused', async t => {
   const fault: Fault = {
     card: card => ({ ...card, securityRequirements: [{ schemes: { key: { list: [] } } }] }),
     answer: ({ method, params, id, version }, answer) => (method === 'ListTasks' && Object.keys(params).length === 0 && version === '1.0' ? { jsonrpc: '2.0', id, error: { code: -31401, message: 'Who are you?' } } : answer)
@@ -224,7 +224,7 @@ await t.test('who shows no credentials is refused', async t => {
   t.equal((await tested(await faultyServer(t, fault), { texts: ['x'], bounds: NO_TASK })).columns[0]?.verdicts[99]?.outcome, 'passed')
 })
 
-await t.test('on a connection that showed a key the extended card is not asked for without one', async t => {
+await t.test('the extended card is not requested anonymously on an authenticated connection', async t => {
   const { runtime } = start(t, { ...obedientAgent().definition, extendedCard: { description: 'For those who are known.' } }, { authenticate: byName })
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -232,7 +232,7 @@ await t.test('on a connection that showed a key the extended card is not asked f
   t.same([122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome), ['passed', 'skipped'])
 })
 
-await t.test('interfaces that are not tested are told of', async t => {
+await t.test('untested interfaces are reported', async t => {
   const more = (url: string) => [
     { url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
     { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
@@ -249,19 +249,19 @@ await t.test('interfaces that are not tested are told of', async t => {
   t.match(noVersion, { outcome: 'skipped', reason: /offers A2A 0\.3 at the same address/ })
 })
 
-await t.test('a test ends at its bounds, and says so', async t => {
+await t.test('a test ends at its limits, and says so', async t => {
   const url = await faultyServer(t, {})
   for (const [bounds, reason] of [[{ requests: 20 }, '20 requests'], [{ tasks: 2 }, '2 tasks'], [{ totalMs: -1 }, '-0.001 seconds']] as const) {
     t.match((await tested(url, { bounds: { answerMs: 2000, ...bounds } })).notes, [new RegExp(`ended at a bound: ${reason}`)])
   }
   const twice = await tested(await faultyServer(t, { rest: true }), { texts: ['x'], bounds: { requests: 10 } })
-  t.match(twice.notes, [/^JSONRPC: ended at a bound: 10 requests$/, /^HTTP\+JSON: ended at a bound: 10 requests$/], 'and what was found until then is given')
+  t.match(twice.notes, [/^JSONRPC: ended at a bound: 10 requests$/, /^HTTP\+JSON: ended at a bound: 10 requests$/], 'the findings so far are returned')
   let answers = 0
   const mute = await faultyServer(t, { answer: (_, answer) => ((answers += 1) === 1 ? answer : 'hang') })
   t.match((await tested(mute)).notes, [/ended at a bound: 5 requests in a row without an answer/])
 })
 
-await t.test('an agent that refuses every message is told of', async t => {
+await t.test('an agent that refuses every message is reported', async t => {
   const url = await faultyServer(t, { card: card => ({ ...card, capabilities: { extensions: [{ uri: 'urn:x' }] } }), answer: ({ method, id, params }, answer) => (method === 'SendMessage' && !params.message.taskId ? { jsonrpc: '2.0', id, error: { code: -32603, message: 'no model' } } : answer) })
   const result = await tested(url)
   t.match(result.notes, ['JSONRPC: a message was refused: -32603 InternalError: no model'])
@@ -269,7 +269,7 @@ await t.test('an agent that refuses every message is told of', async t => {
   t.match(result.columns[0]?.verdicts.find(({ requirement }) => requirement.id === 112), { outcome: 'skipped' })
 })
 
-await t.test('a test that is stopped rejects, and asks nothing more', async t => {
+await t.test('a stopped test rejects, and sends nothing more', async t => {
   const stop = new AbortController()
   const url = await faultyServer(t, {})
   await t.rejects(tested(url, { signal: stop.signal, told: () => stop.abort() }), { name: 'AbortError' })
@@ -286,7 +286,7 @@ const GARBAGE: readonly Json[] = [
 ]
 
 for (const garbage of sampleOf(t, GARBAGE, 4)) {
-  await t.test(`a server that answers ${JSON.stringify(garbage)} gives findings, and stops nothing`, async t => {
+  await t.test(`a server that answers ${JSON.stringify(garbage)} gives findings, and does not stop the test`, async t => {
     for (const methods of [['SendMessage', 'ListTasks'], ['GetTask', 'CancelTask']]) {
       const url = await faultyServer(t, { answer: ({ method, id }, answer) => (methods.includes(method) ? { jsonrpc: '2.0', id, result: garbage } : answer) })
       t.ok(ids(await tested(url, { texts: ['ask'], bounds: { answerMs: 500 } }), 'failed').length > 0, methods.join(', '))
@@ -296,7 +296,7 @@ for (const garbage of sampleOf(t, GARBAGE, 4)) {
   })
 }
 
-await t.test('garbage in the middle of streams gives findings, and stops nothing', async t => {
+await t.test('garbage within streams gives findings, and does not stop the test', async t => {
   const middle: readonly Json[] = [...GARBAGE, { artifactUpdate: { artifact: { artifactId: 'new', parts: [{ text: 'a' }] }, append: true } }]
   const url = await faultyServer(t, eachEvent((event, index) => (index === 2 ? [...middle.map(result => ({ ...event, result })), event] : [event])))
   const result = await tested(url, { texts: ['count 2', 'ask'] })
@@ -316,7 +316,7 @@ async function webServer(t: Test, answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-await t.test('the card is looked for below the address and at the root, and no longer than an answer may take', async t => {
+await t.test('the card is searched below the address and at the root, with a time limit', async t => {
   const { runtime } = start(t, { ...obedientAgent().definition })
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -329,7 +329,7 @@ await t.test('the card is looked for below the address and at the root, and no l
   await t.rejects(tested(await webServer(t, () => {})), { code: 'Overloaded', message: /Nobody answers at/ })
 })
 
-await t.test('a card that is asked for again by its date alone may be cached, and one at a place of its own is not at the well-known one', async t => {
+await t.test('a card with only a date is cacheable; an explicit card URL is not well-known', async t => {
   const url = await faultyServer(t, {})
   const card = await (await fetch(`${url}/.well-known/agent-card.json`)).text()
   const dated = await webServer(t, ({ headers }, response) => {
@@ -340,14 +340,14 @@ await t.test('a card that is asked for again by its date alone may be cached, an
   t.same([116, 120].map(id => columns[0]?.verdicts[id - 1]?.outcome), ['skipped', 'passed'])
 })
 
-await t.test('without the packages of a binding it is skipped, and they are named', async t => {
+await t.test('a binding without its packages is skipped, and they are named', async t => {
   const missing = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ERR_MODULE_NOT_FOUND' }))
   const callers = { WEBSOCKET: missing, JSONRPC: missing, 'HTTP+JSON': missing, GRPC: missing }
   const why = await callerFor({ binding: 'GRPC', url: '127.0.0.1:9' }, { asked: 'http://127.0.0.1', apiKey: undefined, extensions: [] }, callers)
   t.match(why, /^a package is missing: npm install .*@grpc\/grpc-js/)
 })
 
-await t.test('by gRPC an error counts by its status where nothing says which, and what cannot be read says nothing', async t => {
+await t.test('a gRPC error without readable details is classified by its status', async t => {
   const { port, script } = await grpcAgent(t)
   const url = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [{ url: `127.0.0.1:${port}`, protocolBinding: 'GRPC', protocolVersion: '1.0' }] }) })
   script(...Array.from({ length: 100 }, () => ({ error: { code: 5, details: 'none', bin: new Uint8Array([255, 255]) } })))
@@ -364,7 +364,7 @@ await t.test('by gRPC an error counts by its status where nothing says which, an
   t.match(await secure.call('GetTask', { id: 'a' }).catch((error: unknown) => error), { native: 'UNAVAILABLE' })
 })
 
-await t.test('a WebSocket tells what came under no id of ours, and that it has ended', async t => {
+await t.test('a WebSocket reports frames with unknown ids, and its end', async t => {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1', handleProtocols: () => WEBSOCKET_SUBPROTOCOL })
   t.teardown(() => server.close())
   await once(server, 'listening')

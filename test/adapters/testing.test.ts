@@ -30,13 +30,13 @@ function agentWith(work: AgentDefinition['work'], more: Partial<AgentDefinition>
 const inProcess = ['the chart', 'the chart, restored from JSON before every step', 'in process', 'in process, restarted before every step', 'in process, killed before every step'] as const
 const overWire = ['over WebSocket', 'over WebSocket, killed before every step', 'over JSON-RPC', 'over JSON-RPC, with the official client', 'over REST, with the official client'] as const
 
-await t.test('every path of a chart with everything is walked with every driver, and all of it is reached', async t => {
+await t.test('every path of a complete chart is walked with every driver, with full coverage', async t => {
   const { states, transitions, tags, guards } = await testAgent(someWalks(t), agentWith(everything), { cases, drivers: inProcess })
   t.strictSame([states.missing, transitions.missing, tags.missing, guards.missing], [[], [], [], []])
   t.match({ states, transitions, tags, guards }, { states: { total: 10, reached: 10 }, transitions: { total: 10, reached: 10 }, tags: { total: 4, reached: 4 }, guards: { total: 6, reached: 6 } })
 })
 
-await t.test('paths have sentences for names, each once', async t => {
+await t.test('paths have unique sentences as names', async t => {
   const { paths, configurations } = await planFor(agentWith(everything), { cases })
   const names = paths.map(({ name }) => name)
   t.equal(new Set(names).size, names.length)
@@ -57,14 +57,14 @@ await t.test('paths are walked over the wire, and with the official client', asy
   await testAgent(someWalks(t), { ...countdown, capabilities: nothing }, { drivers: overWire, only: 'none', cases: { opening: { none: 'x' } } })
 })
 
-await t.test('work that is no chart is played, as a function and as a generator, in a hybrid agent too', async t => {
+await t.test('functions and generators are walked too, also in a hybrid agent', async t => {
   const negotiate: AgentDefinition['negotiate'] = ({ message }) => (textOf(message) === 'a deal' ? accepted({ euros: 5 }) : reply('What?'))
   const opening = { 'a deal': 'a deal' }
   await testAgent(someWalks(t), agentWith(async () => {}, { negotiate }), { cases: { opening }, drivers: inProcess })
   await testAgent(someWalks(t), agentWith(async function* () { yield progress() }), { drivers: ['in process', 'over WebSocket'] })
 })
 
-await t.test('steered messages reach a chart that works; queued ones are neither taken nor refused there', async t => {
+await t.test('steered messages reach a working chart, and queued ones are no step of it', async t => {
   const work = setupWork({}).createMachine({ initial: 'on', states: { on: { on: { 'message.received': 'off' } }, off: { type: 'final' } } })
   const steered = await planFor(agentWith(work, { messages: 'steer' }))
   t.ok(steered.paths.some(({ name }) => name === 'opened by "start", then the client says "an answer", which is its end'))
@@ -73,7 +73,7 @@ await t.test('steered messages reach a chart that works; queued ones are neither
   t.strictSame(queued.paths.map(({ name }) => name), ['opened by "start", but not "an authorization" arrives', 'opened by "start", then the client cancels'])
 })
 
-await t.test('a task may be opened where there are others', async t => {
+await t.test('a task may be opened beside others', async t => {
   const work = setupWork({ guards: { hasOne: (_, count: number) => count > 0 } }).createMachine({
     context: ({ input }) => ({ count: input.earlierArtifacts.length }),
     initial: 'looking',
@@ -84,7 +84,7 @@ await t.test('a task may be opened where there are others', async t => {
   t.strictSame(states.missing, [])
 })
 
-await t.test('what is not reached is told, with the reason', async t => {
+await t.test('unreached parts are reported with the reason', async t => {
   const { states, transitions, tags, guards } = await testAgent({ test: async (_, run) => run({ test: async (_, walk) => walk(undefined as never) }) }, agentWith(everything), { cases: { messages: { yes: 'yes' } }, drivers: ['the chart'] })
   t.ok(states.missing.includes('all.tired'))
   t.strictSame(tags, { total: 4, reached: 4, missing: [] })
@@ -111,7 +111,7 @@ await t.test('what is not reached is told, with the reason', async t => {
   ])
 })
 
-await t.test('on request the shortest ways, or all simple ones, are walked instead', async t => {
+await t.test('the shortest or all simple paths are walked on request', async t => {
   const work = setupWork({}).createMachine({
     initial: 'a',
     states: {
@@ -126,7 +126,7 @@ await t.test('on request the shortest ways, or all simple ones, are walked inste
   for (const kind of ['shortest', 'simple'] as const) await testAgent(someWalks(t), agentWith(work), { kind, drivers: ['the chart', 'in process'] })
 })
 
-await t.test('a chart of 30 states and 100 transitions is explored within the limits; all its simple paths are too many', async t => {
+await t.test('a chart of 30 states and 100 transitions is explored, but not all simple paths', async t => {
   const names = Array.from({ length: 30 }, (_, i) => `s${i}`)
   const events = Object.fromEntries(['one', 'two', 'three', 'four'].map(type => [type, { type }]))
   const on = (i: number) => Object.fromEntries(Object.keys(events).map((type, n) => [type, `s${(i * (n + 2) + n + 1) % 28}`]))
@@ -146,19 +146,17 @@ await t.test('paths are walked on SQLite', { skip: NO_SQLITE }, async t => {
   t.notOk((await agentTests(countdown)).notes().some(line => line.startsWith('not walked')))
 })
 
-await t.test('a way that lacks what it needs is left out, and said', async t => {
+await t.test('a path that lacks a prerequisite is skipped and reported', async t => {
   t.strictSame([...new Set((await agentTests(countdown)).tests.map(({ driver }) => driver))], (await availableDrivers()).drivers)
   const absent = { official: () => Promise.reject(new Error('Cannot find package')), sqlite: () => Promise.reject(new TypeError('no driver')) }
   const { drivers, lacks } = await availableDrivers(absent)
   t.strictSame(lacks, [
-    'not walked: in process on SQLite, killed before every step, which needs SQLite: npm install better-sqlite3@12',
-    'not walked: over JSON-RPC, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk',
-    'not walked: over REST, with the official client, which needs the official SDK: npm install --save-dev @a2a-js/sdk'
+    'not walked: in process on SQLite, killed before every step; over JSON-RPC, with the official client; over REST, with the official client. To walk them: npm i -D better-sqlite3@12 @a2a-js/sdk'
   ])
   t.equal(drivers.length, allDrivers.length - 3)
 })
 
-await t.test('cases are made from schemas where their author gives none', async t => {
+await t.test('cases are generated from schemas if the author gives none', async t => {
   const schema = z.object({ day: z.iso.date() })
   const work = setupWork({ types: { events: typed<AuthorizationReceived>() } }).createMachine({
     initial: 'asking',
@@ -188,7 +186,7 @@ await t.test('cases are made from schemas where their author gives none', async 
   t.match((await planFor(words)).paths.map(({ opening }) => opening.words).at(-1), /^..$/)
 })
 
-await t.test('payloads are made for what a JSON Schema can say', t => {
+await t.test('payloads are generated for all expressible JSON Schemas', t => {
   const made = (schema: object, takes: (value: unknown) => boolean = () => true) => payloadsFor(schema as Record<string, unknown>, 2, takes)
   t.strictSame(made({ const: 'x' }), ['x'])
   t.strictSame(new Set(made({ enum: ['a', 'b'] })), new Set(['a', 'b']))
@@ -199,7 +197,7 @@ await t.test('payloads are made for what a JSON Schema can say', t => {
   t.equal(made({ type: 'number' }).length, 2)
   t.strictSame(new Set(made({ type: ['boolean', 'null'] }, value => value !== true)), new Set([false, null]))
   t.ok(made({ type: 'string', pattern: '^[A-Z]{3}$' }).every(value => /^[A-Z]{3}$/.test(String(value))))
-  t.strictSame(made({ type: 'string', pattern: '(' }), [], 'a pattern that is none')
+  t.strictSame(made({ type: 'string', pattern: '(' }), [], 'an invalid pattern')
   t.strictSame(made({ type: 'integer', minimum: 3, maximum: 2 }), [], 'a contradiction')
   t.ok(made({ type: 'string', minLength: 3, maxLength: 3 }).every(value => String(value).length === 3))
   for (const format of ['date-time', 'date', 'time', 'email', 'uri', 'uuid']) {
@@ -214,12 +212,12 @@ await t.test('payloads are made for what a JSON Schema can say', t => {
   t.ok(made({ allOf: [{ $ref: '#/$defs/a~1b' }, true, { required: ['n'] }], $defs: { 'a/b': { type: 'object', properties: { n: { const: 1 } } } } }).every(value => Object(value).n === 1))
   const tree = { type: 'object', properties: { child: { $ref: '#' } }, required: ['child'] }
   t.ok(made(tree, value => 'child' in Object(value)).length > 0, 'a schema that refers to itself')
-  t.equal(made({ $ref: '#/nowhere/at/all' }).length, 2, 'a reference to nothing says nothing')
+  t.equal(made({ $ref: '#/nowhere/at/all' }).length, 2, 'a dangling reference gives no value')
   t.equal(made({ type: 'unheard-of' }).length, 2)
   t.end()
 })
 
-await t.test('a chart that throws is told of, and fails its task', async t => {
+await t.test('a chart that throws is reported, and fails its task', async t => {
   const work = setupWork({ actors: { look: fromPromise<{ name: string }>(async () => ({ name: 'x' })) } }).createMachine({
     initial: 'looking',
     states: { looking: { invoke: { src: 'look', onDone: { target: 'done', actions: assign(({ event }) => ({ name: event.output.name.length })) } } }, done: { type: 'final' } }
@@ -229,14 +227,14 @@ await t.test('a chart that throws is told of, and fails its task', async t => {
   await testAgent(someWalks(t), agentWith(work), { cases: { results: { look: { nothing: undefined } } }, drivers: inProcess })
 })
 
-await t.test('so is one whose output is none', async t => {
+await t.test('an invalid output is reported too', async t => {
   const work = setupWork({ types: { context: typed<{ parts: never[] }>() } }).createMachine({ context: { parts: [] }, initial: 'a', states: { a: { type: 'final' } }, output: ({ context }) => ({ artifact: { parts: context.parts } }) })
   const { notes } = await agentTests(agentWith(work), { drivers: inProcess })
   t.match(notes()[0], /^the chart throws, opened by "start": A2AError: .*artifact\.parts/)
   await testAgent(someWalks(t), agentWith(work), { drivers: ['the chart', 'in process', 'in process, killed before every step'] })
 })
 
-await t.test('what cannot be planned is refused with what to do', async t => {
+await t.test('an impossible plan is refused with what to do', async t => {
   const counting = setupWork({ types: { context: {} as { n: number } } }).createMachine({ context: { n: 0 }, initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': { actions: assign({ n: ({ context }) => context.n + 1 }) } } } } })
   t.match(await rejection(planFor(agentWith(counting), { limit: 20 })), { name: 'RangeError', message: /more than 20 configurations.*cases\.memory/s })
   const { configurations } = await planFor(agentWith(counting), { cases: { memory: context => Math.min((context as { n: number }).n, 2) } })
@@ -251,7 +249,7 @@ await t.test('what cannot be planned is refused with what to do', async t => {
   t.match(await rejection(agentTests(agentWith(everything), { cases, only: 'nowhere' })), { name: 'RangeError', message: /No path's name contains "nowhere"/ })
 })
 
-await t.test('a runtime that does something else than its chart is caught, at the step where it does', async t => {
+await t.test('a runtime that deviates from its chart is detected at that step', async t => {
   const chart = (words: string, more: object = {}) => setupWork({}).createMachine({
     initial: 'asking',
     states: { asking: { tags: 'input-required', meta: { prompt: words }, on: { 'message.received': 'done' } }, done: { type: 'final' }, ...more },
@@ -278,7 +276,7 @@ await t.test('a runtime that does something else than its chart is caught, at th
   t.match(await rejection(walk(agent, new StubActors(chart('Well?')), { ...path, steps: path.steps.map(step => ({ ...step, refusal: 'TaskNotFound' })) }, at)), { wanted: 'TaskNotFound', found: 'it was taken' })
 })
 
-await t.test('answers are read by the schemas of their questions, and refused by them', async t => {
+await t.test("answers are read by their questions' schemas, and refused by them", async t => {
   const size = z.coerce.number().min(10)
   const work = setupWork({ types: { context: typed<{ size: number }>(), events: typed<AuthorizationReceived>() } }).createMachine({
     context: { size: 0 },
@@ -296,7 +294,7 @@ await t.test('answers are read by the schemas of their questions, and refused by
   t.strictSame((await testAgent(someWalks(t), agentWith(work), { cases, drivers: inProcess })).states.missing, [])
 })
 
-await t.test('a chart that says something and asks the same again is followed', async t => {
+await t.test('a chart that emits a message and asks the same again is followed', async t => {
   const work = setupWork({}).createMachine({
     initial: 'asking',
     states: { asking: { tags: 'input-required', on: { 'message.received': { target: 'asking', reenter: true, actions: emit(progress({ parts: [text('Again.')], metadata: { n: 1 }, extensions: ['urn:x'] })) } }, after: { 1000: 'done' } }, done: { type: 'final' } }
@@ -304,7 +302,7 @@ await t.test('a chart that says something and asks the same again is followed', 
   await testAgent(someWalks(t), agentWith(work), { drivers: inProcess })
 })
 
-await t.test('a chart is drawn for mermaid', t => {
+await t.test('a chart is drawn as a mermaid diagram', t => {
   const work = setupWork({ actors: { look: fromPromise(async () => {}) }, guards: { ok: () => true } }).createMachine({
     id: 'm',
     type: 'parallel',
@@ -338,7 +336,7 @@ await t.test('a chart is drawn for mermaid', t => {
   t.end()
 })
 
-await t.test('the virtual clock fires what Node could not keep after a millisecond, as Node does', t => {
+await t.test("the virtual clock fires delays beyond Node's maximum after a millisecond, as Node does", t => {
   const clock = new VirtualClock('2026-01-01T00:00:00Z')
   const fired: string[] = []
   for (const [name, delayMs] of [['past', -1], ['too long', 2 ** 31], ['none', Number.NaN], ['later', 2]] as const) clock.setTimeout(() => fired.push(name), delayMs)

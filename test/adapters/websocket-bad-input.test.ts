@@ -29,7 +29,7 @@ async function unimpressed(t: Test, client: JsonSocket, { commits, done }: Prepa
   t.equal(({} as Record<string, unknown>)['polluted'], undefined)
 }
 
-await t.test('a frame that is no good request gets this answer, and nothing happens', async t => {
+await t.test('a malformed frame is answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
   for (const { what, text, id, code, message, fields } of badTexts) {
@@ -45,7 +45,7 @@ await t.test('a frame that is no good request gets this answer, and nothing happ
   }
 })
 
-await t.test('parameters that are not good get this answer, and nothing happens', async t => {
+await t.test('invalid parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
   for (const { what, methods, params, code, fields } of badParams) {
@@ -64,7 +64,7 @@ await t.test('parameters that are not good get this answer, and nothing happens'
   t.equal((await agent.runtime.getTask({ id: agent.working.id })).status.state, 'TASK_STATE_WORKING')
 })
 
-await t.test('a message that looks odd but is good is taken as it is meant', async t => {
+await t.test('a message that is valid but unusual is processed', async t => {
   const { url } = await serve(t, { card: { name: 'T', defaultInputModes: ['*/*'] }, work: obedient })
   const client = await JsonSocket.open(t, url)
   for (const { what, message, sees } of goodMessages) {
@@ -82,14 +82,14 @@ await t.test('a message that looks odd but is good is taken as it is meant', asy
   }
 })
 
-await t.test('a request is a request with null for what it leaves out, and with members that nobody knows', async t => {
+await t.test('null counts as an omitted member, and unknown members are ignored', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   client.send('{"trace":[{}],"a2a-service-parameters":null,"params":{"id":"x"},"method":"GetTask","id":-0,"jsonrpc":"2.0"}')
   t.match(await client.next(), { id: 0, error: { code: -32001 } })
 })
 
-await t.test('frames that break the rules of WebSocket close the connection with this code, and nothing happens', async t => {
+await t.test('frames that violate the WebSocket protocol close the connection, and nothing happens', async t => {
   const agent = await prepared(t)
   for (const { what, bytes, close } of badFrames) {
     await t.test(`${what}: ${close}`, async t => {
@@ -104,7 +104,7 @@ await t.test('frames that break the rules of WebSocket close the connection with
   }
 })
 
-await t.test('the code of a bad frame arrives also behind an answer', async t => {
+await t.test('the close code of a malformed frame also arrives behind a response', async t => {
   const { url } = await serve(t, { work: obedient })
   const raw = await RawSocket.open(t, url)
   raw.write(Buffer.concat([frameOf({ payload: '{bad' }), frameOf({ payload: 'x', isMasked: false })]))
@@ -112,7 +112,7 @@ await t.test('the code of a bad frame arrives also behind an answer', async t =>
   t.equal(await raw.closeCode(), 1002)
 })
 
-await t.test('what comes after our close is not executed', async t => {
+await t.test("frames after the server's close are not executed", async t => {
   const { url, commits } = await serve(t, { work: obedient })
   const raw = await RawSocket.open(t, url)
   raw.write(frameOf({ opcode: OPCODES.binary }))
@@ -134,7 +134,7 @@ await t.test('text in fragments, with a ping between them, is one request', asyn
   t.match(await raw.json(), { id: '⛵', error: { code: -32001 } })
 })
 
-await t.test('a message of exactly 4 MiB is taken', async t => {
+await t.test('a message of exactly 4 MiB is accepted', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const [head, tail] = ['{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"x"},"x":"', '"}']
@@ -158,7 +158,7 @@ await t.test('deep JSON is answered about as fast as other JSON of its size', as
   }
 })
 
-await t.test('a client that floods with pings and reads nothing is cut off, and others are served meanwhile', async t => {
+await t.test('a client that floods with pings and reads nothing is closed, while others are served', async t => {
   const agent = await prepared(t)
   const { runtime } = agent
   const raw = await RawSocket.open(t, agent.url)
@@ -173,7 +173,7 @@ await t.test('a client that floods with pings and reads nothing is cut off, and 
   t.equal((await runtime.getTask({ id: agent.working.id })).status.state, 'TASK_STATE_WORKING')
 })
 
-await t.test('answers from a client are ignored until the tenth, whatever comes between them', async t => {
+await t.test('responses from a client are ignored until the tenth', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   for (let count = 1; count < 10; count += 1) {
@@ -184,7 +184,7 @@ await t.test('answers from a client are ignored until the tenth, whatever comes 
   await t.rejects(client.call('GetTask', { id: 'x' }), /was closed: 1008 A client sends requests, not responses/)
 })
 
-await t.test('a request without id is not executed and not answered', async t => {
+await t.test('a request without id is neither executed nor answered', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
   const before = agent.commits()
@@ -222,7 +222,7 @@ await t.test('a cancelStream that names a call does not end it', async t => {
   t.strictSame(client.unread, [], 'the call still waits')
 })
 
-await t.test('an id that is under way is refused, and the request that has it goes on', async t => {
+await t.test('an id in use is refused, and its request continues', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
   const params = JSON.stringify({ id: agent.working.id })
@@ -238,7 +238,7 @@ await t.test('an id that is under way is refused, and the request that has it go
   t.match(await client.next(), { id: '7', result: { statusUpdate: { status: { state: 'TASK_STATE_CANCELED' } } } })
   t.strictSame(await client.next(), { jsonrpc: '2.0', id: '7', streamEnd: true })
   client.send(`{"jsonrpc":"2.0","id":"7","method":"GetTask","params":${params}}`)
-  t.match(await client.next(), { id: '7', result: { id: agent.working.id } }, 'and is free again at its end')
+  t.match(await client.next(), { id: '7', result: { id: agent.working.id } }, 'it is free again at its end')
 })
 
 function tooManyCalls(id: number): unknown {
@@ -249,7 +249,7 @@ function tooManyCalls(id: number): unknown {
   return { jsonrpc: '2.0', id, error: { code: -31429, message: 'This connection has 2 calls in progress, which is its limit. Wait for one to end.', data } }
 }
 
-await t.test('calls over the limit are refused one by one, and taken again when others have ended', async t => {
+await t.test('calls over the limit are refused one by one, and accepted after others end', async t => {
   const agent = await prepared(t, { callsPerConnection: 2 })
   const client = await JsonSocket.open(t, agent.url)
   for (let round = 0; round < 3; round += 1) {
@@ -264,7 +264,7 @@ await t.test('calls over the limit are refused one by one, and taken again when 
     t.strictSame(await client.next(), tooManyCalls(third))
     t.equal(agent.commits(), before)
     const stream = client.request('SubscribeToTask', { id: agent.working.id })
-    t.match(await client.next(), { id: stream, result: {} }, 'streams have a limit of their own')
+    t.match(await client.next(), { id: stream, result: {} }, 'streams have their own limit')
     client.cancelStream(stream)
     t.strictSame(await client.next(), { jsonrpc: '2.0', id: stream, streamEnd: true })
     for (const { task } of tasks) await agent.runtime.cancelTask({ id: task.id })
@@ -272,7 +272,7 @@ await t.test('calls over the limit are refused one by one, and taken again when 
   }
 })
 
-await t.test('streams over the limit are refused one by one, and taken again when others have ended', async t => {
+await t.test('streams over the limit are refused one by one, and accepted after others end', async t => {
   const agent = await prepared(t, { streamsPerConnection: 2 })
   const client = await JsonSocket.open(t, agent.url)
   for (let round = 0; round < 3; round += 1) {
@@ -287,7 +287,7 @@ await t.test('streams over the limit are refused one by one, and taken again whe
   }
 })
 
-await t.test('a message larger than the limit of the runtime closes with 1009, JSON deeper than its limit is refused', async t => {
+await t.test("a message over the runtime's limit closes with 1009, and deeper JSON is refused", async t => {
   const { url } = await serve(t, { work: obedient }, { limits: { messageBytes: 1000, jsonDepth: 3 } })
   const client = await JsonSocket.open(t, url)
   t.match(await client.call('GetTask', { id: 'x', a: [[]] }), { error: { code: -32001 } })
@@ -303,7 +303,7 @@ async function shaken(t: Test, url: string, given: BadHandshake['given']): Promi
   return { answer: await raw.answer(), raw }
 }
 
-await t.test('a handshake that is not good gets this status, and there is no connection', async t => {
+await t.test('an invalid handshake is answered with a status, without a connection', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
   for (const { what, given, status, headers = {}, says } of badHandshakes) {
@@ -320,7 +320,7 @@ await t.test('a handshake that is not good gets this status, and there is no con
   }
 })
 
-await t.test('a handshake that looks odd but is good is accepted, and the connection works', async t => {
+await t.test('an unusual but valid handshake is accepted, and the connection works', async t => {
   const agent = await prepared(t)
   for (const { what, given, headers = {} } of goodHandshakes) {
     await t.test(what, async t => {
@@ -335,7 +335,7 @@ await t.test('a handshake that looks odd but is good is accepted, and the connec
   }
 })
 
-await t.test('what is no HTTP gets 400, and a handshake without a host too', async t => {
+await t.test('invalid HTTP and a handshake without a host get 400', async t => {
   const { url } = await serve(t, { work: obedient })
   for (const bytes of [
     Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]),
@@ -351,7 +351,7 @@ await t.test('what is no HTTP gets 400, and a handshake without a host too', asy
   }
 })
 
-await t.test('only the origins and hosts that are allowed may connect', async t => {
+await t.test('only allowed origins and hosts may connect', async t => {
   const { url } = await serve(t, { work: obedient }, { origins: ['https://app.example'], hosts: ['agent.example'] })
   const status = async (host: string, origin?: string) => {
     const { answer } = await shaken(t, url, { host, more: origin === undefined ? [] : [`Origin: ${origin}`] })
@@ -369,7 +369,7 @@ await t.test('only the origins and hosts that are allowed may connect', async t 
   t.equal(await status('agent.example', 'null'), 403)
 })
 
-await t.test('connections that end in the middle of anything do no harm', async t => {
+await t.test('connections that end at any point do no harm', async t => {
   const agent = await prepared(t)
   const { hostname, port } = new URL(agent.url)
   const [head = ''] = handshake(agent.url).split('Sec-WebSocket-Version')
@@ -393,9 +393,9 @@ function left(): number {
   return process.getActiveResourcesInfo().filter(name => /TCP|Timeout|Immediate/.test(name)).length
 }
 
-await t.test('after a thousand bad frames, streams and broken connections nothing is left', async t => {
+await t.test('nothing is left after a thousand bad frames, streams and broken connections', async t => {
   const before = left()
-  await t.test('a server comes and goes', async t => {
+  await t.test('a server starts and stops', async t => {
     const agent = await prepared(t)
     for (let round = 0; round < 20; round += 1) {
       const client = await JsonSocket.open(t, agent.url)
@@ -413,7 +413,7 @@ await t.test('after a thousand bad frames, streams and broken connections nothin
   t.ok(left() <= before)
 })
 
-await t.test('50 clients that vanish without a word leave nothing behind, and their tasks go on', async t => {
+await t.test('50 clients that vanish leave nothing behind, and their tasks continue', async t => {
   const server = createServer()
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -440,7 +440,7 @@ await t.test('50 clients that vanish without a word leave nothing behind, and th
   t.match(taskIn(await runtime.sendMessage(say('over', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
 })
 
-await t.test('a frame that was begun and not finished closes the connection with 4408 after 30 seconds of silence', async t => {
+await t.test('an unfinished frame closes the connection with 4408 after 30 seconds of silence', async t => {
   const { url, clock } = await serve(t, { work: obedient })
   const timers = clock.pending
   const raw = await RawSocket.open(t, url)

@@ -59,7 +59,7 @@ async function firstConnection(url: string, options: ConnectOptions): Promise<Ag
   }
 }
 
-await t.test('a stream that is cut 100 times at random bytes tells each event of the store exactly once and in order', async t => {
+await t.test('a stream disconnected 100 times at random bytes delivers each event once and in order', async t => {
   const { client, proxy } = await far(t, { work: talker }, { cuts: 100, most: 8000, seed: 7 })
   const events = await collect(client.sendStreamingMessage(say('talk')))
   const taskId = taskIn(events[0]).id
@@ -69,8 +69,8 @@ await t.test('a stream that is cut 100 times at random bytes tells each event of
   t.same(events.slice(1), stored.slice(1))
 })
 
-await t.test('calls that are cut off', async t => {
-  await t.test('are sent again, and a message is taken once', async t => {
+await t.test('calls of a lost connection', async t => {
+  await t.test('are resent, and a message is processed once', async t => {
     const gate = deferred()
     let runs = 0
     const work = async () => {
@@ -96,7 +96,7 @@ await t.test('calls that are cut off', async t => {
     t.equal((await client.getTask({ id: task.id })).id, task.id)
   })
 
-  await t.test('that begin while the connection is lost wait for the next one', async t => {
+  await t.test('that start without a connection wait for the next one', async t => {
     const { client, proxy } = await far(t, { negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) })
     const answers: Promise<unknown>[] = []
     client.on('lost', () => answers.push(client.sendMessage(say('hello')), collect(client.sendStreamingMessage(say('hi')))))
@@ -107,7 +107,7 @@ await t.test('calls that are cut off', async t => {
     t.match(streamed, [{ message: { parts: [{ text: 'hi' }] } }])
   })
 
-  await t.test('and a stream that was left meanwhile is not begun again', async t => {
+  await t.test('and a stream that was left meanwhile do not restart it', async t => {
     const { client, proxy, runtime } = await far(t, { work: () => new Promise(() => {}) })
     const task = await open(runtime)
     const stop = new AbortController()
@@ -123,7 +123,7 @@ await t.test('calls that are cut off', async t => {
   })
 })
 
-await t.test('a stream goes on after a lost connection', async t => {
+await t.test('a stream resumes after a lost connection', async t => {
   const asking = setupWork({}).createMachine({
     initial: 'asking',
     states: { asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': 'done' } }, done: { type: 'final' } }
@@ -142,7 +142,7 @@ await t.test('a stream goes on after a lost connection', async t => {
     t.same((await collect(stream)).map(generationOf), [4, 5])
   })
 
-  await t.test('and ends at a question as the reply that it is', async t => {
+  await t.test('and ends at a question, as the reply', async t => {
     const gate = deferred()
     const { client, proxy } = await far(t, {
       work: setupWork({ types: { events: {} as { type: 'go' } }, actors: { wait: fromCallback(({ sendBack }) => void gate.promise.then(() => sendBack({ type: 'go' }))) } })

@@ -53,7 +53,7 @@ await t.test('many calls and streams share one connection, and each frame names 
   t.strictSame(client.unread, [])
 })
 
-await t.test('a stream ends with a frame that says so and nothing else', async t => {
+await t.test('a stream ends with a frame that only marks the end', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   for (const id of ['"a"', '7', '"7"', '"⛵"', '""', '0']) {
@@ -67,7 +67,7 @@ await t.test('a stream ends with a frame that says so and nothing else', async t
   }
 })
 
-await t.test('an error ends a stream, and no end follows it', async t => {
+await t.test('an error ends a stream, without an end frame after it', async t => {
   const { url, runtime } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const task = await open(runtime, 'wait')
@@ -80,7 +80,7 @@ await t.test('an error ends a stream, and no end follows it', async t => {
   t.match(await client.next(), { id: after, error: {} })
 })
 
-await t.test('cancelStream ends the stream and never the task, and its id is free again', async t => {
+await t.test('cancelStream ends the stream and never the task, and frees its id', async t => {
   const { url, runtime } = await serve(t, { work: painter() })
   const client = await JsonSocket.open(t, url)
   const task = taskOf(await client.call('SendMessage', say('a boat')))
@@ -97,7 +97,7 @@ await t.test('cancelStream ends the stream and never the task, and its id is fre
   t.strictSame(client.unread, [])
 })
 
-await t.test('cancelStream of one stream leaves the others, also that of the same id as text', async t => {
+await t.test('cancelStream of a numeric id leaves other streams open, also that of the same text', async t => {
   const { url, runtime } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const task = await open(runtime, 'wait')
@@ -122,7 +122,7 @@ await t.test('cancelStream before the first event is answered with the end', asy
   t.strictSame(await client.next(), { jsonrpc: '2.0', id: stream, streamEnd: true })
 })
 
-await t.test('a call that waits holds up nothing', async t => {
+await t.test('a waiting call blocks nothing', async t => {
   const { work, run } = steeredWork()
   const { url } = await serve(t, { work })
   const client = await JsonSocket.open(t, url)
@@ -136,7 +136,7 @@ await t.test('a call that waits holds up nothing', async t => {
   t.not(first, second)
 })
 
-await t.test('messages to one task are taken in the order of their frames', async t => {
+await t.test('messages to one task are processed in the order of their frames', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const task = taskOf(await client.call('SendMessage', say('ask')))
@@ -145,7 +145,7 @@ await t.test('messages to one task are taken in the order of their frames', asyn
   t.match(await client.next(second), { error: { code: -32004 } })
 })
 
-await t.test('the service parameters of a frame override those of the handshake, in any case', async t => {
+await t.test("a frame's service parameters override those of the handshake, in any case", async t => {
   const { url } = await serve(t, { work: obedient })
   const versions = async (where: { url?: string; headers?: Record<string, string> }, frame?: Record<string, unknown>) => {
     const client = await JsonSocket.open(t, where.url ?? url, { headers: where.headers ?? {} })
@@ -167,7 +167,7 @@ await t.test('the service parameters of a frame override those of the handshake,
   t.equal(await versions({ url: `${url}?version=1.0` }), -32009)
 })
 
-await t.test('a request without a version is one of 0.3, and is told which there are', async t => {
+await t.test('a request without a version counts as 0.3, and the error lists supported versions', async t => {
   const { url, commits } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url, { headers: {} })
   for (const method of ['SendMessage', 'SendStreamingMessage', 'GetTask', 'ListTasks', 'GetExtendedAgentCard'] as const) {
@@ -185,7 +185,7 @@ await t.test('a request without a version is one of 0.3, and is told which there
   t.equal(commits(), 0)
 })
 
-await t.test('the extensions that a request activated are named beside each result, and generations are shown only with theirs', async t => {
+await t.test('activated extensions are named beside each result, and generations appear only with theirs', async t => {
   const { url } = await serve(t, { work: obedient })
   const plain = await JsonSocket.open(t, url)
   const extended = await JsonSocket.open(t, url, { headers: { ...VERSION, 'a2a-extensions': `urn:unknown, ${RELIABILITY_EXTENSION}` } })
@@ -211,7 +211,7 @@ await t.test('the extensions that a request activated are named beside each resu
   t.equal(generationOf((await query.call('SendMessage', say('hello'))).result as StreamResponse), 4)
 })
 
-await t.test('when a client goes, all that it had under way is told to stop', async t => {
+await t.test("a disconnected client's calls and streams are aborted", async t => {
   const { runtime } = start(t, { work: obedient })
   const signals: (AbortSignal | undefined)[] = []
   const watched: Runtime = {
@@ -231,7 +231,7 @@ await t.test('when a client goes, all that it had under way is told to stop', as
   t.equal((await runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_WORKING')
 })
 
-await t.test('a stream that does not hear of its cancellation ends at its next event', async t => {
+await t.test('a stream that ignores its cancellation ends at its next event', async t => {
   const { runtime } = start(t, { work: obedient })
   const step = deferred()
   let isOver = false
@@ -257,7 +257,7 @@ await t.test('a stream that does not hear of its cancellation ends at its next e
   t.ok(isOver)
 })
 
-await t.test('what a store throws is -32603 without a word of it, and stands in the log', async t => {
+await t.test('an error of the store is -32603 without its text, and is logged', async t => {
   const store = { ...memoryStore(), readTask: async () => Promise.reject(new Error('disk s3cret is full')) }
   const { url, log } = await serve(t, { work: obedient }, { store })
   const client = await JsonSocket.open(t, url)
@@ -285,7 +285,7 @@ async function answered(t: Test, url: string, lines: readonly string[] = []) {
   return raw.answer()
 }
 
-await t.test('authenticate sees every header in lower case, and a slow one is waited for', async t => {
+await t.test('authenticate receives all headers in lower case, and may be asynchronous', async t => {
   const seen: unknown[] = []
   const answer = deferred<Principal>()
   const authenticate: Authenticate = ({ headers }) => (seen.push(headers), answer.promise)
@@ -297,7 +297,7 @@ await t.test('authenticate sees every header in lower case, and a slow one is wa
   t.match(seen, [{ 'x-api-key': 'k', 'x-twice': '1, 2', 'set-cookie': 'a=1, b=2', upgrade: 'websocket' }])
 })
 
-await t.test('an authenticate that throws or rejects counts as no, and stands in the log', async t => {
+await t.test('an authenticate that throws or rejects refuses the caller, and is logged', async t => {
   for (const authenticate of [() => { throw new Error('no directory') }, () => Promise.reject(new Error('no directory'))]) {
     const { url, log } = await serve(t, { work: obedient }, { authenticate })
     t.equal((await answered(t, url, ['Authorization: Bearer anna'])).status, 401)
@@ -305,13 +305,13 @@ await t.test('an authenticate that throws or rejects counts as no, and stands in
   }
 })
 
-await t.test('what is wrong with a handshake is said before anyone is authenticated', async t => {
+await t.test('a handshake error is reported before authentication', async t => {
   const { url } = await serve(t, { work: obedient }, { authenticate: () => t.fail('nobody was to be authenticated') as never })
   t.equal((await answered(t, url, ['Origin: https://evil.example'])).status, 403)
   t.equal((await answered(t, url, ['A2A-Version: 9.9'])).status, 400)
 })
 
-await t.test('a handshake in which our own code breaks gets 500 without a word of it, and stands in the log', async t => {
+await t.test('an unexpected error in a handshake gives 500 without its text, and is logged', async t => {
   const { runtime, log } = start(t, { work: obedient })
   const settings = { ...runtime.settings, get origins(): string[] { throw new Error('s3cret') } }
   const served = await serveWebSocket({ ...runtime, settings }, { port: 0 })
@@ -323,7 +323,7 @@ await t.test('a handshake in which our own code breaks gets 500 without a word o
   t.match(log, [{ level: 'error', message: 'a handshake failed', details: { error: { message: 's3cret' } } }])
 })
 
-await t.test('when credentials run out what is under way is told so, and the connection is closed', async t => {
+await t.test('expired credentials fail calls and streams, and close the connection', async t => {
   const clock = new TestClock()
   const { work, run } = steeredWork()
   const { url, runtime, commits } = await serve(t, { work }, { clock, authenticate: () => ({ id: 'anna', expiresAtMs: clock.now() + 60_000 }) })
@@ -345,10 +345,10 @@ await t.test('when credentials run out what is under way is told so, and the con
   await runtime.cancelTask({ id: given.taskId }, { principal: 'anna' })
   resolve()
   t.strictSame(client.unread, [])
-  t.equal(commits(), before + 1, 'what was sent after it is not taken')
+  t.equal(commits(), before + 1, 'later frames are not processed')
 })
 
-await t.test('credentials that last longer than a timer, or have run out at the handshake', async t => {
+await t.test('credentials may last longer than a timer, or expire at the handshake', async t => {
   const clock = new TestClock()
   const until = { long: clock.now() + 2 ** 31 + 5, past: clock.now() }
   const { url } = await serve(t, { work: obedient }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: headers['x-long'] ? until.long : until.past }) })
@@ -358,10 +358,10 @@ await t.test('credentials that last longer than a timer, or have run out at the 
   t.equal(clock.pending, 2, 'one timer of the connection, one of the heartbeat')
   long.socket.close()
   await long.closed()
-  t.equal(clock.pending, 1, 'which goes with the connection')
+  t.equal(clock.pending, 1, 'the timer ends with the connection')
 })
 
-await t.test('a frame that comes after the credentials ran out is not taken, also before a timer says so', async t => {
+await t.test('a frame after the expiry of its credentials is refused, also before the timer fires', async t => {
   let nowMs = 0
   const clock = { now: () => nowMs, setTimeout: () => undefined, clearTimeout: () => {} }
   const { url, commits } = await serve(t, { work: obedient }, { clock, authenticate: () => ({ id: 'anna', expiresAtMs: 1000 }) })
@@ -378,7 +378,7 @@ async function roundTrip(client: JsonSocket): Promise<void> {
   await client.call('GetTask', { id: 'nobody' })
 }
 
-await t.test('a client that leaves two pings unanswered is cut off, one that answers stays', async t => {
+await t.test('closes a connection after two unanswered pings', async t => {
   const { url, runtime, clock } = await serve(t, { work: obedient })
   const good = await JsonSocket.open(t, url)
   const late = await JsonSocket.open(t, url, { headers: VERSION, autoPong: false })
@@ -396,7 +396,7 @@ await t.test('a client that leaves two pings unanswered is cut off, one that ans
   late.socket.pong()
   await roundTrip(late)
   await beat([good, late, dead])
-  t.match(await dead.call('GetTask', { id: task.id }), { result: { id: task.id } }, 'two unanswered pings are borne')
+  t.match(await dead.call('GetTask', { id: task.id }), { result: { id: task.id } }, 'two unanswered pings are tolerated')
   const alive = [good, late].map(({ socket }) => once(socket, 'ping'))
   clock.increment(PING_INTERVAL_MS)
   t.strictSame(await dead.closed(), { code: 1006, reason: '' })
@@ -407,7 +407,7 @@ await t.test('a client that leaves two pings unanswered is cut off, one that ans
   for (let count = 0; count < 5; count += 1) await beat([good])
 })
 
-await t.test('no ping is sent once the server is closed', async t => {
+await t.test('a closed server sends no ping', async t => {
   const { clock, close } = await serve(t, { work: obedient })
   t.equal(clock.pending, 1)
   await close()
@@ -442,7 +442,7 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30 } }, { server })), sockets }
 }
 
-await t.test('a client that stops reading costs little, holds up nobody, and later gets everything in order exactly once', async t => {
+await t.test('a slow client uses little memory, blocks nothing, and receives every event once in order', async t => {
   const tap = deferred()
   const { url, runtime, sockets } = await observed(t, { work: flood(480, tap.promise) })
   const task = await open(runtime)
@@ -475,10 +475,10 @@ await t.test('a client that stops reading costs little, holds up nobody, and lat
     const numbers = told(replies.get(id) ?? []).map(line => line.slice(0, 20).split(':x')[0])
     t.strictSame(numbers, [...Array.from({ length: 480 }, (_, i) => `artifact: ${i + 1}`), 'completed'])
   }
-  t.match(replies.get('late'), [{ error: { code: -32001 } }], 'what it sent meanwhile is answered too')
+  t.match(replies.get('late'), [{ error: { code: -32001 } }], 'requests sent meanwhile are answered too')
 })
 
-await t.test('a stream that waits for its reader ends when the reader goes', async t => {
+await t.test('a stream that waits for its reader ends when the client disconnects', async t => {
   const tap = deferred()
   const { url, runtime, sockets } = await observed(t, { work: flood(240, tap.promise) })
   const task = await open(runtime)
@@ -507,13 +507,29 @@ async function listening(t: Test, server: Server): Promise<string> {
   return `ws://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-await t.test('a server wants either a port or a server', async t => {
+await t.test('a server needs either a port or a server', async t => {
   const { runtime } = start(t, { work: echo })
-  await t.rejects(serveWebSocket(runtime, {} as never), new TypeError('Give serveWebSocket either a port, or the server of your app.'))
-  await t.rejects(serveWebSocket(runtime, { port: 0, server: createServer() }), TypeError)
+  await t.rejects(serveWebSocket(runtime, { port: 0, server: createServer() }), new TypeError('Give serveWebSocket either a port, or the server of your app.'))
 })
 
-await t.test('without authenticate only loopback addresses are bound', async t => {
+await t.test('without a port a server listens on the first free one from 4242 to 4261', async t => {
+  const { runtime } = start(t, { work: echo })
+  const first = await serveWebSocket(runtime)
+  t.teardown(() => first.close())
+  t.ok(Number(new URL(first.url).port) >= 4242)
+  // Other tests may use the ports of 127.0.0.1. Only Linux and Windows have the other loopback addresses.
+  if (process.platform === 'darwin') return
+  const host = '127.0.77.1'
+  for (let port = 4242; port <= 4261; port += 1) {
+    const served = await serveWebSocket(runtime, { host })
+    t.teardown(() => served.close())
+    t.equal(served.url, `ws://${host}:${port}/`)
+  }
+  await t.rejects(serveWebSocket(runtime, { host }), { code: 'EADDRINUSE' })
+  await t.rejects(serveWebSocket(runtime, { host, port: 4242 }), { code: 'EADDRINUSE' })
+})
+
+await t.test('only loopback addresses are bound without authenticate', async t => {
   const { runtime } = start(t, { work: echo })
   for (const host of ['0.0.0.0', '::', 'agent.example', '192.0.2.1', '128.0.0.1', '127.evil.example', '']) {
     await t.rejects(serveWebSocket(runtime, { port: 0, host }), { name: 'TypeError', message: /Without authenticate anyone could use the agent/ }, host)
@@ -524,7 +540,7 @@ await t.test('without authenticate only loopback addresses are bound', async t =
   }
 })
 
-await t.test('with authenticate any address is bound, and the loopback names are still asked for where they are meant', async t => {
+await t.test('any address is bound with authenticate, and loopback still requires its names', async t => {
   const { url } = await serve(t, { work: obedient }, { authenticate: byName, publicUrl: 'wss://agent.example/' }, { port: 0, host: '0.0.0.0' })
   t.match(url, /^ws:\/\/0\.0\.0\.0:\d+\/$/)
   const local = url.replace('0.0.0.0', '127.0.0.1')
@@ -546,13 +562,13 @@ await t.test('the url has the real port and the path, and an IPv6 address in bra
   await roundTrip(await JsonSocket.open(t, six.url))
 })
 
-await t.test('a port that is in use rejects, and nothing is left of the try', async t => {
+await t.test('a port in use rejects, and leaves nothing open', async t => {
   const { url, runtime, clock } = await serve(t, { work: obedient })
   await t.rejects(serveWebSocket(runtime, { port: Number(new URL(url).port) }), { code: 'EADDRINUSE' })
   t.equal(clock.pending, 1, 'the heartbeat of the first server alone')
 })
 
-await t.test('a server that does not listen yet is refused in plain words', async t => {
+await t.test('a server that does not listen yet is refused with an explanation', async t => {
   const { runtime, clock } = start(t, { work: echo })
   const server = createServer()
   await t.rejects(serveWebSocket(runtime, { server }), { name: 'TypeError', message: /listen/ })
@@ -560,7 +576,7 @@ await t.test('a server that does not listen yet is refused in plain words', asyn
   t.equal(clock.pending, 0)
 })
 
-await t.test('on a server of an app, what is not for the agent is left to the app', async t => {
+await t.test("other requests on an app's server are left to the app", async t => {
   const server = createServer((_, response) => response.end('the app'))
   const address = await listening(t, server)
   const theirs: string[] = []
@@ -579,7 +595,7 @@ await t.test('on a server of an app, what is not for the agent is left to the ap
   t.equal((await raw.answer()).status, 418)
   t.strictSame(theirs, ['/chat'])
   server.off('upgrade', mine)
-  t.equal((await answered(t, `${address}/chat`)).status, 404, 'alone, the agent answers for other paths')
+  t.equal((await answered(t, `${address}/chat`)).status, 404, 'an agent by itself answers other paths')
   t.equal(await (await fetch(address.replace('ws', 'http'))).text(), 'the app')
   const evil = await answered(t, url, ['Origin: https://evil.example'])
   t.equal(evil.status, 403)
@@ -587,10 +603,10 @@ await t.test('on a server of an app, what is not for the agent is left to the ap
   await close()
   t.match(await client.closed(), GOING_DOWN)
   t.equal(server.listenerCount('upgrade'), 0)
-  t.ok(server.listening, 'the app goes on')
+  t.ok(server.listening, 'the app continues')
 })
 
-await t.test('close tells the clients, frees the port, may be called twice, and leaves the tasks', async t => {
+await t.test('close informs the clients, frees the port, may be called twice, and leaves the tasks', async t => {
   const { url, close, runtime } = await serve(t, { work: painter() })
   const clients = [await JsonSocket.open(t, url), await JsonSocket.open(t, url)]
   const task = await open(runtime, 'a boat')
@@ -609,7 +625,7 @@ await t.test('close tells the clients, frees the port, may be called twice, and 
   await roundTrip(await JsonSocket.open(t, again.url))
 })
 
-await t.test('a handshake that is still under way when the server closes gets no connection', async t => {
+await t.test('a handshake in progress gets no connection when the server closes', async t => {
   const answer = deferred<Principal>()
   const asked = deferred()
   const server = createServer()
@@ -622,7 +638,7 @@ await t.test('a handshake that is still under way when the server closes gets no
   t.equal((await waiting).status, 503)
 })
 
-await t.test('a client that goes while it is authenticated leaves nothing behind', async t => {
+await t.test('a client that disconnects during its authentication leaves nothing behind', async t => {
   const answer = deferred<Principal>()
   const asked = deferred()
   const { url } = await serve(t, { work: obedient }, { authenticate: () => (asked.resolve(), answer.promise) })
@@ -634,7 +650,7 @@ await t.test('a client that goes while it is authenticated leaves nothing behind
   await roundTrip(await JsonSocket.open(t, url))
 })
 
-await t.test('a client that reads nothing for 30 seconds while much waits for it is cut off with 4413, and its tasks go on', async t => {
+await t.test('closes a connection that reads nothing for 30 seconds with 4413; its tasks continue', async t => {
   const tap = deferred()
   const { url, runtime, sockets, clock } = await observed(t, { work: flood(800, tap.promise) })
   const task = await open(runtime)
@@ -653,7 +669,7 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
     for (let count = 0; count < 150; count += 1) await raw.frame()
     await stuck(server)
     clock.increment(29_999)
-    t.notOk(server.destroyed, 'who reads now and then is not cut off, though its pongs are not read meanwhile')
+    t.notOk(server.destroyed, 'a client that reads at times stays connected, though its pongs are delayed')
   }
   const waiting = server.writableLength
   clock.increment(1)
@@ -665,7 +681,7 @@ await t.test('a client that reads nothing for 30 seconds while much waits for it
   t.match(await runtime.getTask({ id: task.id, historyLength: 0 }), { status: { state: 'TASK_STATE_COMPLETED' } })
 })
 
-await t.test('unary answers, first events and events wait for a client that reads nothing, and come when it reads', async t => {
+await t.test('calls and events wait for a client that stops reading, and arrive later', async t => {
   const large = 'x'.repeat(MEBIBYTE)
   const tell = deferred()
   const { url, runtime, sockets } = await observed(t, {
@@ -706,7 +722,7 @@ function stuck(server: Socket): Promise<void> {
   return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')
 }
 
-await t.test('a connection that drains a little in 30 seconds goes on, one that drains nothing does not', async t => {
+await t.test('a connection stays open if it drains anything in 30 seconds', async t => {
   const clock = new TestClock()
   const closes: unknown[] = []
   const stream = Object.assign(new EventEmitter(), { writableLength: 0, cork() {}, uncork() {} })
@@ -726,7 +742,7 @@ await t.test('a connection that drains a little in 30 seconds goes on, one that 
   t.equal(clock.pending, 0)
 })
 
-await t.test('a frame that may wait leaves with the next turn, and with one of this turn that may not', async t => {
+await t.test('a deferrable frame leaves with the next turn, or with an urgent one', async t => {
   const flushes: string[][] = []
   let corked: string[] = []
   const stream = { writableLength: 0, cork() {}, uncork: () => void flushes.push(corked.splice(0)) }
@@ -748,7 +764,7 @@ await t.test('a frame that may wait leaves with the next turn, and with one of t
   t.equal(flushes.length, 2)
 })
 
-await t.test('frames over the rate are refused one by one, and close with 4429 in the third second in a row', async t => {
+await t.test('frames over the rate are refused, and close with 4429 in the third second running', async t => {
   const { url, clock, commits } = await serve(t, { work: obedient }, { limits: { framesPerSecond: 3 } })
   const client = await JsonSocket.open(t, url)
   const second = async (frames: number) => {
@@ -770,7 +786,7 @@ await t.test('frames over the rate are refused one by one, and close with 4429 i
   t.equal(commits(), 0)
 })
 
-await t.test('one connection more than the server takes gets 503, and another once one is gone', async t => {
+await t.test('one connection over the limit gets 503, and another is accepted after a close', async t => {
   const { url } = await serve(t, { work: obedient }, { limits: { connections: 1 } })
   const client = await JsonSocket.open(t, url)
   const { status, headers } = await answered(t, url)
@@ -782,7 +798,7 @@ await t.test('one connection more than the server takes gets 503, and another on
   await until(async () => (await answered(t, url)).status === 101, 'room for one')
 })
 
-await t.test('a handshake that waits for its credentials counts as a connection', async t => {
+await t.test('a handshake that waits for authentication counts as a connection', async t => {
   const answer = deferred<Principal>()
   const asked = deferred()
   const { url } = await serve(t, { work: obedient }, { limits: { connections: 1 }, authenticate: () => (asked.resolve(), answer.promise) })
@@ -794,7 +810,7 @@ await t.test('a handshake that waits for its credentials counts as a connection'
   t.equal((await first).status, 101)
 })
 
-await t.test('ping is answered with an empty object at once, and without a look at the version', async t => {
+await t.test('ping is answered with an empty object at once, whatever its version', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url, { headers: {} })
   client.send('{"jsonrpc":"2.0","id":7,"method":"ping"}')
@@ -808,7 +824,7 @@ function terms(more: Record<string, string>): Record<string, unknown> {
   return { 'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION, ...more } }
 }
 
-await t.test('the conditions of the reliability extension travel as service parameters, and count only with it', async t => {
+await t.test("the reliability extension's conditions are service parameters, and need the extension", async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const task = taskOf(await client.call('SendMessage', say('ask')))
@@ -851,7 +867,7 @@ async function slowClients(t: Test): Promise<string[]> {
   return ends
 }
 
-await t.test('clients that hang are cut off: after 5 seconds in a close, after 10 in a handshake', async t => {
+await t.test('closes hanging clients: after 5 seconds in a close, after 10 in a handshake', async t => {
   const ends = await slow
   t.equal(ends.at(-1), 'a handshake that does not end: 408')
   t.strictSame(ends.slice(0, -1).toSorted(), ['no answer to the close of a bad frame: 1003', 'no answer to the close of the server: 1012'])

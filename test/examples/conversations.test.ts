@@ -148,7 +148,7 @@ async function conversation(t: Test, dialect: Spoken, call: Call): Promise<objec
   const isNamed = dialect === first
   const red = await send('req-002', "That's great! Can you make the sailboat red?", { contextId, ...(isNamed ? { taskId: boat.id } : { referenceTaskIds: [boat.id] }) })
   const { newest = (task: Json) => task } = dialect
-  if (isNamed) t.strictSame([red.artifacts.slice(0, 1), red.history.slice(0, 2)], [boat.artifacts, boat.history], 'which keeps what was there before')
+  if (isNamed) t.strictSame([red.artifacts.slice(0, 1), red.history.slice(0, 2)], [boat.artifacts, boat.history], 'earlier content is kept')
   const coloured = pictureOf(t, newest(red), dialect)
   t.equal(red.contextId, contextId)
   t.not(taskIdOf(red), taskIdOf(boat), 'a new task')
@@ -163,7 +163,7 @@ async function conversation(t: Test, dialect: Spoken, call: Call): Promise<objec
     named.push(await send(`req-003-${i}`, 'Please modify the sailboat to be blue.', { contextId }, metadata))
     t.equal(pictureOf(t, named.at(-1), dialect).name, drawn.name, 'an artifact that a part names')
   }
-  if (!isNamed) t.match(await send('req-004', 'And green?', { contextId, taskId: boat.id }), { error: { code: -32004 } }, 'a task that has ended takes no message')
+  if (!isNamed) t.match(await send('req-004', 'And green?', { contextId, taskId: boat.id }), { error: { code: -32004 } }, 'an ended task accepts no message')
   return [boat, newest(red), ...named].map(task => seenOf(task, dialect))
 }
 
@@ -187,7 +187,7 @@ for (const [name, dialect] of Object.entries(dialects)) {
     })
   }
 
-  await t.test(`where two pictures could be meant the task asks, and the client names one, in ${name}`, async t => {
+  await t.test(`the task asks which of two pictures, and the client names one, in ${name}`, async t => {
     const { url } = await served(t, sailboat)
     const send = speaker(dialect, await bindings.WebSocket(t, url, dialect.version))
     const boat = await send('one', 'a sailboat')
@@ -202,7 +202,7 @@ for (const [name, dialect] of Object.entries(dialects)) {
     t.not(artifact.name, other.artifacts[0].name)
   })
 
-  await t.test(`the spa in Helsinki is booked while the snowmobile still is being, in ${name}`, async t => {
+  await t.test(`the spa in Helsinki is booked before the snowmobile, in ${name}`, async t => {
     const { url, runtime, clock } = await served(t, helsinki)
     const send = speaker(dialect, await bindings.WebSocket(t, url, dialect.version))
     /** Books something and waits until that is under way. A message of 0.1 refers to no task. */
@@ -235,7 +235,7 @@ await t.test('the conversation gives equal tasks in all dialects and by both bin
   for (const other of seen.slice(1)) t.strictSame(other, seen[0])
 })
 
-await t.test('a task of 0.1 is done at once, later, refused, negotiated about, asked about, or handed on', async t => {
+await t.test('a task of 0.1 completes, waits, is rejected, negotiated, asked about or delegated', async t => {
   const { url: elsewhere } = await served(t, defineAgent({ card: { name: 'Other' }, work: async ({ message }) => ({ artifact: `${textOf(message)}, by another` }) }))
   const agent = defineAgent({
     card: { name: 'Seed' },
@@ -255,7 +255,7 @@ await t.test('a task of 0.1 is done at once, later, refused, negotiated about, a
   const send = speaker(first, call)
   const text = ({ artifacts }: Json) => artifacts?.[0].parts[0].text
   const now = await send('now', 'a cat')
-  t.strictSame([now.status.state, text(now), now.history.length], ['completed', 'a cat', 2], 'at once, with what was said')
+  t.strictSame([now.status.state, text(now), now.history.length], ['completed', 'a cat', 2], 'at once, with the message')
   const later = send('later', 'later')
   const told = await until(async () => ((await call('get', 'tasks/get', { id: 'later' })).result?.status.state === 'working' ? true : undefined))
   t.ok(told)

@@ -20,7 +20,7 @@ await t.test('a sailboat is a PNG of 480 by 360 pixels in 8-bit RGB', async test
   test.strictSame({ width, height, channels, depth }, { width: 480, height: 360, channels: 3, depth: 8 })
 })
 
-await t.test('the colour paints the hull and the jib and leaves the sky as it was', async test => {
+await t.test('the colour paints the hull and the jib and leaves the sky unchanged', async test => {
   const white = drawSailboat({ colour: 'white' })
   const red = drawSailboat({ colour: 'red' })
   for (const part of [HULL, SAIL]) {

@@ -60,7 +60,7 @@ await t.test('echo answers every message with its own parts, and opens no task',
 })
 
 await t.test('countdown', async t => {
-  await t.test('it tells one number a second and hands over a text', async t => {
+  await t.test('it emits one number a second and returns a text', async t => {
     const clock = new TestClock()
     const client = await talkTo(t, countdown, clock)
     const events: StreamResponse[] = []
@@ -74,7 +74,7 @@ await t.test('countdown', async t => {
     t.equal(statesOf(events).at(-1), 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('it is canceled on the way and counts no further', async t => {
+  await t.test('it stops counting when it is canceled', async t => {
     const clock = new TestClock()
     const client = await talkTo(t, countdown, clock)
     const { id } = taskOf(await client.sendMessage({ ...saying('10'), configuration: { returnImmediately: true } }))
@@ -92,7 +92,7 @@ await t.test('countdown', async t => {
 })
 
 await t.test('sailboat', async t => {
-  await t.test('a message to the finished task is refused, saying what to do instead', async t => {
+  await t.test('a message to the completed task is refused, with what to do instead', async t => {
     const client = await talkTo(t, sailboat)
     const { id, contextId } = taskOf(await client.sendMessage(saying('a sailboat')))
     await t.rejects(client.sendMessage(saying('make it red', { taskId: id })), {
@@ -101,7 +101,7 @@ await t.test('sailboat', async t => {
     })
   })
 
-  await t.test('it asks which of two pictures is meant, by name or by reference, and changes that one', async t => {
+  await t.test('it asks which of two pictures to change, and accepts a name or a reference', async t => {
     const client = await talkTo(t, sailboat)
     const first = taskOf(await client.sendMessage(saying('a sailboat')))
     const { contextId } = first
@@ -122,12 +122,12 @@ await t.test('sailboat', async t => {
     t.match(pictureOf(taskOf(await client.sendMessage(answer))), { name: 'sailboat_image.png', description: /red/ })
   })
 
-  await t.test('a wish to change a picture where there is none draws one', async t => {
+  await t.test('a request to change a picture draws one if there is none', async t => {
     const client = await talkTo(t, sailboat)
     t.match(pictureOf(taskOf(await client.sendMessage(saying('make it red')))), { name: 'sailboat_image.png', description: /red/ })
   })
 
-  await t.test('a picture that the message refers to leaves nothing to ask', async t => {
+  await t.test('it asks nothing if the message references a picture', async t => {
     const client = await talkTo(t, sailboat)
     const first = taskOf(await client.sendMessage(saying('a sailboat')))
     const { contextId } = first
@@ -138,7 +138,7 @@ await t.test('sailboat', async t => {
 })
 
 await t.test('trip', async t => {
-  await t.test('it asks for a day and a budget, hands over the itinerary in chunks, and books when the payment is authorized', async t => {
+  await t.test('it asks for day and budget, streams the itinerary, and books after authorization', async t => {
     const runtime = createRuntime({ agent: trip, clock: new TestClock() })
     const client = await talkWith(t, runtime)
     const { id: taskId, status } = taskOf(await client.sendMessage(saying('a trip to Rome')))
@@ -162,7 +162,7 @@ await t.test('trip', async t => {
     t.strictSame(artifacts?.map(({ name, parts }) => [name, parts.length]), [['itinerary.txt', 3], ['ticket.txt', 1]])
   })
 
-  await t.test('it keeps its itinerary and books nothing if the traveller says something instead', async t => {
+  await t.test('it returns its itinerary without a booking if the traveller answers otherwise', async t => {
     const client = await talkTo(t, trip)
     const { id: taskId } = taskOf(await client.sendMessage(saying('a day off')))
     await client.sendMessage(saying('Monday', { taskId }))
@@ -173,7 +173,7 @@ await t.test('trip', async t => {
   })
 })
 
-await t.test('the reservations ask for a day and a number, show what they want, and refuse what is none', async t => {
+await t.test('the reservations ask for a day and a number by schema, and refuse invalid ones', async t => {
   const runtime = createRuntime({ agent: ask })
   t.teardown(() => runtime.close())
   const first = taskIn(await runtime.sendMessage(say('a table')))
@@ -190,7 +190,7 @@ await t.test('the reservations ask for a day and a number, show what they want, 
   t.strictSame(artifacts?.map(({ name, parts }) => [name, parts]), [['reservation.json', [{ data: { day: '2027-05-01', people: 4 } }]]])
 })
 
-await t.test('the barista asks for a size that there is, and brews it', async t => {
+await t.test('the barista asks for an available size, and brews it', async t => {
   const runtime = createRuntime({ agent: barista })
   t.teardown(() => runtime.close())
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
@@ -213,7 +213,7 @@ function outcome({ status, artifacts = [] }: Task): (string | undefined)[] {
 
 const sent = async (runtime: Runtime, words: string, more: Partial<Message> = {}) => taskIn(await runtime.sendMessage(say(words, more)))
 
-await t.test('units are converted in the answer to the message, and what is no amount is rejected', async t => {
+await t.test('units are converted in the answer to the message, and an invalid amount is rejected', async t => {
   const runtime = live(t, atOnce)
   t.strictSame(outcome(await sent(runtime, '5 km')), ['completed', undefined, '5 km are 3.11 miles.'])
   t.strictSame(outcome(await sent(runtime, '2.5 pounds')), ['completed', undefined, '2.5 pounds are 1.13 kg.'])
@@ -222,7 +222,7 @@ await t.test('units are converted in the answer to the message, and what is no a
   }
 })
 
-await t.test('a reminder comes when it is to come', async t => {
+await t.test('a reminder arrives at its time', async t => {
   const clock = new TestClock()
   const runtime = live(t, schedule, clock)
   const { id } = await open(runtime, 'Remind me in 10 minutes to call Ann')
@@ -236,7 +236,7 @@ await t.test('a reminder comes when it is to come', async t => {
   t.match(outcome(await sent(runtime, 'remind me')), ['rejected', /^Say when/])
 })
 
-await t.test('a model buys a ticket if the client says yes', async t => {
+await t.test('a model buys a ticket if the client approves', async t => {
   const runtime = live(t, model)
   for (const [words, last] of [['yes', 'It is yours: a ticket to Rome, paid 29 euros.'], ['no', 'Then I leave it at that.']]) {
     const { id, status } = await sent(runtime, 'a ticket to Rome')
@@ -245,7 +245,7 @@ await t.test('a model buys a ticket if the client says yes', async t => {
   }
 })
 
-await t.test('a scripted model goes by the newest message, whatever it holds', async t => {
+await t.test('a scripted model follows the newest message, whatever it contains', async t => {
   const heard: unknown[] = []
   const model = scriptedModel(given => {
     heard.push(given)
@@ -260,7 +260,7 @@ await t.test('a scripted model goes by the newest message, whatever it holds', a
   t.strictSame(heard, [{ from: undefined, words: '' }, { from: 'system', words: '' }, { from: 'user', words: '' }, { from: 'tool', words: 'json' }])
 })
 
-await t.test('the travel desk has the hotel book a room, and passes on what that says and asks', async t => {
+await t.test('the travel desk delegates a room to the hotel, and passes on its questions', async t => {
   const books = createRuntime({ agent: hotel, clock: new TestClock() })
   t.teardown(() => books.close())
   const served = await serve(books, { port: 0 })

@@ -53,7 +53,7 @@ const idOf = (event: StreamResponse) => ('statusUpdate' in event ? event.statusU
 const isBooking = (runtime: Runtime, { id }: Task) => until(async () => (await runtime.getTask({ id })).status.message !== undefined, `task ${id} books`)
 
 for (const [main, other] of [['WEBSOCKET', 'HTTP+JSON'], ['JSONRPC', 'WEBSOCKET']] as const) {
-  await t.test(`over ${main} the spa, based on the hotel, is booked before the snowmobile, each in a task and a stream of its own`, async t => {
+  await t.test(`over ${main} the spa, based on the hotel, is booked before the snowmobile`, async t => {
     const { clock, runtime, client: connectBy } = await served(t)
     const [client, second] = [await connectBy(main), await connectBy(other)]
     const flight = await follow(client, 'Book a flight to Helsinki.')
@@ -86,7 +86,7 @@ for (const [main, other] of [['WEBSOCKET', 'HTTP+JSON'], ['JSONRPC', 'WEBSOCKET'
   })
 }
 
-await t.test('if the hotel fails the spa does, and says why; the snowmobile goes on', async t => {
+await t.test('the spa fails with the reason if the hotel fails, and the snowmobile continues', async t => {
   const { clock, runtime } = await served(t)
   const flight = await open(runtime, 'Book a flight.', { contextId })
   await rest()
@@ -103,7 +103,7 @@ await t.test('if the hotel fails the spa does, and says why; the snowmobile goes
   t.match((await reaches(runtime, (await open(runtime, 'Book a whale.')).id, 'rejected')).status.message, { parts: [{ text: /flights, hotels/ }] })
 })
 
-await t.test('a wish that is based on a booking and refers to none finds it in its context, or asks which it is', async t => {
+await t.test('a request based on a booking finds it in its context, or asks which one', async t => {
   const { clock, runtime } = await served(t)
   const booked = async (task: Task) => {
     await until(async () => JSON.stringify((await runtime.getTask({ id: task.id })).status).includes('Booking: '), `task ${task.id} books`)
@@ -119,7 +119,7 @@ await t.test('a wish that is based on a booking and refers to none finds it in i
   t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
 })
 
-await t.test('killed while the spa waits for the hotel, all goes on from the file', { skip: NO_SQLITE }, async t => {
+await t.test('all tasks resume from the file after a kill while the spa waits', { skip: NO_SQLITE }, async t => {
   const file = join(t.testdir(), 'trip.db')
   const clock = new TestClock()
   let isDead = false
@@ -154,7 +154,7 @@ function runClient(url: string): Promise<{ stdout: string }> {
   return promisify(execFile)(process.execPath, [fileURLToPath(new URL('../../examples/helsinki-client.js', import.meta.url)), url])
 }
 
-await t.test('the client of the example books four parts of a trip, the fourth before the third', async t => {
+await t.test("the example's client books four parts of a trip, the fourth before the third", async t => {
   const { clock, runtime, url } = await served(t)
   const client = runClient(url)
   const booking = (...kinds: string[]) => until(async () => {
@@ -175,7 +175,7 @@ await t.test('the client of the example books four parts of a trip, the fourth b
   ])
 })
 
-await t.test('the client says so if it talks to another agent', async t => {
+await t.test('the client reports an agent of another kind', async t => {
   const { url } = await served(t, echo)
   await t.rejects(runClient(url), { message: /This is not the agent of helsinki\.ts/ })
 })

@@ -10,14 +10,14 @@ import { exampleCharts, walkedWhole } from '../fixtures/example-charts.ts'
 import { someWalks } from '../fixtures/some-walks.ts'
 
 for (const [name, agent, options] of exampleCharts) {
-  await t.test(`every path of ${name} is walked, and all of its states and transitions are reached`, t => walkedWhole(t, agent, options))
+  await t.test(`every path of ${name} is walked, with all states and transitions reached`, t => walkedWhole(t, agent, options))
 }
 
-await t.test('the life of a task whose work is a function is walked, too', async t => {
+await t.test('the task of a function is walked too', async t => {
   await testAgent(someWalks(t), schedule, { drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
 })
 
-await t.test('the gardener comes down a bit, and mows for what is agreed', async t => {
+await t.test('the gardener lowers his price, and mows for the agreed one', async t => {
   const runtime = createRuntime({ agent: gardener })
   t.teardown(() => runtime.close())
   const said = async (text: string) => {
@@ -35,6 +35,6 @@ await t.test('the gardener comes down a bit, and mows for what is agreed', async
   t.match('message' in proposed && textOf(proposed.message), /^Not for 40 euros/)
 })
 
-await t.test('a negotiation is walked before its deal', async t => {
+await t.test('a negotiation is walked up to its deal', async t => {
   await testAgent(someWalks(t), gardener, { only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
 })

@@ -96,7 +96,7 @@ for (const [name, { requests, answers }] of Object.entries(SAMPLES)) {
       let ids = { id: '', contextId: '' }
       for (const [i, printed] of requests.entries()) {
         const text = printed.replace('CONTEXT', ids.contextId).replace('TASK', ids.id)
-        if (!isJson(text)) t.match(await send(text), { id: null, error: { code: -32700 } }, 'as printed it is no JSON')
+        if (!isJson(text)) t.match(await send(text), { id: null, error: { code: -32700 } }, 'the printed form is no JSON')
         const { id, result, error } = await send(mended(text))
         t.equal(error, undefined)
         t.match({ id, result }, { id: `req-00${i + 1}`, result: formOf(answers[i]) })

@@ -109,7 +109,7 @@ async function replay(t: Test, name: string): Promise<void> {
   }
 }
 
-await t.test('the examples are a course: one lesson for each transcript, every agent served in one, short and without a cast', async t => {
+await t.test('the examples are a course: one lesson per transcript, every agent, short, without casts', async t => {
   const lessons = Array.from(guide.matchAll(/^\[`(.*?)\.ts`\]\(\1\.ts\)/gm), ([, name = '']) => name)
   t.ok(lessons.length >= 10)
   t.strictSame(lessons.toSorted(), transcripts.toSorted())
@@ -126,5 +126,5 @@ await t.test('the examples are a course: one lesson for each transcript, every a
 })
 
 for (const name of transcripts) {
-  await t.test(`the transcript of ${name} is what one sees`, t => replay(t, name))
+  await t.test(`the transcript of ${name} matches the program's output`, t => replay(t, name))
 }

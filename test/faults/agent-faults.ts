@@ -7,14 +7,14 @@ export const agentFaults: readonly Fault[] = [
     find: `colour: colourIn(textOf(message)),`,
     replace: `colour: { toString: () => colourIn(textOf(message)) ?? '' } as never,`
   },
-  { name: 'an agent has its failure end as a success', file: 'examples/barista.ts', find: `onError: 'spilt'`, replace: `onError: 'served'` },
+  { name: 'a failed task of an agent completes', file: 'examples/barista.ts', find: `onError: 'spilt'`, replace: `onError: 'served'` },
   {
-    name: 'an agent loses the answer that it got', file: 'examples/barista.ts', unit: 'test/examples/examples.test.ts',
+    name: 'an agent loses the answer that it received', file: 'examples/barista.ts', unit: 'test/examples/examples.test.ts',
     find: `{ target: 'brewing', actions: assign({ size: ({ event }) => answerOf(event, size) }) }`,
     replace: `'brewing'`
   },
   {
-    name: 'an agent loses what its actor made', file: 'examples/sailboat.ts',
+    name: 'an agent loses the output of its actor', file: 'examples/sailboat.ts',
     find: `onDone: { target: 'painted', actions: assign({ parts: ({ event }) => [event.output] }) }`,
     replace: `onDone: 'painted'`
   }

@@ -2,10 +2,10 @@ import type { Fault } from './fault.ts'
 
 /** Faults of the command, the inspector, the drawings, and the adapter for models. */
 export const toolFaults: readonly Fault[] = [
-  { name: 'text of an agent drives the terminal', file: 'adapters/cli/text/terminal-text.ts', unit: 'test/adapters/cli-terminal.test.ts', find: `return text.replace(/[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]/g, '')`, replace: 'return text' },
-  { name: 'an export that is stopped leaves its file', file: 'adapters/cli/tasks/export.ts', unit: 'test/adapters/cli-tasks.test.ts', find: 'await sink.end(isWhole)', replace: 'await sink.end(true)' },
-  { name: 'tasks that would fail pass a replay', file: 'adapters/cli/test/replay.ts', unit: 'test/adapters/cli-replay.test.ts', find: '? EXIT.unsuccessful : EXIT.ok', replace: '? EXIT.ok : EXIT.ok' },
-  { name: 'an approval counts for another call', file: 'adapters/ai/tools/tool-questions.ts', unit: 'test/adapters/ai.test.ts', find: 'decision.approvalId !== undefined && decision.approvalId !== approvalId', replace: `decision.approvalId === ''` },
+  { name: "an agent's text can control the terminal", file: 'adapters/cli/text/terminal-text.ts', unit: 'test/adapters/cli-terminal.test.ts', find: `return text.replace(/[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]/g, '')`, replace: 'return text' },
+  { name: 'an interrupted export leaves its file', file: 'adapters/cli/tasks/export.ts', unit: 'test/adapters/cli-tasks.test.ts', find: 'await sink.end(isWhole)', replace: 'await sink.end(true)' },
+  { name: 'a replay accepts tasks that would fail', file: 'adapters/cli/test/replay.ts', unit: 'test/adapters/cli-replay.test.ts', find: '? EXIT.unsuccessful : EXIT.ok', replace: '? EXIT.ok : EXIT.ok' },
+  { name: 'an approval is used for another call', file: 'adapters/ai/tools/tool-questions.ts', unit: 'test/adapters/ai.test.ts', find: 'decision.approvalId !== undefined && decision.approvalId !== approvalId', replace: `decision.approvalId === ''` },
   { name: 'the inspector shows secrets in events', file: 'adapters/inspector/recorder/seen-step.ts', unit: 'test/adapters/inspector.test.ts', find: '{ ...(redact(event) as object), type }', replace: '{ ...event, type }' },
   { name: 'the inspector shows secrets in titles', file: 'adapters/inspector/recorder/task-index.ts', unit: 'test/adapters/inspector.test.ts', find: 'this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))', replace: 'textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE)' },
   { name: 'the inspector lists tasks that were erased', file: 'adapters/inspector/recorder/task-index.ts', unit: 'test/adapters/inspector-doors.test.ts', find: 'if (isErased(whose, { ...owner, contextId })) this', replace: 'if (whose.contextId === contextId) this' }

@@ -42,12 +42,12 @@ const bargaining = contextOf({ negotiates: false, bargains: { rounds: 5, waiting
 const charts = [opening, narrow, negotiating, bargaining]
 
 await t.test('on every path of the context chart', async t => testChartPaths(t, charts))
-await t.test('compiled', async t => testCompiled(t, charts))
+await t.test('the compiled chart', async t => testCompiled(t, charts))
 
 await t.test('over all paths', async t => {
   const turns = charts.flatMap(chart => pathsOf(chart).flatMap(path => actorTurns(chart, path)))
 
-  await t.test('the children are the tasks and negotiations of the context, and it is idle when nothing is under way', async t => {
+  await t.test("the children are the context's tasks and negotiations, and without them it is idle", async t => {
     same(t, turns.map(({ value, children, context }) => {
       const { tasks, negotiations, bargains, isBargaining }: ContextContext = Object(context)
       const ids = [...tasks, ...(bargains ? [] : negotiations), ...(isBargaining ? ['bargaining'] : [])].toSorted()
@@ -55,14 +55,14 @@ await t.test('over all paths', async t => {
     }))
   })
 
-  await t.test('there are never more tasks than the limit, and there is a path on which it is reached', async t => {
+  await t.test('the number of tasks reaches its limit on some path and never exceeds it', async t => {
     for (const chart of charts) {
       const counts = configurationsOf(chart).map(({ snapshot }) => snapshot.context.tasks.length)
       t.equal(Math.max(...counts), Object(chart.input).taskLimit)
     }
   })
 
-  await t.test('from everywhere the context can become idle again', async t => {
+  await t.test('the context can become idle from every state', async t => {
     for (const chart of charts) {
       same(t, configurationsOf(chart).map(({ way, snapshot }) => {
         const ends = Object.keys(snapshot.children).map(crashed)
@@ -71,7 +71,7 @@ await t.test('over all paths', async t => {
     }
   })
 
-  await t.test('every kind of event is accepted somewhere', async t => {
+  await t.test('every kind of event is accepted in some state', async t => {
     const kinds: Record<ContextMachineEvent['type'] | 'xstate.done.actor' | 'xstate.error.actor', boolean> = {
       'request.received': true,
       'request.decided': true,
@@ -100,21 +100,21 @@ await t.test('a request', async t => {
     checkTurn(t, opening, [ask(one), ask(two)], { facts: [opened(two)], tasks: ['t1', 't2'] })
   })
 
-  await t.test('is refused when as many tasks live as may, until one has ended', async t => {
+  await t.test('is refused at the limit of live tasks, until one has ended', async t => {
     const full = [ask(one), ask(two), ask(three)]
     checkTurn(t, opening, full, { facts: [refused(three, 'full')], tasks: ['t1', 't2'] })
     checkTurn(t, opening, [...full, ended('t1')], { tasks: ['t2'] })
     checkTurn(t, opening, [...full, ended('t1'), ask(three)], { facts: [opened(three)], tasks: ['t2', 't3'] })
   })
 
-  await t.test('is negotiated first if the context negotiates, also beside tasks and other negotiations', async t => {
+  await t.test('is first negotiated if the context negotiates, also beside others', async t => {
     checkTurn(t, narrow, [ask(one)], { negotiations: ['r1'] })
     checkTurn(t, narrow, [ask(one), ask(two)], { negotiations: ['r1', 'r2'] })
     checkTurn(t, narrow, [ask(one), decided(one, { decision: 'accepted' }), ask(two)], { tasks: ['t1'], negotiations: ['r2'] })
   })
 })
 
-await t.test('a task is opened with its own id, in its context, and a negotiation gets its request', async t => {
+await t.test('a task is opened with its own id, and a negotiation with its request', async t => {
   const inputs: unknown[] = []
   const negotiation = fromPromise<NegotiationOutcome, ContextRequest>(({ input }) => {
     inputs.push(input)
@@ -134,7 +134,7 @@ await t.test('a negotiation', async t => {
     })
   })
 
-  await t.test('that accepts opens the task, with the terms if there are any', async t => {
+  await t.test('that accepts opens the task, with the terms if any', async t => {
     checkTurn(t, narrow, [ask(one), decided(one, { decision: 'accepted' })], { facts: [opened(one)], tasks: ['t1'] })
     checkTurn(t, narrow, [ask(one), decided(one, { decision: 'accepted', terms })], {
       facts: [{ type: 'task.opened', request: one, terms }],
@@ -142,7 +142,7 @@ await t.test('a negotiation', async t => {
     })
   })
 
-  await t.test('that rejects opens the task and has it rejected for its reason', async t => {
+  await t.test('that rejects opens the task and rejects it with the reason', async t => {
     checkTurn(t, narrow, [ask(one), decided(one, { decision: 'rejected', reason: words })], {
       facts: [opened(one)],
       sent: [{ to: 't1', event: { type: 'task.reject', taskId: 't1', message: words } }],
@@ -150,17 +150,17 @@ await t.test('a negotiation', async t => {
     })
   })
 
-  await t.test('that fails has its request refused', async t => {
+  await t.test('that fails refuses its request', async t => {
     checkTurn(t, narrow, [ask(one), decided(one, { decision: 'failed' })], { facts: [refused(one, 'failed')] })
   })
 
-  await t.test('that would open a task where there is no room has its request refused', async t => {
+  await t.test('that opens a task in a full context has its request refused', async t => {
     const full = [ask(one), ask(two), decided(one, { decision: 'accepted' })]
     checkTurn(t, narrow, [...full, decided(two, { decision: 'accepted', terms })], { facts: [refused(two, 'full')], tasks: ['t1'] })
     checkTurn(t, narrow, [...full, decided(two, { decision: 'rejected', reason: words })], { facts: [refused(two, 'full')], tasks: ['t1'] })
   })
 
-  await t.test('may still reply or fail where there is no room', async t => {
+  await t.test('may still reply or fail in a full context', async t => {
     const full = [ask(one), ask(two), decided(one, { decision: 'accepted' })]
     checkTurn(t, narrow, [...full, decided(two, { decision: 'replied', reply: words })], {
       facts: [{ type: 'request.answered', request: two, reply: words }],
@@ -169,7 +169,7 @@ await t.test('a negotiation', async t => {
     checkTurn(t, narrow, [...full, decided(two, { decision: 'failed' })], { facts: [refused(two, 'failed')], tasks: ['t1'] })
   })
 
-  await t.test('does not wait for another: of two at once each ends by itself, in any order', async t => {
+  await t.test('does not wait for another: two end independently, in any order', async t => {
     const both = [ask(one), ask(two)]
     checkTurn(t, negotiating, [...both, decided(two, { decision: 'accepted', terms })], {
       facts: [{ type: 'task.opened', request: two, terms }],
@@ -186,18 +186,18 @@ await t.test('a negotiation', async t => {
   })
 })
 
-await t.test('a negotiation that lasts', async t => {
+await t.test('a lasting negotiation', async t => {
   const heard = (request: ContextRequest) => ({ to: 'bargaining', event: ask(request) })
   const news = (type: 'deal.made' | 'deal.off') => ({ to: 'bargaining', event: { type } })
 
-  await t.test('begins with the first request, and hears them all; when it has answered them the context is idle with it', async t => {
+  await t.test('starts with the first request, receives all, and leaves the context idle when answered', async t => {
     checkTurn(t, bargaining, [ask(one)], { sent: [heard(one)], negotiations: ['r1'], isBargaining: true })
     checkTurn(t, bargaining, [ask(one), ask(two)], { sent: [heard(two)], negotiations: ['r1', 'r2'], isBargaining: true })
     checkTurn(t, bargaining, [ask(one), told(one, { decision: 'replied', reply: words })], { facts: [{ type: 'request.answered', request: one, reply: words }], isBargaining: true })
     checkTurn(t, bargaining, [ask(one), told(one, { decision: 'replied', reply: words }), ask(two)], { sent: [heard(two)], negotiations: ['r2'], isBargaining: true })
   })
 
-  await t.test('that agrees opens the task with the terms, and hears that it did', async t => {
+  await t.test('that agrees opens the task with the terms, and is informed of it', async t => {
     checkTurn(t, bargaining, [ask(one), told(one, { decision: 'accepted', terms })], {
       facts: [{ type: 'task.opened', request: one, terms }], sent: [news('deal.made')], tasks: ['t1'], isBargaining: true
     })
@@ -206,16 +206,16 @@ await t.test('a negotiation that lasts', async t => {
     })
   })
 
-  await t.test('hears that the deal is off where there is no room for its task', async t => {
+  await t.test('is informed that the deal is off if the context is full', async t => {
     const full = [ask(one), told(one, { decision: 'accepted', terms }), ask(two)]
     checkTurn(t, bargaining, [...full, told(two, { decision: 'accepted', terms })], { facts: [refused(two, 'full')], sent: [news('deal.off')], tasks: ['t1'], isBargaining: true })
   })
 
-  await t.test('has a request refused that finds no place, or that it could not answer', async t => {
+  await t.test('has requests refused that exceed its queue or that it could not answer', async t => {
     for (const decision of ['crowded', 'failed'] as const) checkTurn(t, bargaining, [ask(one), told(one, { decision })], { facts: [refused(one, decision)], isBargaining: true })
   })
 
-  await t.test('that breaks has its requests told of, and the next begins another', async t => {
+  await t.test('that crashes has its requests reported, and the next request starts another', async t => {
     const facts: ContextFact[] = [{ type: 'child.crashed', actorId: 'r1' }, { type: 'child.crashed', actorId: 'r2' }]
     checkTurn(t, bargaining, [ask(one), ask(two), crashed('bargaining')], { facts, isBargaining: false })
     checkTurn(t, bargaining, [ask(one), crashed('bargaining'), ask(two)], { sent: [heard(two)], negotiations: ['r2'], isBargaining: true })
@@ -223,13 +223,13 @@ await t.test('a negotiation that lasts', async t => {
 })
 
 await t.test('an event for a task', async t => {
-  await t.test('is passed on as it is to that task alone', async t => {
+  await t.test('is passed on unchanged to that task alone', async t => {
     for (const event of forTask('t2')) {
       checkTurn(t, opening, [ask(one), ask(two), event], { sent: [{ to: 't2', event }], tasks: ['t1', 't2'] })
     }
   })
 
-  await t.test('goes nowhere before the task is opened and after it has ended', async t => {
+  await t.test('is dropped before the task is opened and after it has ended', async t => {
     for (const event of forTask('t1')) {
       checkTurn(t, opening, [event], {})
       checkTurn(t, opening, [ask(two), event], { tasks: ['t2'] })
@@ -240,7 +240,7 @@ await t.test('an event for a task', async t => {
   })
 })
 
-await t.test('a child that crashed is told of and let go, and the others live on', async t => {
+await t.test('a crashed child is reported and removed, and the others continue', async t => {
   checkTurn(t, opening, [ask(one), ask(two), crashed('t1')], { facts: [{ type: 'child.crashed', actorId: 't1' }], tasks: ['t2'] })
   checkTurn(t, negotiating, [ask(one), ask(two), crashed('r2')], { facts: [{ type: 'child.crashed', actorId: 'r2' }], negotiations: ['r1'] })
   checkTurn(t, negotiating, [ask(one), crashed('r1')], { facts: [{ type: 'child.crashed', actorId: 'r1' }] })
@@ -250,7 +250,7 @@ await t.test('with real tasks', async t => {
   const hardWorking = taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(never) } })
   const real = (task = hardWorking, input = { negotiates: false, taskLimit: 200 }): Chart => ({ ...contextOf(input), machine: withTask(task) })
 
-  await t.test('200 that were opened and have ended leave no child and no id, live or persisted', async t => {
+  await t.test('200 ended tasks leave no child and no id, live or persisted', async t => {
     const { machine, input } = real()
     const actor = createActor(machine, { input }).start()
     const opened = Array.from({ length: 200 }, (_, index) => requestOf(index))
@@ -262,7 +262,7 @@ await t.test('with real tasks', async t => {
     t.strictSame({ value, context, children }, { value: 'idle', context: { ...Object(input), tasks: [], negotiations: [] }, children: {} })
   })
 
-  await t.test('each is let go of by its own end, also after a restart at every step', async t => {
+  await t.test('each is removed by its own end, also after a restart at every step', async t => {
     const path: Arriving[] = [ask(one), ask(two), { type: 'task.start', taskId: 't2', input: 'draw' }, cancel('t3'), cancel('t1'), cancel('t2')]
     for (const restoring of [false, true]) {
       const turns = new Follower(real(), { restoring }).walk(path)
@@ -271,14 +271,14 @@ await t.test('with real tasks', async t => {
     }
   })
 
-  await t.test('one that is opened to be rejected has ended with its opening', async t => {
+  await t.test('one that is opened to be rejected ends at once', async t => {
     checkTurn(t, real(hardWorking, { negotiates: true, taskLimit: 1 }), [ask(one), decided(one, { decision: 'rejected', reason: words })], {
       facts: [opened(one)],
       sent: [{ to: 't1', event: { type: 'task.reject', taskId: 't1', message: words } }]
     })
   })
 
-  await t.test('one whose work crashes lives on until it is not to be started again, also after a restart at every step', async t => {
+  await t.test('one whose work crashes lives until its last restart, also when restored', async t => {
     const begin = (taskId: string): Arriving => ({ type: 'task.start', taskId, input: 'draw' })
     const path: Arriving[] = [ask(one), ask(two), begin('t1'), begin('t2'), crashOf('t2', 'temporary'), crashOf('t1', 'transient'), begin('t1'), crashOf('t1', 'transient')]
     for (const restoring of [false, true]) {
@@ -288,7 +288,7 @@ await t.test('with real tasks', async t => {
     }
   })
 
-  await t.test('one that crashes is told of and let go, and the others live on', async t => {
+  await t.test('one that crashes is reported and removed, and the others continue', async t => {
     const fragile = hardWorking.provide({
       actions: {
         tellStatus: (_, { state }) => {
@@ -304,7 +304,7 @@ await t.test('with real tasks', async t => {
   })
 })
 
-await t.test('a real negotiation', async t => {
+await t.test('a real negotiation runs in the context', async t => {
   const factsOf = async (machine: typeof contextMachine) => {
     const facts: ContextFact[] = []
     const actor = createActor(machine, { input: { contextId: 'c1', negotiates: true, taskLimit: 1 } })
@@ -321,9 +321,9 @@ await t.test('a real negotiation', async t => {
     [{ type: 'request.answered', request: one, reply: words }],
     'answers with its reply'
   )
-  t.strictSame(await factsOf(deciding(() => Promise.reject(new Error('secret')))), [crash], 'that rejects its promise is told as a crash')
-  t.strictSame(await factsOf(deciding(() => { throw new Error('secret') })), [crash], 'and so is one that throws')
-  t.strictSame(await factsOf(contextMachine), [crash], 'and so is the lack of one')
+  t.strictSame(await factsOf(deciding(() => Promise.reject(new Error('secret')))), [crash], 'a rejected promise is reported as a crash')
+  t.strictSame(await factsOf(deciding(() => { throw new Error('secret') })), [crash], 'so is a throwing function')
+  t.strictSame(await factsOf(contextMachine), [crash], 'so is missing logic')
 })
 
 /** Checks all that came of the last event, live and restored: what was told, what was sent on, and who lives now; by default nothing and nobody. */

@@ -50,10 +50,10 @@ const single = chartOf({ rounds: 1, waitingLimit: 1 })
 const charts = [chartOf({ rounds: 2, waitingLimit: 1 }), single]
 
 await t.test('on every path of the negotiation chart', async t => testChartPaths(t, charts))
-await t.test('compiled', async t => testCompiled(t, [single]))
+await t.test('the compiled chart', async t => testCompiled(t, [single]))
 
 await t.test('over all paths', async t => {
-  await t.test('each request is answered once, in the order in which they came, apart from those that find no place', async t => {
+  await t.test('each request is answered once, in order of arrival, unless refused for room', async t => {
     same(t, charts.flatMap(chart => pathsOf(chart).map(path => {
       const { context, facts } = walked(chart, path)
       const came = path.flatMap(event => (isRequest(event) ? [event.request.callId] : []))
@@ -64,7 +64,7 @@ await t.test('over all paths', async t => {
     })))
   })
 
-  await t.test('there are never more offers than the limit, and no deal twice for one offer', async t => {
+  await t.test('there are never more offers than the limit, and one deal per offer', async t => {
     for (const chart of charts) {
       const { rounds } = Object(chart.input)
       t.ok(configurationsOf(chart).every(({ snapshot }) => snapshot.context.round <= rounds))
@@ -72,20 +72,20 @@ await t.test('over all paths', async t => {
     }
   })
 
-  await t.test('from everywhere it becomes quiet again', async t => {
+  await t.test('the negotiation can become quiet from every state', async t => {
     same(t, charts.flatMap(chart => configurationsOf(chart).map(({ way, snapshot }) => {
       const ends = snapshot.context.requests.flatMap(() => [off(), answered({ decision: 'failed' }), off()])
       return { name: `after ${way.length} events`, found: lastTurn(chart, [...way, ...ends]).value, wanted: 'quiet' }
     })))
   })
 
-  await t.test('every kind of event is accepted somewhere', async t => {
+  await t.test('every kind of event is accepted in some state', async t => {
     const accepted = new Set(charts.flatMap(chart => configurationsOf(chart).flatMap(({ legal }) => legal.map(({ type }) => type))))
     t.strictSame([...accepted].toSorted(), ['deal.made', 'deal.off', 'request.received', 'xstate.done.actor.respond', 'xstate.error.actor.respond'])
   })
 })
 
-await t.test('the author is asked about free words and proposals, with the offer that stands and the number of offers', async t => {
+await t.test('the author receives free words and proposals, with the open offer and the count', async t => {
   const matters: Matter[] = []
   const respond = fromPromise<Opinion, Matter>(({ input }) => (matters.push(input), Promise.resolve(offered)))
   const actor = createActor(negotiationMachine.provide({ actors: { respond } }), { input: { rounds: 5, waitingLimit: 1 } }).start()
@@ -98,48 +98,48 @@ await t.test('the author is asked about free words and proposals, with the offer
   t.strictSame(await asked({ atMs: EARLY }), { request, round: 0 })
   const standing = { offerId: 'o1', round: 1, terms, expiresAtMs: EXPIRY }
   t.strictSame(await asked({ atMs: EARLY, proposes: proposed }), { request, round: 2, standing, proposal: proposed })
-  t.strictSame(await asked({ atMs: EXPIRY }), { request, round: 0 }, 'an offer that has expired is no offer')
+  t.strictSame(await asked({ atMs: EXPIRY }), { request, round: 0 }, 'an expired offer does not count')
 })
 
 await t.test('an offer', async t => {
-  await t.test('is told with the author’s words and as data, with its number, and stands', async t => {
+  await t.test('is sent with the author’s words and as numbered data, and stays open', async t => {
     const made = wire({ offerId: 'o1', round: 1, terms, expiresAtMs: EXPIRY })
     check(t, [said({ atMs: EARLY }), answered(offered)], { decision: 'replied', reply: { ...words, parts: [...words.parts, made] } }, { round: 1, standing: 'o1' })
     const second = { ...offered, offer: { ...offered.offer, offerId: 'o2' } }
     check(t, [...open(), said({ atMs: EARLY, proposes: proposed }), answered(second)], undefined, { round: 3, standing: 'o2' })
   })
 
-  await t.test('is accepted by its id in time, once, and the negotiation begins anew', async t => {
+  await t.test('is accepted once by its id before it expires, and the negotiation restarts', async t => {
     const accept = said({ atMs: EXPIRY - 1, accepts: 'o1' })
     check(t, [...open(), accept], { decision: 'accepted', terms }, { round: 1, standing: 'o1', value: { busy: 'agreeing' } })
     check(t, [...open(), accept, made()], undefined, { round: 0 })
     check(t, [...open(), accept, made(), accept], gone(), { round: 0 })
   })
 
-  await t.test('of two that accept at once the second gets nothing', async t => {
+  await t.test('that two accept at once gives the second nothing', async t => {
     const facts = walked(chart, [...open(), said({ atMs: EARLY, accepts: 'o1' }, 'r1'), said({ atMs: EARLY, accepts: 'o1' }, 'r2'), made()]).facts
     t.strictSame(facts.slice(1).map(({ outcome }) => [outcome.request.callId, outcome.decision]), [['r1', 'accepted'], ['r2', 'replied']])
   })
 
-  await t.test('stands on if there is no room for its task', async t => {
+  await t.test('stays open if its task has no room', async t => {
     const accept = said({ atMs: EARLY, accepts: 'o1' })
     check(t, [...open(), accept, off()], undefined, { round: 1, standing: 'o1' })
     check(t, [...open(), accept, off(), accept], { decision: 'accepted', terms }, { round: 1, standing: 'o1', value: { busy: 'agreeing' } })
   })
 
-  await t.test('that has expired is accepted by nobody: neither by its id nor by the author', async t => {
+  await t.test('that has expired is accepted neither by its id nor by the author', async t => {
     check(t, [...open(), said({ atMs: EXPIRY, accepts: 'o1' })], gone(), { round: 0 })
     check(t, [...open(), said({ atMs: EXPIRY }), answered({ decision: 'accepted' })], gone(), { round: 0 })
   })
 
-  await t.test('that is not the one that stands is not accepted, nor declined: the client hears which one stands', async t => {
+  await t.test('that is not the open one is neither accepted nor declined, and this is reported', async t => {
     const still = { decision: 'replied' as const, reply: { parts: [{ text: 'This offer is not open any more. The open offer is:' }, wire({ offerId: 'o1', round: 1, terms, expiresAtMs: EXPIRY })] } }
     check(t, [...open(), said({ atMs: EARLY, accepts: 'o0' })], still, { round: 1, standing: 'o1' })
     check(t, [...open(), said({ atMs: EARLY, declines: 'o0' })], still, { round: 1, standing: 'o1' })
     check(t, [said({ atMs: EARLY, accepts: 'o1' })], gone(), { round: 0 })
   })
 
-  await t.test('is declined by its id, and stands no more', async t => {
+  await t.test('is declined by its id, and closes', async t => {
     check(t, [...open(), said({ atMs: EARLY, declines: 'o1' })], replied('The offer is declined. There is no deal.'), { round: 0 })
     check(t, [...open(), said({ atMs: EARLY, declines: 'o1' }), said({ atMs: EARLY, accepts: 'o1' })], gone(), { round: 0 })
   })
@@ -148,7 +148,7 @@ await t.test('an offer', async t => {
 await t.test('the author', async t => {
   const proposal = said({ atMs: EARLY, proposes: proposed })
 
-  await t.test('accepts terms of its own, else those proposed, else those that stand, else nothing', async t => {
+  await t.test('accepts terms of its own, else the proposed, else the open, else none', async t => {
     const agreeing = { value: { busy: 'agreeing' } }
     check(t, [...open(), proposal, answered({ decision: 'accepted', terms: { euros: 5 } })], { decision: 'accepted', terms: { euros: 5 } }, { round: 1, standing: 'o1', ...agreeing })
     check(t, [...open(), proposal, answered({ decision: 'accepted' })], { decision: 'accepted', terms: proposed }, { round: 1, standing: 'o1', ...agreeing })
@@ -156,45 +156,45 @@ await t.test('the author', async t => {
     check(t, [said({ atMs: EARLY }), answered({ decision: 'accepted' })], gone(), { round: 0 })
   })
 
-  await t.test('opens a task to reject it, declines for good, or only talks', async t => {
+  await t.test('opens a rejected task, declines finally, or only talks', async t => {
     check(t, [...open(), proposal, answered({ decision: 'rejected', reason: words })], { decision: 'rejected', reason: words }, { round: 1, standing: 'o1', value: { busy: 'agreeing' } })
     check(t, [...open(), proposal, answered({ decision: 'declined', words })], { decision: 'replied', reply: words }, { round: 0 })
     check(t, [...open(), proposal, answered({ decision: 'replied', words })], { decision: 'replied', reply: words }, { round: 2, standing: 'o1' })
     check(t, [...open(), said({ atMs: EARLY }), answered({ decision: 'replied', words })], { decision: 'replied', reply: words }, { round: 1, standing: 'o1' })
   })
 
-  await t.test('that fails has that request failed alone: the offer stands, and the proposal does not count', async t => {
+  await t.test('that fails fails only that request: the offer stays open without the proposal', async t => {
     for (const end of [answered({ decision: 'failed' }), failure()]) {
       check(t, [...open(), proposal, end], { decision: 'failed' }, { round: 1, standing: 'o1' })
     }
   })
 })
 
-await t.test('after as many offers as there may be', async t => {
+await t.test('after the maximum number of offers', async t => {
   const over = (rounds: number) => replied(`There is no deal: the offer limit of ${rounds} is reached.`)
 
-  await t.test('a counter-offer is declined in words, and the negotiation begins anew', async t => {
+  await t.test('a counter-offer is declined in words, and the negotiation restarts', async t => {
     const full = [...open(), said({ atMs: EARLY, proposes: proposed }), answered(offered)]
     check(t, full, undefined, { round: 3, standing: 'o1' })
     check(t, [...full, said({ atMs: EARLY, proposes: proposed })], over(3), { round: 0 })
     check(t, [...full, said({ atMs: EARLY, accepts: 'o1' })], { decision: 'accepted', terms }, { round: 3, standing: 'o1', value: { busy: 'agreeing' } })
   })
 
-  await t.test('the agent cannot offer either, also if the client’s proposal was the last', async t => {
+  await t.test('the agent cannot offer either, even if the client’s proposal was the last', async t => {
     check(t, [said({ atMs: EARLY, proposes: proposed }), answered(offered)], over(1), { round: 0 }, single)
     check(t, [...open(), said({ atMs: EARLY }), answered(offered)], over(1), { round: 0 }, single)
     check(t, [said({ atMs: EARLY, proposes: proposed }), answered({ decision: 'accepted' })], { decision: 'accepted', terms: proposed }, { round: 0, value: { busy: 'agreeing' } }, single)
   })
 })
 
-await t.test('requests that come while another is answered wait, and one too many is turned away', async t => {
+await t.test('requests during an answer wait, and one over the limit is refused', async t => {
   const path = [said({ atMs: EARLY }, 'r1'), said({ atMs: EARLY, proposes: proposed }, 'r2'), said({ atMs: EARLY }, 'r3')]
   check(t, path, { decision: 'crowded' }, { round: 0, value: { busy: 'responding' } })
   const facts = walked(chart, [...path, answered({ decision: 'replied', words }), answered({ decision: 'accepted' })]).facts
   t.strictSame(facts.map(({ outcome }) => [outcome.request.callId, outcome.decision]), [['r3', 'crowded'], ['r1', 'replied'], ['r2', 'accepted']])
 })
 
-await t.test('without logic provided to it, it fails what it is asked', async t => {
+await t.test('a negotiation without logic fails its requests', async t => {
   const facts: NegotiationFact[] = []
   const actor = createActor(negotiationMachine, { input: { rounds: 5, waitingLimit: 1 } })
   actor.on('request.decided', fact => facts.push(fact))

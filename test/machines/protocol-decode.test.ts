@@ -42,7 +42,7 @@ for (const [name, schema, value] of samples) {
   })
 }
 
-await t.test('a decoded message has its fields in the order of the proto, whatever the input’s', async t => {
+await t.test('a decoded message has its fields in the order of the proto', async t => {
   t.strictSame(Object.keys(decode(MessageSchema, { parts: [{ text: 'x' }], role: 2, message_id: 'm' })), ['messageId', 'role', 'parts'])
 })
 
@@ -69,7 +69,7 @@ await t.test('unknown fields and null are dropped at every level', async t => {
   t.strictSame(decode(SendMessageRequestSchema, { message: { ...message, contextId: undefined } }), { message })
 })
 
-await t.test('default values of fields without presence are dropped and those with presence kept', async t => {
+await t.test('default values of fields without presence are dropped and those with presence remain', async t => {
   const empty = { ...message, contextId: '', taskId: '', extensions: [], referenceTaskIds: [] }
   const configuration = { acceptedOutputModes: [], historyLength: 0, returnImmediately: false }
   t.strictSame(decode(SendMessageRequestSchema, { tenant: '', message: empty, configuration, metadata: {} }), { message, configuration: { historyLength: 0 }, metadata: {} })
@@ -81,7 +81,7 @@ await t.test('default values of fields without presence are dropped and those wi
   t.strictSame(decode(ListTaskPushNotificationConfigsRequestSchema, { taskId: 't', pageSize: '0' }), { taskId: 't' })
 })
 
-await t.test('REQUIRED fields that may be empty are always there', async t => {
+await t.test('REQUIRED fields that may be empty are always present', async t => {
   t.strictSame(decode(ListTasksResponseSchema, {}), { tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0 })
   const given = { name: 'n', version: '1', supportedInterfaces: [{ url: 'u', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }], capabilities: {} }
   t.strictSame(decode(AgentCardSchema, { ...given, skills: null, securitySchemes: {} }), {
@@ -91,7 +91,7 @@ await t.test('REQUIRED fields that may be empty are always there', async t => {
   t.strictSame(decode(SecuritySchemeSchema, { oauth2SecurityScheme: flow }), { oauth2SecurityScheme: { flows: { clientCredentials: { tokenUrl: 't', scopes: {} } } } })
 })
 
-await t.test('enums are taken by name or number, and nothing else', async t => {
+await t.test('enums are accepted by name or number, and nothing else', async t => {
   t.equal(decode(TaskStatusSchema, { state: 6 }).state, 'TASK_STATE_INPUT_REQUIRED')
   t.equal(decode(MessageSchema, { ...message, role: 2 }).role, 'ROLE_AGENT')
   for (const status of [0, 'TASK_STATE_UNSPECIFIED', null]) t.strictSame(decode(ListTasksRequestSchema, { status }), {}, 'an unspecified filter is none')
@@ -102,7 +102,7 @@ await t.test('enums are taken by name or number, and nothing else', async t => {
   t.match(violations(TaskStatusSchema, {}), [/^state is required and must be one of/])
 })
 
-await t.test('base64 of either alphabet, padded or not, comes out canonical', async t => {
+await t.test('base64 of either alphabet, padded or not, is decoded to canonical form', async t => {
   const expected = [['', ''], ['aGk=', 'aGk='], ['aGk', 'aGk='], ['YQ==', 'YQ=='], ['YQ', 'YQ=='], ['-_-_', '+/+/'], ['+/-_', '+/+/'], ['-_8', '+/8='], ['YWJj', 'YWJj'], ['YR==', 'YQ=='], ['aGl', 'aGk=']]
   for (const [raw, canonical] of expected) t.strictSame(decode(PartSchema, { raw }), { raw: canonical }, JSON.stringify(raw))
   for (const raw of ['a', 'aGk==', 'YQ=', '=', '==', '====', 'aG k', 'aGk\n', 'a=Gk', 'aGk=aGk=', 'é===', 'YWJj=', 'YWJj====', 5, [], {}]) {
@@ -110,7 +110,7 @@ await t.test('base64 of either alphabet, padded or not, comes out canonical', as
   }
 })
 
-await t.test('timestamps of any offset and precision come out in UTC with milliseconds', async t => {
+await t.test('timestamps of any offset and precision are decoded to UTC with milliseconds', async t => {
   const expected = [
     ['2023-10-27T10:00:00Z', '2023-10-27T10:00:00.000Z'],
     ['2023-10-27T10:00:00.1Z', '2023-10-27T10:00:00.100Z'],
@@ -126,7 +126,7 @@ await t.test('timestamps of any offset and precision come out in UTC with millis
   for (const [timestamp, canonical] of expected) t.equal(decode(TaskStatusSchema, { state: 1, timestamp }).timestamp, canonical, JSON.stringify(timestamp))
 })
 
-await t.test('timestamps that do not exist or are no RFC 3339 are refused', async t => {
+await t.test('timestamps that do not exist or violate RFC 3339 are refused', async t => {
   const bad = [
     '', '2023-10-27', '2023-10-27T10:00:00', '2023-10-27 10:00:00Z', '2023-10-27T10:00Z', '2023-10-27T10:00:00.Z', '2023-10-27T10:00:00.1234567890Z',
     '2023-10-27T10:00:00+0200', '2023-10-27T10:00:00+02', '2023-10-27T10:00:00+24:00', '2023-10-27T10:00:00+00:60', '2023-02-29T00:00:00Z', '2023-13-01T00:00:00Z',
@@ -138,7 +138,7 @@ await t.test('timestamps that do not exist or are no RFC 3339 are refused', asyn
   }
 })
 
-await t.test('whole numbers are taken as numbers or decimal text within their range', async t => {
+await t.test('whole numbers are accepted as numbers or decimal text within their range', async t => {
   for (const [given, value] of [[0, 0], [-0, 0], ['0', 0], ['-0', 0], ['7', 7], [1e3, 1000], ['2147483647', 2147483647]] as const) {
     t.strictSame(decode(GetTaskRequestSchema, { id: 't', historyLength: given }), { id: 't', historyLength: value }, JSON.stringify(given))
   }
@@ -177,7 +177,7 @@ await t.test('a part holds exactly one of text, raw, url and data', async t => {
   t.strictSame(violations(PartSchema, Object.create({ text: 'x' })), ['params must have exactly one of text, raw, url, data'], 'inherited members do not count')
 })
 
-await t.test('in a list a part is what it is alone', async t => {
+await t.test('a part in a list decodes as it does alone', async t => {
   class Written { get text() { return 'x' } }
   const named = Object.assign(Object.create({ text: 'x' }), { media_type: 'b' })
   const given: readonly unknown[] = [
@@ -195,7 +195,7 @@ await t.test('in a list a part is what it is alone', async t => {
   t.strictSame(violations(MessageSchema, { ...message, parts: sparse }), violations(MessageSchema, { ...message, parts: [{ text: 'x' }, undefined, { text: 'y' }] }))
 })
 
-await t.test('`in` tells the kinds of part and the items of a stream apart', async t => {
+await t.test('`in` distinguishes the kinds of part and the items of a stream', async t => {
   const parts: Part[] = [{ text: 'x' }, { raw: 'aGk=', filename: 'a', mediaType: 'b' }, { url: 'u' }, { data: null }]
   t.strictSame(parts.map(describe), ['X', '4 b', 'u', 'null'])
   const item = decode(StreamResponseSchema, { task })
@@ -223,7 +223,7 @@ await t.test('ids have 1 to 128 characters and no control characters', async t =
   t.strictSame(decode(PartSchema, { text: 'a\u0000b' }), { text: 'a\u0000b' }, 'text keeps them')
 })
 
-await t.test('a message that lacks something says what', async t => {
+await t.test('an incomplete message is refused with the missing members', async t => {
   const cases: [unknown, string[]][] = [
     [{}, ['message is required and must be an object']],
     [{ message: null }, ['message is required and must be an object']],
@@ -247,11 +247,11 @@ await t.test('a message that lacks something says what', async t => {
   for (const [request, expected] of cases) t.strictSame(violations(SendMessageRequestSchema, request), expected, JSON.stringify(request))
 })
 
-await t.test('a push configuration needs its task only where it is created', async t => {
+await t.test('a push configuration needs its task only on creation', async t => {
   t.strictSame(violations(CreateTaskPushNotificationConfigRequestSchema, { url: 'https://x' }), [`taskId is required and must be ${ID}`])
 })
 
-await t.test('cards say what they lack', async t => {
+await t.test('an incomplete card is refused with the missing members', async t => {
   t.strictSame(violations(AgentCardSchema, { ...agentCard, name: '', supportedInterfaces: [], capabilities: null, skills: 'x' }), [
     'name must be a non-empty string', 'supportedInterfaces must be a list of at least one', 'capabilities is required and must be an object', 'skills must be a list'
   ])
@@ -269,7 +269,7 @@ await t.test('names that could reach a prototype are no fields', async t => {
   t.equal(Reflect.get({}, 'messageId'), undefined)
 })
 
-await t.test('any value at all is answered with InvalidParams', async t => {
+await t.test('any value gives a result or InvalidParams', async t => {
   const values = [undefined, null, true, 0, 1.5, Number.NaN, 'x', [], [[]], () => 1, Symbol('x'), 1n, new Date(0), new Map(), /x/]
   for (const [name, schema] of samples) {
     for (const value of values) {
@@ -291,7 +291,7 @@ await t.test('the error names the first field, and each field in its violations,
   t.throws(() => decode(CancelTaskRequestSchema, []), { message: 'Invalid parameters: params must be an object' })
 })
 
-await t.test('at most 20 violations are reported, and a long list or map of bad values is not looked through', async t => {
+await t.test('at most 20 violations are reported, and the rest of a long list is skipped', async t => {
   let looked = 0
   const bad = () => ({ get text() { looked += 1; return 5 } })
   t.equal(violations(ArtifactSchema, { artifactId: 'a', parts: Array.from({ length: 10_000 }, bad) }).length, 20)
@@ -303,7 +303,7 @@ await t.test('at most 20 violations are reported, and a long list or map of bad 
   t.equal(violations(TaskSchema, { history: Array.from({ length: 30 }, () => ({})), artifacts: Array.from({ length: 30 }, () => 1) }).length, 20)
 })
 
-await t.test('where zod is to make no code, a schema works as it is', async t => {
+await t.test('a schema works the same when zod may not generate code', async t => {
   z.config({ jitless: true })
   t.teardown(() => z.config({ jitless: false }))
   const schema: Schema<string> = z.string()

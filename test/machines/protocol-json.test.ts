@@ -17,24 +17,24 @@ await t.test('64 containers inside each other are allowed and 65 are not', async
   t.equal(checkJson(nested(64)), undefined)
   t.match(checkJson(nested(65)), { field: /^params(\[0\])+…?$/, description: 'must not be nested more than 64 deep' })
   t.strictSame(checkJson({ a: { b: [{}] } }, { depth: 3 }), { field: 'params.a.b[0]', description: 'must not be nested more than 3 deep' })
-  t.equal(checkJson([[[]], [[]], [[]]], { depth: 3 }), undefined, 'containers beside each other do not add up')
+  t.equal(checkJson([[[]], [[]], [[]]], { depth: 3 }), undefined, 'sibling containers do not add up')
 })
 
-await t.test('half a million nested arrays are refused, and what lies too deep is not looked at', async t => {
+await t.test('half a million nested arrays are refused without reading beyond the limit', async t => {
   t.match(checkJson(nested(500_000)), { description: /nested/ })
   let deep: unknown = new Proxy([], { get: (_, name) => t.fail(`${String(name)} was read 66 deep`), getOwnPropertyDescriptor: (_, name) => void t.fail(`${String(name)} was read 66 deep`) })
   for (let depth = 65; depth > 0; depth -= 1) deep = [deep]
   t.match(checkJson(deep), { description: /nested/ })
 })
 
-await t.test('10,000 members in all are allowed and one more is not', async t => {
+await t.test('10,000 members in total are allowed and one more is not', async t => {
   t.equal(checkJson(members(10_000)), undefined)
   t.strictSame(checkJson(members(10_001)), { field: 'params', description: 'must not bring the total to more than 10000 members' })
   t.strictSame(checkJson([members(3), members(3)], { keys: 5 }), { field: 'params[1]', description: 'must not bring the total to more than 5 members' })
   t.equal(checkJson(Array.from({ length: 20_000 }, () => 0)), undefined, 'elements of lists are no members')
 })
 
-await t.test('200,000 values in all are allowed and one more is not, whether they are members or elements', async t => {
+await t.test('200,000 values in total are allowed and one more is not, members and elements alike', async t => {
   const empty = (count: number) => Array.from({ length: count }, () => [])
   t.equal(checkJson(empty(199_999)), undefined)
   t.strictSame(checkJson(empty(200_000)), { field: 'params', description: 'must not bring the total to more than 200000 values' })
@@ -42,7 +42,7 @@ await t.test('200,000 values in all are allowed and one more is not, whether the
   t.strictSame(checkJson({ a: members(2), b: [1, 2] }, { nodes: 6 }), { field: 'params.b', description: 'must not bring the total to more than 6 values' })
 })
 
-await t.test('half a surrogate pair is refused in text and in names, and whole pairs are not', async t => {
+await t.test('half a surrogate pair is refused in texts and names, and whole pairs are allowed', async t => {
   const [inText, inName] = ['must be text without lone surrogates', 'must have a name without lone surrogates']
   t.equal(checkJson({ '⛵🙂': '🙂é\u0000', raw: '🙂' }), undefined)
   for (const half of ['\ud83d', '\ude42', 'a\ud83d', '\ude42\ud83d', '🙂\ud83d']) {
@@ -53,7 +53,7 @@ await t.test('half a surrogate pair is refused in text and in names, and whole p
   }
 })
 
-await t.test('a number that a double cannot hold is refused', async t => {
+await t.test('a number that a double cannot represent is refused', async t => {
   t.equal(checkJson(JSON.parse('[1e308,-1e308,1e-400,0.1]')), undefined)
   for (const number of ['1e999', '-1e999', '1e400']) {
     t.strictSame(checkJson(JSON.parse(`{"data":{"x":[0,${number}]}}`)), { field: 'params.data.x[1]', description: 'must be a number that a double can hold' })
@@ -61,7 +61,7 @@ await t.test('a number that a double cannot hold is refused', async t => {
   t.match(checkJson(Infinity), { field: 'params' })
 })
 
-await t.test('a name that could reach a prototype is refused wherever it stands', async t => {
+await t.test('a name that could reach a prototype is refused anywhere', async t => {
   for (const name of ['__proto__', 'constructor', 'prototype']) {
     const value: unknown = JSON.parse(`{"message":{"parts":[{},{"data":{"x":[{"${name}":{"polluted":true}}]}}]}}`)
     t.strictSame(checkJson(value, { root: '' }), { field: `message.parts[1].data.x[0].${name}`, description: 'must not have this name' })
@@ -75,13 +75,13 @@ await t.test('a string longer than the limit is refused, except as the value of 
   t.equal(checkJson({ a: ['abc'], raw: 'abcdef' }, limit), undefined)
   t.match(checkJson('abcd', limit), { field: 'params', ...wrong })
   t.match(checkJson({ a: ['abc', 'abcd'] }, limit), { field: 'params.a[1]', ...wrong })
-  t.match(checkJson({ raw: ['abcd'] }, limit), { field: 'params.raw[0]', ...wrong }, 'what is inside raw is no exception')
+  t.match(checkJson({ raw: ['abcd'] }, limit), { field: 'params.raw[0]', ...wrong }, 'objects inside raw are no exception')
   t.match(checkJson({ abcd: 1 }, limit), { field: 'params.abcd', ...wrong }, 'a name counts as a string')
   t.equal(checkJson('x'.repeat(512 * 1024)), undefined)
   t.match(checkJson('x'.repeat(512 * 1024 + 1)), { field: 'params' })
 })
 
-await t.test('the first violation is the one reported, and the root is the caller’s', async t => {
+await t.test('the first violation is reported, and the caller names the root', async t => {
   t.match(checkJson({ a: 'xxxx', constructor: 1 }, { root: 'result', stringLength: 3 }), { field: 'result.a' })
 })
 
@@ -89,7 +89,7 @@ await t.test('only own members count', async t => {
   t.equal(checkJson(Object.create({ constructor: 1, long: 'xxxx' }), { stringLength: 3 }), undefined)
 })
 
-await t.test('a path is written with dots, brackets and quotes, and is cut when long', async t => {
+await t.test('a path is written with dots, brackets and quotes, and truncated when long', async t => {
   t.equal(pathText('params', ['a', 0, 'b_c', 1, 2]), 'params.a[0].b_c[1][2]')
   t.equal(pathText('', ['a', 'b']), 'a.b')
   t.equal(pathText('', [0]), '[0]')
@@ -123,7 +123,7 @@ const anyJson = fc.letrec<{ value: unknown }>(tie => ({
     fc.array(tie('value'), { maxLength: 4 }), fc.dictionary(anyText, tie('value'), { maxKeys: 4 }))
 })).value
 
-await t.test('text is refused before it is parsed exactly if the value it stands for is over a bound', async t => {
+await t.test('text is refused before parsing exactly if its value exceeds a limit', async t => {
   const away = { depth: Infinity, keys: Infinity, nodes: Infinity }
   fc.assert(fc.property(fc.array(anyJson, { maxLength: 3 }), fc.constantFrom(undefined, 2), (value, space) => {
     const text = longText(value, space)
@@ -137,7 +137,7 @@ await t.test('text is refused before it is parsed exactly if the value it stands
   }), { numRuns: 500 })
 })
 
-await t.test('text over a bound is refused with the words of the check after the parse', async t => {
+await t.test('text over a limit gets the same error as its parsed value', async t => {
   const limits = { depth: 4, keys: 6, nodes: 12 }
   for (const value of [{ a: { 'b c': [0, [{}]] } }, { a: [[[[[]]]]] }, members(7), { a: { b: members(5) } }, Array.from({ length: 12 }, () => []), { a: ['"]}', zeros(11)] }]) {
     const violation = checkJson(value, limits)
@@ -148,7 +148,7 @@ await t.test('text over a bound is refused with the words of the check after the
   }
 })
 
-await t.test('a member may have all of the bounds when the text around it has 1,000 values, and one level, more', async t => {
+await t.test('a member may use all limits, as its envelope has 1,000 values and one level', async t => {
   const limits = { depth: 3, keys: 5, nodes: 10, root: 'request' }
   const around = { id: 7, x: zeros(900) }
   t.equal(checkJsonText(longText({ ...around, params: [[[0]]] }), limits, 'params'), undefined)
@@ -158,13 +158,13 @@ await t.test('a member may have all of the bounds when the text around it has 1,
   t.strictSame(checkJsonText(longText(members(1006)), limits, 'params'), { field: 'request', description: 'must not bring the total to more than 5 members' })
 })
 
-await t.test('text of 64 Ki characters is left to the check after the parse', async t => {
+await t.test('text of 64 Ki characters is checked only after parsing', async t => {
   const text = '[]'.padEnd(64 * 1024)
   t.equal(checkJsonText(text, { nodes: 0 }), undefined)
   t.match(checkJsonText(`${text} `, { nodes: 0 }), { field: 'params' })
 })
 
-await t.test('text that is not JSON never makes the check before the parse throw', async t => {
+await t.test('the check before parsing never throws for text that is not JSON', async t => {
   const around = ' '.repeat(64 * 1024)
   for (const text of ['', ']]', '}', ',', ':', '"', '"\\"', '"\\', '{{{', '{"\\x"[{', '{"a"{"b":[', '[}', '"a"{{{']) {
     t.equal(checkJsonText(around + text), undefined, text)
@@ -174,7 +174,7 @@ await t.test('text that is not JSON never makes the check before the parse throw
   fc.assert(fc.property(fc.stringMatching(/^["\\[\]{}:, a]{0,30}$/), text => void checkJsonText(around + text, { depth: 3, nodes: 3, keys: 3 })))
 })
 
-await t.test('4 MiB of empty arrays, of empty objects, of members and of deep nesting are refused, also where the text then is not JSON', async t => {
+await t.test('4 MiB of many or deep values are refused, valid JSON or not', async t => {
   const half = 2 * 1024 * 1024
   for (const text of [`[${'[],'.repeat(half / 2)}[]]`, `[${'{},'.repeat(half / 2)}{}]`, `{${'"k":0,'.repeat(half / 4)}"k":0}`, nestedText(half)]) {
     t.not(checkJsonText(text), undefined)

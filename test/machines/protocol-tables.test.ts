@@ -6,7 +6,7 @@ import * as uris from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION, normaliseVersion } from '../../machines/protocol/versions.ts'
 import { fromWireError, toWireError } from '../../machines/protocol/wire-errors.ts'
 
-await t.test('the URIs of our binding and extensions are these', async t => {
+await t.test('the binding and the extensions have these URIs', async t => {
   t.strictSame({ ...uris }, {
     WEBSOCKET_BINDING: 'urn:taskchart:binding:websocket:1',
     RELIABILITY_EXTENSION: 'urn:taskchart:extension:reliability:1',
@@ -20,7 +20,7 @@ await t.test('the URIs of our binding and extensions are these', async t => {
   })
 })
 
-await t.test('a version is its Major.Minor, unstated it is 0.3, and malformed it is none', async t => {
+await t.test('a version is Major.Minor, 0.3 if it is absent, and none if it is malformed', async t => {
   t.equal(normaliseVersion(PROTOCOL_VERSION), '1.0')
   const expected: [string | undefined, string | undefined][] = [
     ['1.0', '1.0'], ['1.0.1', '1.0'], ['0.3.0', '0.3'], ['9.12', '9.12'], [' 1.0 ', '1.0'],
@@ -63,7 +63,7 @@ await t.test('the operations have these names, streams and capabilities', async 
   ])
 })
 
-await t.test('an operation is found by its method and by nothing else', async t => {
+await t.test('an operation is found only by its method', async t => {
   for (const [method, operation] of Object.entries(OPERATIONS)) t.equal(operationOf(method), operation, method)
   for (const method of ['constructor', '__proto__', 'toString', 'hasOwnProperty', 'prototype', 'sendMessage', 'message/send', '']) {
     t.equal(operationOf(method), undefined, JSON.stringify(method))
@@ -131,7 +131,7 @@ await t.test('an error carries its metadata, then its violations, then its delay
     ]
   })
   t.equal(full.cause, 'why')
-  t.notOk('cause' in new A2AError('TaskNotFound'), 'without a cause there is no such member')
+  t.notOk('cause' in new A2AError('TaskNotFound'), 'there is no such member without a cause')
   t.match(full, { name: 'A2AError', code: 'RateLimited' })
 })
 
@@ -141,7 +141,7 @@ await t.test('a delay is written in seconds, rounded up to a millisecond and nev
   }
 })
 
-await t.test('an error comes back from the wire as it was', async t => {
+await t.test('an error read from the wire equals the one sent', async t => {
   for (const code of expectedErrors.map(([code]) => code)) {
     const back = fromWireError(JSON.parse(JSON.stringify(toWireError(new A2AError(code, 'Said')))))
     t.match(back, { code, message: 'Said' })
@@ -154,7 +154,7 @@ await t.test('an error comes back from the wire as it was', async t => {
 
 const reason = (text: unknown) => [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: text }]
 
-await t.test('an error with an unknown number is known by its reason, or else is InternalError', async t => {
+await t.test('an error with an unknown number is recognized by its reason, or is InternalError', async t => {
   t.match(fromWireError({ code: -1, message: 'x', data: reason('TASK_NOT_FOUND') }), { code: 'TaskNotFound', message: 'x' })
   t.match(fromWireError({ code: -1, message: 'x', data: reason('NOBODY_KNOWS') }), { code: 'InternalError', message: 'x' })
   for (const wire of [undefined, null, 7, 'x', [], {}, { code: '-32001', message: 5, data: 'x' }, { code: -1, data: [null, 1, 'x', []] }]) {
@@ -162,7 +162,7 @@ await t.test('an error with an unknown number is known by its reason, or else is
   }
 })
 
-await t.test('details that are malformed are left out of an error from the wire', async t => {
+await t.test('malformed details of an error on the wire are omitted', async t => {
   const data = [
     { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 1, metadata: { a: 'x', b: 1, c: null } },
     { '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [null, { field: 1, description: 'x' }, { field: 'f' }, { field: 'f', description: 'd' }] },
@@ -172,7 +172,7 @@ await t.test('details that are malformed are left out of an error from the wire'
   t.strictSame([back.code, back.metadata, back.violations, back.retryAfterMs], ['InvalidParams', { a: 'x' }, [{ field: 'f', description: 'd' }], undefined])
 })
 
-await t.test('an A2AError is known by name and code, also when another copy of the package made it', async t => {
+await t.test('an A2AError is recognized by name and code, also of another copy of the package', async t => {
   const foreign = Object.assign(new Error('x'), { name: 'A2AError', code: 'TaskNotFound' })
   t.ok(isA2AError(full) && isA2AError(foreign))
   const others = [new Error('x'), Object.assign(new Error('x'), { name: 'A2AError' }), Object.assign(new Error('x'), { name: 'A2AError', code: 'toString' }),

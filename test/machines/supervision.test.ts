@@ -24,7 +24,7 @@ const HISTORIES: [name: string, restarts: number[], within: number[]][] = [
   ['three within', [FIRST, LAST, NOW], [FIRST, LAST, NOW]]
 ]
 
-await t.test('work is restarted if it is transient and fewer restarts than the intensity are within the period', async t => {
+await t.test('transient work is restarted while its restarts within the period are below the intensity', async t => {
   for (const type of ['temporary', 'transient'] as const) {
     for (const intensity of [0, 1, 2, 3, 4]) {
       for (const [name, restarts, within] of HISTORIES) {
@@ -40,18 +40,18 @@ await t.test('the restarts within the period are remembered, oldest first, and t
   for (const [name, restarts, within] of HISTORIES) {
     const given = [...restarts]
     t.strictSame(restartsAfter({ atMs, policy: { type: 'transient', intensity: 5, periodMs } }, given), [...within, atMs], name)
-    t.strictSame(given, restarts, 'what was given is as it was')
+    t.strictSame(given, restarts, 'the argument is unchanged')
   }
 })
 
-await t.test('a period without an end counts every restart', async t => {
+await t.test('an infinite period counts every restart', async t => {
   const policy: RestartPolicy = { type: 'transient', intensity: 2, periodMs: Infinity }
   t.equal(mayRestart({ atMs, policy }, [0]), true)
   t.equal(mayRestart({ atMs, policy }, [0, 1]), false)
   t.strictSame(restartsAfter({ atMs, policy }, [0]), [0, atMs])
 })
 
-await t.test('work that crashes at a steady rate is restarted for ever if the rate is low enough, and else as often as the intensity', async t => {
+await t.test('regular crashes are restarted forever at a low rate, and otherwise up to the intensity', async t => {
   const livesOf = (policy: RestartPolicy, everyMs: number, most: number) => {
     let restarts: number[] = []
     for (let lives = 1; lives < most; lives += 1) {
@@ -70,7 +70,7 @@ await t.test('work that crashes at a steady rate is restarted for ever if the ra
   }
 })
 
-await t.test('work is recovered if fewer recoveries than the intensity, within the period, have come since its last progress', async t => {
+await t.test('work is recovered while recoveries since its last progress are below the intensity', async t => {
   for (const intensity of [0, 1, 2, 3, 4, Infinity]) {
     for (const [name, before, within] of HISTORIES) {
       const recovery: Recovery = { atMs, done: 'this', intensity, periodMs }
@@ -80,7 +80,7 @@ await t.test('work is recovered if fewer recoveries than the intensity, within t
       t.strictSame(recoveriesAfter(recovery, recoveries), { done: 'this', atMs: [...within, atMs] }, name)
       t.strictSame(withoutNewest(recoveriesAfter(recovery, recoveries)), { done: 'this', atMs: within })
       for (const other of [undefined, { done: 'less', atMs: before }]) {
-        t.equal(mayRecover(recovery, other), intensity > 0, 'after progress, and before the first, none counts')
+        t.equal(mayRecover(recovery, other), intensity > 0, 'none counts after progress, or before the first')
         t.strictSame(recoveriesAfter(recovery, other), { done: 'this', atMs: [atMs] })
       }
     }

@@ -66,9 +66,9 @@ const paths = pathsOf(chart).map(path => ({ path, turns: actorTurns(chart, path)
 const walks = paths.map(({ turns }) => statesOf(turns))
 
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
-await t.test('compiled', async t => testCompiled(t, [chart]))
+await t.test('the compiled chart', async t => testCompiled(t, [chart]))
 
-await t.test('each event does this in each state that is not terminal', async t => {
+await t.test('each event has its effect in each state that is not terminal', async t => {
   const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'
   const [work, ask, need, fail, stop, deny] = ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'FAILED', 'CANCELED', 'REJECTED']
   const noted = 'a recovery', nothing = ''
@@ -114,7 +114,7 @@ await t.test('each event does this in each state that is not terminal', async t 
   t.strictSame([...tried].toSorted(), fields.toSorted(), 'every field of the table was tried, and no other exists')
 })
 
-await t.test('one state follows another where the protocol lets it, and nowhere else (§4.1.3)', async t => {
+await t.test('states follow one another only as the protocol allows (§4.1.3)', async t => {
   const [WORKING, INPUT, AUTH] = ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const
   const [COMPLETED, FAILED, CANCELED, REJECTED] = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const
   const allowed: Record<TaskState | 'new', TaskState[]> = {
@@ -134,20 +134,20 @@ await t.test('one state follows another where the protocol lets it, and nowhere 
 })
 
 await t.test('over all paths', async t => {
-  await t.test('every state of the protocol is told by some path', async t => {
+  await t.test('some path reports every state of the protocol', async t => {
     t.strictSame([...new Set(walks.flat())].toSorted(), Object.keys(TASK_STATES).toSorted())
   })
 
-  await t.test('every kind of event is accepted somewhere', async t => {
+  await t.test('every kind of event is accepted in some state', async t => {
     const accepted = new Set(configurations.flatMap(({ legal }) => legal.map(({ type }) => type)))
     t.strictSame([...accepted].toSorted(), Object.keys(CASES).toSorted())
   })
 
-  await t.test('the ids are those that the task was born with', async t => {
+  await t.test('the ids never change', async t => {
     same(t, configurations.map(({ way, snapshot: { context: { taskId, contextId } } }) => ({ name: `${way.length} events`, found: { taskId, contextId }, wanted: chart.input })))
   })
 
-  await t.test('every message that was queued reaches the work once, in its order, or is still in the queue', async t => {
+  await t.test('every queued message reaches the work once in order, or is still queued', async t => {
     same(t, paths.map(({ path, turns }) => {
       const reached = turns.flatMap(({ sent }) => sent.flatMap(({ event }) => ('queued' in event && isMessage(event) ? [event.message] : [])))
       const queued = path.flatMap(event => (event.type === 'message.queued' && isMessage(event) ? [event.message] : []))
@@ -155,12 +155,12 @@ await t.test('over all paths', async t => {
     }))
   })
 
-  await t.test('the queue is as long as its bound on one path, and no task waits for input with a message queued', async t => {
+  await t.test('the queue reaches its limit on one path, and is empty while the task waits', async t => {
     t.equal(Math.max(...configurations.map(({ snapshot }) => snapshot.context.queue.length)), 2)
     t.strictSame(configurations.filter(({ snapshot }) => nameOf(snapshot) === 'inputRequired' && snapshot.context.queue.length > 0), [])
   })
 
-  await t.test('work that crashes is started again unless it was within 5 seconds, and the task remembers when', async t => {
+  await t.test('crashed work restarts unless it crashed within 5 seconds, and the time is stored', async t => {
     same(t, paths.map(({ path, turns }) => {
       const crashes = path.filter((event): event is Crashed => event.type === 'work.crashed' && Object(event).crash.policy.type === 'transient')
       const restarted = crashes.filter(({ crash: { atMs } }, i) => i === 0 || atMs - (crashes[i - 1] as Crashed).crash.atMs >= 5000)
@@ -170,7 +170,7 @@ await t.test('over all paths', async t => {
     }))
   })
 
-  await t.test('there is work from each start to the crash or the end that follows it, and at no other time', async t => {
+  await t.test('work runs exactly from each start to the next crash or end', async t => {
     const starts = ['submitted', 'restarting']
     same(t, configurations.map(({ way, snapshot, state }) => {
       const idle = isTerminal(state) || starts.includes(nameOf(snapshot))
@@ -178,14 +178,14 @@ await t.test('over all paths', async t => {
     }))
   })
 
-  await t.test('every state that is not terminal can still become terminal', async t => {
+  await t.test('a terminal state can be reached from every other state', async t => {
     for (const { state, way, legal } of configurations) {
       const ends = legal.filter(event => statesOf([lastTurn(chart, [...way, event])]).some(isTerminal))
       t.equal(ends.length > 0, !isTerminal(state), state)
     }
   })
 
-  await t.test('the state last told is the state that the chart is in (working, if it restarts), and is tagged as the protocol classes it', async t => {
+  await t.test("the last reported state is the chart's, or working on a restart, tagged by class", async t => {
     for (const { state, snapshot } of configurations) {
       const name = nameOf(snapshot)
       const found = { chart: name === 'restarting' ? 'working' : name, tags: [...snapshot.tags], status: snapshot.status }
@@ -195,7 +195,7 @@ await t.test('over all paths', async t => {
   })
 })
 
-await t.test('a task tells these facts', async t => {
+await t.test('a task reports these facts', async t => {
   const rows: [string, Arriving[], TaskFact[]][] = [
     ['its submission, without words', [], [told('TASK_STATE_SUBMITTED')]],
     ['its start, without the input', [{ type: 'task.start', taskId, input: { message: words, metadata } }], [told('TASK_STATE_WORKING')]],
@@ -257,25 +257,25 @@ await t.test('a task tells these facts', async t => {
   for (const [name, path, facts] of rows) t.strictSame(lastTurn(chart, path).facts, facts, name)
 })
 
-await t.test('what arrives for the work reaches it without the task’s own names', async t => {
+await t.test('the work receives events without the task’s own names', async t => {
   const toWork = (event: ToWork) => [{ to: 'work', event }]
   const sentBy = (...path: Arriving[]) => lastTurn(chart, [START, ...path]).sent
 
-  await t.test('an answer as it came, while the task is interrupted', async t => {
+  await t.test('an answer unchanged, while the task is interrupted', async t => {
     for (const interruption of [ASK, NEED]) t.strictSame(sentBy(interruption, { type: 'message.received', taskId, message }), toWork({ type: 'message.received', message }), interruption.type)
   })
 
-  await t.test('a message that steers as if it had been asked for', async t => {
+  await t.test('a steered message as if it had been asked for', async t => {
     t.strictSame(sentBy({ type: 'message.steered', taskId, message }), toWork({ type: 'message.received', message }))
   })
 
-  await t.test('an authorization with what it brings, also if that is nothing', async t => {
+  await t.test('an authorization with its data, also if empty', async t => {
     for (const data of [{ token: 't' }, null, undefined, '', 0, false]) {
       t.strictSame(sentBy(NEED, { type: 'authorization.received', taskId, data }), toWork({ type: 'authorization.received', data }))
     }
   })
 
-  await t.test('queued messages one a question, oldest first, marked as no answer to it, whenever they were queued', async t => {
+  await t.test('one queued message per question, oldest first, marked as no answer', async t => {
     const [first, next] = [message, second].map(message => toWork({ type: 'message.received', message, queued: true }))
     const ways: Arriving[][] = [
       [queue(message), queue(second), START],
@@ -295,7 +295,7 @@ await t.test('what arrives for the work reaches it without the task’s own name
   })
 })
 
-await t.test('work that crashes is started again as often as its policy lets it within its period', async t => {
+await t.test('work that crashes restarts as often as its policy allows within its period', async t => {
   const often: RestartPolicy = { type: 'transient', intensity: 2, periodMs: 100 }
   const crashes: [atMs: number, restarts: number[]][] = [[0, [0]], [50, [0, 50]], [100, [50, 100]], [149, [50, 100]]]
   for (const restoring of [false, true]) {
@@ -317,7 +317,7 @@ await t.test('work runs from the start to the end of its task, through interrupt
   })
   const observed = { ...chart, machine: taskMachine.provide({ actors: { work } }) }
 
-  await t.test('it gets the input of the start, once, and is stopped when the task ends without it', async t => {
+  await t.test('it gets the input of the start once, and stops with its task', async t => {
     for (const end of ENDS) {
       runs.length = 0
       const follower = new Follower(observed)
@@ -335,7 +335,7 @@ await t.test('work runs from the start to the end of its task, through interrupt
     t.strictSame(runs, [])
   })
 
-  await t.test('one that crashed is stopped before the task asks for another, and runs again with what the next start brings', async t => {
+  await t.test('crashed work is stopped before the next one starts with the new input', async t => {
     runs.length = 0
     const follower = new Follower(observed)
     follower.walk([START, ASK, crash(1000)])
@@ -357,7 +357,7 @@ await t.test('work runs from the start to the end of its task, through interrupt
     t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true, false])
   })
 
-  await t.test('it runs again with the same input when the task is restored, unless the task is over', async t => {
+  await t.test('it runs again with the same input when an unfinished task is restored', async t => {
     runs.length = 0
     const follower = new Follower(observed, { restoring: true })
     follower.walk([START, ASK])
@@ -375,11 +375,11 @@ await t.test('real work ends its task', async t => {
     { type: 'status.changed', state: 'TASK_STATE_COMPLETED' }
   ], 'with its result')
   t.strictSame(await lastFactsOf(working(() => Promise.reject(new Error('secret')))), failed, 'with its rejection')
-  t.strictSame(await lastFactsOf(working(() => { throw new Error('secret') })), failed, 'with what it throws')
-  t.strictSame(await lastFactsOf(taskMachine), failed, 'and so does the lack of work')
+  t.strictSame(await lastFactsOf(working(() => { throw new Error('secret') })), failed, 'with the thrown error')
+  t.strictSame(await lastFactsOf(taskMachine), failed, 'so does missing work')
 })
 
-await t.test('the deadline that a task begins with is kept in its context, and only there', t => {
+await t.test("a task's initial deadline is stored only in its context", t => {
   for (const [deadline, kept] of [[{ deadlineAtMs: 5 }, { deadlineAtMs: 5 }], [{}, {}]]) {
     const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } }).start()
     actor.send({ type: 'task.start', taskId, input: 'b', ...deadline })
@@ -389,7 +389,7 @@ await t.test('the deadline that a task begins with is kept in its context, and o
   t.end()
 })
 
-await t.test('a task remembers its recoveries since its last progress, the newest unless its process ended in order, and fails with the words of one too many', t => {
+await t.test('a task remembers its recoveries since its last progress, and fails above the limit', t => {
   const facts: TaskFact[] = []
   const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } })
   actor.on('*', fact => facts.push(fact))

@@ -1,11 +1,25 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { loadedBy } from '../faults/loaded.ts'
 
-const COMPILED = ['machines', 'runtime', 'adapters', 'tsconfig.json']
-const PAGE = 'adapters/inspector/page/vite.config.ts'
+/** What `dist` consists of: the package's code, and what browsers load: the page of the inspector, and the client. */
+export type PackagePart = 'library' | 'page'
+
+const TSC = [process.execPath, 'node_modules/typescript/bin/tsc', '-p'] as const
+const VITE = [process.execPath, 'node_modules/vite/bin/vite.js', 'build', '-c'] as const
 const QUICKLY = ['--noCheck', '--incremental', '--tsBuildInfoFile'] as const
+const WITHOUT_MAPS = ['--sourceMap', 'false', '--declarationMap', 'false'] as const
+
+const COMPILED = ['machines', 'runtime', 'adapters', 'tsconfig.json', 'tsconfig.build.json']
+const TESTED = [...COMPILED, 'examples', 'test', 'bench', 'tsconfig.test.json']
+const BIN = 'dist/adapters/cli/bin.js'
+
+/** The stamp of each part is the state of its sources before its last build. The tarball leaves these files out. */
+const STAMPS = { library: 'dist/.library', page: 'dist/.page', release: 'dist/.release' } as const
+const PAGE = 'adapters/inspector/page'
+const CLIENT = 'adapters/client'
 
 /** Builds everything from nothing, with types checked: the package with its page, the tests, and tap with the plugins of `.taprc`. */
 export async function buildAll(): Promise<void> {
@@ -13,14 +27,41 @@ export async function buildAll(): Promise<void> {
   await run('tap', 'build')
 }
 
-/** Builds what is older than its sources, without a check of types; the page only for tests that need it. */
-export async function buildStale({ needsPage }: { readonly needsPage: boolean }): Promise<void> {
+/** Builds the package from nothing, with types checked. A `release` has no source maps, which lead to sources that the tarball does not have. */
+export async function buildPackage({ release }: { readonly release: boolean }): Promise<void> {
+  const [library, page] = [stateOf(librarySources()), stateOf(pageSources())]
+  if (release && isCurrent(STAMPS.release, library) && isCurrent(STAMPS.page, page)) return
+  rmSync('dist', { recursive: true, force: true })
+  await run(...TSC, 'tsconfig.build.json', ...(release ? WITHOUT_MAPS : []))
+  chmodSync(BIN, 0o755)
+  await runVite()
+  writeFileSync(STAMPS.library, library)
+  writeFileSync(STAMPS.page, page)
+  if (release) writeFileSync(STAMPS.release, library)
+}
+
+/** Builds those of these parts that are missing or older than their sources, without a check of types. */
+export async function buildStale(parts: readonly PackagePart[]): Promise<void> {
+  if (parts.includes('library')) {
+    await ifStale(STAMPS.library, librarySources(), async () => {
+      rmSync(STAMPS.release, { force: true })
+      await run(...TSC, 'tsconfig.build.json', ...QUICKLY, 'dist/.tsbuildinfo')
+      chmodSync(BIN, 0o755)
+    })
+  }
+  if (parts.includes('page')) await ifStale(STAMPS.page, pageSources(), runVite)
+}
+
+/** Builds the tests if they are older than their sources, without a check of types, and tap if its plugins have changed. */
+export async function buildStaleTests(): Promise<void> {
   await Promise.all([
-    ifChanged('dist/.compiled', [...COMPILED, 'tsconfig.build.json'], () => run('tsc', '-p', 'tsconfig.build.json', ...QUICKLY, 'dist/.tsbuildinfo')),
-    ifChanged('.build/.compiled', [...COMPILED, 'examples', 'test', 'bench', 'tsconfig.test.json'], () => run('tsc', '-p', 'tsconfig.test.json', ...QUICKLY, '.build/.tsbuildinfo')),
-    ifChanged('node_modules/.tap-built', ['.taprc', 'package-lock.json'], () => run('tap', 'build'))
+    ifStale('.build/.compiled', TESTED, () => run(...TSC, 'tsconfig.test.json', ...QUICKLY, '.build/.tsbuildinfo')),
+    ifStale('node_modules/.tap-built', ['.taprc', 'package-lock.json'], () => run('tap', 'build'))
   ])
-  if (needsPage) await ifChanged('dist/.page', COMPILED, () => run('vite', 'build', '-c', PAGE))
+}
+
+async function runVite(): Promise<void> {
+  for (const folder of [PAGE, join(CLIENT, 'browser')]) await run(...VITE, join(folder, 'vite.config.ts'))
 }
 
 async function run(command: string, ...args: readonly string[]): Promise<void> {
@@ -34,14 +75,34 @@ export async function exitCode(command: string, ...args: readonly string[]): Pro
   return code ?? 1
 }
 
-/** Builds unless `stamp` holds the time of the newest source, as it was before the last build. */
-async function ifChanged(stamp: string, sources: readonly string[], build: () => Promise<void>): Promise<void> {
-  const newestMs = String(newest(sources))
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === newestMs) return
+async function ifStale(stamp: string, sources: readonly string[], build: () => Promise<void>): Promise<void> {
+  const state = stateOf(sources)
+  if (isCurrent(stamp, state)) return
   await build()
-  writeFileSync(stamp, newestMs)
+  writeFileSync(stamp, state)
 }
 
-function newest(paths: readonly string[]): number {
-  return Math.max(...paths.map(path => (statSync(path).isDirectory() ? newest(readdirSync(path).map(name => join(path, name))) : statSync(path).mtimeMs)))
+function isCurrent(stamp: string, state: string): boolean {
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === state
+}
+
+/** The number of files and the time of the newest, so that an edit, a new file and a removed one all change it. */
+function stateOf(sources: readonly string[]): string {
+  const times = sources.flatMap(filesIn).map(path => statSync(path).mtimeMs)
+  return `${times.length} files until ${times.reduce((latest, time) => Math.max(latest, time), 0)}`
+}
+
+/** The page's own files are not compiled into the library. */
+function librarySources(): string[] {
+  return COMPILED.flatMap(filesIn).filter(path => !path.startsWith(join(PAGE, '/')))
+}
+
+/** The page's and the client's own files, and those that they and the hooks for React import. */
+function pageSources(): string[] {
+  const entries = [join(PAGE, 'main.tsx'), join(CLIENT, 'connect.ts'), 'adapters/react/index.ts']
+  return [...new Set([...filesIn(PAGE), ...filesIn(CLIENT), ...entries.flatMap(entry => [...loadedBy(entry, () => undefined)])])]
+}
+
+function filesIn(path: string): string[] {
+  return statSync(path).isDirectory() ? readdirSync(path).flatMap(name => filesIn(join(path, name))) : [path]
 }

@@ -1,15 +1,17 @@
-import { readFileSync, rmSync } from 'node:fs'
-import { buildAll, buildStale, exitCode } from './builds.ts'
+import { rmSync } from 'node:fs'
+import { buildAll, buildStale, buildStaleTests, exitCode } from './builds.ts'
 import { grouped } from './groups.ts'
 import { leftOut } from './left-out.ts'
+import { neededParts } from './needed-parts.ts'
 import { installSqlite } from './sqlite.ts'
 import { allTestFiles, compiled, testFiles } from './test-files.ts'
 
 const RESULTS = '.tap/test-results'
 
 /**
- * `npm test` builds everything and runs every test file, small ones in groups, with coverage. `npm test -- NAME …` builds what is stale and runs the
- * files of these names or paths. With `--complete` it fails if tests were left out. Other options go to tap.
+ * `npm test` builds everything and runs every test file, small ones in groups, with coverage. `npm test -- NAME …` runs the files of
+ * these names or paths, after it has built what they need and what is stale. With `--complete` it fails if tests were left out. Other
+ * options go to tap.
  */
 async function main(given: readonly string[]): Promise<number> {
   const options = given.filter(argument => argument.startsWith('-') && argument !== '--complete')
@@ -19,7 +21,7 @@ async function main(given: readonly string[]): Promise<number> {
     await buildAll()
   } else {
     installSqlite()
-    await buildStale({ needsPage: files.some(file => readFileSync(file, 'utf8').includes('fixtures/chromium')) })
+    await Promise.all([buildStaleTests(), buildStale(files.flatMap(neededParts))])
     options.push('--disable-coverage')
   }
   rmSync(RESULTS, { recursive: true, force: true })

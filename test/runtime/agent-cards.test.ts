@@ -23,7 +23,7 @@ const way: Authenticate = Object.assign(() => undefined, {
 })
 const own = { mine: { mtlsSecurityScheme: {} } }
 
-await t.test('the card says what authenticate says of how one shows who one is', async t => {
+await t.test('the card has the security schemes of authenticate', async t => {
   const { runtime } = start(t, { work: echo }, { authenticate: way })
   const card = runtime.agentCard(interfaces)
   t.strictSame({ securitySchemes: card.securitySchemes, securityRequirements: card.securityRequirements }, { securitySchemes: way.securitySchemes, securityRequirements: way.securityRequirements })
@@ -34,16 +34,16 @@ await t.test('the card says what authenticate says of how one shows who one is',
   }
 })
 
-await t.test("the author's own words on security stand in place of those of authenticate", async t => {
+await t.test("the author's security schemes replace those of authenticate", async t => {
   const cardOf = (card: Partial<AgentCard>) => start(t, { card: { name: 'A', ...card }, work: echo }, { authenticate: way }).runtime.agentCard(interfaces)
   const schemes = cardOf({ securitySchemes: own })
   t.strictSame(schemes.securitySchemes, own)
-  t.notOk('securityRequirements' in schemes, 'what authenticate requires are not these schemes')
+  t.notOk('securityRequirements' in schemes, "authenticate's requirements name other schemes")
   const requirements = cardOf({ securityRequirements: [{ schemes: { bearer: {} } }] })
   t.strictSame([requirements.securitySchemes, requirements.securityRequirements], [way.securitySchemes, [{ schemes: { bearer: {} } }]])
 })
 
-await t.test('an authenticate is refused that is no function, or says what cannot be said', async t => {
+await t.test('an authenticate that is no function or has invalid schemes is refused', async t => {
   const wrong: [unknown, RegExp][] = [
     ['yes', /^authenticate has to be a function that identifies the caller/],
     [Object.assign(() => undefined, { securitySchemes: { a: {} } }), /^authenticate\.securitySchemes.* must have exactly one of apiKeySecurityScheme/],
@@ -54,7 +54,7 @@ await t.test('an authenticate is refused that is no function, or says what canno
   for (const [authenticate, message] of wrong) t.throws(() => start(t, { work: echo }, { authenticate: authenticate as Authenticate }), { name: 'TypeError', message })
 })
 
-await t.test('a card that an author has not made in time is Overloaded, and the next request has it made again', async t => {
+await t.test('a card that times out is Overloaded, and the next request builds it again', async t => {
   let made = 0
   const makers = {
     extendedCard: (never: Promise<never>) => ({ definition: { extendedCard: () => (made += 1) === 1 ? never : { description: 'Now.' } }, options: {} }),
@@ -81,7 +81,7 @@ function extended(definition: Pick<AgentDefinition, 'extendedCard'>) {
   return { card: { name: 'Public', description: 'For all.', skills: [skill] }, work: echo, ...definition } satisfies AgentDefinition
 }
 
-await t.test('the extended card is the public one with what is said in place of it, and the interfaces of the call', async t => {
+await t.test("the extended card is the public one with its overrides and the call's interfaces", async t => {
   const { runtime } = start(t, extended({ extendedCard: { description: 'For you.', skills: [skill, { ...skill, id: 'erase', name: 'Erase' }] } }), { authenticate: way })
   const card = await runtime.getExtendedAgentCard({}, anna)
   t.strictSame(card, { ...runtime.agentCard(interfaces), description: 'For you.', skills: [skill, { ...skill, id: 'erase', name: 'Erase' }] })
@@ -90,7 +90,7 @@ await t.test('the extended card is the public one with what is said in place of 
   t.strictSame((await runtime.getExtendedAgentCard({}, { principal: 'anna' })).supportedInterfaces, [], 'a call in process has none')
 })
 
-await t.test('a function tells the extended card for each caller', async t => {
+await t.test('a function builds the extended card for each caller', async t => {
   const callers: Caller[] = []
   const extendedCard = async (caller: Caller) => (callers.push(caller), caller.claims['role'] === 'admin' ? { name: `For ${caller.principal}`, securitySchemes: own } : undefined)
   const { runtime, log } = start(t, extended({ extendedCard }), { authenticate: way })
@@ -100,7 +100,7 @@ await t.test('a function tells the extended card for each caller', async t => {
   t.strictSame(log, [])
 })
 
-await t.test('nobody gets an extended card whom nobody knows, and no agent has one that declares none', async t => {
+await t.test('the extended card needs an identified caller, and an agent that declares one', async t => {
   const { runtime } = start(t, extended({ extendedCard: () => t.fail('nobody was to be asked') as never }))
   for (const call of [{}, { interfaces }, { claims: { sub: 'anna' } }]) t.match(await rejection(runtime.getExtendedAgentCard({}, call)), { code: 'Unauthenticated' })
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
@@ -109,7 +109,7 @@ await t.test('nobody gets an extended card whom nobody knows, and no agent has o
   t.equal(plain.agentCard(interfaces).capabilities.extendedAgentCard, false)
 })
 
-await t.test('an extended card that fails or is none is an internal error, which only the log tells', async t => {
+await t.test('an extended card that fails or is invalid is an internal error, which is logged', async t => {
   const wrong: [AgentDefinition['extendedCard'], RegExp][] = [
     [() => { throw new Error('secret plan') }, /secret plan/],
     [() => Promise.reject(new A2AError('Forbidden', 'secret plan')), /secret plan/],
@@ -126,7 +126,7 @@ await t.test('an extended card that fails or is none is an internal error, which
   }
 })
 
-await t.test('an extended card that stands is checked when the agent is defined', async t => {
+await t.test('a static extended card is validated when the agent is defined', async t => {
   const { card, work } = extended({})
   t.throws(() => defineAgent({ card, work, extendedCard: { name: '' } }), { name: 'TypeError', message: /^extendedCard\.name/ })
   for (const wrong of [true, 'x', null, []]) {
@@ -136,7 +136,7 @@ await t.test('an extended card that stands is checked when the agent is defined'
   t.strictSame(defineAgent(agent), agent, 'an agent may be defined again')
 })
 
-await t.test('over the WebSocket the extended card has the claims of the connection and the address of the server', async t => {
+await t.test("the extended card over WebSocket has the connection's claims and the server's address", async t => {
   const authenticate: Authenticate = ({ headers }) => (headers['x-me'] ? { id: headers['x-me'], claims: { role: headers['x-role'] } } : undefined)
   const extendedCard = ({ principal, claims }: Caller) => (claims['role'] === 'admin' ? { name: principal } : undefined)
   const { url } = await serve(t, extended({ extendedCard }), { authenticate })
@@ -153,7 +153,7 @@ await t.test('over the WebSocket the extended card has the claims of the connect
 const NOTHING = { streaming: false, pushNotifications: false, extendedAgentCard: false, extensions: false }
 const RELIABLE: CallContext = { extensions: [RELIABILITY_EXTENSION] }
 
-await t.test('an agent with every capability turned off declares nothing, and no extension can be activated', async t => {
+await t.test('an agent with every capability turned off declares nothing, and activates no extension', async t => {
   const definition = { work: echo, input: z.string(), extendedCard: { description: 'For you.' }, capabilities: NOTHING }
   const { runtime } = start(t, definition, { authenticate: way, push: webhooks() })
   const off = { streaming: false, pushNotifications: false, extendedAgentCard: false }
@@ -168,20 +168,20 @@ await t.test('an agent with every capability turned off declares nothing, and no
   t.match(await rejection(runtime.subscribeToTask({ id: '' }).next()), { code: 'InvalidParams' }, 'parameters are validated before')
 })
 
-await t.test('extensions that an author declares stay on the card when those of taskchart are turned off', async t => {
+await t.test("the author's extensions stay on the card when those of taskchart are turned off", async t => {
   const { runtime } = start(t, { work: echo, extensions: [{ uri: 'urn:mine' }], capabilities: { extensions: false } })
   t.match(runtime.agentCard([]).capabilities, { streaming: true, pushNotifications: false, extendedAgentCard: false, extensions: [{ uri: 'urn:mine' }] })
   t.strictSame(runtime.settings.extensions, ['urn:mine'])
 })
 
-await t.test('capabilities that are on need what they offer', async t => {
+await t.test('an enabled capability needs its prerequisites', async t => {
   const all = { streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: true }
   const { runtime } = start(t, { work: echo, extendedCard: { description: 'x' }, capabilities: all }, { push: webhooks() })
   t.match(runtime.agentCard([]).capabilities, { streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: [{ uri: RELIABILITY_EXTENSION }] })
   t.throws(() => start(t, { work: echo, capabilities: { pushNotifications: true } }), { name: 'TypeError', message: /^capabilities\.pushNotifications is true, but nothing sends webhooks\. Add createRuntime\(\{ push: webhooks\(\) \}\)/ })
 })
 
-await t.test('capabilities that cannot be are refused when the agent is defined', async t => {
+await t.test('invalid capabilities are refused when the agent is defined', async t => {
   const wrong: [unknown, RegExp][] = [
     [null, /^capabilities has to be an object such as \{ streaming: false \}\.$/],
     ['streaming', /^capabilities has to be an object/],

@@ -8,7 +8,7 @@ import { echo } from '../fixtures/agents.ts'
 const card = { name: 'A' }
 const chart = setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } } })
 
-await t.test('an agent refuses messages to a task that works, is not restarted and has 5 seconds to clean up, unless its author says otherwise', async t => {
+await t.test('by default an agent rejects messages during work, never restarts, and stops within 5 seconds', async t => {
   t.match(defineAgent({ card, work: echo }), { messages: 'reject', restart: { type: 'temporary', intensity: 1, periodMs: 5000 }, cancelGraceMs: 5000 })
   t.match(defineAgent({ card, work: chart, messages: 'steer', restart: { type: 'transient', intensity: 3 }, cancelGraceMs: 0 }), {
     messages: 'steer',
@@ -18,7 +18,7 @@ await t.test('an agent refuses messages to a task that works, is not restarted a
   t.match(defineAgent({ card, work: echo, messages: 'queue', restart: 'transient', cancelGraceMs: Infinity }), { messages: 'queue', restart: { type: 'transient' }, cancelGraceMs: Infinity })
 })
 
-await t.test('work is a function that may return a promise, or an async generator, but no other generator', async t => {
+await t.test('work is a function, possibly async, or an async generator, but no other generator', async t => {
   const works = [() => {}, async () => {}, async function* () { yield progress('x') }, { async *work() { yield progress('x') } }.work]
   for (const work of works) t.equal(defineAgent({ card, work }).work, work)
   for (const work of [function* () {}, { *work() {} }.work]) {
@@ -29,7 +29,7 @@ await t.test('work is a function that may return a promise, or an async generato
   }
 })
 
-await t.test('messages that are to steer need a statechart, since a function could not say which it can take', async t => {
+await t.test('steered messages need a statechart, since a function cannot say what it accepts', async t => {
   const steer = { card, messages: 'steer' } as const
   const message = "messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
   t.throws(() => defineAgent({ ...steer, work: echo }), { name: 'TypeError', message })
@@ -37,7 +37,7 @@ await t.test('messages that are to steer need a statechart, since a function cou
   t.doesNotThrow(() => defineAgent({ ...steer, work: chart }))
 })
 
-await t.test('a policy for messages that is none is refused with those there are', async t => {
+await t.test('an unknown message policy is refused with the known ones', async t => {
   for (const wrong of ['', 'Queue', 'drop', null, true, 3]) {
     t.throws(() => defineAgent({ card, work: chart, messages: wrong as never }), {
       name: 'TypeError',
@@ -46,13 +46,13 @@ await t.test('a policy for messages that is none is refused with those there are
   }
 })
 
-await t.test('a restart policy that is none is refused when the agent is defined', async t => {
+await t.test('an invalid restart policy is refused when the agent is defined', async t => {
   t.throws(() => defineAgent({ card, work: echo, restart: 'permanent' as never }), { name: 'TypeError', message: /work cannot be permanent/ })
   t.throws(() => defineAgent({ card, work: echo, restart: { type: 'transient', intensity: -1 } }), { name: 'RangeError', message: /restart\.intensity .* not -1\./ })
   t.throws(() => defineAgent({ card, work: echo, restart: { type: 'transient', periodMs: 0 } }), { name: 'RangeError', message: /restart\.periodMs .* not 0\./ })
 })
 
-await t.test('a grace period that is no time is refused', async t => {
+await t.test('an invalid grace period is refused', async t => {
   for (const wrong of [-1, NaN, -Infinity, '5000', null, true]) {
     t.throws(() => defineAgent({ card, work: echo, cancelGraceMs: wrong as never }), {
       name: 'RangeError',
@@ -61,12 +61,12 @@ await t.test('a grace period that is no time is refused', async t => {
   }
 })
 
-await t.test('a member that an agent does not have is refused with the one that is meant', async t => {
+await t.test('an unknown member of an agent is refused with the closest name', async t => {
   const wrong: [definition: object, message: RegExp][] = [
     [{ card, worker: echo }, /^defineAgent has no worker\. Is work meant\?$/],
     [{ card, work: echo, Restart: 'transient' }, /^defineAgent has no Restart\. Is restart meant\?$/],
     [{ card, work: echo, deadline: 1000 }, /^defineAgent has no deadline\. Is deadlineMs meant\?$/],
-    [{ card, work: echo, onMessage: echo }, /^defineAgent has no onMessage\. There are card, extendedCard, capabilities, extensions, .*, deadlineMs\.$/]
+    [{ card, work: echo, onMessage: echo }, /^defineAgent has no onMessage\. There are card, extendedCard, capabilities, extensions, .*, deadlineMs, properties\.$/]
   ]
   for (const [definition, message] of wrong) t.throws(() => defineAgent(definition as AgentDefinition), { name: 'TypeError', message })
   t.doesNotThrow(() => defineAgent({ card, work: echo, worker: undefined } as AgentDefinition))
@@ -74,7 +74,7 @@ await t.test('a member that an agent does not have is refused with the one that 
   t.strictSame(defineAgent(agent), agent, 'an agent may be defined from another')
 })
 
-await t.test('what is not the author’s to say on a card is refused with where it is said', async t => {
+await t.test('card members that the runtime sets are refused, with where to set them', async t => {
   const wrong: [more: object, message: RegExp][] = [
     [{ url: 'http://localhost' }, /^card\.url follows from where the agent is served\. Leave it out, or write createRuntime\(\{ publicUrl \}\)\.$/],
     [{ supportedInterfaces: [] }, /^card\.supportedInterfaces follows from where/],
@@ -94,7 +94,7 @@ await t.test('what is not the author’s to say on a card is refused with where 
   t.doesNotThrow(() => defineAgent({ card: { ...card, url: undefined } as typeof card, work: echo }))
 })
 
-await t.test('a chart that cannot do what its author means is refused with what to write instead', async t => {
+await t.test('an unsuitable chart is refused with what to write instead', async t => {
   const x = fromPromise(async () => {})
   const one = (state: object, more: object = {}) => createMachine({ id: 'shop', initial: 'a', states: { a: state, b: { type: 'final' } }, ...more } as never)
   const asks = { tags: 'input-required', on: { 'message.received': 'b' } }
@@ -133,13 +133,13 @@ await t.test('a chart that cannot do what its author means is refused with what 
   for (const [what, work, message] of wrong) t.throws(() => defineAgent({ card, work }), { message }, what)
 })
 
-await t.test('input is not for what a negotiation opens', t => {
+await t.test('input is refused for work that a negotiation opens', t => {
   const terms = z.object({ euros: z.number() })
   t.throws(() => defineAgent({ card, input: terms, negotiate: negotiation({ terms, respond: () => accepted() }), work: async () => {} }), { name: 'TypeError', message: /leave input out/ })
   t.end()
 })
 
-await t.test('a chart that is right is taken, however it hears its answers', async t => {
+await t.test('a valid chart is accepted, however it receives its answers', async t => {
   const asks = { tags: 'input-required' }
   const actors = { x: fromPromise(async () => {}) }
   const right: [what: string, states: object, given?: object][] = [
@@ -164,7 +164,7 @@ await t.test('a chart that is right is taken, however it hears its answers', asy
   t.doesNotThrow(() => defineAgent({ card, negotiate: () => reply('x') }))
 })
 
-await t.test('a chart with a state that nothing leads out of is warned of, once', async t => {
+await t.test('a chart with a state without exits is warned about once', async t => {
   const warn = t.capture(console, 'warn', () => {})
   const warnings = (states: object, more: object = {}) => {
     const machine = createMachine({ id: 'shop', initial: 'a', states, ...more } as never).provide({ actors: { x: fromPromise(async () => {}) } })
@@ -190,7 +190,7 @@ await t.test('a chart with a state that nothing leads out of is warned of, once'
   t.strictSame(warnings({ a: {} }, { on: { x: '.b' }, states: { a: {}, b: end } }), [])
 })
 
-await t.test('a name is near another that differs in case, separators, an ending, or a letter in six', async t => {
+await t.test('close names differ in case, separators, an ending, or a letter in six', async t => {
   const names = ['input-required', 'failed', 'work', 'messageBytes']
   for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', undefined], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {
     t.equal(closestName(word, names), name, word)

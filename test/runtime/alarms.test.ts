@@ -18,7 +18,7 @@ await t.test('timers of any length', async t => {
     return { clock, long, fired, set: (name: string, delayMs: number) => long.setTimeout(() => void fired.push(name), delayMs) }
   }
 
-  await t.test('one that is longer than Node can keep fires at its time, and not before', t => {
+  await t.test("one longer than Node's maximum fires at its time, and not before", t => {
     const { clock, long, fired, set } = timed()
     set('30 days', 30 * DAY)
     set('100 days', 100 * DAY)
@@ -33,7 +33,7 @@ await t.test('timers of any length', async t => {
     t.end()
   })
 
-  await t.test('one that is taken back never fires, also after its first chunk; taking it back twice is harmless', t => {
+  await t.test('a canceled one never fires, also after its first part, and may be canceled twice', t => {
     const { clock, long, fired, set } = timed()
     const timers = [set('short', 5), set('long', 30 * DAY), set('fired', 1)]
     clock.increment(2)
@@ -46,7 +46,7 @@ await t.test('timers of any length', async t => {
     t.end()
   })
 
-  await t.test('one without an end never fires; one of 0, below, or that is no number, fires though no time passes', async t => {
+  await t.test('an infinite one never fires; zero, a negative one or NaN fires at once', async t => {
     const { clock, long, fired, set } = timed()
     const never = set('never', Infinity)
     for (const delayMs of [-5, -Infinity, NaN, 0]) set(String(delayMs), delayMs)
@@ -86,7 +86,7 @@ await t.test('alarms', async t => {
     t.end()
   })
 
-  await t.test('one that is overdue rings as soon as possible, never within the call', async t => {
+  await t.test('an overdue one rings as soon as possible, but after the call', async t => {
     const { rung, set } = alarmed()
     set('t', 'a', -1000)
     t.strictSame(rung, [])
@@ -94,7 +94,7 @@ await t.test('alarms', async t => {
     t.strictSame(rung, ['t a'])
   })
 
-  await t.test('one of the same name takes the place of the first', t => {
+  await t.test('one of the same name replaces the first', t => {
     const { clock, alarms, rung, set } = alarmed()
     set('t', 'a', 10)
     set('t', 'a', 30)
@@ -120,7 +120,7 @@ await t.test('alarms', async t => {
     t.end()
   })
 
-  await t.test('those that are taken back never ring: by name, by task, or all', t => {
+  await t.test('canceled ones never ring: by name, by task, or all', t => {
     const { clock, alarms, rung, set } = alarmed()
     for (const [taskId, name] of [['t', 'a'], ['t', 'b'], ['u', 'a'], ['u', 'b'], ['v', 'a']] as const) set(taskId, name, 10)
     t.ok(alarms.clear('t', 'a'))
@@ -150,7 +150,7 @@ await t.test('a task’s alarms', async t => {
   }
   const rowOf = async (store: Store, contextId: string) => (await store.loadContext({ tenant: '', principal: 'anonymous', contextId }))?.tasks[0]
 
-  await t.test('are saved with it as its next wake, until they ring or are taken back', async t => {
+  await t.test('are stored with it as its next wake, until they ring or are canceled', async t => {
     const { work, host } = hosted()
     const { runtime, store, clock } = start(t, { work })
     const { id } = await open(runtime, 'x', { contextId: 'c' })
@@ -170,7 +170,7 @@ await t.test('a task’s alarms', async t => {
     t.strictSame(rung, ['soon'])
   })
 
-  await t.test('go with it when it ends, and one that has ended gets none', async t => {
+  await t.test('end with it, and an ended task gets none', async t => {
     const { work, host } = hosted()
     const { runtime, clock } = start(t, { work })
     const { id } = await open(runtime)
@@ -183,7 +183,7 @@ await t.test('a task’s alarms', async t => {
     t.equal(clock.pending, 0)
   })
 
-  await t.test('go when its context leaves memory, and its actors can tell that from an end', async t => {
+  await t.test('are removed when its context leaves memory, which actors can distinguish from an end', async t => {
     const { work, host } = hosted()
     const { runtime, clock } = start(t, { work }, { store: { ...memoryStore(), close: async () => {} } })
     const { id } = await open(runtime)
@@ -196,7 +196,7 @@ await t.test('a task’s alarms', async t => {
     t.equal(clock.pending, 0)
   })
 
-  await t.test('one whose ring throws fails its task and no other', async t => {
+  await t.test('one that throws fails only its task', async t => {
     const { work, host } = hosted()
     const { runtime, clock, log } = start(t, { work })
     const { id } = await open(runtime)

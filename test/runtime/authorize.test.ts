@@ -54,7 +54,7 @@ function locked(t: Test, authorize: Authorize, options: Partial<RuntimeOptions> 
   return start(t, { work: obedient, extendedCard: { description: 'More.' } }, { authorize, ...options })
 }
 
-await t.test('authorize is asked before every operation that is served, who calls, what for and with what', async t => {
+await t.test('authorize receives operation, caller and parameters before every operation', async t => {
   const asked: AuthorizationRequest[] = []
   const { runtime } = locked(t, request => (asked.push(request), true))
   for (const [operation, params, call] of served) {
@@ -69,14 +69,14 @@ await t.test('authorize is asked before every operation that is served, who call
   t.strictSame(names, new Set<string>([...Object.values(OPERATIONS).map(({ name }): OperationName => name), 'authorized']), 'these are all')
 })
 
-await t.test('who is nobody is anonymous without claims', async t => {
+await t.test('an unidentified caller is anonymous without claims', async t => {
   const asked: AuthorizationRequest[] = []
   const { runtime } = locked(t, request => (asked.push(request), true))
   await runtime.listTasks({})
   t.match(asked, [{ operation: 'listTasks', principal: 'anonymous', claims: {}, tenant: '' }])
 })
 
-await t.test('a no is Forbidden for every operation, and nothing has been looked up or begun', async t => {
+await t.test('a refusal is Forbidden for every operation, before anything is read or started', async t => {
   for (const authorize of [() => false, async () => false] satisfies Authorize[]) {
     const { store, calls } = watchedStore()
     const { runtime, log } = locked(t, authorize, { store })
@@ -91,7 +91,7 @@ await t.test('a no is Forbidden for every operation, and nothing has been looked
   }
 })
 
-await t.test('a reason is told to the client, an empty one is none', async t => {
+await t.test('a reason is sent to the client, and an empty one is omitted', async t => {
   const needs: Authorize = ({ operation, claims }) => operation === 'listTasks' || claims['scope'] === 'tasks:write' || 'This needs the scope tasks:write.'
   const { runtime } = locked(t, needs)
   t.match(await rejection(runtime.cancelTask({ id: 'nobody' }, anna)), { code: 'Forbidden', message: 'This needs the scope tasks:write.' })
@@ -100,7 +100,7 @@ await t.test('a reason is told to the client, an empty one is none', async t => 
   t.match(await rejection(locked(t, () => '').runtime.listTasks({}, anna)), { code: 'Forbidden', message: 'You may not use listTasks here.' })
 })
 
-await t.test('an authorize that gives no answer in time leaves no request waiting: all are Overloaded, and nothing has been looked up', async t => {
+await t.test('an authorize that times out refuses all requests with Overloaded, and nothing is read', async t => {
   const { store, calls } = watchedStore()
   const { runtime, log, clock } = locked(t, () => new Promise(() => {}), { store, limits: { accessMs: 500 } })
   const before = calls()
@@ -117,7 +117,7 @@ await t.test('an authorize that gives no answer in time leaves no request waitin
   t.equal(calls(), before)
 })
 
-await t.test('an authorize that throws, rejects or answers something else means no, and stands in the log', async t => {
+await t.test('an authorize that throws, rejects or returns another value refuses, and is logged', async t => {
   const wrong: [authorize: unknown, message: string][] = [
     [() => { throw new Error('no directory: secret') }, 'no directory: secret'],
     [() => Promise.reject(new Error('no directory: secret')), 'no directory: secret'],
@@ -134,7 +134,7 @@ await t.test('an authorize that throws, rejects or answers something else means 
   }
 })
 
-await t.test('nobody is authorized for what is wrong anyway: another version, bad parameters, another tenant, an operation not offered', async t => {
+await t.test('an invalid request is refused before authorize is called', async t => {
   const { runtime } = locked(t, () => t.fail('nobody was to be authorized'))
   t.match(await rejection(runtime.getTask({ id: 'x' }, { ...anna, version: '0.3' })), { code: 'VersionNotSupported' })
   t.match(await rejection(runtime.getTask({ id: '' }, anna)), { code: 'InvalidParams' })
@@ -145,7 +145,7 @@ await t.test('nobody is authorized for what is wrong anyway: another version, ba
   t.match(await rejection(plain.runtime.getExtendedAgentCard({}, anna)), { code: 'UnsupportedOperation' })
 })
 
-await t.test('a runtime that closes while somebody is authorized takes up nothing more', async t => {
+await t.test('a runtime that closes during an authorize starts nothing more', async t => {
   const answer = deferred<boolean>()
   const { runtime, clock } = locked(t, () => answer.promise)
   const calls = [runtime.sendMessage(say('x')), collect(runtime.sendStreamingMessage(say('x'))), runtime.getTask({ id: 'x' })].map(rejection)
@@ -158,11 +158,11 @@ await t.test('a runtime that closes while somebody is authorized takes up nothin
   for (const call of refused) t.match(await rejection(call(runtime, {})), { code: 'Overloaded' })
 })
 
-await t.test('an authorize that is no function is refused when the runtime is made', async t => {
+await t.test('an authorize that is no function is refused when the runtime is created', async t => {
   t.throws(() => start(t, { work: echo }, { authorize: true as never }), { name: 'TypeError', message: /^authorize has to be a function/ })
 })
 
-await t.test('a stream that may be read tells what it told without authorize', async t => {
+await t.test('an authorized stream has the same events as one without authorize', async t => {
   const { runtime } = locked(t, async () => true)
   const plain = start(t, { work: obedient })
   const told = async (runtime: Runtime) => (await collect(runtime.sendStreamingMessage(say('count 2')))).length
@@ -182,7 +182,7 @@ const aboutTask: readonly [method: 'SendMessage' | 'SendStreamingMessage' | 'Get
   ['DeleteTaskPushNotificationConfig', taskId => ({ taskId, id: 'p' })]
 ]
 
-await t.test("another's task and one that is not there are answered alike, byte for byte, by every operation that takes an id", async t => {
+await t.test("another caller's task is answered byte for byte as a missing one, by every operation", async t => {
   const authenticate = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({ id: headers['x-me'] ?? '' })
   const { runtime, url } = await serve(t, { work: obedient }, { authenticate })
   const theirs = [await open(runtime, 'wait', {}, { principal: 'anna' }), await open(runtime, 'ask', {}, { principal: 'anna' }), await open(runtime, 'done', {}, { principal: 'anna' })]
@@ -207,7 +207,7 @@ await t.test("another's task and one that is not there are answered alike, byte 
   }
 })
 
-await t.test("another's tasks are in no list, by no reference and under no context", async t => {
+await t.test("another caller's tasks are in no list, reference or context", async t => {
   const { runtime } = start(t, { work: ({ referenceTasks, earlierArtifacts }) => ({ artifact: JSON.stringify([referenceTasks, earlierArtifacts]) }) })
   const hers = taskIn(await runtime.sendMessage(say('x'), { principal: 'anna' }))
   const { id: taskId, contextId = '' } = hers
@@ -215,13 +215,13 @@ await t.test("another's tasks are in no list, by no reference and under no conte
   t.strictSame(listed[0], listed[1])
   const seen = async (call: CallContext, more: object) => taskIn(await runtime.sendMessage({ message: userMessage('y', more) }, call)).artifacts?.[0]?.parts
   t.strictSame(await seen({ principal: 'bob' }, { referenceTaskIds: [taskId] }), await seen({ principal: 'bob' }, { referenceTaskIds: ['absent'], contextId: 'other' }))
-  t.strictSame(await seen({ principal: 'bob' }, { contextId }), [{ text: '[[],[]]' }], 'the context of the same id is one of his own')
+  t.strictSame(await seen({ principal: 'bob' }, { contextId }), [{ text: '[[],[]]' }], 'the context with this id is his own')
   t.strictSame(await seen({ principal: 'anna', tenant: 'acme' }, { contextId }), [{ text: '[[],[]]' }], 'so is that of another tenant')
   t.not((await seen({ principal: 'anna' }, { contextId }))?.[0], undefined)
   t.equal((await runtime.listTasks({ contextId }, { principal: 'anna' })).totalSize, 2)
 })
 
-await t.test('an authorization that arrives goes through authorize as well', async t => {
+await t.test('an out-of-band authorization passes through authorize too', async t => {
   const asked: string[] = []
   const { runtime } = start(
     t,

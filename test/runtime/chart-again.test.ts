@@ -68,7 +68,7 @@ async function converse(life: Lives, id: string, between: () => Promise<unknown>
 }
 
 await t.test('a chart whose process ends at any point of a conversation', async t => {
-  await t.test('says nothing twice and forgets nothing, wherever it was closed', async t => {
+  await t.test('repeats no message and loses nothing when its runtime closes', async t => {
     for (let at = -1; at < 12; at += 1) {
       const booked: string[] = []
       const life = lives(t, { work: trip(booked) })
@@ -79,12 +79,12 @@ await t.test('a chart whose process ends at any point of a conversation', async 
         move += 1
       })
       t.strictSame(await life.told(id), TOLD, `closed before move ${at}`)
-      t.equal(booked.length, 2, 'no step that has a result runs again')
+      t.equal(booked.length, 2, 'no step with a result runs again')
       t.strictSame(life.log, [])
     }
   })
 
-  await t.test('does so wherever it was killed', async t => {
+  await t.test('does the same when its process is killed', async t => {
     let last = 0
     for (let survived = 1; survived <= last + 1; survived += 1) {
       const booked: string[] = []
@@ -108,18 +108,18 @@ await t.test('a chart whose process ends at any point of a conversation', async 
         isDead = false
       })
       t.strictSame(await life.told(id), TOLD, `killed after commit ${survived}`)
-      t.equal(new Set(booked).size, 2, 'a step keeps its key at every try')
+      t.equal(new Set(booked).size, 2, 'a step keeps its key on every run')
       last = Math.max(last, commits < survived + 1 ? 0 : survived)
     }
     t.ok(last > 10, `it was killed after each of ${last} commits`)
   })
 })
 
-await t.test('actors that spawnChild made without an id', async t => {
+await t.test('actors that spawnChild created without an id', async t => {
   const ear = (begun: string[]) => fromCallback<{ type: 'x' }, { name: string }>(({ input: { name }, sendBack }) => { begun.push(name); sendBack({ type: 'knocked' }) })
   const listening = (begun: string[]) => setupWork({ types: { context: {} as { heard: number }, events: {} as { type: 'knocked' } }, actors: { ear: ear(begun) } })
 
-  await t.test('come back, if there is one', async t => {
+  await t.test('are restored, if there is one', async t => {
     const begun: string[] = []
     const life = lives(t, { work: listening(begun).createMachine({ context: { heard: 0 }, entry: spawnChild('ear', { input: { name: 'a' } }), on: { knocked: {} } }) })
     await open(life.runtime)
@@ -128,7 +128,7 @@ await t.test('actors that spawnChild made without an id', async t => {
     t.strictSame(begun, ['a', 'a'])
   })
 
-  await t.test('fail their task if there are two, for XState would forget one: at once, later, or after a restart', async t => {
+  await t.test('fail their task if there are two, since XState would lose one', async t => {
     const setting = listening([])
     const spawning = (name: string) => setting.spawnChild('ear', { input: { name } })
     for (const [how, chart] of Object.entries({

@@ -18,13 +18,13 @@ function waitingFor(cleanUps: CleanupTracker): { isOver: () => Promise<boolean> 
 
 const late = (taskId: string, cancelGraceMs: number) => ({ level: 'warn', message: 'a work did not stop within its grace period', details: { taskId, cancelGraceMs } })
 
-await t.test('where nothing cleans up nothing is waited for', async t => {
+await t.test('nothing is waited for without clean-ups', async t => {
   const { cleanUps, clock } = cleaning()
   await cleanUps.settled()
   t.equal(clock.pending, 0)
 })
 
-await t.test('a work that stops within its grace period is waited for, however it stops, and leaves no timer', async t => {
+await t.test('a work that stops within its grace period is waited for, and leaves no timer', async t => {
   for (const end of ['resolve', 'reject'] as const) {
     const { cleanUps, clock, log } = cleaning()
     const work = deferred<unknown>()
@@ -40,7 +40,7 @@ await t.test('a work that stops within its grace period is waited for, however i
   }
 })
 
-await t.test('a work that does not is reported once and no longer waited for, whatever it does later', async t => {
+await t.test('a work that exceeds its grace period is reported once and no longer waited for', async t => {
   for (const graceMs of [1, 100]) {
     const { cleanUps, clock, log } = cleaning(graceMs)
     const work = deferred()
@@ -59,7 +59,7 @@ await t.test('a work that does not is reported once and no longer waited for, wh
   }
 })
 
-await t.test('without a grace period no work is waited for, and none is reported', async t => {
+await t.test('work without a grace period is neither waited for nor reported', async t => {
   const { cleanUps, clock, log } = cleaning(0)
   cleanUps.add('t', new Promise(() => {}))
   await cleanUps.settled()
@@ -67,7 +67,7 @@ await t.test('without a grace period no work is waited for, and none is reported
   t.strictSame(log, [])
 })
 
-await t.test('of several works each has its own grace period, and all are waited for', async t => {
+await t.test('each of several works has its own grace period, and all are waited for', async t => {
   const { cleanUps, clock, log } = cleaning()
   const [early, slow, stuck] = [deferred(), deferred(), deferred()]
   cleanUps.add('early', early.promise)
@@ -85,7 +85,7 @@ await t.test('of several works each has its own grace period, and all are waited
   t.equal(log.length, 1)
 })
 
-await t.test('a runtime that closes gives work that was canceled the grace period of its agent', async t => {
+await t.test("a closing runtime gives canceled work its agent's grace period", async t => {
   for (const graceMs of [70, 5000]) {
     const { runtime, clock, log } = start(t, { cancelGraceMs: graceMs, work: () => new Promise(() => {}) })
     const { id } = await open(runtime)

@@ -37,7 +37,7 @@ async function isGapless(store: Store, taskId: string): Promise<boolean> {
 }
 
 await t.test('decide, commit, tell', async t => {
-  await t.test('a message is answered, and its work runs, only after the commit that they follow from', async t => {
+  await t.test('a message is answered and its work starts only after its commit', async t => {
     const store = heldStore()
     const { work, runs } = steeredWork()
     const { runtime } = start(t, { work }, { store })
@@ -50,11 +50,11 @@ await t.test('decide, commit, tell', async t => {
     t.equal(runs.length, 0)
 
     await store.release()
-    t.strictSame([brief(await first), brief(await next(stream))], ['task:submitted', 'working'], 'a stream tells them one after the other')
+    t.strictSame([brief(await first), brief(await next(stream))], ['task:submitted', 'working'], 'a stream sends them in order')
     await until(() => runs.length === 1)
   })
 
-  await t.test('work for which something has to be read begins only after the task is committed', async t => {
+  await t.test("work that needs stored data starts only after the task's commit", async t => {
     const store = heldStore()
     const { work, runs } = steeredWork()
     const { runtime } = start(t, { input: z.string(), work }, { store })
@@ -77,7 +77,7 @@ await t.test('decide, commit, tell', async t => {
     await until(() => runs.length === 1)
   })
 
-  await t.test('a stream tells an event only after its commit', async t => {
+  await t.test('a stream sends an event only after its commit', async t => {
     const store = heldStore()
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { store })
@@ -98,7 +98,7 @@ await t.test('decide, commit, tell', async t => {
     t.strictSame(told, ['artifact: done', 'completed'])
   })
 
-  await t.test('turns run ahead of their commits, and are told in their order', async t => {
+  await t.test('turns run before earlier commits finish, and are told in order', async t => {
     const store = heldStore()
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { store })
@@ -114,7 +114,7 @@ await t.test('decide, commit, tell', async t => {
     await until(() => store.held.length === 1)
     first.resolve({ artifact: 'a' })
     await until(() => store.held.length === 2)
-    t.strictSame(store.held.map(({ expected }) => expected), [3, 4], 'both are under way')
+    t.strictSame(store.held.map(({ expected }) => expected), [3, 4], 'both are pending')
     t.equal(told.length, 2)
     await store.release()
     t.strictSame(told.slice(2), ['two artifact: b', 'two completed'])
@@ -123,7 +123,7 @@ await t.test('decide, commit, tell', async t => {
     t.strictSame(told.slice(4), ['one artifact: a', 'one completed'])
   })
 
-  await t.test('a commit that is done sooner than one before it waits for that to be told', async t => {
+  await t.test('a commit that finishes before an earlier one waits for that to be told', async t => {
     const inner = memoryStore()
     const slow: Deferred<void>[] = []
     let slowing = false
@@ -168,7 +168,7 @@ await t.test('decide, commit, tell', async t => {
     t.equal((await canceling).status.state, 'TASK_STATE_CANCELED')
   })
 
-  await t.test('a chart’s actions and actors wait for the commit of the step that they belong to', async t => {
+  await t.test('a chart’s actions and actors wait for the commit of their step', async t => {
     const store = heldStore()
     const seen: string[] = []
     const work = painter(async colour => (seen.push(`paint ${colour}`), 'x'), seen)
@@ -186,7 +186,7 @@ await t.test('decide, commit, tell', async t => {
     await answering
   })
 
-  await t.test('a restored chart’s actors wait for the commit of the step that they belong to', async t => {
+  await t.test('a restored chart’s actors wait for the commit of their step', async t => {
     const inner = memoryStore()
     const before = start(t, { work: painter() }, { store: { ...inner, close: async () => {} } })
     const { id } = taskIn(await before.runtime.sendMessage(say('a boat')))
@@ -205,7 +205,7 @@ await t.test('decide, commit, tell', async t => {
     await answering
   })
 
-  await t.test('an actor that was left before it could start never starts', async t => {
+  await t.test('an actor that is stopped before it could start never starts', async t => {
     const store = heldStore()
     const started: string[] = []
     const work = setupWork({ actors: { paint: fromPromise(async () => void started.push('paint')) } }).createMachine({
@@ -225,7 +225,7 @@ await t.test('decide, commit, tell', async t => {
     t.strictSame(started, [])
   })
 
-  await t.test('a negotiation begins only after the commit that notes it', async t => {
+  await t.test('a negotiation starts only after the commit of its message', async t => {
     const store = heldStore()
     let asked = 0
     const { runtime } = start(t, { negotiate: () => ((asked += 1), reply('x')) }, { store })
@@ -238,7 +238,7 @@ await t.test('decide, commit, tell', async t => {
     t.equal(textOf(messageIn(await answering)), 'x')
   })
 
-  await t.test('an answer that is refused waits for what came before it', async t => {
+  await t.test('a refusal waits for the commits before it', async t => {
     const store = heldStore()
     const { runtime } = start(t, { work: painter() }, { store })
     const { id } = taskIn(await runtime.sendMessage(say('a boat')))
@@ -258,7 +258,7 @@ await t.test('decide, commit, tell', async t => {
 await t.test('a commit that fails', async t => {
   const trouble = () => Promise.reject(new Error('disk /dev/sda1 is full'))
 
-  await t.test('gives its caller an A2AError that says nothing of the engine, and leaves nothing behind', async t => {
+  await t.test("gives its caller an A2AError without the engine's text, and leaves nothing behind", async t => {
     const store = failingStore()
     const { runtime, log } = start(t, { work: echo }, { store })
     store.failNext(trouble)
@@ -269,7 +269,7 @@ await t.test('a commit that fails', async t => {
     t.equal(taskIn(await runtime.sendMessage(say('x', inC))).status.state, 'TASK_STATE_COMPLETED', 'the next one is served')
   })
 
-  await t.test('tells nothing of it, starts nothing of it, and the context goes on from what was committed', async t => {
+  await t.test('sends and starts nothing, and the context continues from the last commit', async t => {
     const store = failingStore()
     const { work, run, runs } = steeredWork()
     const { runtime, clock } = start(t, { work }, { store })
@@ -290,7 +290,7 @@ await t.test('a commit that fails', async t => {
     t.ok(await isGapless(store, again.given.taskId))
   })
 
-  await t.test('fails all that was decided upon it, in whichever context, and no other context', async t => {
+  await t.test('fails all that depends on it, in whichever context, and no other context', async t => {
     const inner = memoryStore()
     const store = heldStore(inner)
     const { runtime } = start(t, { work: painter() }, { store })
@@ -309,7 +309,7 @@ await t.test('a commit that fails', async t => {
     t.ok(await isGapless(inner, id))
   })
 
-  await t.test('though the engine wrote it ends no stream and no waiting call: they hear of what is stored', async t => {
+  await t.test('that was written anyway ends no stream or call: they receive what is stored', async t => {
     const store = failingStore()
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { store })
@@ -330,7 +330,7 @@ await t.test('a commit that fails', async t => {
     t.strictSame(ends.toSorted(), ['completed', 'completed'])
   })
 
-  await t.test('and the store does not even say whether it wrote, who listens hears of it', async t => {
+  await t.test('with an unknown outcome is reported to streams and calls', async t => {
     const inner = failingStore()
     let isBroken = false
     const store: Store = { ...inner, readTask: (...given) => (isBroken ? Promise.reject(new Error('no disk')) : inner.readTask(...given)) }
@@ -349,7 +349,7 @@ await t.test('a commit that fails', async t => {
     t.equal((await refusal(collect(stream))).code, 'Overloaded')
   })
 
-  await t.test('while an answer is negotiated, the negotiation’s caller hears of it', async t => {
+  await t.test('during a negotiation is reported to the negotiation’s caller', async t => {
     const store = failingStore()
     const answer = deferred()
     const { runtime } = start(t, { negotiate: async () => (await answer.promise, reply('x')) }, { store })
@@ -361,7 +361,7 @@ await t.test('a commit that fails', async t => {
     t.ok(await two)
   })
 
-  await t.test('and a context that cannot be loaded again is logged, and tried again at the next call', async t => {
+  await t.test('in a context that cannot be loaded is logged, and the next call retries', async t => {
     const inner = memoryStore()
     let broken = false
     const store: Store = {
@@ -405,7 +405,7 @@ await t.test('while the store refuses commits', async t => {
 
   const keepsStep = ({ journal }: Commit) => journal.some(({ key }) => key !== 'request')
 
-  await t.test('a step is not begun again, and its context comes back after one second, then less and less often', async t => {
+  await t.test('no step starts again, and its context is reloaded at growing intervals from a second', async t => {
     let isFull = false
     let refused = 0
     const { runtime, charged, pass, log } = charging(t, commit => {
@@ -428,7 +428,7 @@ await t.test('while the store refuses commits', async t => {
     t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('of some commits only, a step whose result is refused is begun less and less often', async t => {
+  await t.test('of steps only, a step is retried at growing intervals', async t => {
     let isFull = true
     const { runtime, charged, pass } = charging(t, commit => isFull && keepsStep(commit))
     const { id } = await open(runtime)
@@ -440,7 +440,7 @@ await t.test('while the store refuses commits', async t => {
     t.equal(charged.length, 10)
   })
 
-  await t.test('of another context a step is not begun either, until a commit has been taken', async t => {
+  await t.test('of another context no step starts either, until a commit succeeds', async t => {
     let isFull = false
     const { runtime, charged, gate, pass } = charging(t, () => isFull)
     await open(runtime, 'wait', { contextId: 'a' })
@@ -460,7 +460,7 @@ await t.test('while the store refuses commits', async t => {
     t.strictSame(charged, [1, 1])
   })
 
-  await t.test('for longer than a minute after its return a context comes back after a second again', async t => {
+  await t.test('a context that stayed a minute is reloaded after a second again', async t => {
     let isFull = false
     const { runtime, pass, log } = charging(t, () => isFull)
     const { id: taskId } = taskIn(await runtime.sendMessage(say('ask first')))
@@ -477,7 +477,7 @@ await t.test('while the store refuses commits', async t => {
     t.equal(taskIn(await runtime.sendMessage(say('yes', { taskId }))).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('a message brings a context back before its time, and closing leaves no timer', async t => {
+  await t.test('a message reloads a context early, and closing leaves no timer', async t => {
     let isFull = false
     const { runtime, clock } = charging(t, () => isFull)
     const { id: taskId } = taskIn(await runtime.sendMessage(say('ask first')))
@@ -495,7 +495,7 @@ await t.test('while the store refuses commits', async t => {
   })
 })
 
-await t.test('a store that cannot be read gives its callers an A2AError that says nothing of the engine', async t => {
+await t.test("a store that cannot be read gives an A2AError without the engine's text", async t => {
   const inner = memoryStore()
   let broken = false
   const read: Store['readTask'] = (...args) => (broken ? Promise.reject(new Error('disk /dev/sda1')) : inner.readTask(...args))
@@ -513,7 +513,7 @@ await t.test('a store that cannot be read gives its callers an A2AError that say
 })
 
 await t.test('a lost race', async t => {
-  await t.test('is decided again on what is stored, and the caller sees nothing of it', async t => {
+  await t.test('is decided again on the stored state, invisibly to the caller', async t => {
     const store = failingStore()
     const { runtime } = start(t, { work: painter() }, { store })
     store.failNext(async () => false, 4)
@@ -524,7 +524,7 @@ await t.test('a lost race', async t => {
     t.equal((await tasksIn(store, { ...anyone, ...inC })).length, 1)
   })
 
-  await t.test('that is lost again and again ends with Overloaded', async t => {
+  await t.test('that is lost repeatedly ends with Overloaded', async t => {
     const store = failingStore()
     const { runtime } = start(t, { work: painter() }, { store })
     const { id } = taskIn(await runtime.sendMessage(say('a boat', inC)))
@@ -533,7 +533,7 @@ await t.test('a lost race', async t => {
     t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
-  await t.test('two runtimes over one store serve one context: no event is lost, and generations have no gap', async t => {
+  await t.test('between two runtimes over one store loses no event and leaves no gap', async t => {
     const store = memoryStore()
     const shared: Store = { ...store, close: async () => {} }
     const [a, b] = [start(t, { work: painter() }, { store: shared }), start(t, { work: painter() }, { store: shared })]
@@ -548,7 +548,7 @@ await t.test('a lost race', async t => {
     t.strictSame((await tasksIn(store, { ...anyone, ...inC })).map(({ task }) => task.id).toSorted(), [taskA, taskB, taskC].toSorted())
   })
 
-  await t.test('two runtimes that are asked at the same moment both answer', async t => {
+  await t.test('between two simultaneous calls answers both', async t => {
     const store = memoryStore()
     const shared: Store = { ...store, close: async () => {} }
     const both = [start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared }), start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared })]
@@ -562,11 +562,11 @@ await t.test('a lost race', async t => {
   })
 })
 
-await t.test('a new start', async t => {
+await t.test('a restart', async t => {
   /** A second runtime over what the first left behind; what it reads has gone through JSON text. */
   const throughJson = (inner: Store): Store => ({ ...inner, close: async () => {}, loadContext: async key => JSON.parse(JSON.stringify((await inner.loadContext(key)) ?? null)) ?? undefined })
 
-  await t.test('finds a chart in its state: what was done is not done again, and it goes on', async t => {
+  await t.test('restores a chart in its state without repeating its effects, and it continues', async t => {
     const store = throughJson(memoryStore())
     const seen: string[] = []
     const before = start(t, { work: painter(async () => 'x', seen) }, { store })
@@ -597,7 +597,7 @@ await t.test('a new start', async t => {
     t.strictSame(seen, ['colour chosen', 'painting'])
   })
 
-  await t.test('runs a function again, with what it was given', async t => {
+  await t.test('runs a function again with the same input', async t => {
     const store = throughJson(memoryStore())
     const first = steeredWork()
     const before = start(t, { work: first.work, negotiate: () => accepted({ price: 5 }) }, { store })
@@ -616,7 +616,7 @@ await t.test('a new start', async t => {
     t.ok(await isGapless(store, id))
   })
 
-  await t.test('starts the work of a task that was submitted and no more', async t => {
+  await t.test('starts the work of a task that was only submitted', async t => {
     const inner = throughJson(memoryStore())
     const store = heldStore(inner)
     const before = start(t, { input: z.string(), work: echo }, { store })
@@ -631,7 +631,7 @@ await t.test('a new start', async t => {
     t.strictSame((await reaches(after.runtime, id, 'completed')).artifacts?.map(textOf), ['hello'])
   })
 
-  await t.test('negotiates again what nobody has answered yet, once the context is used', async t => {
+  await t.test('negotiates unanswered messages again once their context is used', async t => {
     const store = throughJson(memoryStore())
     const before = start(t, { negotiate: () => new Promise(() => {}) }, { store })
     const waiting = refusal(before.runtime.sendMessage(say('one', inC)))
@@ -645,7 +645,7 @@ await t.test('a new start', async t => {
     t.strictSame(await until(async () => (await said()).length === 4 && said()), ['one', 're one', 'two', 're two'])
   })
 
-  await t.test('leaves a message that its client sends again until it comes, so that it opens one task', async t => {
+  await t.test('leaves a reliable message to its resend, so that it opens one task', async t => {
     const store = throughJson(memoryStore())
     const reliably = { extensions: ['urn:taskchart:extension:reliability:1'] }
     const message = say('one', { ...inC, messageId: 'm' })
@@ -661,7 +661,7 @@ await t.test('a new start', async t => {
     t.strictSame((await store.listTasks(anyone, { limit: 10 })).tasks.map(({ task }) => task.id), [id])
   })
 
-  await t.test('goes on with every context, also when one of them cannot be loaded', async t => {
+  await t.test('continues every context, also when another cannot be loaded', async t => {
     const inner = throughJson(memoryStore())
     const first = steeredWork()
     const before = start(t, { work: first.work }, { store: inner })
@@ -676,14 +676,14 @@ await t.test('a new start', async t => {
     t.match(log[0], { level: 'error' })
   })
 
-  await t.test('serves, though the store cannot say what is unfinished', async t => {
+  await t.test('succeeds although the store cannot list the unfinished tasks', async t => {
     const store: Store = { ...memoryStore(), readWakes: () => Promise.reject(new Error('slow disk')) }
     const { runtime, log } = start(t, { work: echo }, { store })
     t.equal(taskIn(await runtime.sendMessage(say('x'))).status.state, 'TASK_STATE_COMPLETED')
     t.match(log, [{ level: 'error', message: 'the wakes that are due could not be read' }])
   })
 
-  await t.test('fails the tasks whose chart no longer has their state, and goes on with the others', async t => {
+  await t.test('fails tasks whose chart no longer has their state, and continues the others', async t => {
     const store = throughJson(memoryStore())
     const asking = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: { tags: 'input-required', on: { 'message.received': {} } } } })
     const before = start(t, { work: asking('old') }, { store })
@@ -696,7 +696,7 @@ await t.test('a new start', async t => {
     t.equal(taskIn(await after.runtime.sendMessage(say('y', { contextId: task.contextId ?? '' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
-  await t.test('fails a task whose own row cannot be restored, and no other', async t => {
+  await t.test('fails only a task whose own row cannot be restored', async t => {
     const inner = throughJson(memoryStore())
     const before = start(t, { work: painter() }, { store: inner })
     const { id } = taskIn(await before.runtime.sendMessage(say('x', inC)))
@@ -716,7 +716,7 @@ await t.test('a new start', async t => {
     t.equal(taskIn(await after.runtime.sendMessage(say('red', { taskId: other }))).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('fails the tasks of a chart that has an actor which can no longer be restored, or no longer exists', async t => {
+  await t.test('fails the tasks of a chart with an actor that cannot be restored', async t => {
     const inner = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: {} } })
     const outer = (name: string, state: string) =>
       setupWork({ actors: { [name]: inner(state) } }).createMachine({ initial: 'a', states: { a: { tags: 'input-required', invoke: { src: name, id: 'inner', input: () => ({}) as never } } } })
@@ -730,7 +730,7 @@ await t.test('a new start', async t => {
     }
   })
 
-  await t.test('refuses the callers of a context whose own row cannot be restored, once each, and serves the others', async t => {
+  await t.test('refuses each caller of an unrestorable context once, and serves the others', async t => {
     const inner = memoryStore()
     let loads = 0
     const spoil = (snapshot: string) => JSON.stringify({ ...JSON.parse(snapshot), children: { none: null } })
@@ -753,7 +753,7 @@ await t.test('a new start', async t => {
     t.equal(taskIn(await after.runtime.sendMessage(say('x', { contextId: 'other' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
-  await t.test('does not begin what the store has lost the message of', async t => {
+  await t.test('does not start a task whose message the store has lost', async t => {
     const inner = memoryStore()
     const store: Store = { ...inner, readTask: async (scope, taskId, options) => (options ? inner.readTask(scope, taskId, options) : undefined) }
     const { runtime, log } = start(t, { work: echo }, { store })
@@ -765,7 +765,7 @@ await t.test('a new start', async t => {
 })
 
 await t.test('limits', async t => {
-  await t.test('a context with as many tasks as it may have refuses one more with RateLimited, until one ends', async t => {
+  await t.test('a full context refuses another task with RateLimited, until one ends', async t => {
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { limits: { tasksPerContext: 2 } })
     for (const word of ['a', 'b']) await open(runtime, word, inC)
@@ -778,7 +778,7 @@ await t.test('limits', async t => {
     t.ok(await open(runtime, 'c', inC))
   })
 
-  await t.test('a negotiation that accepts where there is no room left is refused with RateLimited', async t => {
+  await t.test('a negotiation that accepts in a full context is refused with RateLimited', async t => {
     const { work } = steeredWork()
     const { runtime } = start(t, { work, negotiate: ({ message }) => (textOf(message) === 'talk' ? reply('hi') : accepted()) }, { limits: { tasksPerContext: 1 } })
     await open(runtime, 'a', inC)
@@ -786,7 +786,7 @@ await t.test('limits', async t => {
     t.equal(textOf(messageIn(await runtime.sendMessage(say('talk', inC)))), 'hi')
   })
 
-  await t.test('idle contexts leave memory, the longest unused first, and come back when they are used', async t => {
+  await t.test('idle contexts leave memory, least recently used first, and are restored on use', async t => {
     const inner = memoryStore()
     const loaded: string[] = []
     const store: Store = { ...inner, loadContext: key => (loaded.push(key.contextId), inner.loadContext(key)) }
@@ -796,7 +796,7 @@ await t.test('limits', async t => {
     t.strictSame(loaded, ['a', 'b', 'c', 'b'])
   })
 
-  await t.test('when all contexts are busy a new one is refused with Overloaded and when to try again; those that are there are served', async t => {
+  await t.test('a new context among busy ones is refused with Overloaded and a delay', async t => {
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { limits: { liveContexts: 2 } })
     const [a] = [await open(runtime, 'x', { contextId: 'a' }), await open(runtime, 'x', { contextId: 'b' })]
@@ -808,7 +808,7 @@ await t.test('limits', async t => {
     await until(() => open(runtime, 'x', inC).catch(() => false as const))
   })
 
-  await t.test('a context that is being loaded is loaded once, however many ask for it', async t => {
+  await t.test('a context is loaded once, however many calls need it', async t => {
     const inner = memoryStore()
     let loads = 0
     const store: Store = { ...inner, loadContext: key => ((loads += 1), inner.loadContext(key)) }
@@ -817,7 +817,7 @@ await t.test('limits', async t => {
     t.equal(loads, 1)
   })
 
-  await t.test('a context that is being loaded when the runtime closes never lives', async t => {
+  await t.test('a context that is loading when the runtime closes never starts', async t => {
     const inner = memoryStore()
     const gate = deferred()
     const store: Store = { ...inner, loadContext: async key => (await gate.promise, inner.loadContext(key)), close: async () => {} }

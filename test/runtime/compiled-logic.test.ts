@@ -3,6 +3,7 @@ import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, 
 import { contextMachine } from '../../machines/context.machine.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import { compiled } from '../../runtime/xstate/compiled-machine.ts'
+import { newActor } from '../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../fixtures/chart-paths.ts'
 import { sightsOf, testCompiled } from '../fixtures/compiled-paths.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
@@ -63,6 +64,7 @@ const odd: AnyStateMachine = createMachine(
       unguardedWith: { guard: { type: 'isThrowing' }, actions: 'fails' },
       unguardedInline: { guard: ({ event }: Args) => implementations.guards.isThrowing({ event }), actions: 'fails' },
       lost: { actions: sendTo('nobody', { type: 'count' }) },
+      wordy: { actions: sendTo('spawned', 'count') },
       place: { actions: enqueueActions(({ enqueue }) => {
         enqueue.spawnChild(counter, { id: () => 'placed' })
         enqueue.stopChild(() => 'born')
@@ -140,7 +142,7 @@ const odd: AnyStateMachine = createMachine(
 
 const TYPES = ['go.b', 'go.c', 'go', 'gone', 'go.on', 'go.end', 'go.silentEnd', 'go.away', 'again', 'again.reenter', 'again.inner', 'again.other', 'more', 'a', 'a.reenter', 'echoed', 'raised', 'up', 'up.reenter',
   'end', 'back', 'back.deep', 'forward', 'unknown', 'idle', 'xstate.init', 'xstate.done.actor.0.odd.other', 'xstate.error.actor.0.odd.other']
-const FATAL: OddEvent[] = [{ type: 'break' }, { type: 'unguarded', n: 13 }, { type: 'unguardedWith', n: 13 }, { type: 'unguardedInline', n: 13 }, { type: 'lost' }, { type: 'missing' }, { type: 'xstate.error.actor.echo', error: new Error('a broken child') } as OddEvent, { type: 'xstate.stop' }]
+const FATAL: OddEvent[] = [{ type: 'break' }, { type: 'unguarded', n: 13 }, { type: 'unguardedWith', n: 13 }, { type: 'unguardedInline', n: 13 }, { type: 'lost' }, { type: 'wordy' }, { type: 'missing' }, { type: 'xstate.error.actor.echo', error: new Error('a broken child') } as OddEvent, { type: 'xstate.stop' }]
 
 const oddChart = (n: number): Chart => ({
   machine: odd,
@@ -149,20 +151,20 @@ const oddChart = (n: number): Chart => ({
   memory: ({ context }) => [context.n % 2, context.n > 5]
 })
 
-await t.test('a chart with all that a flat chart may have', async t => {
+await t.test('a compiled chart with every feature of a flat chart equals the original', async t => {
   await testCompiled(t, [oddChart(0)], { walks: 60, length: 10 })
 })
 
-await t.test('what ends an actor ends it alike, and what cannot be restored is the same while it lives', async t => {
+await t.test('a compiled actor ends like the original, and what cannot be restored stays equal', async t => {
   for (const event of [...FATAL, { type: 'place' }]) {
     for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
       const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
-      t.strictSame(sightsOf(oddChart(4), true, walk), sightsOf(oddChart(4), false, walk), [...way, event.type].join())
+      for (const by of ['inspected', 'unseen'] as const) t.strictSame(sightsOf(oddChart(4), true, walk, 'never', by), sightsOf(oddChart(4), false, walk, 'never', by), [...way, event.type].join())
     }
   }
 })
 
-await t.test('an actor that cannot begin is in error alike', async t => {
+await t.test('an actor that fails to start has the same error', async t => {
   const broken = (change: object): Chart => ({
     machine: createMachine({ id: 'broken', context: { n: 1 }, tags: 'root', initial: 'a', states: { a: { tags: 'a', initial: 'b', states: { b: { tags: 'b' } } } }, ...change }),
     input: {},
@@ -177,7 +179,7 @@ await t.test('an actor that cannot begin is in error alike', async t => {
   }
 })
 
-await t.test('what enqueues actions is given what XState gives it, and all that it enqueues is performed in its order', async t => {
+await t.test('enqueueActions gets the same arguments, and its actions run in the same order', async t => {
   const given: unknown[] = []
   const child: AnyStateMachine = createMachine({
     context: { n: 1 },
@@ -218,7 +220,7 @@ await t.test('what enqueues actions is given what XState gives it, and all that 
   t.strictSame(given.slice(given.length / 2), given.slice(0, given.length / 2))
 })
 
-await t.test('a chart that ends at once, or has neither context nor output, is the same', async t => {
+await t.test('a chart that ends at once, or lacks context or output, stays equal', async t => {
   const brief = (change: object): Chart => ({
     machine: createMachine({ id: 'brief', initial: 'a', states: { a: { type: 'final', entry: emit({ type: 'hi' }) } }, ...change }),
     input: {},
@@ -230,7 +232,7 @@ await t.test('a chart that ends at once, or has neither context nor output, is t
   }
 })
 
-await t.test('the pure functions agree too, also on a snapshot that was made by hand and on one that is done', async t => {
+await t.test('the pure functions agree too, also on hand-made and final snapshots', async t => {
   const both = [odd, compiled(odd)] as const
   const seen = both.map(machine => {
     const [first, effects] = initialTransition(machine, { n: 1 })
@@ -244,10 +246,10 @@ await t.test('the pure functions agree too, also on a snapshot that was made by 
   t.throws(() => compiled(odd).transition({ ...compiled(odd).resolveState({ value: 'other', context: { n: 1, log: [] } }), _nodes: [] }, { type: 'go' }, {} as never), TypeError)
 })
 
-await t.test('time passes alike', async t => {
+await t.test('delays pass alike', async t => {
   const seen = [odd, compiled(odd)].map(machine => {
     const clock = new TestClock()
-    const actor = createActor(machine, { input: { n: 1 }, clock }).start()
+    const actor = newActor(machine, { input: { n: 1 }, clock }).start()
     actor.send({ type: 'go.away' })
     clock.increment(15)
     const between = actor.getSnapshot()
@@ -257,9 +259,9 @@ await t.test('time passes alike', async t => {
   t.equal(seen[1], seen[0])
 })
 
-await t.test('an event that changes nothing leaves the very same snapshot, whatever is sent and told', async t => {
+await t.test('an event without effect keeps the same snapshot object, whatever is sent and emitted', async t => {
   for (const machine of [odd, compiled(odd)]) {
-    const actor = createActor(machine, { input: { n: 1 } }).start()
+    const actor = newActor(machine, { input: { n: 1 } }).start()
     for (const type of ['unknown', 'go.b', 'xstate.done.actor.nobody', 'forward']) {
       const before = actor.getSnapshot()
       actor.send({ type })
@@ -268,7 +270,7 @@ await t.test('an event that changes nothing leaves the very same snapshot, whate
   }
 })
 
-await t.test('an actor with an id in the system makes room for the next one of that id', async t => {
+await t.test('an actor with a system id makes room for the next one of that id', async t => {
   const named: Chart = {
     machine: createMachine({ initial: 'a', states: { a: { invoke: { src: never, systemId: 'named' }, on: { x: { target: 'a', reenter: true } } } } }),
     input: {},
@@ -279,7 +281,7 @@ await t.test('an actor with an id in the system makes room for the next one of t
   t.strictSame(sightsOf(named, true, walk), sightsOf(named, false, walk))
 })
 
-await t.test('an actor that tells its snapshots is the same, also by the name that the system knows it by', async t => {
+await t.test('an actor with onSnapshot stays equal, also by its system id', async t => {
   const told: Chart = {
     machine: createMachine(
       { initial: 'a', states: { a: { invoke: { src: 'counter', id: 'counter', systemId: 'counted', onSnapshot: {} }, on: { count: { actions: sendTo('counter', { type: 'count' }) } } } } },
@@ -293,7 +295,59 @@ await t.test('an actor that tells its snapshots is the same, also by the name th
   t.strictSame(sightsOf(told, true, walk), sightsOf(told, false, walk))
 })
 
-await t.test('a chart that is not flat is given back as it is', async t => {
+await t.test('a lean actor has the members of an actor of XState', async t => {
+  const chart = compiled(createMachine(
+    { initial: 'a', states: { a: { invoke: { src: 'counter', id: 'counter', systemId: 'counted' }, on: { tell: { actions: emit({ type: 'told' }) }, late: { actions: raise({ type: 'tell' }, { delay: 5 }) }, go: 'b' } }, b: { type: 'final' } } },
+    { actors: { counter } }
+  ))
+  const thrown: unknown[] = []
+  const heard = (error: unknown) => void thrown.push(String(error))
+  const seen = await Promise.all([newActor<AnyStateMachine>, createActor<AnyStateMachine>].map(async make => {
+    const seen: unknown[] = []
+    const clock = new TestClock()
+    const logger = () => {}
+    const actor = make(chart, { clock, logger, systemId: 'root', id: 'chart' })
+    const { system, send } = actor
+    const { unsubscribe } = system.inspect(({ type, rootId }) => void seen.push([type, rootId === actor.sessionId]))
+    actor.send({ type: 'tell' })
+    const told = actor.on('told', () => void seen.push('told'))
+    const subscription = actor.subscribe({ next: ({ value }) => void seen.push(value), complete: () => void seen.push('complete') })
+    actor.start()
+    const all = actor.on('*', ({ type }) => void seen.push(['*', type]))
+    send({ type: 'tell' })
+    unsubscribe()
+    all.unsubscribe()
+    subscription.unsubscribe()
+    send({ type: 'tell' })
+    told.unsubscribe()
+    send({ type: 'tell' })
+    send({ type: 'late' })
+    seen.push(Object.keys(system.getSnapshot()._scheduledEvents).length, Object.keys(system.getAll()).toSorted(), system.get('counted') === actor.getSnapshot().children['counter'], system.get('nobody'))
+    actor.on('told', () => {
+      throw new Error('a broken listener')
+    })
+    clock.increment(5)
+    const ended = actor.subscribe({ complete: () => void seen.push('complete') })
+    send({ type: 'go' })
+    ended.unsubscribe()
+    send({ type: 'tell' })
+    const own = actor as unknown as { readonly logger: unknown; readonly clock: unknown; _stopProcedure(): unknown; readonly _actorScope: { readonly id: string; readonly sessionId: string; readonly logger: unknown; stopChild(child: unknown): void } }
+    const { _actorScope: scope } = own
+    t.equal(own._stopProcedure(), actor, 'an actor may be stopped twice')
+    const over = make(compiled(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), { systemId: 'over' })
+    seen.push(over.system.get('over'), over.systemId)
+    seen.push(own.logger === logger, own.clock === clock, scope.logger === logger, scope.id, scope.sessionId === actor.sessionId, JSON.stringify(actor), Reflect.get(actor, 'ref') === actor, actor.systemId, String(actor.src === chart))
+    t.throws(() => scope.stopChild(newActor(chart, {})), { message: /^Cannot stop child actor \S+ of chart because it is not a child$/ })
+    return seen
+  }))
+  t.strictSame(seen[0], seen[1])
+  process.on('uncaughtException', heard)
+  await new Promise(resolve => setTimeout(resolve, 1))
+  process.off('uncaughtException', heard)
+  t.strictSame(thrown, ['Error: a broken listener', 'Error: a broken listener'])
+})
+
+await t.test('a chart that is not flat is returned unchanged', async t => {
   const state = { initial: 'a', states: { a: {}, b: {} } }
   const charts: Record<string, object> = {
     'without states': {},
@@ -313,7 +367,7 @@ await t.test('a chart that is not flat is given back as it is', async t => {
   t.not(compiled(createMachine(state)), createMachine(state))
 })
 
-await t.test('tasks in a context, both compiled, are tasks in a context, in what is said between them and in what is stored', async t => {
+await t.test('compiled tasks in a compiled context equal the originals in events and snapshots', async t => {
   const message = { messageId: 'm', role: 'ROLE_USER' as const, parts: [{ text: 'a boat' }] }
   const task = taskMachine.provide({ actors: { work: never as never } })
   const chartOf = (logic: typeof task): Chart => ({
@@ -335,8 +389,8 @@ await t.test('tasks in a context, both compiled, are tasks in a context, in what
   for (const restoring of ['never', 'from its own text'] as const) {
     same(t, walks.map(walk => ({
       name: walk.map(({ type }) => type).join(', '),
-      found: sightsOf(chartOf(compiled(task)), true, walk, restoring),
-      wanted: sightsOf(chartOf(task), false, walk, restoring)
+      found: [sightsOf(chartOf(compiled(task)), true, walk, restoring), sightsOf(chartOf(compiled(task)), true, walk, restoring, 'unseen')],
+      wanted: [sightsOf(chartOf(task), false, walk, restoring), sightsOf(chartOf(task), false, walk, restoring, 'unseen')]
     })))
   }
 })

@@ -38,14 +38,14 @@ await t.test('a task with a deadline', async t => {
     await reaches(runtime, id, 'completed')
   })
 
-  await t.test('counts the time in which it waits for an answer', async t => {
+  await t.test('counts the time that it waits for an answer', async t => {
     const agent = lives(t, { work: painter(), deadlineMs: MINUTE })
     const { id } = taskIn(await agent.runtime.sendMessage(say('a boat')))
     await agent.pass(MINUTE)
     await reaches(agent.runtime, id, 'failed')
   })
 
-  await t.test('keeps it through restarts, and fails at once after one if that is over', async t => {
+  await t.test('keeps it through restarts, and fails at once after one if it has passed', async t => {
     for (const overdue of [false, true]) {
       const { work } = steeredWork()
       const agent = lives(t, { work, deadlineMs: 60 * 24 * 60 * MINUTE })
@@ -66,7 +66,7 @@ await t.test('a task with a deadline', async t => {
     }
   })
 
-  await t.test('fails by it though its agent has none any more', async t => {
+  await t.test('fails by it though its agent no longer has one', async t => {
     const { work } = steeredWork()
     const agent = lives(t, { work, deadlineMs: MINUTE })
     const { id } = await open(agent.runtime)
@@ -75,7 +75,7 @@ await t.test('a task with a deadline', async t => {
     t.equal(textOf((await reaches(agent.runtime, id, 'failed')).status.message), 'The task was not finished in time.')
   })
 
-  await t.test('ends by what was due first, when both came due while nothing ran', async t => {
+  await t.test('ends by the earlier one of two timers that passed while nothing ran', async t => {
     for (const [delay, state] of [[MINUTE - 1, 'completed'], [MINUTE + 1, 'failed']] as const) {
       const work = setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', after: { [delay]: 'b' } }, b: { type: 'final' } } })
       const agent = lives(t, { work, deadlineMs: MINUTE })
@@ -87,7 +87,7 @@ await t.test('a task with a deadline', async t => {
     }
   })
 
-  await t.test('that ends as it begins sets no alarm', async t => {
+  await t.test('that ends as it starts sets no alarm', async t => {
     const work = setupWork({}).createMachine({ initial: 'a', states: { a: { always: 'b' }, b: { type: 'final' } } })
     const { runtime, clock } = start(t, { work, deadlineMs: MINUTE })
     t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
@@ -95,7 +95,7 @@ await t.test('a task with a deadline', async t => {
   })
 })
 
-await t.test('a task that is canceled, or whose runtime closes, before its work could start sets no alarm', async t => {
+await t.test('a task that is canceled or closed before its work starts sets no alarm', async t => {
   for (const closes of [false, true]) {
     const inner = memoryStore()
     const gate = deferred()
@@ -111,7 +111,7 @@ await t.test('a task that is canceled, or whose runtime closes, before its work 
   }
 })
 
-await t.test('a deadline is told in the largest unit of which it is a whole number', t => {
+await t.test('a deadline is printed in the largest unit that divides it', t => {
   const inWords: [number, string][] = [[1, '1 millisecond'], [1.5, '1.5 milliseconds'], [1500, '1500 milliseconds'], [90_000, '90 seconds'], [60_000, '1 minute'], [7_200_000, '2 hours'], [86_400_000, '1 day']]
   for (const [ms, words] of inWords) t.strictSame(notInTime(ms), { parts: [{ text: `The task was not finished within ${words}.` }] })
   t.end()

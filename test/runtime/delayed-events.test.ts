@@ -38,14 +38,14 @@ const asking = (delay: number) => setupWork({}).createMachine({
 })
 
 await t.test('a state’s `after`', async t => {
-  await t.test('is saved with the task, with the time at which it is due', async t => {
+  await t.test('is stored with the task and its due time', async t => {
     const agent = lives(t, { work: asking(1000) })
     await openTask(agent)
     const dueMs = agent.clock.now() + 1000
     t.strictSame(await rowOf(agent), { wakeAtMs: dueMs, delayed: [{ source: ['work'], event: { type: 'xstate.after.1000.(machine).asking' }, id: 'xstate.after.1000.(machine).asking', dueMs }] })
   })
 
-  await t.test('goes on after a restart with the time that is left, and not before', async t => {
+  await t.test('continues after a restart with the remaining time, and not before', async t => {
     const agent = lives(t, { work: asking(1000) })
     const id = await openTask(agent)
     await agent.pass(400)
@@ -84,7 +84,7 @@ await t.test('a state’s `after`', async t => {
     }
   })
 
-  await t.test('that came due while nothing ran happens at once after the start', async t => {
+  await t.test('that passed while nothing ran fires at once after the start', async t => {
     const agent = lives(t, { work: asking(1000) })
     const id = await openTask(agent)
     await agent.runtime.close()
@@ -94,7 +94,7 @@ await t.test('a state’s `after`', async t => {
     t.equal(await stateOf(agent, id), 'failed')
   })
 
-  await t.test('does not happen when its state is left, before or after a restart', async t => {
+  await t.test('does not fire when its state is left, before or after a restart', async t => {
     for (const restarts of [false, true]) {
       const agent = lives(t, { work: asking(1000) })
       const id = await openTask(agent)
@@ -106,7 +106,7 @@ await t.test('a state’s `after`', async t => {
     }
   })
 
-  await t.test('begins again when its state is entered again', async t => {
+  await t.test('starts again when its state is entered again', async t => {
     const work = setupWork({}).createMachine({
       initial: 'asking',
       states: {
@@ -142,7 +142,7 @@ const regions = (...delays: number[]) => setupWork({}).createMachine({
 })
 
 await t.test('several timers at once', async t => {
-  await t.test('keep each its own time through restarts, and the earliest is the task’s wake', async t => {
+  await t.test('keep their own times through restarts, and the earliest is the task’s wake', async t => {
     const agent = lives(t, { work: regions(300, 100, 200) })
     const id = await openTask(agent)
     const begin = agent.clock.now()
@@ -158,7 +158,7 @@ await t.test('several timers at once', async t => {
     t.strictSame(await toldBy(agent, id), ['after 100', 'after 200', 'after 300'])
   })
 
-  await t.test('that came due while nothing ran happen in the order of their times', async t => {
+  await t.test('that passed while nothing ran fire in the order of their times', async t => {
     const agent = lives(t, { work: regions(500, 100, 30 * DAY, 300) })
     const id = await openTask(agent)
     await agent.runtime.close()
@@ -170,8 +170,8 @@ await t.test('several timers at once', async t => {
   })
 })
 
-await t.test('each takes effect once', async t => {
-  await t.test('one that fired is gone from what is saved, and does not fire again after a restart', async t => {
+await t.test('each fires once', async t => {
+  await t.test('a fired one is no longer stored, and does not fire again after a restart', async t => {
     const agent = lives(t, { work: regions(100, 200) })
     const id = await openTask(agent)
     await agent.pass(100)
@@ -208,7 +208,7 @@ await t.test('delayed events', async t => {
     states: { a: {} }
   })
 
-  await t.test('raised by a chart come after a restart with what they carry, also those without an id', async t => {
+  await t.test('raised by a chart arrive after a restart with their data, also without an id', async t => {
     const agent = lives(t, { work: scheduling(ring('first', 100, 'first'), ring('second', 50)) })
     const id = await openTask(agent)
     await agent.restart()
@@ -234,7 +234,7 @@ await t.test('delayed events', async t => {
     }
   })
 
-  await t.test('without an end never come; those below 0, or whose delay is no number, come as soon as possible', async t => {
+  await t.test('never arrive if infinite; negative or NaN ones arrive as soon as possible', async t => {
     const agent = lives(t, { work: scheduling(ring('never', Infinity), ring('below', -1000), ring('none', NaN)) })
     const id = await openTask(agent)
     t.equal((await rowOf(agent))?.delayed.length, 2)
@@ -245,7 +245,7 @@ await t.test('delayed events', async t => {
     t.equal((await toldBy(agent, id)).length, 2)
   })
 
-  await t.test('two with one id both come, as XState has it, also after a restart', async t => {
+  await t.test('two with one id both arrive, as in XState, also after a restart', async t => {
     const agent = lives(t, { work: scheduling(ring('one', 100, 'same'), ring('two', 200, 'same')) })
     const id = await openTask(agent)
     await agent.restart()
@@ -253,7 +253,7 @@ await t.test('delayed events', async t => {
     t.strictSame(await toldBy(agent, id), ['one', 'two'])
   })
 
-  await t.test('that JSON cannot hold fail their task', async t => {
+  await t.test('that JSON cannot represent fail their task', async t => {
     const agent = lives(t, { work: scheduling(ring(1n, 100)) })
     t.equal(await stateOf(agent, await openTask(agent)), 'failed')
     t.equal(agent.clock.pending, 0)
@@ -271,7 +271,7 @@ await t.test('actors below the work', async t => {
     states: { a: { invoke: { src: 'timer', id: 'inner', input: () => ({}) as never, onDone: 'over' } }, over: { type: 'final' } }
   })
 
-  await t.test('an invoked machine’s timers, however deep it is, go on after a restart', async t => {
+  await t.test('an invoked machine’s timers continue after a restart, at any depth', async t => {
     const work = setupWork({ actors: { middle } }).createMachine({
       initial: 'a',
       states: { a: { tags: 'input-required', invoke: { src: 'middle', id: 'outer', input: () => ({}) as never, onDone: 'done' } }, done: { type: 'final' } }
@@ -287,7 +287,7 @@ await t.test('actors below the work', async t => {
     t.equal(await stateOf(agent, id), 'completed')
   })
 
-  await t.test('a spawned machine’s timers go on after a restart, and go with it when it is stopped', async t => {
+  await t.test('a spawned machine’s timers continue after a restart, and end when it is stopped', async t => {
     const work = setupWork({ actors: { timer }, types: { events: {} as { type: 'xstate.done.actor.spawned' } } }).createMachine({
       entry: spawnChild('timer', { id: 'spawned', input: {} as never }),
       tags: 'input-required',
@@ -308,7 +308,7 @@ await t.test('actors below the work', async t => {
     t.equal(agent.clock.pending, 0)
   })
 
-  await t.test('what is on its way to a child, or to the parent, comes after a restart', async t => {
+  await t.test('a pending event for a child or the parent arrives after a restart', async t => {
     const heard: string[] = []
     const child = setupWork({ types: { events: {} as { type: 'ping' } } }).createMachine({
       on: { ping: { actions: [() => void heard.push('ping'), sendParent({ type: 'pong' }, { delay: 100 })] } }, initial: 'a', states: { a: {} }
@@ -332,7 +332,7 @@ await t.test('actors below the work', async t => {
     t.equal(await stateOf(agent, id), 'completed')
   })
 
-  await t.test('what is on its way to an actor that is no more is not saved: one that takes its name does not get it', async t => {
+  await t.test('a pending event for a stopped actor is not stored, nor delivered to its successor', async t => {
     const heard: string[] = []
     const child = fromCallback(({ receive }) => receive(({ type }) => void heard.push(type)))
     const work = setupWork({ actors: { child }, types: { events: {} as { type: 'ping' } } }).createMachine({
@@ -352,7 +352,7 @@ await t.test('actors below the work', async t => {
     t.strictSame(heard, [])
   })
 
-  await t.test('what a chart no longer has an actor for is left out after a restart', async t => {
+  await t.test('an event for an actor that its chart lost is dropped after a restart', async t => {
     const agent = lives(t, { work: asking(1000) })
     const id = await openTask(agent)
     const spoil = (text: string) => JSON.stringify({ ...JSON.parse(text), delayed: [{ source: ['gone'], event: { type: 'x' }, dueMs: 0 }, { source: ['work'], target: [id, 'gone', 'x'], event: { type: 'x' }, dueMs: 0 }] })
@@ -368,7 +368,7 @@ await t.test('actors below the work', async t => {
   })
 })
 
-await t.test('the timers of one task are not those of another of its context', async t => {
+await t.test('each task of a context has its own timers', async t => {
   const agent = lives(t, { work: asking(1000) })
   const one = await openTask(agent)
   await agent.pass(500)
@@ -382,7 +382,7 @@ await t.test('the timers of one task are not those of another of its context', a
   t.equal(await stateOf(agent, one), 'canceled')
 })
 
-await t.test('an author’s own timers on the clock of an actor are neither saved nor in the way', async t => {
+await t.test("an author’s own timers on an actor's clock are not stored, and still fire", async t => {
   const fired: string[] = []
   const own = fromCallback(({ system }) => {
     const { _clock: clock } = system as typeof system & { _clock: { setTimeout(run: () => void, ms: number): unknown; clearTimeout(timer: unknown): void } }
@@ -399,7 +399,7 @@ await t.test('an author’s own timers on the clock of an actor are neither save
   t.strictSame(fired, ['own'])
 })
 
-await t.test('a context that is restored and asked nothing commits nothing', async t => {
+await t.test('a restored context without requests commits nothing', async t => {
   const inner = memoryStore()
   let commits = 0
   const agent = lives(t, { work: asking(30 * DAY) }, { store: { ...inner, commit: commit => ((commits += 1), inner.commit(commit)) } })
@@ -410,7 +410,7 @@ await t.test('a context that is restored and asked nothing commits nothing', asy
   await until(() => agent.clock.pending >= 1)
 })
 
-await t.test('what a chart remembers of its time is its own: context, history and timers come back together', async t => {
+await t.test('a restored chart has its own context, history and timers', async t => {
   const work = setupWork({ types: { context: {} as { rounds: number } } }).createMachine({
     context: { rounds: 0 },
     tags: 'input-required',
@@ -428,7 +428,7 @@ await t.test('what a chart remembers of its time is its own: context, history an
   t.equal(await stateOf(agent, id), 'completed')
 })
 
-await t.test('an event that is scheduled while nothing else of the chart changes is saved, and gone from the row when it is canceled', async t => {
+await t.test('a scheduled event is stored without another change, and removed when it is canceled', async t => {
   const work = setupWork({ types: { events: {} as { type: 'late' } } }).createMachine({
     initial: 'asking',
     states: {

@@ -37,7 +37,7 @@ async function hasNothing(t: Test, store: Store, taskIds: string[], contextId = 
 }
 
 await t.test('erasing a principal', async t => {
-  await t.test('stops work in flight as a cancel does, with its clean-up, and leaves nothing of it, whatever it does then', async t => {
+  await t.test('stops running work as a cancel does, with its clean-up, and leaves nothing of it', async t => {
     const done: string[] = []
     const cleaned = deferred()
     const { runtime, store, clock, log } = start(t, {
@@ -63,7 +63,7 @@ await t.test('erasing a principal', async t => {
     let closed = false
     const closing = runtime.close().then(() => (closed = true))
     await rest()
-    t.equal(closed, false, 'a runtime that closes waits for the clean-up')
+    t.equal(closed, false, 'a closing runtime waits for the clean-up')
     cleaned.resolve()
     await closing
     t.equal(done.at(-1), 'cleaned up')
@@ -71,7 +71,7 @@ await t.test('erasing a principal', async t => {
     t.strictSame(log.map(({ message }) => message), ['a word was dropped because its work had ended'])
   })
 
-  await t.test('ends open streams and waiting calls with TaskNotFound, and nobody else’s', async t => {
+  await t.test('ends only its open streams and waiting calls, with TaskNotFound', async t => {
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work })
     const mine = await open(runtime, 'mine', { contextId: 'c' }, anna)
@@ -97,7 +97,7 @@ await t.test('erasing a principal', async t => {
     t.strictSame((await collect(other)).map(brief), ['artifact: still here', 'completed'])
   })
 
-  await t.test('takes queued messages, sleeping timers, deadlines and sends with it', async t => {
+  await t.test('removes queued messages, sleeping timers, deadlines and sends', async t => {
     let runs = 0
     const { runtime, store, clock } = start(t, { messages: 'queue', deadlineMs: 100_000, work: async ({ sleep }) => { runs += 1; await sleep(50_000) } })
     const { id } = await open(runtime, 'go', { contextId: 'c', messageId: 'm' }, { ...anna, ...withGenerations })
@@ -116,7 +116,7 @@ await t.test('erasing a principal', async t => {
     await until(() => runs === 2)
   })
 
-  await t.test('ends a negotiation under way, whose answer nobody hears', async t => {
+  await t.test('ends a pending negotiation and drops its answer', async t => {
     const gate = deferred()
     const { runtime, store } = start(t, { negotiate: async () => (await gate.promise, reply('hello')) })
     const asked = refusal(runtime.sendMessage(say('hi', { contextId: 'c' }), anna))
@@ -129,18 +129,18 @@ await t.test('erasing a principal', async t => {
     t.equal(textOf(messageIn(await runtime.sendMessage(say('hi', { contextId: 'c' }), anna))), 'hello')
   })
 
-  await t.test('answers false where there is nothing, and a second time', async t => {
+  await t.test('returns false if nothing is there, also a second time', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     t.equal(await runtime.erase(anna), false)
     await runtime.sendMessage(say('x'), anna)
     t.equal(await runtime.erase({ ...anna, tenant: 'other' }), false)
-    t.equal(await runtime.erase({}), false, 'without a name it is the anonymous one')
+    t.equal(await runtime.erase({}), false, 'the default is the anonymous principal')
     t.equal(await runtime.erase(anna), true)
     t.equal(await runtime.erase(anna), false)
   })
 })
 
-await t.test('erasing one context leaves the others of its principal as they are, and its name begins anew', async t => {
+await t.test("erasing one context leaves the principal's others unchanged, and frees its name", async t => {
   const { runtime, store } = start(t, { work: asking })
   const [c, d] = [taskIn(await runtime.sendMessage(say('c', { contextId: 'c' }), anna)), taskIn(await runtime.sendMessage(say('d', { contextId: 'd' }), anna))]
   const followed = runtime.subscribeToTask({ id: d.id }, anna)
@@ -160,7 +160,7 @@ await t.test('erasing one context leaves the others of its principal as they are
   t.equal(brief(await next(followed)), 'canceled')
 })
 
-await t.test('erasing one context leaves a message alone that another has not answered yet', async t => {
+await t.test('erasing one context keeps an unanswered message of another', async t => {
   const gate = deferred()
   const { runtime } = start(t, { negotiate: async () => (await gate.promise, accepted()), work: () => ({ message: 'done' }) })
   const asked = runtime.sendMessage(say('hi', { contextId: 'd' }), anna)
@@ -178,10 +178,10 @@ await t.test('a context that is not in memory is erased with its wake', async t 
   t.equal(await agent.store.readTask({ tenant: '', principal: 'anonymous' }, id), undefined)
   agent.clock.increment(2000)
   await rest()
-  t.strictSame([agent.clock.pending, agent.feeds.size, agent.log.length], [0, 0, 1], 'only the one that is left was woken')
+  t.strictSame([agent.clock.pending, agent.feeds.size, agent.log.length], [0, 0, 1], 'only the remaining one was woken')
 })
 
-await t.test('an erase while a context is being loaded waits for that, and what was to use it starts anew', async t => {
+await t.test("an erase waits for a context's load, and later calls start with a new one", async t => {
   const inner = memoryStore()
   const gate = deferred()
   let slow = false
@@ -213,7 +213,7 @@ await t.test('an erase while a context is being loaded waits for that, and what 
   t.equal(await store.readTask(annas, id), undefined)
 })
 
-await t.test('while a principal is erased its requests wait, new contexts are refused, and others go on', async t => {
+await t.test('requests of a principal wait during its erasure, new contexts are refused, and others continue', async t => {
   const gate = deferred()
   const inner = memoryStore()
   const store: Store = { ...inner, erase: async whose => (await gate.promise, inner.erase(whose)) }
@@ -226,7 +226,7 @@ await t.test('while a principal is erased its requests wait, new contexts are re
   let closed = false
   const closing = runtime.close().then(() => (closed = true))
   await rest()
-  t.equal(closed, false, 'a runtime that closes waits for it')
+  t.equal(closed, false, 'a closing runtime waits for it')
   gate.resolve()
   t.equal(await erased, true)
   await closing
@@ -234,7 +234,7 @@ await t.test('while a principal is erased its requests wait, new contexts are re
   t.equal((await refusal(runtime.erase(anna))).code, 'Overloaded')
 })
 
-await t.test('a commit that is under way when its context is erased is erased too', async t => {
+await t.test('a pending commit of an erased context is erased too', async t => {
   const inner = memoryStore()
   const synced = deferred()
   const store: Store = { ...inner, commit: async commit => {
@@ -252,7 +252,7 @@ await t.test('a commit that is under way when its context is erased is erased to
   await hasNothing(t, inner, [])
 })
 
-await t.test('a message that finds its task gone after it was decided gets TaskNotFound', async t => {
+await t.test('a message whose task is erased after its turn gets TaskNotFound', async t => {
   const inner = memoryStore()
   const gates: { read: () => boolean; gate: Promise<void> }[] = []
   const store: Store = { ...inner, readTask: async (...args) => {
@@ -275,7 +275,7 @@ await t.test('a message that finds its task gone after it was decided gets TaskN
   }
 })
 
-await t.test('an erase that the store cannot do rejects, and the tasks go on', async t => {
+await t.test('an erase that the store refuses rejects, and the tasks continue', async t => {
   const inner = memoryStore()
   const { work, runs, run } = steeredWork()
   let fails = true
@@ -295,7 +295,7 @@ await t.test('an erase that the store cannot do rejects, and the tasks go on', a
   t.equal(runs.length, 2)
 })
 
-await t.test('an erase in the middle of a turn that is not committed leaves nothing of it', async t => {
+await t.test('an erase during an uncommitted turn leaves nothing of it', async t => {
   const store = heldStore()
   const { runtime } = start(t, { work: () => ({}) }, { store })
   await runtime.sendMessage(say('x', { contextId: 'c' }), anna)
@@ -307,7 +307,7 @@ await t.test('an erase in the middle of a turn that is not committed leaves noth
   await hasNothing(t, store, [])
 })
 
-await t.test('a name that is there but no text is refused, so that nothing more is erased than was meant', async t => {
+await t.test('an invalid name is refused, so that nothing else is erased', async t => {
   const { runtime } = start(t, { work: () => ({}) })
   await runtime.sendMessage(say('x'), anna)
   for (const wrong of [{ ...anna, contextId: undefined }, { principal: undefined }, { ...anna, tenant: null }, { ...anna, contextId: 5 }]) {

@@ -24,7 +24,7 @@ const calls: Readonly<Record<string, (runtime: Runtime, extensions: readonly str
   getExtendedAgentCard: (runtime, extensions) => runtime.getExtendedAgentCard({}, { extensions })
 }
 
-await t.test("the card and the settings list the author's extensions beside ours", async t => {
+await t.test("the card and the settings list the author's extensions beside taskchart's", async t => {
   const extensions = [{ uri: TIDE, description: 'Knows the tide.', required: true, params: { harbour: 'Kiel' } }, { uri: WIND }]
   const { runtime } = start(t, { work: echo, extensions })
   const { capabilities } = runtime.agentCard([])
@@ -34,7 +34,7 @@ await t.test("the card and the settings list the author's extensions beside ours
   t.strictSame(start(t, { work: echo }).runtime.settings.extensions, [RELIABILITY_EXTENSION])
 })
 
-await t.test('an extension that is required has to be declared with every operation', async t => {
+await t.test('a required extension has to be activated for every operation', async t => {
   const { runtime } = start(t, { work: echo, extensions: [{ uri: TIDE, required: true }, { uri: WIND }] })
   for (const [name, call] of Object.entries(calls)) {
     for (const declared of [[], [WIND], [RELIABILITY_EXTENSION], [`${TIDE}/`], [TIDE.toUpperCase()], ['https://example.com/ext/tide']]) {
@@ -47,16 +47,16 @@ await t.test('an extension that is required has to be declared with every operat
     const outcome = await call(runtime, ['urn:other', TIDE]).then(() => 'answered', error => error.code)
     t.not(outcome, 'ExtensionSupportRequired', name)
   }
-  t.match(await rejection(runtime.getTask({ id: '' }, { version: '0.3' })), { code: 'VersionNotSupported' }, 'the version comes first')
-  t.match(await rejection(runtime.getTask({ id: '' })), { code: 'ExtensionSupportRequired' }, 'the parameters come after')
+  t.match(await rejection(runtime.getTask({ id: '' }, { version: '0.3' })), { code: 'VersionNotSupported' }, 'the version is checked first')
+  t.match(await rejection(runtime.getTask({ id: '' })), { code: 'ExtensionSupportRequired' }, 'the parameters are checked afterwards')
 })
 
-await t.test('all that are missing are named', async t => {
+await t.test('all missing extensions are named', async t => {
   const { runtime } = start(t, { work: echo, extensions: [{ uri: TIDE, required: true }, { uri: WIND, required: true }] })
   t.match(await rejection(runtime.listTasks({})), { message: `This agent can be used only with ${TIDE} and ${WIND}. Send A2A-Extensions: ${TIDE},${WIND}, if you support that.`, metadata: { requiredExtensions: `${TIDE},${WIND}` } })
 })
 
-await t.test("work hears which of its agent's extensions its client has activated, also when it runs again", async t => {
+await t.test("work knows which of its agent's extensions its client activated, also when run again", async t => {
   const store = memoryStore()
   const definition = {
     extensions: [{ uri: TIDE }, { uri: WIND }],
@@ -95,7 +95,7 @@ await t.test("a chart's input and a negotiation have them too, and no others", a
   t.equal(textOf(taskIn(await runtime.sendMessage(say('work'), { extensions: [TIDE] })).artifacts?.[0]), TIDE)
 })
 
-await t.test('the answer tells which were activated, of the frame or of the handshake', async t => {
+await t.test('the response names the extensions that the frame or the handshake activated', async t => {
   const { url } = await serve(t, { work: obedient, extensions: [{ uri: TIDE }, { uri: WIND, required: true }] })
   const client = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', 'a2a-extensions': `${WIND}, urn:other` } })
   const asked = (extensions: string) => ({ 'a2a-service-parameters': { 'a2a-extensions': extensions } })
@@ -104,7 +104,7 @@ await t.test('the answer tells which were activated, of the frame or of the hand
   t.match(await client.call('ListTasks', {}, asked(TIDE)), { error: { code: -32008, data: [{ reason: 'EXTENSION_SUPPORT_REQUIRED', metadata: { requiredExtensions: WIND } }] } })
 })
 
-await t.test('an extension is refused that could not be declared', async t => {
+await t.test('an invalid extension is refused', async t => {
   const cyclic: Record<string, unknown> = {}
   cyclic['self'] = cyclic
   const wrong: [unknown, RegExp][] = [

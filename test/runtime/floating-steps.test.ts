@@ -50,14 +50,14 @@ async function logOf(t: Test, work: Work, { state = 'completed', ended = () => {
 const LOGGED = { level: 'error', message: 'a step failed, and its promise was never awaited', step: 'paint', error: 'no paint', isOfTask: true }
 
 for (const [kind, work] of KINDS) {
-  await t.test(`${kind} with a step that rejects and is never awaited has it logged once`, async t => {
+  await t.test(`${kind} with a rejected step that is never awaited logs it once`, async t => {
     t.strictSame(await logOf(t, work(async step => {
       void step('paint', fail)
       await step('dry', () => 1)
     })), [LOGGED])
   })
 
-  await t.test(`${kind} with a step that rejects after its end, and is never awaited, has it logged once`, async t => {
+  await t.test(`${kind} with a step that rejects after its end logs it once`, async t => {
     const late = deferred()
     const code = (step: Step) => void step('paint', async () => {
       await late.promise
@@ -66,7 +66,7 @@ for (const [kind, work] of KINDS) {
     t.strictSame(await logOf(t, work(code), { ended: late.resolve }), [LOGGED])
   })
 
-  await t.test(`${kind} that awaits its steps later, or handles their errors, has nothing logged`, async t => {
+  await t.test(`${kind} that awaits its steps later, or handles their errors, logs nothing`, async t => {
     t.strictSame(await logOf(t, work(async step => {
       const later = step('a', fail)
       const settled = step('b', fail)
@@ -84,14 +84,14 @@ for (const [kind, work] of KINDS) {
     })), [])
   })
 
-  await t.test(`${kind} that stops a step of its own by the signal has nothing logged`, async t => {
+  await t.test(`${kind} that aborts its own step by the signal logs nothing`, async t => {
     t.strictSame(await logOf(t, work(step => {
       void step('wait', ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))))
     })), [])
   })
 }
 
-await t.test('work that crashes has the rejected step that nobody awaited logged too', async t => {
+await t.test('work that crashes also logs its rejected step that was not awaited', async t => {
   const log = await logOf(t, async ({ step }) => {
     void step('paint', fail)
     await step('dry', () => Promise.reject(new TypeError('too wet')))
@@ -99,7 +99,7 @@ await t.test('work that crashes has the rejected step that nobody awaited logged
   t.strictSame(log.map(({ step, error }) => [step, error]), [['paint', 'no paint'], [undefined, 'too wet']])
 })
 
-await t.test('work that is canceled before it could await its step has nothing logged', async t => {
+await t.test('work that is canceled before it could await its step logs nothing', async t => {
   const { runtime, log } = start(t, {
     work: async ({ step, ask }) => {
       const paint = step('paint', fail)

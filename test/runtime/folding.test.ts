@@ -8,13 +8,13 @@ import { reaches, say, start, taskIn, tasksIn, textOf } from '../fixtures/runtim
 const ids: [string, string] = ['Z5t9HFbkkP75JEwJwx7tL', '714Zijon7FsnkwBkHq5zn']
 const scope = { tenant: '', principal: 'anonymous' }
 
-await t.test('what was folded comes back as it was, whatever it holds', t => {
+await t.test('a folded value is restored unchanged, whatever it contains', t => {
   const values = [{}, [], '', null, 'ä'.repeat(1000), { text: '\u0000\u001f\n é 😀 \ud83d $& \\ "' }, Array.from({ length: 5000 }, (_, i) => `${i}`)]
   for (const value of values) t.strictSame(decompress(compress(value)), value)
   t.end()
 })
 
-await t.test('what was folded is short, ids and all', t => {
+await t.test('a folded value is short, ids included', t => {
   const events = [1, 2, 3].map(generation => ({ taskId: ids[1], generation, update: { statusUpdate: { taskId: ids[1], contextId: ids[0], status: { state: 'TASK_STATE_WORKING', timestamp: '2026-01-02T03:04:05.006Z' } } } }))
   t.ok(compress(events).length < JSON.stringify(events).length / 4)
   t.end()
@@ -28,7 +28,7 @@ async function crowd(store: Store): Promise<void> {
   }
 }
 
-await t.test('a context that has waited long reads as before, and goes on', async t => {
+await t.test('a context that waited long reads as before, and continues', async t => {
   const store = memoryStore()
   const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
   const { id, contextId = '' } = taskIn(await runtime.sendMessage(say('a boat')))
@@ -50,7 +50,7 @@ await t.test('a context that has waited long reads as before, and goes on', asyn
   t.strictSame((await reaches(runtime, id, 'completed')).history?.map(textOf).slice(0, 1), ['a boat'])
 })
 
-await t.test('messages keep their places among a task’s words, artifacts and metadata are made again', async t => {
+await t.test('messages keep their places among a task’s events, and artifacts and metadata are rebuilt', async t => {
   const store = memoryStore()
   const key = { ...scope, contextId: 'c' }
   const said = (text: string, generation?: number): MessageRow => ({ message: { messageId: text, role: 'ROLE_USER', parts: [{ text }] }, ...(generation !== undefined && { taskId: 't', generation }) })
@@ -70,7 +70,7 @@ await t.test('messages keep their places among a task’s words, artifacts and m
   t.strictSame(await store.readWakes(10, { atMs: 1, taskId: '' }), [])
 })
 
-await t.test('a context that cannot be folded stays as it is', async t => {
+await t.test('a context that cannot be folded stays unchanged', async t => {
   const store = memoryStore()
   const key = { ...scope, contextId: 'c' }
   await store.commit({ key, expected: 0, atMs: 0, snapshot: 'a\nb', tasks: [{ taskId: 't', generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '' }], log: [], journal: [], sends: [], webhooks: [] })
@@ -78,7 +78,7 @@ await t.test('a context that cannot be folded stays as it is', async t => {
   t.equal((await store.loadContext(key))?.snapshot, 'a\nb')
 })
 
-await t.test('folded contexts are swept and erased like others, and what stays of them is as it was', async t => {
+await t.test('folded contexts are swept and erased like others, and their remainder is unchanged', async t => {
   const store = memoryStore()
   const keyOf = (i: number) => ({ ...scope, contextId: `c${i}` })
   for (let i = 0; i < 600; i += 1) {

@@ -10,7 +10,7 @@ const MOST_BYTES = process.versions.node.startsWith('20.') ? 6000 : 1800
 
 const leftBehind = fileURLToPath(new URL('../fixtures/left-behind.js', import.meta.url))
 
-await t.test('what a task needed while it ran goes with the next quick garbage collection', async t => {
+await t.test('memory that a running task used is freed by the next minor garbage collection', async t => {
   // Before V8 has optimized anything, and with room for all of a round: what is promoted then is what something holds on to.
   const flags = ['--expose-gc', '--no-opt', '--no-maglev', '--min-semi-space-size=16', '--max-semi-space-size=16']
   const { stdout } = await runBare(...flags, leftBehind)

@@ -47,7 +47,7 @@ async function walk(runtime: Runtime, params: ListTasksRequest, call?: CallConte
 
 await t.test('the caller’s tasks are listed as they are, the latest status first', async t => {
   const { runtime, clock, rested } = listed(t)
-  t.strictSame(await runtime.listTasks({}), { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 }, 'every member is there when there is nothing')
+  t.strictSame(await runtime.listTasks({}), { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 }, 'an empty list has every member')
   const asked = await rested('ask')
   clock.increment(1)
   const done = await rested('hello', asked.contextId)
@@ -57,10 +57,10 @@ await t.test('the caller’s tasks are listed as they are, the latest status fir
   t.strictSame(await runtime.listTasks({}), { tasks: [waiting, shown, asked], nextPageToken: '', pageSize: 50, totalSize: 3 })
   clock.increment(1)
   await runtime.sendMessage(say('now', { taskId: asked.id }))
-  t.strictSame(idsOf(await runtime.listTasks({})), [asked.id, waiting.id, done.id], 'a task that has moved on stands in front')
+  t.strictSame(idsOf(await runtime.listTasks({})), [asked.id, waiting.id, done.id], 'a task with a new status moves to the front')
 })
 
-await t.test('pages may change their size, and what they show of a task, on the way', async t => {
+await t.test('pages may change size and details on the way', async t => {
   const { runtime, clock, rested } = listed(t)
   for (let i = 0; i < 120; i += 1) {
     await rested('hello')
@@ -104,7 +104,7 @@ await t.test('filters', async t => {
     t.equal((await runtime.listTasks(filters as unknown as ListTasksRequest)).totalSize, 36)
   })
 
-  await t.test('take a time inclusively, to the millisecond, however it is written', async t => {
+  await t.test('accept a time inclusively, to the millisecond, in any format', async t => {
     const newest = Math.max(...all.map(({ status }) => Date.parse(status.timestamp ?? '')))
     const count = all.filter(({ status }) => Date.parse(status.timestamp ?? '') === newest).length
     const utc = new Date(newest).toISOString()
@@ -119,13 +119,13 @@ await t.test('filters', async t => {
   })
 })
 
-await t.test('of a task is shown what was asked for', async t => {
+await t.test('a listed task has the requested details', async t => {
   const { runtime, rested } = listed(t)
   const asked = await rested('ask')
   await runtime.sendMessage(say('first', { taskId: asked.id }))
   await rested('wait')
 
-  await t.test('the newest of its history, all of it unless a length is given', async t => {
+  await t.test('a listed task has the newest messages, all of them without a length', async t => {
     const lengthsOf = async (params: ListTasksRequest) => (await runtime.listTasks({ ...params, status: 'TASK_STATE_COMPLETED' })).tasks.map(({ history }) => history?.length)
     t.same(await lengthsOf({}), [3])
     t.same(await lengthsOf({ historyLength: 9 }), [3])
@@ -134,7 +134,7 @@ await t.test('of a task is shown what was asked for', async t => {
     const { tasks } = await runtime.listTasks({ historyLength: 1, status: 'TASK_STATE_COMPLETED' })
     t.match(tasks, [{ history: [{ parts: [{ text: 'first' }] }] }])
     const page = await runtime.listTasks({ status: 'TASK_STATE_COMPLETED', includeArtifacts: true })
-    t.strictSame(page.tasks, [await runtime.getTask({ id: asked.id })], 'with all of it as GetTask shows it')
+    t.strictSame(page.tasks, [await runtime.getTask({ id: asked.id })], 'complete, as GetTask returns it')
   })
 })
 
@@ -154,21 +154,21 @@ await t.test('a page token', async t => {
   const refusedWith = (pageToken: string, params: ListTasksRequest = filters, call: CallContext = anna) => refusal(runtime.listTasks({ ...params, pageToken }, call))
   const asRefused = { code: 'InvalidParams', message: /^Invalid parameters: pageToken must be .*Leave it out to begin again$/ }
 
-  await t.test('is good for the same list, as often as one likes, however the filters are written', async t => {
+  await t.test('is valid for the same list repeatedly, however the filters are written', async t => {
     const page = await runtime.listTasks({ ...filters, pageToken: token }, anna)
     t.match(page, { tasks: [{ status: { state: 'TASK_STATE_WORKING' } }], nextPageToken: '', totalSize: 2 })
     t.strictSame(await runtime.listTasks({ ...filters, pageToken: token }, anna), page)
     t.strictSame(await runtime.listTasks({ ...filters, statusTimestampAfter: '2026-01-02T05:04:05.006+02:00', pageToken: token }, anna), page)
   })
 
-  await t.test('is good after a restart', async t => {
+  await t.test('is valid after a restart', async t => {
     const before = await runtime.listTasks({ ...filters, pageToken: token }, anna)
     const { runtime: again } = listed(t, { store: shared })
     const after = await again.listTasks({ ...filters, pageToken: token }, anna)
     t.strictSame(idsOf(after), idsOf(before))
   })
 
-  await t.test('is refused to anybody else, and with other filters', async t => {
+  await t.test('is refused for another caller or other filters', async t => {
     for (const caller of [{ principal: 'bob' }, { principal: 'ann' }, {}, { ...anna, tenant: 'a' }, { tenant: 'anna', principal: '' }]) {
       t.match(await refusedWith(token, filters, caller), asRefused, JSON.stringify(caller))
     }
@@ -179,7 +179,7 @@ await t.test('a page token', async t => {
     t.match(await refusedWith(theirs), asRefused)
   })
 
-  await t.test('is refused if a character of it is another, or if it was made up', async t => {
+  await t.test('is refused if a character is changed, or if it was made up', async t => {
     for (let i = 0; i < token.length; i += 1) {
       t.match(await refusedWith(`${token.slice(0, i)}${token[i] === 'A' ? 'B' : 'A'}${token.slice(i + 1)}`), asRefused, `character ${i}`)
     }
@@ -191,20 +191,20 @@ await t.test('a page token', async t => {
     for (const each of madeUp) t.match(await refusedWith(each), asRefused, each.slice(0, 60))
   })
 
-  await t.test('names in the refusal its field, and what to do', async t => {
+  await t.test('is refused by field, with what to do', async t => {
     const error = await rejection(runtime.listTasks({ pageToken: 'x' }))
     const description = 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
     t.match(error, { code: 'InvalidParams', violations: [{ field: 'pageToken', description }] })
   })
 
-  await t.test('tells of nobody but the one who was given it', async t => {
+  await t.test('reveals nothing of other callers', async t => {
     const text = Buffer.from(token.slice(43), 'base64url').toString()
     const { tasks: [last] } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
     t.equal(text, `${last?.status.timestamp} ${last?.id}`)
   })
 })
 
-await t.test('while tasks move and new ones come, no task comes twice, and none is missing that kept its status', async t => {
+await t.test('no task is repeated or missed while others move and arrive', async t => {
   const { runtime, clock, rested } = listed(t)
   for (let i = 0; i < 40; i += 1) {
     await rested(i % 2 ? 'ask' : 'wait')
@@ -230,16 +230,16 @@ await t.test('while tasks move and new ones come, no task comes twice, and none 
   const shown = pages.flatMap(idsOf)
   t.equal(new Set(shown).size, shown.length)
   for (const { id } of before) if (!moved.has(id)) t.ok(shown.includes(id), id)
-  t.ok(moved.size > 10 && [...moved].some(id => shown.includes(id)) && [...moved].some(id => !shown.includes(id)), 'of both kinds some moved')
+  t.ok(moved.size > 10 && [...moved].some(id => shown.includes(id)) && [...moved].some(id => !shown.includes(id)), 'some of both kinds moved')
 
   const [newest] = before
   const { tasks: since } = await runtime.listTasks({ pageSize: 100, ...(newest?.status.timestamp && { statusTimestampAfter: newest.status.timestamp }) })
   const { tasks: now } = await runtime.listTasks({ pageSize: 100 })
   const known = new Set([...shown, ...since.map(({ id }) => id)])
-  t.same(now.filter(({ id }) => !known.has(id)), [], 'what moved is in a list of what changed since the first page')
+  t.same(now.filter(({ id }) => !known.has(id)), [], 'moved tasks are in a list of changes since the first page')
 })
 
-await t.test('a list is refused like any call: first for its version, then for its tenant and parameters, never after the end', async t => {
+await t.test('a list is refused for its version, then its tenant and parameters, and after closing', async t => {
   const { runtime } = listed(t)
   await t.rejects(runtime.listTasks({ pageSize: 0 }, { version: '' }), { code: 'VersionNotSupported' })
   t.match(await rejection(runtime.listTasks({ pageSize: 0, pageToken: 'x' })), { code: 'InvalidParams', violations: [{ field: 'pageSize' }] })
@@ -247,7 +247,7 @@ await t.test('a list is refused like any call: first for its version, then for i
   await t.rejects(runtime.listTasks({}), { code: 'Overloaded' })
 })
 
-await t.test('a list changes nothing, and its own error is not for the caller', async t => {
+await t.test('a list changes nothing, and an error of its store is hidden from the caller', async t => {
   const store = memoryStore()
   let commits = 0
   let isBroken = false

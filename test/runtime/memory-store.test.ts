@@ -8,7 +8,7 @@ interface Entry {
   readonly id: string
 }
 
-await t.test('an index by time gives away only what is in it', t => {
+await t.test('an index by time deletes only its own entries', t => {
   const index = new TimeIndex<Entry>(({ atMs }) => atMs, ({ id }) => id)
   const entry = (id: string, atMs: number) => ({ id, atMs })
   index.delete(entry('nobody', 1))

@@ -62,7 +62,7 @@ const sendTo = async ({ runtime }: Pick<Started, 'runtime'>, taskId: string, wor
 
 for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as [string, (gate: Promise<void>) => NonNullable<AgentDefinition['work']>][]) {
   await t.test(`messages to ${form} that works, queued`, async t => {
-    await t.test('answer the questions that come later, in their order, and nobody is told of a question', async t => {
+    await t.test('answer later questions in order, and the client sees no question', async t => {
       const gate = deferred()
       const started = start(t, { work: workOf(gate.promise), messages: 'queue' })
       const { id } = await open(started.runtime)
@@ -77,7 +77,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame((await started.runtime.getTask({ id })).history?.map(textOf), ['go', '1', '2'])
     })
 
-    await t.test('are skipped if they do not answer the question, which is asked when none is left', async t => {
+    await t.test('are skipped if they do not answer the question, which is asked after the last', async t => {
       const gate = deferred()
       const started = start(t, { work: workOf(gate.promise), messages: 'queue' })
       const { id } = await open(started.runtime)
@@ -90,7 +90,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame(started.log, [])
     })
 
-    await t.test('are kept over a restart', async t => {
+    await t.test('are stored over a restart', async t => {
       const life = lives(t, { work: workOf(new Promise(() => {})), messages: 'queue' })
       const { id } = await open(life.runtime)
       await reaches(life.runtime, id, 'working')
@@ -105,7 +105,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame((await life.runtime.getTask({ id })).history?.map(textOf), ['go', '1', 'x', '2'])
     })
 
-    await t.test('are found as answers by a work that runs again after them', async t => {
+    await t.test('are reused as answers by a work that runs again after them', async t => {
       const gate = deferred()
       const life = lives(t, { work: workOf(gate.promise), messages: 'queue' })
       const { id } = await open(life.runtime)
@@ -118,7 +118,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.equal(textOf(taskIn(await life.runtime.sendMessage(say('2', { taskId: id }))).artifacts?.[0]), '1 2')
     })
 
-    await t.test('more than the limit are refused with RateLimited, and nothing of them is kept; there is room when one was taken', async t => {
+    await t.test('over the limit are refused with RateLimited and dropped, until one is processed', async t => {
       const gate = deferred()
       const started = start(t, { work: workOf(gate.promise), messages: 'queue' }, { limits: { queuedMessages: 1 } })
       const { id, contextId = '' } = await open(started.runtime)
@@ -133,7 +133,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.equal(textOf(taskIn(await started.runtime.sendMessage(say('2', { taskId: id }))).artifacts?.[0]), '1 2')
     })
 
-    await t.test('are taken while the task is submitted, and not yet begun', async t => {
+    await t.test('are accepted while the task is submitted and not started yet', async t => {
       const { store, begin } = slowToBegin()
       const started = start(t, { work: workOf(Promise.resolve()), messages: 'queue' }, { store })
       const { id } = await open(started.runtime, 'go', refersToOthers)
@@ -143,7 +143,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame(await told(started, id), ['submitted', 'working', 'input-required: Two?'])
     })
 
-    await t.test('with the reliability extension are taken once', async t => {
+    await t.test('are processed once with the reliability extension', async t => {
       const gate = deferred()
       const started = start(t, { work: workOf(gate.promise), messages: 'queue' })
       const { runtime } = started
@@ -158,7 +158,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame(await told(started, taskId), ['submitted', 'working', 'input-required: Two?'], 'the second question has no answer yet')
     })
 
-    await t.test('that come while the question is open answer it, or are refused', async t => {
+    await t.test('that arrive while the question is open answer it, or are refused', async t => {
       const started = start(t, { work: workOf(Promise.resolve()), messages: 'queue' })
       const { id: taskId } = taskIn(await started.runtime.sendMessage(say('go')))
       const code = form === 'a chart' ? 'UnsupportedOperation' : 'InvalidParams'
@@ -167,7 +167,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
       t.strictSame(await started.runtime.getTask({ id: taskId }), before)
     })
 
-    await t.test('are gone with their task', async t => {
+    await t.test('are removed with their task', async t => {
       const started = start(t, { work: workOf(new Promise(() => {})), messages: 'queue' })
       const { id } = await open(started.runtime)
       await reaches(started.runtime, id, 'working')
@@ -177,7 +177,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
     })
   })
 
-  await t.test(`messages to ${form} that works, by default, are refused with UnsupportedOperation, and nothing changes`, async t => {
+  await t.test(`messages to ${form} that works are refused with UnsupportedOperation by default, without effect`, async t => {
     for (const messages of [undefined, 'reject'] as const) {
       const gate = deferred()
       const started = start(t, { work: workOf(gate.promise), ...(messages && { messages }) })
@@ -192,7 +192,7 @@ for (const [form, workOf] of [['a generator', generator], ['a chart', chart]] as
 }
 
 await t.test('a queued message', async t => {
-  await t.test('does not stand for an authorization', async t => {
+  await t.test('does not count as an authorization', async t => {
     const gate = deferred()
     const started = start(t, { work: async function* () { await gate.promise; yield* authRequired('Log in.'); return { artifact: wordsOf(yield* inputRequired('?')) } }, messages: 'queue' })
     const { id } = await open(started.runtime)
@@ -204,7 +204,7 @@ await t.test('a queued message', async t => {
     t.equal(textOf((await reaches(started.runtime, id, 'completed')).artifacts?.[0]), 'early', 'but it answers the question after it')
   })
 
-  await t.test('that a chart takes without an answer to it in that has its question asked, in its new words or its old', async t => {
+  await t.test('that a chart accepts without an answer leaves its question asked, changed or not', async t => {
     for (const says of [undefined, 'hm']) {
       const gate = deferred()
       const work = setupWork({ types: { context: {} as { tries: number } }, actors: { gate: fromPromise(() => gate.promise) } }).createMachine({
@@ -233,7 +233,7 @@ await t.test('a queued message', async t => {
     }
   })
 
-  await t.test('whose answer the schema throws at throws into the work, as every answer', async t => {
+  await t.test('throws into the work if the schema throws, as any answer', async t => {
     const gate = deferred()
     const schema = { '~standard': { version: 1 as const, vendor: 'test', validate: () => { throw new Error('broken') } } }
     const started = start(t, {
@@ -280,7 +280,7 @@ await t.test('messages to a chart that works, steered', async t => {
     output: ({ context }) => ({ artifact: context.turns.join(', ') })
   })
 
-  await t.test('are delivered if it can take them, and refused with nothing changed if not', async t => {
+  await t.test('are delivered if it accepts them, and refused without effect otherwise', async t => {
     const started = start(t, { work: driving, messages: 'steer' })
     const { id, contextId = '' } = await open(started.runtime)
     await reaches(started.runtime, id, 'working')
@@ -307,7 +307,7 @@ await t.test('messages to a chart that works, steered', async t => {
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('stop', { taskId: id }))).artifacts?.[0]), 'turn left, turn right')
   })
 
-  await t.test('with the reliability extension are taken once, and one that was refused may be sent again', async t => {
+  await t.test('are processed once with the reliability extension, and a refused one may be resent', async t => {
     const { runtime } = start(t, { work: driving, messages: 'steer' })
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'working')
@@ -318,7 +318,7 @@ await t.test('messages to a chart that works, steered', async t => {
     t.equal(textOf((await reaches(runtime, taskId, 'completed')).artifacts?.[0]), 'turn left')
   })
 
-  await t.test('are refused while the task is not begun', async t => {
+  await t.test('are refused before the task has started', async t => {
     const { store, begin } = slowToBegin()
     const started = start(t, { work: driving, messages: 'steer' }, { store })
     const { id } = await open(started.runtime, 'go', refersToOthers)
@@ -341,7 +341,7 @@ await t.test('messages to a chart that works, steered', async t => {
   })
 })
 
-await t.test('an agent is refused whose policy there is not, or cannot be', async t => {
+await t.test('an unknown or unsuitable message policy is refused', async t => {
   t.throws(() => start(t, { work: () => {}, messages: 'drop' as MessagePolicy }), { name: 'TypeError', message: /'reject', 'steer' or 'queue', not drop/ })
   t.throws(() => start(t, { work: () => {}, messages: 'steer' }), { name: 'TypeError', message: /needs work as a statechart/ })
   t.throws(() => start(t, { work: async function* () { yield progress() }, messages: 'steer' }), { name: 'TypeError', message: /needs work as a statechart/ })

@@ -17,7 +17,7 @@ await t.test('the same context id of another principal or tenant is another cont
   t.strictSame(given, [0, 0, 0, 0, 1])
 })
 
-await t.test('a message to a task that has ended is refused with UnsupportedOperation, which says what to send instead', async t => {
+await t.test('a message to an ended task is refused with UnsupportedOperation and what to send instead', async t => {
   const { runtime } = start(t, { work: echo })
   const done = taskIn(await runtime.sendMessage(say('hello')))
   for (const more of [{}, { contextId: done.contextId ?? '' }]) {
@@ -30,7 +30,7 @@ await t.test('a message to a task that has ended is refused with UnsupportedOper
   t.strictSame(await runtime.getTask({ id: done.id }), done)
 })
 
-await t.test('historyLength keeps the newest messages: none with 0, all without it, and never touches what others see', async t => {
+await t.test('historyLength selects the newest messages, for this caller only', async t => {
   const { runtime } = start(t, { work: painter() })
   const { id } = taskIn(await runtime.sendMessage(say('a boat')))
   const done = taskIn(await runtime.sendMessage(say('red', { taskId: id }, { historyLength: 2 })))
@@ -40,7 +40,7 @@ await t.test('historyLength keeps the newest messages: none with 0, all without 
   t.strictSame((await read(1))?.map(textOf), ['thank you'])
   t.equal((await read(100))?.length, 5)
   t.equal(await read(0), undefined)
-  t.equal((await read())?.length, 5, 'reading a part has cut nothing off')
+  t.equal((await read())?.length, 5, 'reading a part truncates nothing')
   await t.rejects(runtime.getTask({ id, historyLength: -1 }), { code: 'InvalidParams' })
   for (const [historyLength, kept] of [[0, undefined], [1, 1]] as const) {
     const opened = taskIn(await runtime.sendMessage(say('x', {}, { ...immediately, historyLength })))
@@ -50,7 +50,7 @@ await t.test('historyLength keeps the newest messages: none with 0, all without 
   }
 })
 
-await t.test('the status message is in the status alone until the next status comes', async t => {
+await t.test('the status message is only in the status until the next status', async t => {
   const { runtime } = start(t, { work: painter() })
   const asked = taskIn(await runtime.sendMessage(say('a boat')))
   t.notOk(asked.history?.some(({ messageId }) => messageId === asked.status.message?.messageId))
@@ -68,7 +68,7 @@ await t.test('every status has the time of the runtime’s clock', async t => {
   t.equal(taskIn(await runtime.sendMessage(say('red', { taskId: asked.id }))).status.timestamp, '2026-01-02T03:04:06.506Z')
 })
 
-await t.test('of two answers to one question the first is taken and the second refused', async t => {
+await t.test('the first of two answers to one question is accepted, and the second refused', async t => {
   const { runtime } = start(t, { work: painter() })
   const { id } = taskIn(await runtime.sendMessage(say('a boat')))
   const answers = await Promise.allSettled([runtime.sendMessage(say('red', { taskId: id })), runtime.sendMessage(say('blue', { taskId: id }))])
@@ -79,7 +79,7 @@ await t.test('of two answers to one question the first is taken and the second r
   t.notOk(task.history?.some(message => textOf(message) === 'blue'))
 })
 
-await t.test('a call of another version, or of none, is refused with the version that is spoken', async t => {
+await t.test('a call of another version, or of none, is refused with the supported version', async t => {
   const { runtime } = start(t, { work: echo })
   for (const version of ['', ' ', '0.3', '1.1', '2.0', 'x', `1.${'0'.repeat(99)}`]) {
     const { code, message, metadata } = await refusal(runtime.sendMessage(say('x'), { version }))
@@ -88,10 +88,10 @@ await t.test('a call of another version, or of none, is refused with the version
     t.ok(message.length < 200)
   }
   for (const version of ['1.0', ' 1.0 ', '1.0.7']) t.ok(await runtime.sendMessage(say('x'), { version }))
-  t.match(await refusal(runtime.sendMessage({} as never, { version: '' })), { code: 'VersionNotSupported' }, 'the version is looked at first')
+  t.match(await refusal(runtime.sendMessage({} as never, { version: '' })), { code: 'VersionNotSupported' }, 'the version is checked first')
 })
 
-await t.test('the tenant of the address and that of the parameters have to agree', async t => {
+await t.test('the tenants of address and parameters have to agree', async t => {
   const { runtime } = start(t, { work: echo })
   const { id } = taskIn(await runtime.sendMessage({ ...say('x'), tenant: 'acme' }))
   t.equal((await runtime.getTask({ id }, { tenant: 'acme' })).id, id)
@@ -100,7 +100,7 @@ await t.test('the tenant of the address and that of the parameters have to agree
   t.match(await refusal(runtime.getTask({ id })), { code: 'TaskNotFound' })
 })
 
-await t.test('generations are shown to the clients that activated the extension, to no others', async t => {
+await t.test('generations are shown only to clients that activated the extension', async t => {
   const { runtime } = start(t, { work: painter() })
   const asked = taskIn(await runtime.sendMessage(say('a boat'), withGenerations))
   t.strictSame(asked.metadata, { 'urn:taskchart:extension:reliability:1': { generation: 4 } })
@@ -124,7 +124,7 @@ await t.test('earlier artifacts of the context reach the work, newest first', as
   t.strictSame(given, [[], ['a 2', 'a 1'], ['b 2', 'b 1', 'a 2', 'a 1'], []])
 })
 
-await t.test('tasks that a message refers to reach the work with their artifacts; those of others are left out without a word', async t => {
+await t.test("referenced tasks reach the work with their artifacts, and others' tasks are omitted silently", async t => {
   const given: unknown[] = []
   const { runtime } = start(t, {
     work: ({ message, referenceTasks, earlierArtifacts }) => {
@@ -141,12 +141,12 @@ await t.test('tasks that a message refers to reach the work with their artifacts
   await send('x', { contextId: 'c', referenceTaskIds: [own, foreign, 'unknown', elsewhere] })
   t.strictSame(given.pop(), [[own, elsewhere], [[own, 'own'], [elsewhere, 'elsewhere']]])
   await send('x', { contextId: 'd', referenceTaskIds: [foreign] })
-  t.strictSame(given.pop(), [[], []], 'with foreign ids only there is nothing to see')
+  t.strictSame(given.pop(), [[], []], 'foreign ids alone give nothing')
   await send('x', { referenceTaskIds: [own] })
   t.strictSame(given.pop(), [[own], [[own, 'own']]], 'also with the first task of a new context')
 })
 
-await t.test('artifacts that a message names reach the work, those of others do not', async t => {
+await t.test('referenced artifacts reach the work, and those of other callers do not', async t => {
   const given: (string | undefined)[][] = []
   const { runtime } = start(t, {
     work: ({ earlierArtifacts }) => {
@@ -172,7 +172,7 @@ await t.test('an agent that only answers opens no task', async t => {
   t.equal(answer.taskId, undefined)
 })
 
-await t.test('so does that of one which has sent its message again', async t => {
+await t.test('aborting the wait for a resent message does not affect its task', async t => {
   const { work, run } = steeredWork()
   const { runtime } = start(t, { work })
   const request = say('x')
@@ -189,14 +189,14 @@ await t.test('so does that of one which has sent its message again', async t => 
   t.strictSame([taskIn(await staying).id, taskIn(await staying).status.state], [id, 'TASK_STATE_COMPLETED'])
 })
 
-await t.test('a client that has left before it called gets no answer, and its message counts all the same', async t => {
+await t.test('a call with an aborted signal rejects, and its message still counts', async t => {
   const { work, run } = steeredWork()
   const { runtime } = start(t, { work })
   t.match(await rejection(runtime.sendMessage(say('x'), { signal: AbortSignal.abort(new Error('gone')) })), { message: 'gone' })
   t.ok((await run()).given.taskId)
 })
 
-await t.test('the card tells what is served, beside what the author said', async t => {
+await t.test("the card has the served capabilities beside the author's fields", async t => {
   const { runtime } = start(t, { card: { name: 'Painter', description: 'Paints', iconUrl: 'https://example.com/i' }, work: echo })
   const served = { url: 'ws://127.0.0.1:1/', protocolBinding: 'urn:x', protocolVersion: '1.0' }
   t.match(runtime.agentCard([served]), {
@@ -206,16 +206,16 @@ await t.test('the card tells what is served, beside what the author said', async
   })
 })
 
-await t.test('the settings hold what servers keep to, and only what was given', async t => {
+await t.test("the settings have the servers' limits, and only the given options", async t => {
   const { runtime } = start(t, { work: echo })
-  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'extensions', 'hasTenants', 'largeAnswers', 'limits', 'logger', 'opensTasks', 'sharerOf', 'turns', 'unfinished'])
+  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'counters', 'extensions', 'hasTenants', 'largeAnswers', 'limits', 'logger', 'opensTasks', 'scheduler', 'sharerOf', 'unfinished'])
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = { authenticate: () => undefined, origins: ['https://example.com'], hosts: ['example.com'], publicUrl: '', limits: { jsonDepth: 3 } }
   const { settings } = start(t, { work: echo }, given).runtime
   t.match(settings, { ...given, hosts: new Map([['example.com', undefined]]), limits: { jsonDepth: 3, bufferedEvents: 64 } })
 })
 
-await t.test('a runtime needs nothing but an agent', async t => {
+await t.test('a runtime needs only an agent', async t => {
   const { createRuntime, defineAgent } = await import('../../runtime/index.ts')
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: echo }) })
   t.teardown(() => runtime.close())

@@ -53,7 +53,7 @@ async function amongOthers(t: Test, work: Work, options?: Partial<RuntimeOptions
   return { ...started, id }
 }
 
-await t.test('work as a function that misbehaves fails its task alone, with a reason', async t => {
+await t.test('a misbehaving function fails only its task, with a reason', async t => {
   const bad: [how: string, work: Bad, reason: string | RegExp][] = [
     ['throws', () => { throw new Error('secret') }, ERROR],
     ['throws undefined', () => { throw undefined }, ERROR],
@@ -100,7 +100,7 @@ await t.test('work as a function that misbehaves fails its task alone, with a re
   }
 })
 
-await t.test('work as a generator that misbehaves fails its task alone, with a reason', async t => {
+await t.test('a misbehaving generator fails only its task, with a reason', async t => {
   const bad: [how: string, work: WorkGenerator, reason: string | RegExp][] = [
     ['throws', async function* () { throw new Error('secret') }, ERROR],
     ['throws an error that throws', async function* () { yield progress(); throw evil() }, ERROR],
@@ -132,7 +132,7 @@ await t.test('work as a generator that misbehaves fails its task alone, with a r
   }
 })
 
-await t.test('of a result with more artifacts than a task may hold the first are told, then that it failed; work that ends as it may does so', async t => {
+await t.test('a result over the limit of events sends the first artifacts, and then fails', async t => {
   const { runtime, store, log } = start(t, { work: ({ message }) => ({ artifacts: many.slice(0, Number(wordsOf(message))) }) }, { limits: { eventsPerTask: 5 } })
   const told = (await collect(runtime.sendStreamingMessage(say('4')))).map(brief)
   t.strictSame(told, ['task:submitted', 'working', 'artifact: 0', 'artifact: 1', 'artifact: 2', 'failed: The task was ended: it had 5 events, the limit of this agent for one task.'])
@@ -142,7 +142,7 @@ await t.test('of a result with more artifacts than a task may hold the first are
   t.equal((await eventsOf(store, done.id)).length, 5)
 })
 
-await t.test('a task that has more events than may be kept now fails when it is back in memory', async t => {
+await t.test('a task over a lowered limit of events fails when it is restored', async t => {
   const store: Store = { ...memoryStore(), close: async () => {} }
   const before = start(t, { work: both(({ ask }) => ask(inputRequired('?'))) }, { store })
   const { id } = taskIn(await before.runtime.sendMessage(say('bad')))
@@ -155,7 +155,7 @@ await t.test('a task that has more events than may be kept now fails when it is 
 const TOO_LARGE = 'The task was ended: its artifacts, statuses and messages would exceed 10000 bytes, the limit of this agent for one task.'
 const kilobyte = 'x'.repeat(1000)
 
-await t.test('a task that would have more bytes than it may fails with a reason, and what is stored of it can be read', async t => {
+await t.test('a task over the limit of bytes fails with a reason, and stays readable', async t => {
   const bad: [how: string, work: Work, artifacts: number, isWarned: boolean][] = [
     ['artifacts', async function* () { for (;;) yield artifact(kilobyte) }, 8, true],
     ['chunks of one artifact', async function* () { for (let i = 0; ; i += 1) yield artifact({ artifactId: 'a', parts: [text(kilobyte)] }, { append: i > 0 }) }, 1, true],
@@ -185,7 +185,7 @@ await t.test('a task that would have more bytes than it may fails with a reason,
   }
 })
 
-await t.test('messages count as bytes of their task: one for which there is no room is refused and changes nothing', async t => {
+await t.test('messages count as bytes of their task, and one over the limit is refused', async t => {
   const asking: Work = async ({ ask }) => { for (;;) await ask(inputRequired('?')) }
   const { runtime } = start(t, { work: asking }, { limits: { taskBytes: 10_000 } })
   const { id } = taskIn(await runtime.sendMessage(say(kilobyte)))
@@ -201,7 +201,7 @@ await t.test('messages count as bytes of their task: one for which there is no r
 })
 
 for (const engine of ['memory', 'SQLite'] as const) {
-  await t.test(`the bytes of a task count on when it is restored, in ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
+  await t.test(`the bytes of a task continue to count after a restore, in ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
     const kept = engine === 'memory' ? memoryStore() : sqliteStore(join(t.testdir(), 'tasks.db'))
     t.teardown(() => kept.close())
     const store: Store = { ...kept, close: async () => {} }
@@ -224,7 +224,7 @@ for (const engine of ['memory', 'SQLite'] as const) {
   })
 }
 
-await t.test('work as a chart that misbehaves fails its task alone, with a reason', async t => {
+await t.test('a misbehaving chart fails only its task, with a reason', async t => {
   const words = (what: unknown) => setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(what as never) } } })
   const bad: [how: string, work: Work, reason: string | RegExp][] = [
     ['emits garbage', words(42), INVALID],
@@ -257,7 +257,7 @@ await t.test('work as a chart that misbehaves fails its task alone, with a reaso
   }
 })
 
-await t.test('a chart that throws in its first step is one error in the log', async t => {
+await t.test('a chart that throws in its first step logs one error', async t => {
   const boom = (): never => { throw new Error('boom') }
   const charts: Work[] = [
     setupWork({}).createMachine({ context: boom }),
@@ -273,7 +273,7 @@ await t.test('a chart that throws in its first step is one error in the log', as
   }
 })
 
-await t.test('a chart that takes ten thousand steps without an event comes to rest', async t => {
+await t.test('a chart that takes ten thousand steps without an event settles', async t => {
   for (const type of ['compound', 'parallel'] as const) {
     const counting = { initial: 'a', states: { a: { always: [{ guard: ({ context }: { context: { n: number } }) => context.n < 9_999, target: 'a', reenter: true, actions: assign(({ context }: { context: { n: number } }) => ({ n: context.n + 1 })) }, 'b'] }, b: { type: 'final' as const } } }
     const work = type === 'parallel' ? { type, states: { only: counting } } : counting
@@ -291,7 +291,7 @@ await t.test('work that never ends', async t => {
     ['sleeps', ({ sleep }) => sleep(2 ** 40)]
   ]
   for (const [how, work] of works) {
-    await t.test(`because it ${how} holds up nobody, and is canceled`, async t => {
+    await t.test(`because it ${how} blocks nothing, and is canceled`, async t => {
       const { runtime, clock, log } = start(t, { work: both(work as Bad), cancelGraceMs: 100 })
       const { id } = await open(runtime, 'bad', { contextId: 'c' })
       t.equal(stateName(taskIn(await runtime.sendMessage(say('good', { contextId: 'c' }))).status.state), 'completed')
@@ -304,7 +304,7 @@ await t.test('work that never ends', async t => {
     })
   }
 
-  await t.test('because nobody answers it is ended by its question’s deadline', async t => {
+  await t.test('because nobody answers ends at its question’s deadline', async t => {
     for (const question of [inputRequired('?', { deadlineMs: 1000 }), authRequired('?', { deadlineMs: 1000 })]) {
       const { runtime, clock } = start(t, { work: ({ ask }) => ask(question as never) })
       const { id } = await open(runtime)
@@ -315,8 +315,8 @@ await t.test('work that never ends', async t => {
   })
 })
 
-await t.test('work that goes on after its end is not heard', async t => {
-  await t.test('as a function: what it says, does and asks then', async t => {
+await t.test('work that continues after its end is ignored', async t => {
+  await t.test('as a function: its words, steps and questions', async t => {
     let after: Promise<unknown> | undefined
     const { runtime, id, log, store } = await amongOthers(t, both(({ emit: tell, step, ask }) => {
       const goOn = async () => {
@@ -337,7 +337,7 @@ await t.test('work that goes on after its end is not heard', async t => {
     t.equal(stateName((await runtime.getTask({ id })).status.state), 'completed')
   })
 
-  await t.test('as a generator that is canceled: what it yields then, whatever it catches', async t => {
+  await t.test('as a canceled generator: its words, whatever it catches', async t => {
     let isThere = false
     const { runtime, store } = start(t, {
       work: async function* () {
@@ -353,13 +353,13 @@ await t.test('work that goes on after its end is not heard', async t => {
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.cancelTask({ id })
     await rest()
-    t.notOk(isThere, 'it is told to return, not thrown at')
+    t.notOk(isThere, 'it gets a return, not an error')
     t.equal((await eventsOf(store, id)).length, 4)
   })
 })
 
-await t.test('a lot', async t => {
-  await t.test('of artifacts is told, stored and read whole', async t => {
+await t.test('a large amount', async t => {
+  await t.test('of artifacts is sent, stored and read completely', async t => {
     const { runtime } = start(t, { work: async function* () { for (let i = 0; i < 9000; i += 1) yield artifact({ artifactId: `a${i}`, parts: [text('x')] }) } })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
     t.equal(told.length, 9003)
@@ -373,13 +373,13 @@ await t.test('a lot', async t => {
     t.match(textOf(status.message), TOO_MANY)
   })
 
-  await t.test('of text in one artifact, 15 MB, is taken, and others are served', async t => {
+  await t.test('of text in one artifact, 15 MB, is accepted while others are served', async t => {
     const big = 'x'.repeat(15_000_000)
     const { runtime, id } = await amongOthers(t, both(() => ({ artifact: big })))
     t.equal(textOf((await runtime.getTask({ id })).artifacts?.[0])?.length, big.length)
   })
 
-  await t.test('of words from one generator leaves the event loop to others', async t => {
+  await t.test('of words from one generator does not block the event loop', async t => {
     let words = 0
     const { runtime } = start(t, {
       work: async function* ({ message }) {
@@ -397,7 +397,7 @@ await t.test('a lot', async t => {
     await runtime.cancelTask({ id })
   })
 
-  await t.test('of garbage from one generator that catches every error leaves it to others, too', async t => {
+  await t.test('of invalid words from a generator that catches every error does not block it either', async t => {
     const life = { isOn: true }
     const { runtime } = start(t, {
       work: async function* ({ message }) {

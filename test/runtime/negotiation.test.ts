@@ -73,7 +73,7 @@ function offerFrom(response: SendMessageResponse): Offer {
 const termsIn = (response: SendMessageResponse) => Object(taskIn(response).metadata?.[URI]).terms
 const wordsIn = (response: SendMessageResponse) => textOf(messageIn(response))
 
-await t.test('an offer is a message with words and a data part, which is accepted by its id: a task opens with its terms', async t => {
+await t.test('an offer has words and a data part, and accepting its id opens a task', async t => {
   const { runtime, store } = start(t, bargainer())
   const asked = await tell(runtime, 'mow my lawn')
   const made = offerFrom(asked)
@@ -90,19 +90,19 @@ await t.test('an offer is a message with words and a data part, which is accepte
   const history = await store.readMessages({ tenant: '', principal: 'anonymous', contextId: 'c' }, 10)
   t.strictSame(history.map(({ message }) => message.role.replace('ROLE_', '')), ['USER', 'AGENT', 'USER', 'AGENT', 'USER'])
 
-  t.match(offerFrom(await tell(runtime, 'and the hedge')), { round: 1 }, 'the next is negotiated anew')
+  t.match(offerFrom(await tell(runtime, 'and the hedge')), { round: 1 }, 'the next starts a new negotiation')
 })
 
-await t.test('what the author understands', async t => {
-  await t.test('as an acceptance takes the terms at hand: those proposed, or those that stand', async t => {
+await t.test('a message that the author interprets', async t => {
+  await t.test('as an acceptance accepts the proposed terms, or those of the open offer', async t => {
     const { runtime } = start(t, bargainer())
     t.strictSame(termsIn(await tell(runtime, proposeTerms({ euros: 36, day: 'sunday' }))), { euros: 36, day: 'sunday' })
     await tell(runtime, 'mow my lawn')
     t.strictSame(termsIn(await tell(runtime, 'deal')), { euros: 40, day: 'friday' })
-    t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.', 'and nothing where nothing stands')
+    t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.', 'and nothing without an open offer')
   })
 
-  await t.test('may be answered in words, which leave the offer standing, or by declining, which does not', async t => {
+  await t.test('may be answered in words, which keep the offer open, or declined, which closes it', async t => {
     const { runtime } = start(t, bargainer())
     const made = offerFrom(await tell(runtime, 'mow my lawn'))
     t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, 40 is what I offer.')
@@ -110,7 +110,7 @@ await t.test('what the author understands', async t => {
     t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
   })
 
-  await t.test('may be a task to reject: its work never begins', async t => {
+  await t.test('may open a task that is rejected before its work starts', async t => {
     const { work, runs } = steeredWork()
     const { runtime } = start(t, { ...bargainer(), work })
     const task = taskIn(await tell(runtime, 'wedding'))
@@ -120,7 +120,7 @@ await t.test('what the author understands', async t => {
   })
 })
 
-await t.test('what follows from the protocol is not asked of the author', async t => {
+await t.test('moves of the protocol are decided without the author', async t => {
   const { respond, asked, answer } = steered()
   const { runtime } = start(t, bargainer(respond))
   const first = tell(runtime, 'mow my lawn')
@@ -128,7 +128,7 @@ await t.test('what follows from the protocol is not asked of the author', async 
   const made = offerFrom(await first)
   t.equal(textOf(messageIn(await first)), '40 euros ?')
 
-  t.match(offerFrom(await tell(runtime, acceptOffer({ offerId: 'another' }))), made, 'another offer does not stand: the client hears which does')
+  t.match(offerFrom(await tell(runtime, acceptOffer({ offerId: 'another' }))), made, 'another offer is not open: the client receives the open one')
   t.match(offerFrom(await tell(runtime, declineOffer({ offerId: 'another' }))), made)
   t.equal(wordsIn(await tell(runtime, 'no', declineOffer(made))), 'The offer is declined. There is no deal.')
   t.equal(wordsIn(await tell(runtime, acceptOffer(made))), 'This offer is not open any more.')
@@ -136,7 +136,7 @@ await t.test('what follows from the protocol is not asked of the author', async 
   t.strictSame((await runtime.listTasks({})).tasks, [])
 })
 
-await t.test('the author is given the message, the conversation, what is proposed, what stands, and the number of offers', async t => {
+await t.test('the author receives message, history, proposal, open offer and number of offers', async t => {
   const { respond, asked, answer } = steered()
   const uri = 'https://example.com/ext'
   const { runtime, clock } = start(t, { ...bargainer(respond), extensions: [{ uri }] })
@@ -156,7 +156,7 @@ await t.test('the author is given the message, the conversation, what is propose
   t.ok(asked[1]?.signal.aborted, 'its signal aborts with the runtime')
 })
 
-await t.test('an offer expires by the clock, for everybody', async t => {
+await t.test('an offer expires by the clock, also for the author', async t => {
   const { runtime, clock } = start(t, bargainer(haggle, { offerMs: MINUTE }))
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
   clock.increment(MINUTE - 1)
@@ -168,12 +168,12 @@ await t.test('an offer expires by the clock, for everybody', async t => {
   t.equal(wordsIn(await tell(runtime, 'deal')), 'This offer is not open any more.')
   t.equal(wordsIn(await tell(runtime, 'hello')), 'Hello, nothing is what I offer.')
   const last = offerFrom(await tell(runtime, 'mow my lawn'))
-  t.equal(last.round, 1, 'and the offers are counted anew')
+  t.equal(last.round, 1, 'the count of offers restarts')
   clock.increment(MINUTE - 1)
   t.strictSame(termsIn(await tell(runtime, acceptOffer(last))), { euros: 40, day: 'friday' })
 })
 
-await t.test('an acceptance that came in time is one, though it had to wait until the offer had expired', async t => {
+await t.test('a timely acceptance counts although it waited until the offer had expired', async t => {
   const { respond, answer } = steered()
   const { runtime, clock } = start(t, bargainer(respond, { offerMs: MINUTE }))
   const first = tell(runtime, 'mow my lawn')
@@ -187,7 +187,7 @@ await t.test('an acceptance that came in time is one, though it had to wait unti
   t.strictSame(termsIn(await inTime), { euros: 40, day: 'friday' })
 })
 
-await t.test('a counter-offer beyond the rounds is declined in words, and the negotiation begins anew', async t => {
+await t.test('a counter-offer beyond the rounds is declined in words, and the negotiation restarts', async t => {
   const { runtime } = start(t, bargainer(haggle, { rounds: 3 }))
   await tell(runtime, 'mow my lawn')
   const made = offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' })))
@@ -197,7 +197,7 @@ await t.test('a counter-offer beyond the rounds is declined in words, and the ne
   t.equal(offerFrom(await tell(runtime, proposeTerms({ euros: 20, day: 'monday' }))).round, 2)
 })
 
-await t.test('of two acceptances at once one opens a task', async t => {
+await t.test('one of two simultaneous acceptances opens a task', async t => {
   const { runtime } = start(t, bargainer())
   const made = offerFrom(await tell(runtime, 'mow my lawn'))
   const both = await Promise.all([tell(runtime, acceptOffer(made)), tell(runtime, acceptOffer(made))])
@@ -205,15 +205,15 @@ await t.test('of two acceptances at once one opens a task', async t => {
   t.equal((await runtime.listTasks({})).tasks.length, 1)
 })
 
-await t.test('the same acceptance sent twice gets the same task from an agent that takes a message once', async t => {
+await t.test('a resent acceptance returns the same task with the reliability extension', async t => {
   const { runtime } = start(t, bargainer())
   const params = say('', { contextId: 'c', parts: [acceptOffer(offerFrom(await tell(runtime, 'mow my lawn')))] })
   const ids = [taskIn(await runtime.sendMessage(params, withGenerations)).id, taskIn(await runtime.sendMessage(params, withGenerations)).id]
   t.equal(ids[0], ids[1])
 })
 
-await t.test('while one message is answered', async t => {
-  await t.test('those after it wait in their order, and one too many is refused with RateLimited', async t => {
+await t.test('while a message is being answered', async t => {
+  await t.test('later ones wait in order, and one over the limit is refused with RateLimited', async t => {
     const { respond, asked, answer } = steered()
     const { runtime } = start(t, bargainer(respond), { limits: { queuedMessages: 2 } })
     const first = tell(runtime, 'one')
@@ -227,7 +227,7 @@ await t.test('while one message is answered', async t => {
     t.strictSame(asked.map(({ standing }) => standing?.terms.euros), [undefined, 40, 35])
   })
 
-  await t.test('of two acceptances that wait the second gets nothing, also after the author has accepted', async t => {
+  await t.test('the second of two waiting acceptances opens nothing, also after the author accepted', async t => {
     const { respond, asked, answer } = steered()
     const { runtime } = start(t, bargainer(respond))
     const first = tell(runtime, 'mow my lawn')
@@ -239,7 +239,7 @@ await t.test('while one message is answered', async t => {
     t.strictSame((await Promise.all(all)).map(answer => 'task' in answer), [true, false])
   })
 
-  await t.test('the tasks of the context go on, and take messages', async t => {
+  await t.test('the tasks of the context continue, and accept messages', async t => {
     const { respond, asked, answer } = steered()
     const { runtime } = start(t, { ...bargainer(respond), work: painter() })
     const opening = tell(runtime, 'a boat')
@@ -253,7 +253,7 @@ await t.test('while one message is answered', async t => {
   })
 })
 
-await t.test('an acceptance for whose task there is no room is refused with RateLimited, and the offer stands', async t => {
+await t.test('an acceptance in a full context is refused with RateLimited, and the offer stays open', async t => {
   const { work, run } = steeredWork()
   const { runtime } = start(t, { ...bargainer(), work }, { limits: { tasksPerContext: 1 } })
   const opened = await runtime.sendMessage(say('', { contextId: 'c', parts: [proposeTerms({ euros: 99, day: 'now' })] }, { returnImmediately: true }))
@@ -268,7 +268,7 @@ await t.test('an acceptance for whose task there is no room is refused with Rate
   t.strictSame(termsIn(await accepting), { euros: 40, day: 'friday' })
 })
 
-await t.test('what a client sends that is no move, or bad terms, is refused with InvalidParams that names the field, and changes nothing', async t => {
+await t.test('an invalid move or terms are refused with InvalidParams by field, without effect', async t => {
   const { runtime, store } = start(t, bargainer(() => { throw new Error('nobody asks') }))
   const at = `message.parts[0].data["${URI}"]`
   const good = proposeTerms({ euros: 1, day: 'x' })
@@ -293,7 +293,7 @@ await t.test('what a client sends that is no move, or bad terms, is refused with
   t.equal(await store.loadContext({ tenant: '', principal: 'anonymous', contextId: 'c' }), undefined)
 })
 
-await t.test('what is no offer of this agent’s negotiation is words like any other', async t => {
+await t.test('data that is no offer of this negotiation counts as words', async t => {
   const { runtime } = start(t, bargainer())
   for (const data of [null, [], { other: 1 }, 'x']) t.ok(offerFrom(await tell(runtime, { data })))
   const { runtime: other } = start(t, { negotiate: () => reply('hello') })
@@ -301,14 +301,14 @@ await t.test('what is no offer of this agent’s negotiation is words like any o
   t.equal(offerIn({ parts: [text('x'), { data: { [URI]: 7 } }, { data: { [URI]: { offer: { offerId: 'x' } } } }] }), undefined)
 })
 
-await t.test('a message to a task is none for the negotiation', async t => {
+await t.test('a message to a task does not reach the negotiation', async t => {
   const { runtime } = start(t, { ...bargainer(), work: painter() })
   const { id } = taskIn(await tell(runtime, proposeTerms({ euros: 99, day: 'now' })))
   const answered = taskIn(await runtime.sendMessage(say('', { taskId: id, parts: [text('red'), { data: { [URI]: 7 } }] })))
   t.not(answered.status.state, 'TASK_STATE_SUBMITTED')
 })
 
-await t.test('an answer of the author’s that is none fails that call alone, and the offer stands', async t => {
+await t.test('an invalid answer of the author fails only that call, and the offer stays open', async t => {
   const wrong: [string, () => unknown, RegExp][] = [
     ['throws', () => { throw new Error('secret') }, /secret/],
     ['nothing', () => undefined, /has to answer offer\(…\), accepted\(…\), declined\(…\), reply\(…\) or rejected\(…\)/],
@@ -333,7 +333,7 @@ await t.test('an answer of the author’s that is none fails that call alone, an
   t.strictSame(termsIn(await tell(runtime, acceptOffer(made))), { euros: 40, day: 'friday' })
 })
 
-await t.test('an answer that does not come in time fails that call with DeadlineExceeded and aborts its signal; the next message is answered', async t => {
+await t.test('an answer that times out fails with DeadlineExceeded, aborts its signal and unblocks the next', async t => {
   const signals: AbortSignal[] = []
   const slow = ({ message, signal }: { message: Message; signal: AbortSignal }) => {
     if (textOf(message) !== 'slow') return reply('quick')
@@ -356,7 +356,7 @@ await t.test('an answer that does not come in time fails that call with Deadline
   }
 })
 
-await t.test('a negotiation that is stopped leaves no timer', async t => {
+await t.test('a stopped negotiation leaves no timer', async t => {
   const { runtime, clock, log } = start(t, { negotiate: () => new Promise<never>(() => {}) })
   const lost = refusal(tell(runtime, 'x'))
   await rest()
@@ -382,7 +382,7 @@ await t.test('a schema', async t => {
   const standard = (validate: (value: unknown) => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as StandardSchema<{ a: number }>
   const answering = (schema: StandardSchema<{ a: number }>) => start(t, { negotiate: negotiation({ terms: schema, respond: () => offer({ a: 1 }) }), work: () => {} })
 
-  await t.test('that throws, waits, or gives no object is the author’s error', async t => {
+  await t.test('that throws, is asynchronous, or returns no object is the author’s error', async t => {
     for (const validate of [() => { throw new Error('secret') }, async (value: unknown) => ({ value }), () => ({ value: 7 })]) {
       const { runtime, log } = answering(standard(validate))
       t.match(await refusal(tell(runtime, proposeTerms({ a: 1 }))), { code: 'InternalError' })
@@ -391,7 +391,7 @@ await t.test('a schema', async t => {
     }
   })
 
-  await t.test('gives what is agreed upon', async t => {
+  await t.test('returns the agreed terms', async t => {
     const seen: unknown[] = []
     const doubled = z.object({ a: z.number().catch(7) })
     const { runtime } = start(t, { negotiate: negotiation({ terms: doubled, respond: ({ proposal }) => (seen.push(proposal), accepted()) }), work: () => {} })
@@ -411,7 +411,7 @@ function onDisk(t: Test): Store {
 
 await t.test('after a restart', async t => {
   for (const [where, storeOf] of STORES) {
-    await t.test(`at every step, the negotiation goes on from what is stored ${where}`, { skip: where === 'on disk' && NO_SQLITE }, async t => {
+    await t.test(`at every step, the negotiation continues from the stored state ${where}`, { skip: where === 'on disk' && NO_SQLITE }, async t => {
       const life = lives(t, bargainer(), { store: storeOf(t) })
       const first = offerFrom(await tell(life.runtime, 'mow my lawn'))
       await life.kill()
@@ -428,11 +428,11 @@ await t.test('after a restart', async t => {
       await tell(life.runtime, 'mow my lawn')
       await life.pass(10 * MINUTE)
       await life.kill()
-      t.equal(wordsIn(await tell(life.runtime, 'deal')), 'This offer is not open any more.', 'what has expired meanwhile is gone')
+      t.equal(wordsIn(await tell(life.runtime, 'deal')), 'This offer is not open any more.', 'an offer that expired meanwhile is closed')
       t.strictSame(life.log, [])
     })
 
-    await t.test(`messages that had no answer yet are answered, in their order, when the context is used, ${where}`, { skip: where === 'on disk' && NO_SQLITE }, async t => {
+    await t.test(`unanswered messages are answered in order when the context is used, ${where}`, { skip: where === 'on disk' && NO_SQLITE }, async t => {
       const { respond, asked, answer } = steered()
       const life = lives(t, bargainer(respond), { store: storeOf(t) })
       const lost = [refusal(tell(life.runtime, 'one')), refusal(tell(life.runtime, 'two'))]
@@ -448,7 +448,7 @@ await t.test('after a restart', async t => {
     })
   }
 
-  await t.test('by what was not committed nothing stands, and nobody has heard of it', async t => {
+  await t.test('an uncommitted offer is not open, and nobody received it', async t => {
     const store = heldStore()
     const { runtime } = start(t, bargainer(), { store })
     store.hold()
@@ -457,12 +457,12 @@ await t.test('after a restart', async t => {
     await until(() => store.held.length === 1)
     await store.release()
     await until(() => store.held.length === 1)
-    t.notOk(heard, 'the offer is decided, and nobody hears of it')
+    t.notOk(heard, 'the offer is decided, and nobody receives it')
     await store.passAll()
     t.ok(offerFrom(await asked))
   })
 
-  await t.test('in the middle of an acceptance one task is there, or none', async t => {
+  await t.test('during an acceptance there is one task, or none', async t => {
     const life = lives(t, bargainer())
     const made = offerFrom(await tell(life.runtime, 'mow my lawn'))
     life.die()
@@ -474,8 +474,8 @@ await t.test('after a restart', async t => {
   })
 })
 
-await t.test('with another agent after a restart', async t => {
-  await t.test('an offer of terms that its schema does not take any more stands no longer; another does', async t => {
+await t.test('another agent after a restart', async t => {
+  await t.test('closes an open offer with terms that its schema refuses, and keeps others', async t => {
     for (const [changed, answer] of [
       [z.object({ euros: z.string() }), 'gone'],
       [z.custom(() => { throw new Error('broken') }), 'gone'],
@@ -494,7 +494,7 @@ await t.test('with another agent after a restart', async t => {
     t.match(wordsIn(await tell(life.runtime, proposeTerms({ euros: 1, day: 'x' }))), 'the offer limit of 1 is reached')
   })
 
-  await t.test('a conversation goes on whether it negotiated by a function or not, then and now', async t => {
+  await t.test('continues a context, with or without a negotiation function on each side', async t => {
     const byFunction = { negotiate: ({ message }: { message: Parameters<typeof textOf>[0] }) => reply(`re ${textOf(message)}`), work: () => {} }
     const life = lives(t, byFunction)
     t.equal(wordsIn(await tell(life.runtime, 'a')), 're a')
@@ -505,10 +505,10 @@ await t.test('with another agent after a restart', async t => {
     await life.kill({ work: () => ({ artifact: 'x' }) })
     t.ok(taskIn(await tell(life.runtime, 'x')))
     await life.kill(bargainer())
-    t.equal('task' in (await tell(life.runtime, acceptOffer(made))), true, 'what was offered has waited')
+    t.equal('task' in (await tell(life.runtime, acceptOffer(made))), true, 'the offer has waited')
   })
 
-  await t.test('a message that was being answered is given up if the agent negotiates in the other way now', async t => {
+  await t.test('drops a message that was being answered if it negotiates in another way', async t => {
     const pending = { negotiate: () => new Promise<never>(() => {}), work: () => {} }
     const life = lives(t, pending)
     const lost = refusal(tell(life.runtime, 'a'))
@@ -525,7 +525,7 @@ await t.test('with another agent after a restart', async t => {
   })
 })
 
-await t.test('a context leaves memory while an offer stands, and comes back with it; not while a message is answered', async t => {
+await t.test('a context may leave memory with an open offer, but not while it answers', async t => {
   const { respond, asked, answer } = steered()
   const loads: string[] = []
   const inner = memoryStore()
@@ -545,10 +545,10 @@ await t.test('a context leaves memory while an offer stands, and comes back with
   await to('d', text('mow'))
   await answer(reply('done'))
   t.equal(wordsIn(await waiting), 'done')
-  t.strictSame(loads.filter(id => id === 'w'), ['w'], 'it was in memory all the time')
+  t.strictSame(loads.filter(id => id === 'w'), ['w'], 'it never left memory')
 })
 
-await t.test('the card declares the extension, with the limits and the terms as JSON Schema if there is one', async t => {
+await t.test("the card declares the extension, with the limits and the terms' JSON Schema if any", async t => {
   const extensionsOf = (agent: Omit<AgentDefinition, 'card'>, options?: Partial<RuntimeOptions>) => {
     const { runtime } = start(t, agent, options)
     return { declared: runtime.agentCard([]).capabilities.extensions?.find(({ uri }) => uri === URI), supported: runtime.settings.extensions.includes(URI) }
@@ -560,11 +560,11 @@ await t.test('the card declares the extension, with the limits and the terms as 
   const silent: StandardSchema<Terms> = { '~standard': { version: 1, vendor: 'test', validate: value => ({ value: value as Terms }) } }
   t.strictSame(extensionsOf({ negotiate: negotiation({ terms: silent, respond: () => reply('x') }), work: () => {} }).declared?.params, { rounds: 5, offerMs: 600_000 })
   t.strictSame(extensionsOf({ negotiate: () => reply('x') }), { declared: undefined, supported: false })
-  t.equal(jsonSchemaOf(z.object({ at: z.date() })), undefined, 'there are no words for a date')
+  t.equal(jsonSchemaOf(z.object({ at: z.date() })), undefined, 'a date has no schema')
   t.equal(jsonSchemaOf(silent), undefined)
 })
 
-await t.test('a negotiation that cannot be is refused when it is defined, with what to write instead', async t => {
+await t.test('an invalid negotiation is refused when it is defined, with what to write instead', async t => {
   const card = { name: 'A' }
   const given = { terms, respond: haggle }
   for (const wrong of [undefined, null, 7, {}, { '~standard': null }, { '~standard': {} }]) {
@@ -577,5 +577,5 @@ await t.test('a negotiation that cannot be is refused when it is defined, with w
   for (const wrong of ['x', {}, { type: 'negotiation' }, given]) {
     t.throws(() => defineAgent({ card, work: () => {}, negotiate: wrong as never }), { name: 'TypeError', message: /^negotiate has to be a function .* or a negotiation: negotiation\(\{ terms/ })
   }
-  t.doesNotThrow(() => defineAgent({ card, work: () => {}, negotiate: { ...negotiation(given) } }), 'one made by another copy of the package is one')
+  t.doesNotThrow(() => defineAgent({ card, work: () => {}, negotiate: { ...negotiation(given) } }), 'a negotiation of another copy of the package counts')
 })

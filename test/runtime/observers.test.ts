@@ -16,7 +16,7 @@ function noting(): { told: string[]; observer: Observer } {
   return { told, observer }
 }
 
-await t.test('an observer hears of contexts that come and go, and of every commit once it is told', async t => {
+await t.test('an observer receives loaded and passivated contexts, and every commit once told', async t => {
   const { runtime } = start(t, { work: obedient })
   const { told, observer } = noting()
   runtime.observe(observer)
@@ -25,7 +25,7 @@ await t.test('an observer hears of contexts that come and go, and of every commi
   t.strictSame(told, ['c entered: context', 'c commit 0: TASK_STATE_SUBMITTED 1', 'c commit 1: TASK_STATE_COMPLETED 4', 'c left: stopped'])
 })
 
-await t.test('an observer that comes later hears of the contexts in memory first', async t => {
+await t.test('an observer that is added later first receives the contexts in memory', async t => {
   const { runtime } = start(t, { work: obedient })
   await runtime.sendMessage(say('ask', { contextId: 'c' }))
   const { told, observer } = noting()
@@ -35,7 +35,7 @@ await t.test('an observer that comes later hears of the contexts in memory first
   t.equal((await store.listTasks({ tenant: '', principal: 'anonymous' }, { limit: 1 })).total, 1)
 })
 
-await t.test('an observer that stops hears nothing more, and others go on', async t => {
+await t.test('an observer that stops receives nothing more, and others continue', async t => {
   const { runtime } = start(t, { work: obedient })
   const [first, second] = [noting(), noting()]
   const { stop } = runtime.observe(first.observer)
@@ -46,7 +46,7 @@ await t.test('an observer that stops hears nothing more, and others go on', asyn
   t.strictSame([first.told.length, second.told.length], [0, 3])
 })
 
-await t.test('an observer hears of what is erased, after the contexts have left memory', async t => {
+await t.test('an observer receives erasures, after the contexts have left memory', async t => {
   const { runtime } = start(t, { work: obedient })
   const { told, observer } = noting()
   await open(runtime, 'ask', { contextId: 'c' })
@@ -56,7 +56,15 @@ await t.test('an observer hears of what is erased, after the contexts have left 
   t.strictSame(told, ['c entered: context', 'c left: stopped', 'anonymous c erased'])
 })
 
-await t.test('what an observer throws is logged, and changes nothing', async t => {
+await t.test("an observer receives the author's errors with their tasks, also if the work restarts", async t => {
+  const { runtime } = start(t, { work: () => Promise.reject(new Error('mine')), restart: { type: 'transient', intensity: 1, periodMs: 1000 } })
+  const told: unknown[] = []
+  runtime.observe({ crashed: (taskId, error) => told.push([taskId, (error as Error).message]) })
+  const { id } = taskIn(await runtime.sendMessage(say('x')))
+  t.strictSame(told, [[id, 'mine'], [id, 'mine']])
+})
+
+await t.test('an error of an observer is logged, and has no effect', async t => {
   const { runtime, log } = start(t, { work: obedient })
   const fail = () => {
     throw new Error('cannot see')
@@ -69,7 +77,7 @@ await t.test('what an observer throws is logged, and changes nothing', async t =
   t.equal(log.length, 5)
 })
 
-await t.test('a runtime that is traced can be observed too', async t => {
+await t.test('a runtime with tracing can be observed too', async t => {
   const { runtime } = start(t, { work: obedient }, { telemetry: openTelemetry() })
   const { told, observer } = noting()
   runtime.observe(observer)

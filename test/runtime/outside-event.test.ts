@@ -43,7 +43,7 @@ function verdicts(actor: AnyActorRef, event: OutsideEvent, queueLimit = 1): unkn
 const no = 'refused'
 const all = (verdict: unknown) => [verdict, verdict, verdict]
 
-await t.test('an event is taken, taken as another, or refused, by what the task does and by policy', async t => {
+await t.test("an event is accepted, converted or refused by the task's state and the policy", async t => {
   const rows: [name: string, events: EventObject[], cancel: unknown[], words: unknown[], authorization: unknown[]][] = [
     // while it                 after                 cancel              a message                                  an authorization
     ['waits for its start',     [],                   all('task.cancel'), [no, no, 'message.queued'],                all(no)],
@@ -58,26 +58,26 @@ await t.test('an event is taken, taken as another, or refused, by what the task 
   }
 })
 
-await t.test('an answer that the work as a chart does not take is refused, and so is a message that is to steer it', async t => {
+await t.test('a chart refuses answers and steered messages that it does not accept', async t => {
   t.strictSame(verdicts(task([START, ASK], deaf), words), all(no))
   t.strictSame(verdicts(task([START, NEED], deaf), words), all(no))
   t.strictSame(verdicts(task([START, NEED], deaf), authorization), all(no))
-  t.strictSame(verdicts(task([START], deaf), words), [no, no, 'message.queued'], 'but it may wait for a question')
+  t.strictSame(verdicts(task([START], deaf), words), [no, no, 'message.queued'], 'it may wait for a question')
 })
 
-await t.test('a chart whose guards throw takes the event, for the error is its own', async t => {
+await t.test('a chart whose guards throw accepts the event, and then fails by that error', async t => {
   t.strictSame(verdicts(task([START, ASK], broken), words), all('message.received'))
   t.strictSame(verdicts(task([START], broken), words), [no, 'message.steered', 'message.queued'])
 })
 
-await t.test('an event that is taken is the one that came; a message that is taken early is the same under another name', async t => {
+await t.test('an accepted event is unchanged, and an early message only gets another type', async t => {
   t.equal(acceptEvent(task([START, ASK]), words, 'reject', 1), words)
   t.equal(acceptEvent(task([START, NEED]), authorization, 'queue', 1), authorization)
   t.strictSame(acceptEvent(task([START]), words, 'steer', 1), { type: 'message.steered', taskId, message })
   t.strictSame(acceptEvent(task([START]), words, 'queue', 1), { type: 'message.queued', taskId, message })
 })
 
-await t.test('a queue takes as many messages as its limit, and one more when one was taken from it', async t => {
+await t.test('a queue accepts messages up to its limit, and another once one is processed', async t => {
   for (const [length, verdict] of [[0, 'message.queued'], [1, 'message.queued'], [2, 'full'], [3, 'full']] as const) {
     const actor = task([START, ...Array.from({ length }, () => QUEUED)])
     t.strictSame(verdicts(actor, words, 2), [no, 'message.steered', verdict])
@@ -86,7 +86,7 @@ await t.test('a queue takes as many messages as its limit, and one more when one
   t.strictSame(verdicts(task([QUEUED, QUEUED, START, ASK]), words, 2), [no, 'message.steered', 'message.queued'])
 })
 
-await t.test('a task whose work was lost takes nothing but its cancellation', async t => {
+await t.test('a task whose work was lost accepts only its cancellation', async t => {
   const stored = JSON.parse(JSON.stringify(task([START, ASK]).getPersistedSnapshot()))
   const work = fromPromise<WorkOutcome, unknown>(() => new Promise(() => {}))
   const actor = createActor(taskMachine.provide({ actors: { work } }), { snapshot: { ...stored, children: {} }, input: { taskId, contextId: 'c' } }).start()

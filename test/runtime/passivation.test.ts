@@ -13,6 +13,7 @@ import { accepted, inputRequired, memoryStore, reply, setupWork, defineAgent } f
 import { withLostRaceRetry } from '../../runtime/operations/deliver.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { TaskSubscriptions } from '../../runtime/streams/subscriptions.ts'
+import { Counters } from '../../runtime/telemetry/counters.ts'
 import { TaskLoads } from '../../runtime/work/task-loads.ts'
 import { painter, steeredWork } from '../fixtures/agents.ts'
 import { openRuntime } from '../fixtures/open-runtime.ts'
@@ -36,15 +37,15 @@ function countingStore(inner: Store = memoryStore()): { store: Store; loads: str
 
 const within = (taskId: string) => ({ taskId })
 
-await t.test('a context with nothing under way', async t => {
-  await t.test('leaves memory when more than idleContexts have none, the longest unused first', async t => {
+await t.test('a context without running work', async t => {
+  await t.test('leaves memory when more than idleContexts are idle, least recently used first', async t => {
     const agent = openRuntime(t, { work: painter() }, { idleContexts: 2 })
     for (const contextId of ['a', 'b', 'a', 'c', 'a', 'b', 'b']) await agent.send(contextId)
     t.strictSame(agent.loads, ['a', 'b', 'c', 'b'])
     t.equal(agent.contexts.size, 2)
   })
 
-  await t.test('comes back as it was with the next message', async t => {
+  await t.test('is restored unchanged by the next message', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const ids: string[] = []
@@ -56,7 +57,7 @@ await t.test('a context with nothing under way', async t => {
     t.strictSame(loads, ['a', 'b', 'c', 'a', 'b', 'c'])
   })
 
-  await t.test('comes back to be canceled', async t => {
+  await t.test('is restored to be canceled', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const [a] = [taskIn(await runtime.sendMessage(say('x', { contextId: 'a' }))), await runtime.sendMessage(say('x', { contextId: 'b' }))]
@@ -64,7 +65,7 @@ await t.test('a context with nothing under way', async t => {
     t.strictSame(loads, ['a', 'b', 'a'])
   })
 
-  await t.test('leaves though a canceled work is still to stop, which hears of that all the same', async t => {
+  await t.test('leaves while a canceled work still stops, whose signal aborts anyway', async t => {
     const { promise: slow, resolve: goOn } = deferred()
     let isCleanedUp = false
     const { runtime } = start(t, {
@@ -85,7 +86,7 @@ await t.test('a context with nothing under way', async t => {
     t.ok(isCleanedUp)
   })
 
-  await t.test('comes back when its time has come, also after 30 days', async t => {
+  await t.test('is restored at its wake, also after 30 days', async t => {
     for (const delay of [1000, 30 * DAY]) {
       const agent = openRuntime(t, { work: asker(delay) }, { idleContexts: 1 })
       const a = await agent.send('a')
@@ -106,7 +107,7 @@ await t.test('a context with nothing under way', async t => {
     }
   })
 
-  await t.test('is not missed by who subscribes to its tasks', async t => {
+  await t.test('leaves memory without effect on subscriptions to its tasks', async t => {
     const { runtime } = start(t, { work: painter() }, { limits: { idleContexts: 1 } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     const stream = runtime.subscribeToTask({ id })
@@ -117,7 +118,7 @@ await t.test('a context with nothing under way', async t => {
     t.equal((await told).map(brief).at(-1), 'completed: Here you are')
   })
 
-  await t.test('leaves at once where a limit below 1 keeps none', async t => {
+  await t.test('leaves at once with a limit below 1', async t => {
     const agent = openRuntime(t, { work: painter() }, { idleContexts: 0.5 })
     const ids = await Promise.all(['a', 'b', 'c'].map(contextId => agent.send(contextId)))
     t.equal(agent.contexts.size, 0)
@@ -125,7 +126,7 @@ await t.test('a context with nothing under way', async t => {
     t.equal(agent.contexts.size, 0)
   })
 
-  await t.test('makes room for another when there are as many in memory as there may be', async t => {
+  await t.test('makes room for another if the live contexts are at their limit', async t => {
     const agent = openRuntime(t, { work: painter() }, { liveContexts: 2 })
     for (const contextId of ['a', 'b', 'c', 'a']) await agent.send(contextId)
     t.equal(agent.contexts.size, 2)
@@ -149,7 +150,7 @@ await t.test('a context stays in memory', async t => {
   }
 
   for (const [name, leaf] of Object.entries(leaves)) {
-    await t.test(`while logic of the kind ${name} runs in an interrupted task, and its wake is at once`, async t => {
+    await t.test(`while logic of the kind ${name} runs in an interrupted task, with an immediate wake`, async t => {
       const agent = openRuntime(t, { work: running(leaf) }, { idleContexts: 1 })
       for (const contextId of ['a', 'b', 'c']) await agent.send(contextId)
       t.equal(agent.contexts.size, 3)
@@ -157,7 +158,7 @@ await t.test('a context stays in memory', async t => {
     })
   }
 
-  await t.test('but not for logic that says that it only waits, that has ended, or that is a machine', async t => {
+  await t.test('except for logic that waits, has ended, or is a machine', async t => {
     const waiting = fromTransition(state => state, 0)
     const says: AnyActorLogic = { ...waiting, getInitialSnapshot: (scope, input) => ({ ...waiting.getInitialSnapshot(scope, input as never), isWaiting: true }) }
     for (const leaf of [says, fromPromise(async () => {}), setupWork({}).createMachine({})]) {
@@ -168,7 +169,7 @@ await t.test('a context stays in memory', async t => {
     }
   })
 
-  await t.test('while a task of it works, or has still to start', async t => {
+  await t.test('while one of its tasks works or has not started yet', async t => {
     const { work } = steeredWork()
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work }, { store, limits: { idleContexts: 1 } })
@@ -176,7 +177,7 @@ await t.test('a context stays in memory', async t => {
     t.strictSame(loads, ['a', 'b'])
   })
 
-  await t.test('while one of its tasks works, though another waits', async t => {
+  await t.test('while one of its tasks works and another waits', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter(() => new Promise(() => {})) }, { store, limits: { idleContexts: 1 } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
@@ -185,7 +186,7 @@ await t.test('a context stays in memory', async t => {
     t.strictSame(loads, ['a', 'b', 'c'])
   })
 
-  await t.test('while a message of it is negotiated', async t => {
+  await t.test('while one of its messages is negotiated', async t => {
     const answer = deferred()
     const { store, loads } = countingStore()
     const { runtime } = start(t, { negotiate: async ({ message }) => (textOf(message) === 'slow' && (await answer.promise), reply('ok')) }, { store, limits: { idleContexts: 1 } })
@@ -198,8 +199,8 @@ await t.test('a context stays in memory', async t => {
   })
 })
 
-await t.test('nothing is lost or doubled', async t => {
-  await t.test('when many talk to more contexts than may rest in memory, all at once', async t => {
+await t.test('nothing is lost or duplicated', async t => {
+  await t.test('when many callers use more contexts than may be idle in memory', async t => {
     const { store } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const names = Array.from({ length: 30 }, (_, i) => `c${i}`)
@@ -214,7 +215,7 @@ await t.test('nothing is lost or doubled', async t => {
     }
   })
 
-  await t.test('when two messages at once need a context that is not in memory: it is loaded once, and one of them is taken', async t => {
+  await t.test('when two simultaneous messages load a context: one load, and one message is accepted', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
@@ -243,14 +244,14 @@ await t.test('nothing is lost or doubled', async t => {
     t.equal((await agent.store.readTask(anyone, a))?.task.status.state, 'TASK_STATE_COMPLETED', 'the message came first')
   })
 
-  await t.test('when a context leaves memory between being found and being used', async t => {
+  await t.test('when a context leaves memory between lookup and use', async t => {
     const [left, back] = [{ isLeaving: true }, { isLeaving: false }] as LiveContext[]
     const found = [left, left, back]
     const contexts = { get: async () => found.shift() } as unknown as ContextRegistry
     t.equal(await withLostRaceRetry(contexts, { ...anyone, contextId: 'c' }, async live => live), back)
   })
 
-  await t.test('when a commit fails while others leave: the context comes back from the store', async t => {
+  await t.test('when a commit fails while others leave: the context is restored from the store', async t => {
     const inner = memoryStore()
     let failures = 0
     const store: Store = { ...inner, commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit)) }
@@ -264,7 +265,7 @@ await t.test('nothing is lost or doubled', async t => {
     for (const id of ids) t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('when a context is lost with its store for a while: its time still comes', async t => {
+  await t.test('when a context is lost while the store fails: its wake still comes', async t => {
     const inner = memoryStore()
     let broken = false
     const store: Store = {
@@ -301,7 +302,7 @@ await t.test('nothing is lost or doubled', async t => {
     t.strictSame([clock.pending, log], [0, []])
   })
 
-  await t.test('when the contexts close as soon as one is woken', async t => {
+  await t.test('when the contexts close during a wake', async t => {
     const inner = memoryStore()
     let close = () => {}
     const loadContext: Store['loadContext'] = async key => {
@@ -321,10 +322,10 @@ await t.test('nothing is lost or doubled', async t => {
   })
 })
 
-await t.test('a new start', async t => {
+await t.test('a restart', async t => {
   const kept = (inner: Store): Store => ({ ...inner, close: async () => {} })
 
-  await t.test('loads only the contexts with work to go on with', async t => {
+  await t.test('loads only the contexts with unfinished work', async t => {
     const inner = memoryStore()
     const { work, runs } = steeredWork()
     const before = start(t, { work, negotiate: () => accepted() }, { store: kept(inner) })
@@ -341,7 +342,7 @@ await t.test('a new start', async t => {
     t.equal(runs.length, 2)
   })
 
-  await t.test('goes on with more work than there is room for, as it becomes free', async t => {
+  await t.test('continues more work than fits, as room becomes free', async t => {
     const inner = memoryStore()
     const first = steeredWork()
     const before = start(t, { work: first.work }, { store: kept(inner) })
@@ -367,7 +368,7 @@ await t.test('a new start', async t => {
   })
 })
 
-await t.test('two thousand tasks that are opened, answered and finished leave no context, actor, timer or listener behind', async t => {
+await t.test('two thousand finished tasks leave no context, actor, timer or listener behind', async t => {
   let running = 0
   const paint = fromCallback(({ sendBack }) => {
     running += 1
@@ -396,11 +397,11 @@ await t.test('two thousand tasks that are opened, answered and finished leave no
   for (const id of ids) if ((await agent.store.readTask(anyone, id))?.task.status.state !== 'TASK_STATE_COMPLETED') t.fail(id)
 })
 
-await t.test('a context that has come to its end takes nothing more, and says so to whoever waits', async t => {
+await t.test('a closed context accepts nothing more, and informs waiting calls', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new ContextRegistry({
     store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits, metering: metering(memoryStore()),
-    feeds: new TaskSubscriptions(), loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger)
+    feeds: new TaskSubscriptions(), loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger), counters: new Counters()
   })
   t.teardown(() => contexts.close())
   const live = await contexts.get({ tenant: '', principal: 'ann', contextId: 'c' })
@@ -413,17 +414,17 @@ await t.test('a context that has come to its end takes nothing more, and says so
   t.throws(() => contexts.create({ tenant: '', principal: 'ann', contextId: 'd' }), { code: 'Overloaded' })
 })
 
-await t.test('what a work wants to keep when its context has come to its end is not kept', async t => {
+await t.test('entries that work journals after its context has closed are dropped', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const key = { tenant: '', principal: 'ann', contextId: 'c' }
   const clock = new TestClock()
   const ids = countingIds()
   const store = memoryStore()
-  const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, settled() {}, broke() {} })
+  const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, rested() {}, broke() {} })
   const host = new ContextHost(
     key,
-    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger) },
-    { pipeline, tasks: new TaskLedger('c', { clock, ids }), isRefused: () => false, turnNumber: () => 0, isAwaited: () => false, send() {}, timers: () => t.fail('no timer is asked for') as never }
+    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger), counters: new Counters() },
+    { pipeline, tasks: new TaskLedger('c', { clock, ids }), timers: undefined as never, calls: { has: () => false }, owner: { isRefused: () => false }, root: undefined as never, commits: 0 }
   )
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })

@@ -57,7 +57,7 @@ const chart = setupWork({
 })
 
 await t.test('work that needs other tasks', async t => {
-  await t.test('goes on when all of them have completed, with what they are by then', async t => {
+  await t.test('continues when all of them have completed, with their final state', async t => {
     const { runtime, clock } = start(t, { work: does })
     const slow = await open(runtime, 'sleeps: a', { contextId })
     const asks = await open(runtime, 'asks', { contextId: 'other' })
@@ -82,7 +82,7 @@ await t.test('work that needs other tasks', async t => {
     await until(async () => textOf((await runtime.getTask({ id })).status.message) === 'after ')
   })
 
-  await t.test('fails, saying why, as soon as one of them ends without success; its restart policy makes no second try', async t => {
+  await t.test('fails with the reason, without a retry, when one of them ends without success', async t => {
     const { runtime, log } = start(t, { work: does, restart: { type: 'transient' } })
     const never = await open(runtime, 'asks')
     const after = async (needed: string) => (await reaches(runtime, (await open(runtime, 'after: x', { referenceTaskIds: [never.id, needed] })).id, 'failed')).status.message
@@ -95,12 +95,12 @@ await t.test('work that needs other tasks', async t => {
     await rest()
     await runtime.cancelTask({ id })
     t.equal(textOf((await reaches(runtime, waiting.id, 'failed')).status.message), `Task ${id}, which this one needs, has been canceled.`)
-    t.strictSame(log, [], 'that is nothing for the log')
+    t.strictSame(log, [], 'this is not logged')
     const broken = await open(runtime, 'breaks')
     t.match(textOf(await after(broken.id)), /has failed: The work ended with an error\.$/)
   })
 
-  await t.test('fails with the task that it waits for when that is erased', async t => {
+  await t.test('fails when the task that it waits for is erased', async t => {
     const { runtime } = start(t, { work: does })
     const { id: needed } = await open(runtime, 'asks', { contextId: 'other' })
     const { id } = await open(runtime, 'after: x', { contextId, referenceTaskIds: [needed] })
@@ -110,7 +110,7 @@ await t.test('work that needs other tasks', async t => {
     t.equal(textOf(status.message), `Task ${needed}, which this one needs, was not found.`)
   })
 
-  await t.test('may need any task of its caller’s, by its id, and catch what comes of it; those of others are absent', async t => {
+  await t.test('may need any task of its caller by id, and catch its failure', async t => {
     const caught: unknown[] = []
     const { runtime } = start(t, {
       work: async work => {
@@ -133,7 +133,7 @@ await t.test('work that needs other tasks', async t => {
     ])
   })
 
-  await t.test('waits no longer than its deadline for a task that waits for its client', async t => {
+  await t.test('waits at most until its deadline for a task that waits for its client', async t => {
     const { runtime, clock } = start(t, { work: does, deadlineMs: 5000 })
     const asks = await open(runtime, 'asks')
     clock.increment(1)
@@ -143,7 +143,7 @@ await t.test('work that needs other tasks', async t => {
     t.match((await reaches(runtime, id, 'failed')).status.message?.parts, [{ text: 'The task was not finished within 5 seconds.' }])
   })
 
-  await t.test('reads other tasks of its caller’s as they are', async t => {
+  await t.test('reads other tasks of its caller in their current state', async t => {
     const read: string[] = []
     const { runtime } = start(t, {
       work: async ({ message, ask, readTask }) => {
@@ -160,7 +160,7 @@ await t.test('work that needs other tasks', async t => {
   })
 })
 
-await t.test('who waits for a task is at work meanwhile, and leaves nothing behind', async t => {
+await t.test('a task that waits for another counts as working, and leaves nothing behind', async t => {
   let neededId = ''
   const heard: string[] = []
   const { feeds, clock, loads, send } = openRuntime(t, {
@@ -187,7 +187,7 @@ await t.test('who waits for a task is at work meanwhile, and leaves nothing behi
   t.equal(feeds.size, 0, 'no listener')
   await send('comes late')
   await until(() => heard.length > 1)
-  t.equal(feeds.size, 0, 'nor one for what has ended, or is not there')
+  t.equal(feeds.size, 0, 'nor one for an ended or missing task')
   await send('waits', waiting)
   t.strictSame(loads.filter(id => id !== 'needed'), ['waits', 'gives up', 'a', 'b', 'c', 'comes late'])
 
@@ -195,7 +195,7 @@ await t.test('who waits for a task is at work meanwhile, and leaves nothing behi
   const last = await send('gives up')
   await until(() => feeds.size === 1)
   await send('gives up', last)
-  t.equal(feeds.size, 0, 'nor one of a work that ended before')
+  t.equal(feeds.size, 0, 'nor one of work that ended before')
 })
 
 for (const [form, work] of [['a function', does], ['a statechart', chart]] as const) {
@@ -209,7 +209,7 @@ for (const [form, work] of [['a function', does], ['a statechart', chart]] as co
       return { id, neededId: needed.id }
     }
 
-    await t.test('waits on after it was killed, however often, and goes on when that completes', async t => {
+    await t.test('continues to wait after any number of kills, and resumes when that completes', async t => {
       for (const kills of [0, 1, 2, 10]) {
         const life = lives(t, { work })
         const { id, neededId } = await waiting(life)
@@ -227,7 +227,7 @@ for (const [form, work] of [['a function', does], ['a statechart', chart]] as co
       }
     })
 
-    await t.test('finds what completed while it was away', async t => {
+    await t.test('detects a task that completed while it was stopped', async t => {
       const inner = memoryStore()
       let isCut = false
       const commit: Store['commit'] = commit => (isCut && commit.key.contextId === 'other' ? new Promise(() => {}) : inner.commit(commit))
@@ -252,7 +252,7 @@ for (const [form, work] of [['a function', does], ['a statechart', chart]] as co
       t.equal(textOf(status.message), `Task ${neededId}, which this one needs, has been canceled.`)
     })
 
-    await t.test('lets go of it when it is canceled itself', async t => {
+    await t.test('stops waiting when it is canceled itself', async t => {
       const life = lives(t, { work })
       const { id, neededId } = await waiting(life)
       await life.runtime.cancelTask({ id })

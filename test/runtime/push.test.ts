@@ -47,7 +47,7 @@ async function passed(clock: TestClock, stepMs: number, fact: () => boolean, tur
   }
 }
 
-await t.test('a webhook that comes with a message is told of its task from the first event to the last, in order', async t => {
+await t.test('a webhook of a message receives every event of its task in order', async t => {
   const { runtime, sender } = pushing(t)
   const taskId = await asked(runtime, { url: A, token: 'tok', authentication: { scheme: 'Bearer', credentials: 'cred' } })
   await until(() => sender.heard.length === 3)
@@ -60,26 +60,26 @@ await t.test('a webhook that comes with a message is told of its task from the f
   t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/1$`))
   t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/1$/, '2'))
   const { configs } = await runtime.listTaskPushNotificationConfigs({ taskId })
-  t.equal(configs.length, 1, 'its configuration is there for as long as the task is')
+  t.equal(configs.length, 1, 'its configuration exists as long as the task')
 })
 
-await t.test('the four operations keep, give, list and remove configurations', async t => {
+await t.test('the four operations store, return, list and delete configurations', async t => {
   const { runtime, sender } = pushing(t)
   const { id: taskId } = await open(runtime)
   await reaches(runtime, taskId, 'input-required')
   const whole = { taskId, id: 'mine', url: A, token: 'tok', authentication: { scheme: 'Bearer', credentials: 'cred' } }
 
-  await t.test('Create gives it as it was given, with an id of its own or one that it gets, and counts from then on', async t => {
+  await t.test('Create returns the configuration with its id or a new one, effective at once', async t => {
     t.strictSame(await runtime.createTaskPushNotificationConfig(whole), { id: 'mine', taskId, url: A, token: 'tok', authentication: whole.authentication })
     const other = await runtime.createTaskPushNotificationConfig({ taskId, url: B })
     t.match(other.id, /^id-/)
     t.strictSame(other, { id: other.id, taskId, url: B })
     t.strictSame(await runtime.createTaskPushNotificationConfig({ tenant: 'x', taskId: (await open(runtime, 'go', {}, { tenant: 'x' })).id, id: 'i', url: A }).then(({ tenant }) => tenant), 'x')
     await rest()
-    t.strictSame(sender.heard, [], 'what has been is not told')
+    t.strictSame(sender.heard, [], 'earlier events are not sent')
   })
 
-  await t.test('Get and List leave the secrets out', async t => {
+  await t.test('Get and List omit the secrets', async t => {
     const shown = { id: 'mine', taskId, url: A, authentication: { scheme: 'Bearer' } }
     t.strictSame(await runtime.getTaskPushNotificationConfig({ taskId, id: 'mine' }), shown)
     const { configs, nextPageToken } = await runtime.listTaskPushNotificationConfigs({ taskId })
@@ -89,7 +89,7 @@ await t.test('the four operations keep, give, list and remove configurations', a
     t.match(await refusal(runtime.getTaskPushNotificationConfig({ taskId, id: 'min' })), { code: 'TaskNotFound', message: `Task ${taskId} has no push notification configuration min.` })
   })
 
-  await t.test('List gives pages, whose tokens are for their task and caller', async t => {
+  await t.test('List returns pages, whose tokens are valid for their task and caller', async t => {
     const first = await runtime.listTaskPushNotificationConfigs({ taskId, pageSize: 1 })
     t.strictSame(first.configs.map(({ id }) => id), ['mine'])
     const second = await runtime.listTaskPushNotificationConfigs({ taskId, pageSize: 1, pageToken: first.nextPageToken ?? '' })
@@ -102,7 +102,7 @@ await t.test('the four operations keep, give, list and remove configurations', a
     t.strictSame((await runtime.listTaskPushNotificationConfigs({ taskId: other })).configs, [])
   })
 
-  await t.test('Delete removes it, and doing it twice is as doing it once', async t => {
+  await t.test('Delete removes it, also when it is repeated', async t => {
     for (let twice = 0; twice < 2; twice += 1) t.strictSame(await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'mine' }), {})
     t.strictSame((await runtime.listTaskPushNotificationConfigs({ taskId })).configs.map(({ url }) => url), [B])
     await runtime.sendMessage(say('this', { taskId }))
@@ -111,7 +111,7 @@ await t.test('the four operations keep, give, list and remove configurations', a
   })
 })
 
-await t.test('what is another’s cannot be told from what is not there', async t => {
+await t.test("another caller's configuration is indistinguishable from a missing one", async t => {
   const { runtime } = pushing(t)
   const taskId = await asked(runtime, { id: 'w', url: A }, anna)
   const calls: ((id: string) => Promise<unknown>)[] = [
@@ -128,7 +128,7 @@ await t.test('what is another’s cannot be told from what is not there', async 
   t.equal((await runtime.listTaskPushNotificationConfigs({ taskId }, anna)).configs.length, 1)
 })
 
-await t.test('without a sender every operation, and a message with a webhook, is refused, and the card says so', async t => {
+await t.test('without a sender all operations and webhooks of messages are refused, as on the card', async t => {
   const { runtime } = start(t, { work: asking })
   const refused = { code: 'PushNotificationNotSupported' }
   t.match(await refusal(runtime.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: A } }))), refused)
@@ -138,7 +138,7 @@ await t.test('without a sender every operation, and a message with a webhook, is
   t.equal(pushing(t).runtime.agentCard([]).capabilities.pushNotifications, true)
 })
 
-await t.test('a webhook that cannot be told is refused, with what is wrong, and nothing changes', async t => {
+await t.test('an unusable webhook is refused with the reason, without effect', async t => {
   const { runtime, sender } = pushing(t)
   const { id: taskId } = await open(runtime)
   const wrong = async (config: Partial<TaskPushNotificationConfig>) => (await refusal(runtime.createTaskPushNotificationConfig({ taskId, url: A, ...config }))).message
@@ -156,7 +156,7 @@ await t.test('a webhook that cannot be told is refused, with what is wrong, and 
   t.equal((await runtime.listTasks({})).totalSize, 1)
 })
 
-await t.test('an address about which nothing is found out in time is taken: it is looked at again before each post', async t => {
+await t.test('an address whose validation times out is accepted, and validated before each post', async t => {
   const { runtime, sender, clock } = pushing(t)
   const { id: taskId } = await open(runtime)
   sender.fault = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve(undefined)))
@@ -167,7 +167,7 @@ await t.test('an address about which nothing is found out in time is taken: it i
   t.equal((await created).url, A)
 })
 
-await t.test('a task has at most as many webhooks as the limit says, and so has a principal', async t => {
+await t.test('a task and a principal have limited numbers of webhooks', async t => {
   const { runtime } = pushing(t, { limits: { webhooksPerTask: 2, webhooksPerPrincipal: 3 } })
   const taskId = await asked(runtime, { id: 'a', url: A })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
@@ -177,12 +177,12 @@ await t.test('a task has at most as many webhooks as the limit says, and so has 
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: A })
   const other = await asked(runtime)
   t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId: other, url: B })), { code: 'RateLimited', message: /^You have 3 active push/ })
-  t.equal((await runtime.createTaskPushNotificationConfig({ taskId: await asked(runtime, { url: A }, bob), url: B }, bob)).url, B, 'others are not concerned')
+  t.equal((await runtime.createTaskPushNotificationConfig({ taskId: await asked(runtime, { url: A }, bob), url: B }, bob)).url, B, 'others are not affected')
   await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'a' })
   t.ok(await runtime.createTaskPushNotificationConfig({ taskId: other, url: B }))
 })
 
-await t.test('messages that bring the same address again bring no second webhook, and those that bring another do', async t => {
+await t.test('a message updates the webhook with its address, or adds one for a new address', async t => {
   const { runtime, sender } = pushing(t, {}, { work: async ({ ask }) => { for (;;) await ask(inputRequired('More?')) } })
   const taskId = await asked(runtime, { url: A, token: 'old' })
   await until(() => sender.heard.length === 3)
@@ -191,11 +191,11 @@ await t.test('messages that bring the same address again bring no second webhook
   await runtime.sendMessage(say('2', { taskId }, { taskPushNotificationConfig: { url: B } }))
   await until(() => sender.heard.length === 9)
   t.strictSame(sender.heard.slice(3).filter(each => each.startsWith(A)), [`${A} working`, `${A} input-required: More?`, `${A} working`, `${A} input-required: More?`])
-  t.strictSame(sender.heard.filter(each => each.startsWith(B)), [`${B} working`, `${B} input-required: More?`], 'from the event that the message caused')
+  t.strictSame(sender.heard.filter(each => each.startsWith(B)), [`${B} working`, `${B} input-required: More?`], 'starting with the event that the message caused')
   t.strictSame(sender.posts.filter(({ url }) => url === A).map(({ headers }) => headers['X-A2A-Notification-Token']), ['old', 'old', 'old', 'new', 'new', 'new', 'new'])
 })
 
-await t.test('a message that is answered without a task brings no webhook, nor does one whose process ends before it is answered', async t => {
+await t.test('a message answered without a task, or lost with its process, adds no webhook', async t => {
   const gate = deferred()
   const store = lastingStore()
   const sender = receivers()
@@ -231,7 +231,7 @@ const STORES: readonly [name: string, open: (t: Test) => () => Store][] = [
 ]
 
 for (const [name, storeFor] of STORES) {
-  await t.test(`a receiver that is down for 24 hours gets every event once, in order, when it is back, also across a restart: ${name}`, { skip: name === 'in a file' && NO_SQLITE }, async t => {
+  await t.test(`a receiver that is down for 24 hours later receives every event once: ${name}`, { skip: name === 'in a file' && NO_SQLITE }, async t => {
     const open = storeFor(t)
     const clock = new TestClock()
     const sender = receivers()
@@ -260,22 +260,22 @@ for (const [name, storeFor] of STORES) {
     t.teardown(() => closed(runtime, clock))
     await runtime.sendMessage(say('this', { taskId }))
     await until(() => sender.heard.length === 4)
-    t.strictSame(sender.heard.map(each => each.slice(0, B.length)), [B, B, B, B], 'the other receiver is not held up')
+    t.strictSame(sender.heard.map(each => each.slice(0, B.length)), [B, B, B, B], 'the other receiver is not delayed')
     await passed(clock, 60_000, () => clock.now() - startMs > 24 * HOUR_MS, read)
     const tries = sender.posts.filter(({ url }) => url === A)
-    t.strictSame(new Set(tries.map(deliveryOf)).size, 1, 'the first event alone is tried')
+    t.strictSame(new Set(tries.map(deliveryOf)).size, 1, 'only the first event is tried')
     t.ok(tries.length > 25 && tries.length < 60, `${tries.length} tries in a day`)
     sender.answer = () => ({ status: 200 })
     await passed(clock, 60_000, () => sender.heard.filter(each => each.startsWith(A)).length === 27, read)
     const heard = sender.posts.slice(-27)
     t.strictSame(heard.map(post => Number(deliveryOf(post).split('/')[2])), Array.from({ length: 27 }, (_, i) => i + 1))
     await passed(clock, HOUR_MS, () => clock.now() - startMs > 30 * HOUR_MS, read)
-    t.equal(sender.heard.length, 31, 'and nothing comes twice')
+    t.equal(sender.heard.length, 31, 'nothing arrives twice')
     t.strictSame(log, [])
   })
 }
 
-await t.test('the wait after each failure doubles up to an hour, spread over its second half, and is longer where the receiver asks for that', t => {
+await t.test('the delay after a failure doubles up to an hour, with jitter and Retry-After', t => {
   const failing = (tries: number, spread: number, answer: Parameters<typeof afterAttempt>[1] = { status: 503 }) => {
     const next = afterAttempt({ told: 0, tries, failingSinceMs: 0 }, answer, { generation: 1, isLast: false, nowMs: 1_000_000, spread, triesMs: 10_000_000 })
     return next === 'gone' ? NaN : (next.dueAtMs ?? NaN) - 1_000_000
@@ -289,7 +289,7 @@ await t.test('the wait after each failure doubles up to an hour, spread over its
   t.end()
 })
 
-await t.test('what follows from an answer', t => {
+await t.test('each response of a receiver has its effect on the next attempt', t => {
   const before = { told: 4, tries: 2, refusals: 7, failingSinceMs: 0 }
   const after = (answer: Parameters<typeof afterAttempt>[1], more: Partial<Parameters<typeof afterAttempt>[2]> = {}) =>
     afterAttempt(before, answer, { generation: 5, isLast: false, nowMs: 50, spread: 0, triesMs: 100, ...more })
@@ -303,8 +303,8 @@ await t.test('what follows from an answer', t => {
     t.strictSame(after({ status }, { isLast: true }), { told: 5, tries: 0, rejected, end: 'told' })
     const second = { generation: 6, isLast: false, nowMs: 50, spread: 0, triesMs: 100 }
     t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status }, second), { told: 6, tries: 0, rejected: { events: 2, generation: 6, failure: `HTTP ${status}` } })
-    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps what was rejected')
-    t.match(afterAttempt({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'and so does a failure')
+    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps the rejections')
+    t.match(afterAttempt({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'so does a failure')
   }
   t.match(after({ failure: 'not there', isRefused: true }), { end: 'given up', failure: 'not there' })
   for (const status of [408, 429, 500, 503, 599]) t.strictSame(after({ status }), { told: 4, tries: 3, refusals: 0, failingSinceMs: 0, failure: `HTTP ${status}`, dueAtMs: 4050 })
@@ -316,7 +316,7 @@ await t.test('what follows from an answer', t => {
   t.end()
 })
 
-await t.test('a webhook whose receiver refuses is given up after a few tries, and told what it missed when it is registered again', async t => {
+await t.test('a refused webhook is given up after a few attempts, and can be registered again', async t => {
   const { runtime, sender, clock, store, log } = pushing(t)
   sender.answer = ({ body }) => (body.includes('WORKING') ? { status: 404 } : { status: 200 })
   const taskId = await asked(runtime, { id: 'w', url: 'https://a.example/?key=hidden', token: 'hidden' })
@@ -335,7 +335,7 @@ await t.test('a webhook whose receiver refuses is given up after a few tries, an
   t.notMatch(JSON.stringify(log), 'hidden')
 })
 
-await t.test('an event that its receiver rejects does not hold up the next, is logged, and is counted over a restart', async t => {
+await t.test('a rejected event does not block the next, is logged, and counts over a restart', async t => {
   const { runtime, sender, store, log } = pushing(t)
   sender.answer = ({ body }) => (body.includes('WORKING') ? { status: 422 } : { status: 200 })
   const taskId = await asked(runtime, { id: 'w', url: A })
@@ -348,7 +348,7 @@ await t.test('an event that its receiver rejects does not hold up the next, is l
   t.strictSame(row?.row.progress, { told: 6, tries: 0, rejected: { events: 2, generation: 4, failure: 'HTTP 422' }, end: 'told' })
 })
 
-await t.test('a webhook whose receiver stays in trouble is given up when its time is over', async t => {
+await t.test('a webhook whose receiver keeps failing is given up after its time limit', async t => {
   const { runtime, sender, clock, log } = pushing(t, { limits: { webhookTriesMs: HOUR_MS } })
   sender.answer = () => ({ status: 500 })
   await asked(runtime)
@@ -357,7 +357,7 @@ await t.test('a webhook whose receiver stays in trouble is given up when its tim
   t.match(log[0], { message: 'a webhook is given up', details: { failure: 'HTTP 500' } })
 })
 
-await t.test('a receiver that wants nothing more (410) is rid of its webhook', async t => {
+await t.test('a receiver that answers 410 loses its webhook', async t => {
   const { runtime, sender } = pushing(t)
   sender.answer = () => ({ status: 410 })
   const taskId = await asked(runtime)
@@ -367,7 +367,7 @@ await t.test('a receiver that wants nothing more (410) is rid of its webhook', a
   t.equal(sender.posts.length, 1)
 })
 
-await t.test('a receiver that does not answer is given its time, and tried again', async t => {
+await t.test('a receiver that does not answer times out, and is retried', async t => {
   const { runtime, sender, clock, store } = pushing(t)
   sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve({ failure: 'aborted' })))
   const taskId = await asked(runtime)
@@ -380,7 +380,7 @@ await t.test('a receiver that does not answer is given its time, and tried again
   t.match(webhook?.row.progress, { tries: 1, failure: 'no answer within 15000 ms' })
 })
 
-await t.test('posts at once are shared: a quarter for one principal, and half for one tenant where there are several', async t => {
+await t.test('simultaneous posts are shared: a quarter for a principal, half for one of several tenants', async t => {
   const hosts = Array.from({ length: 4 }, (_, host) => `https://host-${host}.example/`)
   const under = async (options: Partial<RuntimeOptions>, calls: readonly object[]) => {
     const { runtime, sender } = pushing(t, { limits: { webhooksAtOnce: 8 }, ...options })
@@ -394,10 +394,10 @@ await t.test('posts at once are shared: a quarter for one principal, and half fo
   t.equal(await under({ limits: { webhooksAtOnce: 8, principalShare: 0.5 } }, [anna]), 4)
   t.equal(await under({ tenants: { blue: {}, green: {} } }, principals), 4)
   t.equal(await under({ tenants: { blue: {}, green: {} } }, [...principals, { principal: 'emil', tenant: 'green' }]), 6)
-  t.equal(await under({}, principals), 8, 'names of tenants are only labels')
+  t.equal(await under({}, principals), 8, 'tenants are only labels')
 })
 
-await t.test('deletion stops at once: a post under way, one that is to be tried again, and one that waits for its turn', async t => {
+await t.test('deletion stops pending, scheduled and queued posts at once', async t => {
   const { runtime, sender, clock } = pushing(t, { limits: { webhooksAtOncePerHost: 1 } })
   let aborted = 0
   sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => {
@@ -422,7 +422,7 @@ await t.test('deletion stops at once: a post under way, one that is to be tried 
   t.equal(sender.posts.length, 2)
 })
 
-await t.test('what is erased is told no more, and what stays is', async t => {
+await t.test('erased webhooks receive nothing more, and others continue', async t => {
   const { runtime, sender, clock } = pushing(t)
   sender.answer = () => ({ status: 500 })
   const gone = await asked(runtime, { id: 'gone', url: A }, anna)
@@ -436,7 +436,7 @@ await t.test('what is erased is told no more, and what stays is', async t => {
   t.strictSame(new Set(sender.heard.map(each => each.slice(0, B.length))), new Set([B]))
 })
 
-await t.test('a webhook goes with a task that is too old', async t => {
+await t.test('a webhook is removed with its expired task', async t => {
   const { runtime, sender, clock, store } = pushing(t, { retention: { endedTasksMs: HOUR_MS } })
   sender.answer = () => ({ status: 500 })
   const taskId = await asked(runtime)
@@ -449,7 +449,7 @@ await t.test('a webhook goes with a task that is too old', async t => {
   t.equal(sender.posts.length, length)
 })
 
-await t.test('when the store is in trouble nothing is lost, and it is tried again', async t => {
+await t.test('nothing is lost while the store fails, and reads and writes are retried', async t => {
   const inner = lastingStore()
   const troubled = new Set<keyof Store>()
   const trouble = (name: keyof Store) => async (...args: unknown[]) => {
@@ -458,7 +458,7 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
   }
   const store = { ...inner, readEvents: trouble('readEvents'), noteWebhooks: trouble('noteWebhooks'), readWebhooks: trouble('readWebhooks'), readOpenWebhooks: trouble('readOpenWebhooks'), deleteWebhook: trouble('deleteWebhook') } as Store
 
-  await t.test('an event that cannot be read, and progress that cannot be noted', async t => {
+  await t.test('an unreadable event, and progress that cannot be stored', async t => {
     const { runtime, sender, clock, log } = pushing(t, { store })
     troubled.add('readEvents')
     await asked(runtime)
@@ -473,7 +473,7 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
     t.strictSame(sender.heard, [`${A} submitted`, `${A} working`, `${A} input-required: Which?`])
   })
 
-  await t.test('webhooks that cannot be read when the runtime begins, or after a message', async t => {
+  await t.test('webhooks that cannot be read at the start, or after a message', async t => {
     troubled.add('readOpenWebhooks')
     const { runtime, sender, clock, log } = pushing(t, { store })
     await until(() => log.length === 1)
@@ -484,7 +484,7 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
     await passed(clock, 500, () => sender.heard.length === 3)
   })
 
-  await t.test('a webhook that cannot be deleted goes on, and its client hears of the trouble', async t => {
+  await t.test('a webhook that cannot be deleted continues, and its client receives the error', async t => {
     const { runtime, sender } = pushing(t, { store })
     const taskId = await asked(runtime, { id: 'w', url: A })
     await until(() => sender.heard.length === 3)
@@ -494,7 +494,7 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
     await until(() => sender.heard.length === 6)
   })
 
-  await t.test('a commit of which nobody knows whether it was written', async t => {
+  await t.test('a commit with an unknown outcome', async t => {
     troubled.clear()
     const held = heldStore(inner)
     const { runtime, sender, log, clock } = pushing(t, { store: { ...held, commit: async commit => {
@@ -509,7 +509,7 @@ await t.test('when the store is in trouble nothing is lost, and it is tried agai
   })
 })
 
-await t.test('closing lets posts under way end, for a while, and what was then heard is known after a restart', async t => {
+await t.test('closing waits a while for pending posts, and their responses survive a restart', async t => {
   const store = lastingStore()
   const sender = receivers()
   const answered = deferred()
@@ -543,7 +543,7 @@ await t.test('closing lets posts under way end, for a while, and what was then h
   t.equal(deliveryOf(sender.posts[3] ?? { url: '', headers: {}, body: '' }), deliveryOf(sender.posts[4] ?? { url: '', headers: {}, body: '' }), 'the same delivery again')
 })
 
-await t.test('what is noted of a webhook that is deleted meanwhile, and what cannot be read any more, is no trouble when the runtime closes', async t => {
+await t.test('a closing runtime ignores progress of deleted webhooks and unreadable ones', async t => {
   const inner = lastingStore()
   const [noted, read] = [deferred(), deferred()]
   let isHeld = false
@@ -579,7 +579,7 @@ await t.test('what is noted of a webhook that is deleted meanwhile, and what can
   t.strictSame(log, [])
 })
 
-await t.test('a runtime goes on with thousands of webhooks that a store holds', async t => {
+await t.test('a runtime resumes thousands of stored webhooks', async t => {
   const store = lastingStore()
   const sender = receivers()
   const { runtime, clock } = start(t, { work: asking }, { store, push: sender, limits: { webhooksPerTask: 1000 } })
@@ -594,7 +594,7 @@ await t.test('a runtime goes on with thousands of webhooks that a store holds', 
   await until(async () => (await store.readOpenWebhooks(1, 0)).length === 0)
 })
 
-await t.test('a webhook on a task that has ended is kept, and told nothing', async t => {
+await t.test('a webhook on an ended task is stored, and receives nothing', async t => {
   const { runtime, sender, store } = pushing(t)
   const { id: taskId } = await open(runtime)
   await runtime.cancelTask({ id: taskId })
@@ -604,21 +604,21 @@ await t.test('a webhook on a task that has ended is kept, and told nothing', asy
   t.strictSame(sender.posts, [])
 })
 
-await t.test('a webhook of an older version is told in that one: each update with the task as it was after it', async t => {
+await t.test("a webhook of an older version receives updates in that version, with the task's state", async t => {
   const { runtime, sender, clock } = pushing(t)
   const { id: taskId } = await open(runtime)
   await reaches(runtime, taskId, 'input-required')
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'w', url: A }, { dialect: '0.1' })
   await runtime.sendMessage(say('this', { taskId }))
   await rest()
-  t.strictSame(sender.posts, [], 'nobody writes it yet')
+  t.strictSame(sender.posts, [], 'it is not written yet')
   runtime.writesWebhooks('0.1', (update, task) => ({ type: 'text/plain', text: JSON.stringify({ statusUpdate: { status: { state: `${task.status.state}/${task.artifacts?.length ?? 0}/${Object.keys(update).join()}` } } }) }))
   await passed(clock, 500, () => sender.heard.length === 3)
   t.strictSame(sender.heard.map(each => each.slice(A.length + 1)), ['working/0/statusupdate', 'working/1/artifactupdate', 'completed/1/statusupdate'])
   t.equal(sender.posts[0]?.headers['Content-Type'], 'text/plain')
 })
 
-await t.test('only so many run at once, of all and of those with a name in common, and nobody waits for a name that is not theirs', async t => {
+await t.test('jobs are limited in total and by name, and wait only for their own names', async t => {
   const slots = new KeyedSemaphore(name => (name === 'all' ? 3 : name === 'b' ? 1 : 2))
   const begun: string[] = []
   const gates = new Map<string, ReturnType<typeof deferred>>()

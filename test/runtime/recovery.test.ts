@@ -24,7 +24,7 @@ async function killed(life: Lives, times = 1): Promise<void> {
 const textOfTask = async (life: Lives, id: string) => textOf((await life.runtime.getTask({ id })).status.message)
 const stateOf = async (life: Lives, id: string) => stateName((await life.runtime.getTask({ id })).status.state)
 
-await t.test('what becomes of work that was at work is said by its agent', async t => {
+await t.test('the agent decides what happens to work that was running', async t => {
   const chart = setupWork({}).createMachine({})
   const card = { name: 'A' }
   t.equal(defineAgent({ card, work: chart }).recovery, 'resume')
@@ -50,9 +50,9 @@ const poisons: Record<string, (run: () => void) => Parameters<typeof lives>[1]> 
   }
 }
 
-await t.test('work that never gets anywhere before its process ends', async t => {
+await t.test('work that makes no progress before its process ends', async t => {
   for (const [form, poison] of Object.entries(poisons)) {
-    await t.test(`as ${form} is started again five times, and then fails with the reason`, async t => {
+    await t.test(`as ${form} is restarted five times, and then fails with the reason`, async t => {
       let runs = 0
       const life = lives(t, poison(() => (runs += 1)))
       const { id } = await open(life.runtime)
@@ -70,7 +70,7 @@ await t.test('work that never gets anywhere before its process ends', async t =>
     })
   }
 
-  await t.test('is given up sooner, if the runtime says so', async t => {
+  await t.test('fails sooner with a lower limit of the runtime', async t => {
     let runs = 0
     const life = lives(t, { work: async () => (runs += 1, new Promise(() => {})) }, { limits: { recoveries: 1 } })
     const { id } = await open(life.runtime)
@@ -79,7 +79,7 @@ await t.test('work that never gets anywhere before its process ends', async t =>
     t.equal(runs, 2)
   })
 
-  await t.test('is given up also if it never got as far as to begin', async t => {
+  await t.test('fails also if it never started', async t => {
     // What the chart does in its first step it does before its task is working: the process is gone before that is stored.
     const begun: number[] = []
     const life: Lives = lives(t, { work: setupWork({}).createMachine({ context: () => { begun.push(begun.length); life.die(); return {} as never } }) })
@@ -92,7 +92,7 @@ await t.test('work that never gets anywhere before its process ends', async t =>
     t.equal(begun.length, 6)
   })
 
-  await t.test('does not hold up others: its siblings and other contexts go on, though they made no progress either', async t => {
+  await t.test('blocks no others: its siblings and other contexts continue', async t => {
     const runs: string[] = []
     const gate = deferred()
     let life: Lives | undefined
@@ -135,7 +135,7 @@ const timed: Record<string, (end: () => void) => AnyStateMachine> = {
 
 await t.test('a chart that ends its process', async t => {
   for (const [way, chart] of Object.entries(timed)) {
-    await t.test(`by ${way} is started again five times, and then fails with the reason`, async t => {
+    await t.test(`by ${way} is restarted five times, and then fails with the reason`, async t => {
       let ends = 0
       let isOver = false
       // The runtime that died goes on in this process until it is closed.
@@ -155,7 +155,7 @@ await t.test('a chart that ends its process', async t => {
   }
 })
 
-await t.test('a delayed event that is due when its process begins waits until the recovery of its task is durable, and is not lost if the process ends before', async t => {
+await t.test("a delayed event that is due at the start waits for its task's stored recovery", async t => {
   const rung: string[] = []
   const work = setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 500: 'b' } }, b: { entry: () => void rung.push('b'), type: 'final' } } })
   const inner = memoryStore()
@@ -179,7 +179,7 @@ await t.test('a delayed event that is due when its process begins waits until th
   t.strictSame(rung, ['b'])
 })
 
-await t.test('a chart with a timer that is killed by others', async t => {
+await t.test('a chart with a timer whose process is killed', async t => {
   const chart = (delay: number) => setupWork({}).createMachine({ initial: 'a', states: { a: { after: { [delay]: { target: 'a', reenter: true } } } } })
   await t.test('before the timer is due is not counted', async t => {
     const life = lives(t, { work: chart(DAY) }, { limits: { recoveries: 1 } })
@@ -188,7 +188,7 @@ await t.test('a chart with a timer that is killed by others', async t => {
     t.equal(await stateOf(life, id), 'working')
   })
 
-  await t.test('and is canceled before its turn hears no more of it', async t => {
+  await t.test('and that is canceled before its recovery does not receive the event', async t => {
     const life = lives(t, { work: chart(500) })
     const { id } = await open(life.runtime)
     for (let lived = 0; lived < 2; lived += 1) {
@@ -204,7 +204,7 @@ await t.test('a chart with a timer that is killed by others', async t => {
     t.strictSame(life.log, [])
   })
 
-  await t.test('goes on under `recovery: fail`, for nothing was at work', async t => {
+  await t.test('continues under `recovery: fail`, since nothing was running', async t => {
     const life = lives(t, { work: chart(500), recovery: 'fail' })
     const { id } = await open(life.runtime)
     life.die()
@@ -214,7 +214,7 @@ await t.test('a chart with a timer that is killed by others', async t => {
   })
 })
 
-await t.test('work that makes progress between the ends of its process goes on for ever', async t => {
+await t.test('work that makes progress between process ends continues forever', async t => {
   const turns: (() => void)[] = []
   const turn = () => new Promise<void>(resolve => turns.push(resolve))
   const forms: Record<string, Parameters<typeof lives>[1]> = {
@@ -250,10 +250,10 @@ await t.test('work that makes progress between the ends of its process goes on f
   }
 })
 
-await t.test('ends of a process', async t => {
+await t.test('process ends', async t => {
   const waiting = (runs: { n: number }): Parameters<typeof lives>[1] => ({ work: async () => (runs.n += 1, new Promise(() => {})) })
 
-  await t.test('in order are not counted', async t => {
+  await t.test('by a regular shutdown are not counted', async t => {
     const runs = { n: 0 }
     const life = lives(t, waiting(runs), { limits: { recoveries: 2 } })
     const { id } = await open(life.runtime)
@@ -269,7 +269,7 @@ await t.test('ends of a process', async t => {
     t.equal(await textOfTask(life, id), reason(3))
   })
 
-  await t.test('more than a day apart are counted anew', async t => {
+  await t.test('more than a day apart start a new count', async t => {
     const runs = { n: 0 }
     const life = lives(t, waiting(runs), { limits: { recoveries: 1 } })
     const { id } = await open(life.runtime)
@@ -282,7 +282,7 @@ await t.test('ends of a process', async t => {
     t.equal(runs.n, 4)
   })
 
-  await t.test('while work sleeps are counted less, and anew when it has slept', async t => {
+  await t.test('during a sleep count less, and start a new count after it', async t => {
     let runs = 0
     const life = lives(t, { work: async ({ sleep }) => { runs += 1; await sleep(DAY); await new Promise(() => {}) } }, { limits: { recoveries: 2 } })
     const { id } = await open(life.runtime)
@@ -297,7 +297,7 @@ await t.test('ends of a process', async t => {
     t.equal(runs, 13)
   })
 
-  await t.test('are not what failed commits are: a store in trouble does not use them up', async t => {
+  await t.test('differ from failed commits: a failing store does not count', async t => {
     let runs = 0
     const gates: (() => void)[] = []
     const life = lives(t, { work: async ({ emit }) => { runs += 1; await new Promise<void>(resolve => gates.push(resolve)); emit(progress('said')); await new Promise(() => {}) } }, { limits: { recoveries: 1 } })
@@ -316,7 +316,7 @@ await t.test('ends of a process', async t => {
     t.strictSame(await life.told(id), ['submitted', 'working'])
   })
 
-  await t.test('do not concern tasks that wait: they come back as often as one likes', async t => {
+  await t.test('do not affect waiting tasks, which are restored any number of times', async t => {
     let runs = 0
     const life = lives(t, { work: async ({ ask }) => { runs += 1; return { artifact: wordsOf(await ask(inputRequired('?'))) } } }, { limits: { recoveries: 1 } })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -328,7 +328,7 @@ await t.test('ends of a process', async t => {
     t.ok(runs > 4)
   })
 
-  await t.test('and of a task that comes to its end before its turn leave nothing behind', async t => {
+  await t.test('of a task that ends before its recovery leave nothing behind', async t => {
     const life = lives(t, waiting({ n: 0 }))
     const { id } = await open(life.runtime)
     await killed(life)
@@ -358,7 +358,7 @@ await t.test('ends of a process', async t => {
     }
   })
 
-  await t.test('a journal that cannot be read fails the task', async t => {
+  await t.test('with an unreadable journal fail the task', async t => {
     const life = lives(t, waiting({ n: 0 }))
     const { id } = await open(life.runtime)
     await rest()
@@ -369,7 +369,7 @@ await t.test('ends of a process', async t => {
   })
 })
 
-await t.test('the start of work that is recovered is durable before it runs', async t => {
+await t.test('the start of recovered work is stored before it runs', async t => {
   const seen: unknown[] = []
   const life: Lives = lives(t, {
     work: async ({ taskId }) => {
@@ -388,7 +388,7 @@ await t.test('the start of work that is recovered is durable before it runs', as
 await t.test('recovery: fail', async t => {
   const fail = (t: Test, work: Parameters<typeof lives>[1]['work'] & {}) => lives(t, { work, recovery: 'fail' })
 
-  await t.test('ends a task that was at work, and none that waits or had not begun', async t => {
+  await t.test('fails a running task, and none that waits or had not started', async t => {
     let runs = 0
     const life = fail(t, async ({ ask, message }) => {
       runs += 1
@@ -404,7 +404,7 @@ await t.test('recovery: fail', async t => {
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
   })
 
-  await t.test('lets a chart go on in which nothing runs', async t => {
+  await t.test('continues a chart in which nothing runs', async t => {
     const life = fail(t, setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 1000: 'b' } }, b: { type: 'final' } } }))
     const { id } = await open(life.runtime)
     await rest()
@@ -413,7 +413,7 @@ await t.test('recovery: fail', async t => {
     t.equal(await stateOf(life, id), 'completed')
   })
 
-  await t.test('begins work that was accepted and had not begun', async t => {
+  await t.test('starts accepted work that had not started', async t => {
     const life = lives(t, { input: z.string(), work: async () => ({ artifact: 'done' }), recovery: 'fail' })
     const commits: (() => void)[] = []
     const { commit } = life.store
@@ -426,7 +426,7 @@ await t.test('recovery: fail', async t => {
   })
 })
 
-await t.test('suspects start one after the other, the last started first, a second apart or less if many wait', async t => {
+await t.test('suspects start one by one, the latest first, at most a second apart', async t => {
   const clock = new TestClock()
   const recoveries = new RecoveryQueue(clock)
   const started: string[] = []
@@ -447,7 +447,7 @@ await t.test('suspects start one after the other, the last started first, a seco
   clock.increment(299)
   t.strictSame(started.splice(0), ['slow'])
   clock.increment(1)
-  t.strictSame(started.splice(0), [`next ${seconds(5) + 300}`], 'its time begins when it is at work')
+  t.strictSame(started.splice(0), [`next ${seconds(5) + 300}`], 'its time starts when it is working')
   const late = 1300
   for (let n = 0; n < 1001; n += 1) add(`${n}`, n)
   clock.increment(SECOND)

@@ -9,7 +9,7 @@ import { recordingLogger, rest, say, start, taskIn } from '../fixtures/runtime-h
 
 const SECRET = 'hunter2-4f9a'
 
-await t.test('names of secrets are known in every spelling, and other names are not taken for them', t => {
+await t.test('names of secrets are recognized in every spelling, and other names are not', t => {
   for (const name of ['authorization', 'Authorization', 'Proxy-Authorization', 'cookie', 'set-cookie', 'token', 'accessToken', 'refresh_token', 'apiKey', 'API_KEY', 'x-api-key', 'password', 'db.password', 'secret', 'clientSecret', 'credentials', 'credential', 'privateKey', 'auth', 'jwt']) {
     t.ok(isSecretName(name), name)
   }
@@ -17,7 +17,7 @@ await t.test('names of secrets are known in every spelling, and other names are 
   t.end()
 })
 
-await t.test('a text loses its secrets, and nothing else', t => {
+await t.test('a text loses only its secrets', t => {
   const texts: [string, string][] = [
     [`sent Bearer ${SECRET}, got 401`, 'sent Bearer [redacted], got 401'],
     [`Authorization: Bearer ${SECRET}\nHost: x`, 'Authorization: [redacted]\nHost: x'],
@@ -44,7 +44,7 @@ await t.test('a text loses its secrets, and nothing else', t => {
   t.end()
 })
 
-await t.test('a text takes time in proportion to its length, whatever it holds', async t => {
+await t.test('redacting a text takes linear time, whatever it contains', async t => {
   for (const piece of ['a', '://', 'token:"', 'token ', 'Bearer ', 'eyJa.', '\\', 'authorization="', 'sk-', 'Basic aaaa', ' ', '@', "token='"]) {
     const tookMs = await cpuMs(() => {
       for (let i = 0; i < 20; i += 1) redactedText(piece.repeat(100_000))
@@ -54,7 +54,7 @@ await t.test('a text takes time in proportion to its length, whatever it holds',
   t.equal(redactedText('x'.repeat(10_000)), `${'x'.repeat(8192)}…`)
 })
 
-await t.test('values under names of secrets are left out, at any depth, and others come as they are', t => {
+await t.test('values under names of secrets are removed at any depth, and others are unchanged', t => {
   const details = {
     taskId: 't', n: 1, yes: true, nothing: null, none: undefined, big: 10n, sign: Symbol('s'), call: () => SECRET,
     when: new Date(0), never: new Date(NaN), at: new URL(`https://anna:${SECRET}@x.example/?token=${SECRET}`), bytes: Buffer.from(SECRET), buffer: new ArrayBuffer(3),
@@ -72,7 +72,7 @@ await t.test('values under names of secrets are left out, at any depth, and othe
   t.end()
 })
 
-await t.test('an error stays one, and loses the secrets of its message, stack, causes, members and parts', t => {
+await t.test('an error stays an error without the secrets of its message, stack, causes and members', t => {
   const cause = new TypeError(`password=${SECRET}`)
   const error = Object.assign(new AggregateError([new Error(`Bearer ${SECRET}`)], `Bearer ${SECRET}`, { cause }), { code: 'E1', token: SECRET, config: { headers: { authorization: SECRET } } })
   const shown = redacted({ error }) as { error: AggregateError & { cause: Error; config: object } }
@@ -89,7 +89,7 @@ await t.test('an error stays one, and loses the secrets of its message, stack, c
   t.end()
 })
 
-await t.test('whatever it gets it gives something, and no more than it has room for', t => {
+await t.test('any value gives a result of limited size', t => {
   const cycle: Record<string, unknown> = { name: 'c' }
   cycle.self = cycle
   const own = { fine: 1, get bad() { throw new Error(SECRET) } }
@@ -118,7 +118,7 @@ await t.test('whatever it gets it gives something, and no more than it has room 
   t.end()
 })
 
-await t.test('a guarded logger passes lines on without secrets, and survives a logger that throws or rejects', async t => {
+await t.test('a guarded logger removes secrets, and survives a logger that throws or rejects', async t => {
   const { logger, log } = recordingLogger()
   const guarded = guardedLogger(logger)
   guarded.warn(`Bearer ${SECRET}`, { token: SECRET })
@@ -137,7 +137,7 @@ await t.test('a guarded logger passes lines on without secrets, and survives a l
   await rest()
 })
 
-await t.test('a runtime shows its logger no secrets, and a logger that throws breaks nothing', async t => {
+await t.test('a runtime logs no secrets, and a logger that throws has no effect', async t => {
   const { logger, log } = recordingLogger()
   const bad = () => { throw new Error(`Bearer ${SECRET}`, { cause: { headers: { cookie: SECRET } } }) }
   const one = start(t, { work: bad }, { logger })

@@ -22,7 +22,7 @@ const speaks: WorkFunction = async ({ message }) => {
 const ends = async (runtime: Parameters<typeof reaches>[0], words: string, more: Partial<Message> = {}, call = {}): Promise<Task> =>
   taskIn(await runtime.sendMessage(say(words, more), call))
 
-await t.test('a message refers to each task once, and to 32 different tasks at the most', async t => {
+await t.test('a message refers to each task once, and to at most 32 different tasks', async t => {
   const seen: unknown[] = []
   const { runtime } = start(t, { work: async work => (seen.push(work.message.referenceTaskIds, given(work)), speaks(work)) })
   const { id } = await ends(runtime, 'first')
@@ -38,7 +38,7 @@ await t.test('a message refers to each task once, and to 32 different tasks at t
   t.strictSame(await runtime.listTasks({}), before)
 })
 
-await t.test('the tasks with the latest status are loaded as far as they fit; the work can load the others one at a time', async t => {
+await t.test('the tasks with the latest status are loaded up to the limit, others on demand', async t => {
   let seen: unknown
   const { runtime, clock } = start(t, {
     work: async work => {
@@ -56,10 +56,10 @@ await t.test('the tasks with the latest status are loaded as far as they fit; th
   }
   const [oldest, large, third, fourth, newest] = ids as [string, string, string, string, string]
   await ends(runtime, 'refers', { referenceTaskIds: [...ids, 'unknown', 'unknown'] })
-  t.strictSame(seen, { loaded: [third, fourth, newest], unloaded: [large, oldest], earlier: [newest, fourth, third], read: [1, 1] }, 'in the order of the message')
+  t.strictSame(seen, { loaded: [third, fourth, newest], unloaded: [large, oldest], earlier: [newest, fourth, third], read: [1, 1] }, "in the message's order")
 })
 
-await t.test('the artifacts of a context are loaded within the same bound', async t => {
+await t.test('the artifacts of a context are loaded up to the same limit', async t => {
   let seen: unknown
   const { runtime, clock } = start(t, {
     work: async work => {
@@ -77,7 +77,7 @@ await t.test('the artifacts of a context are loaded within the same bound', asyn
   t.strictSame(seen, { earlier: [ids[1]], unloaded: [ids[0]] })
 })
 
-await t.test('an artifact is refined even if its task is too large to be loaded with the message', async t => {
+await t.test('an artifact is refined even if its task is too large to be loaded', async t => {
   const { runtime } = start(t, {
     work: async work => (wordsOf(work.message) === 'refine' ? { artifact: `refined ${(await artifactToRefine(work)).artifact.name}` } : speaks(work))
   }, { limits: { referencedBytes: KILOBYTE, restoredBytes: 6 * KILOBYTE } })
@@ -92,7 +92,7 @@ await t.test('an artifact is refined even if its task is too large to be loaded 
   t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
 })
 
-await t.test('works of one principal hold a quarter of what all works hold; what ended or left memory no longer counts', async t => {
+await t.test("a principal's works hold a quarter of the loaded bytes until they end or passivate", async t => {
   const seen: string[] = []
   const { runtime, clock } = start(t, {
     work: async work => {
@@ -115,7 +115,7 @@ await t.test('works of one principal hold a quarter of what all works hold; what
   clock.increment(0)
 })
 
-await t.test('a referenced task whose data is damaged is not loaded, and the log says so', async t => {
+await t.test('a referenced task with damaged data is not loaded, and this is logged', async t => {
   let damaged = ''
   let error: unknown = new A2AError('InternalError', 'Damaged.')
   const inner = memoryStore()
@@ -132,7 +132,7 @@ await t.test('a referenced task whose data is damaged is not loaded, and the log
   t.equal((await ends(runtime, 'refers', { referenceTaskIds: [damaged, whole] })).status.state, 'TASK_STATE_FAILED')
 })
 
-await t.test('a task that was removed since it was found is not loaded', async t => {
+await t.test('a task that was removed after it was found is not loaded', async t => {
   let removed = ''
   const inner = memoryStore()
   const store: Store = { ...inner, readTask: async (scope, taskId, options) => (taskId === removed && !options ? undefined : inner.readTask(scope, taskId, options)) }
@@ -144,7 +144,7 @@ await t.test('a task that was removed since it was found is not loaded', async t
   t.equal(textOf((await ends(runtime, 'needs', { referenceTaskIds: [removed] })).status.message), `Task ${removed}, which this one needs, was not found.`)
 })
 
-await t.test('prerequisites wait for tasks that are not loaded too, and fail the task if all of them do not fit', async t => {
+await t.test('prerequisites also wait for unloaded tasks, and fail the task if they do not fit', async t => {
   const { runtime } = start(t, {
     work: async work => {
       if (!work.message.referenceTaskIds) return speaks(work)
@@ -164,7 +164,7 @@ await t.test('prerequisites wait for tasks that are not loaded too, and fail the
   t.match(textOf((await after(ids.slice(3))).status.message), /no room to load it/)
 })
 
-await t.test('tasks of more than 1 MiB together are loaded one after the other', async t => {
+await t.test('tasks of more than 1 MiB together are loaded one by one', async t => {
   const inner = memoryStore()
   const ids: string[] = []
   let [underWay, most] = [0, 0]
@@ -193,7 +193,7 @@ await t.test('tasks of more than 1 MiB together are loaded one after the other',
 })
 
 await t.test('after a restart', async t => {
-  await t.test('a stored message that refers to more tasks than a message may gets as many of them as a work may', async t => {
+  await t.test('a stored message with too many references loads as many as a work may have', async t => {
     const seen: { loaded: string[]; unloaded: string[] }[] = []
     const work: WorkFunction = async work => (seen.push(given(work)), work.message.referenceTaskIds ? new Promise(() => {}) : speaks(work))
     const store = lastingStore()
@@ -208,7 +208,7 @@ await t.test('after a restart', async t => {
     t.strictSame(seen.map(({ loaded, unloaded }) => [loaded.length, unloaded.length]).slice(10), [[10, 0], [3, 7]])
   })
 
-  await t.test('a task that is too large to be read fails alone, and the others go on', async t => {
+  await t.test('a task that is too large to be read fails alone, and others continue', async t => {
     const limits = { restoredBytes: 10 * KILOBYTE }
     const life = lives(t, { work: async ({ message, sleep }) => (await sleep(1000), { artifact: wordsOf(message) }) }, { limits })
     const large = await open(life.runtime, 'x'.repeat(20 * KILOBYTE))
@@ -251,7 +251,7 @@ await t.test('another task that is too large is not read', async t => {
   t.match(errors, [{ code: 'RateLimited', metadata: { taskId: id } }])
 })
 
-await t.test('to find what may be refined, tasks that are not loaded are read; a task without artifacts, or one that is gone, has nothing', async t => {
+await t.test('unloaded tasks are read to find refinable artifacts, and missing ones are skipped', async t => {
   const choosing = (read: (taskId: string) => Promise<unknown>) => artifactToRefine({
     message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'make it red' }] }, earlierArtifacts: [], unloadedTasks: ['none', 'gone', 'good'],
     step: (_: string, find: () => unknown) => find(), readTask: read

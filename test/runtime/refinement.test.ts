@@ -37,8 +37,8 @@ function onlyOf({ artifacts = [], status }: Task): Artifact {
 
 const referring = (task: Task, artifactId = onlyOf(task).artifactId): Part => ({ text: 'this', metadata: { taskId: task.id, artifactId } })
 
-await t.test('the artifacts that a message may mean', async t => {
-  await t.test('come in the order in which their tasks completed, whichever began first; behind them what may not be whole', async t => {
+await t.test('the artifacts that a message may refine', async t => {
+  await t.test('are ordered by completion of their tasks, with incomplete ones last', async t => {
     const given: string[][] = []
     const { runtime, clock } = start(t, {
       work: async ({ message, earlierArtifacts, emit, sleep, ask }) => {
@@ -64,7 +64,7 @@ await t.test('the artifacts that a message may mean', async t => {
     t.strictSame(given.at(-1), ['slow', 'quick', 'waits', 'canceled'])
   })
 
-  await t.test('are those of the context if the tasks that it refers to have none', async t => {
+  await t.test('are those of the context if its referenced tasks have none', async t => {
     const given: string[][] = []
     const { runtime } = start(t, {
       work: work => {
@@ -79,7 +79,7 @@ await t.test('the artifacts that a message may mean', async t => {
     t.strictSame(given.slice(2), [['boat'], ['x', 'boat']])
   })
 
-  await t.test('are never those of the task itself, when its work runs again', async t => {
+  await t.test('exclude those of the task itself when its work runs again', async t => {
     const given: string[][] = []
     const life = lives(t, {
       work: async ({ message, earlierArtifacts, emit, sleep }) => {
@@ -99,7 +99,7 @@ await t.test('the artifacts that a message may mean', async t => {
 })
 
 await t.test('the artifact to refine', async t => {
-  await t.test('is the one that a message refers to, in either form; of several the newest of their name', async t => {
+  await t.test('is the referenced one, in either form, or the newest of several with one name', async t => {
     const { runtime, clock } = start(t, { work: artist() })
     const boat = await make(runtime, 'boat')
     await make(runtime, 'ship')
@@ -115,23 +115,23 @@ await t.test('the artifact to refine', async t => {
     t.equal(textOf(onlyOf(await make(runtime, '', { parts: [{ text: 'refine' }, ...both] }))), 'red boat')
   })
 
-  await t.test('is the only one of the tasks that a message refers to, else the newest of the context', async t => {
+  await t.test('is the only one of the referenced tasks, else the newest of the context', async t => {
     const { runtime, clock } = start(t, { work: artist() })
     const boat = await make(runtime, 'boat')
     t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'red boat')
     clock.increment(1)
-    t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'red red boat', 'a version of its own, and the newest')
+    t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'red red boat', 'it is a new version, and the newest')
     await make(runtime, 'ship')
     t.equal(textOf(onlyOf(await make(runtime, 'refine', { referenceTaskIds: [boat.id] }))), 'red boat')
   })
 
-  await t.test('is the one that a message calls by its name', async t => {
+  await t.test('is the one that a message names', async t => {
     const { runtime } = start(t, { work: artist() })
     await make(runtime, 'boat ship')
     t.equal(textOf(onlyOf(await make(runtime, 'refine the Ship, please'))), 'red ship')
   })
 
-  await t.test('is asked for if several may be meant: in words, and as parts that can be sent back', async t => {
+  await t.test('is asked for if several match: in words, and as parts to send back', async t => {
     const { runtime, clock } = start(t, { work: artist() })
     const boat = await make(runtime, 'boat')
     clock.increment(1)
@@ -161,7 +161,7 @@ await t.test('the artifact to refine', async t => {
     }
   })
 
-  await t.test('is understood from an answer by its place, its name without the extension, or words of its description', async t => {
+  await t.test('is recognized in an answer by number, name without extension, or description', async t => {
     const drawn = Object.entries({ 'sail.png': 'a boat', '.env': '', 'cat.txt': `a ${'very '.repeat(100)}black animal`, 'my_dog.gif': 'a brown animal', 'dog.png': 'a small animal' })
     const earlierArtifacts = drawn.map(([name, description]) => ({ taskId: 't', artifact: { artifactId: `${name}!`, name, description, parts: [text('')] } }))
     const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
@@ -172,10 +172,10 @@ await t.test('the artifact to refine', async t => {
       'not the second one': undefined, 'not the cat': undefined, "I don't want the boat": undefined, 'the animal': undefined
     }
     for (const [answer, name] of Object.entries(answers)) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
-    t.equal(artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length, 5, 'a wish is not read as an answer')
+    t.equal(artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length, 5, 'a request is not read as an answer')
   })
 
-  await t.test('is asked for again among those that an answer did not tell apart', async t => {
+  await t.test('is asked for again among those that an answer left', async t => {
     const { runtime, clock } = start(t, { work: artist() })
     for (const name of ['small-boat.png', 'big-boat.png', 'ship.png']) {
       await make(runtime, name)
@@ -184,13 +184,13 @@ await t.test('the artifact to refine', async t => {
     const { id: taskId } = await make(runtime, 'refine')
     const asked = await make(runtime, 'the boat', { taskId })
     t.match(asked.status.message?.parts, [{ text: 'Which artifact do you mean: big-boat.png or small-boat.png?' }, { data: {} }, { data: {} }])
-    t.equal(onlyOf(await make(runtime, 'the second', { taskId })).name, 'small-boat.png', 'by its place in the new list')
+    t.equal(onlyOf(await make(runtime, 'the second', { taskId })).name, 'small-boat.png', 'by its number in the new list')
     const { id: other } = await make(runtime, 'refine')
     await make(runtime, 'the boat', { taskId: other })
-    t.equal(onlyOf(await make(runtime, 'the ship, then', { taskId: other })).name, 'ship.png', 'the others can still be meant')
+    t.equal(onlyOf(await make(runtime, 'the ship, then', { taskId: other })).name, 'ship.png', 'the others can still be chosen')
   })
 
-  await t.test('is asked for if there is none; an answer may refer to any that is the caller’s', async t => {
+  await t.test('is asked for if there is none, and may be any of the caller’s', async t => {
     const { runtime } = start(t, { work: artist({ what: 'picture' }) })
     const foreign = await make(runtime, 'boat', {}, 'bob')
     const elsewhere = await make(runtime, 'boat ship', { contextId: 'other' })
@@ -206,14 +206,14 @@ await t.test('the artifact to refine', async t => {
     t.match(onlyOf(await make(runtime, '', { taskId, parts: [referring(elsewhere, boat)] })), { name: 'boat', parts: [{ text: 'red boat' }] })
   })
 
-  await t.test('may be none where it is optional, unless the message refers to one that is not there', async t => {
+  await t.test('may be absent if it is optional, unless the message references a missing one', async t => {
     const { runtime } = start(t, { work: artist({ optional: true }) })
     t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'new')
     const { status } = await make(runtime, '', { contextId: 'other', parts: [{ text: 'refine', metadata: { taskId: 'x', artifactId: 'y' } }] })
     t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
-  await t.test('is asked for in words of the author’s own', async t => {
+  await t.test('is asked for in the author’s own words', async t => {
     const prompt: RefiningOptions['prompt'] = (choices, isAgain) => `${isAgain ? 'Nochmal: ' : ''}${choices.map(({ name }) => name).join(' oder ')}?`
     const { runtime } = start(t, { work: artist({ prompt }) })
     await make(runtime, 'Boot Schiff')
@@ -222,7 +222,7 @@ await t.test('the artifact to refine', async t => {
     t.match((await make(runtime, 'was?', { taskId })).status.message?.parts[0], { text: 'Nochmal: Schiff oder Boot?' })
   })
 
-  await t.test('that is erased before it is taken fails the task, which says so', async t => {
+  await t.test('fails the task with the reason if it is erased before it is read', async t => {
     const { runtime } = start(t, { work: artist() })
     const [boat, ship] = [await make(runtime, 'boat', { contextId: 'other' }), await make(runtime, 'ship', { contextId: 'other' })]
     const { id: taskId } = await make(runtime, '', { parts: [{ text: 'refine' }, referring(boat), referring(ship)] })
@@ -231,7 +231,7 @@ await t.test('the artifact to refine', async t => {
     t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: `Task ${boat.id} was not found.` }] } })
   })
 
-  await t.test('that the store cannot look up fails the task', async t => {
+  await t.test('fails the task if the store cannot find it', async t => {
     const inner = memoryStore()
     const { runtime } = start(t, { work: artist() }, { store: { ...inner, readTask: (scope, id, ...more) => (id === 'broken' ? Promise.reject(new Error('disk')) : inner.readTask(scope, id, ...more)) } })
     const { id: taskId } = await make(runtime, 'refine')
@@ -250,7 +250,7 @@ await t.test('after a restart', async t => {
     return { artifact: refined(original, `red ${wordsOf(original.artifact)}`) }
   }
 
-  await t.test('work refines what it refined before, though there is a newer version, and other names, by now', async t => {
+  await t.test('work refines the same artifact as before, despite newer versions and names', async t => {
     const life = lives(t, { work: slow })
     await make(life.runtime, 'boat', {}, 'anonymous')
     const { id } = await open(life.runtime, 'refine', { contextId })
@@ -263,7 +263,7 @@ await t.test('after a restart', async t => {
     t.strictSame((await life.told(id)).slice(0, 3), ['submitted', 'working', 'working: begun'])
   })
 
-  await t.test('the question is still there, with the choices that it listed; nothing is asked twice', async t => {
+  await t.test('the question and its listed choices are the same; nothing is asked twice', async t => {
     const life = lives(t, { work: slow })
     await make(life.runtime, 'boat ship', {}, 'anonymous')
     const elsewhere = await make(life.runtime, 'canoe', { contextId: 'other' }, 'anonymous')
@@ -286,17 +286,17 @@ await t.test('after a restart', async t => {
   })
 })
 
-await t.test('a refinement has the name of its original and an id of its own, whatever it is made of', async t => {
+await t.test("a refinement has its original's name and an id of its own, whatever its content", async t => {
   const original = { artifact: { artifactId: 'v1', name: 'boat.txt', description: 'A boat.', parts: [text('boat')] } }
   for (const content of ['red', text('red'), [text('red')], { parts: [text('red')] }, { ...original.artifact, parts: [text('red')], description: undefined as never }]) {
     t.strictSame(refined(original, content), { parts: [text('red')], name: 'boat.txt' })
   }
   t.strictSame(refined(original, { artifactId: 'v2', description: 'Red.', parts: [text('red')] }), { description: 'Red.', parts: [text('red')], name: 'boat.txt', artifactId: 'v2' })
-  t.strictSame(refined({ artifact: { artifactId: 'v1', parts: [text('boat')] } }, 'red'), { parts: [text('red')], name: 'v1' }, 'one without a name is named by its id')
+  t.strictSame(refined({ artifact: { artifactId: 'v1', parts: [text('boat')] } }, 'red'), { parts: [text('red')], name: 'v1' }, 'one without a name is listed by its id')
   t.throws(() => refined(original, { parts: [] }), { code: 'InvalidAgentResponse' })
 })
 
-await t.test('choices are the newest of each name; what has none goes by its id', t => {
+await t.test('choices are the newest of each name, and unnamed ones go by id', t => {
   const earlier = (taskId: string, artifactId: string, name?: string): EarlierArtifact => ({ taskId, artifact: { artifactId, parts: [text('x')], ...(name !== undefined && { name }) } })
   const earlierArtifacts = [earlier('t3', 'a3', 'boat'), earlier('t2', 'a2'), earlier('t1', 'a1', 'boat'), earlier('t1', 'a0', '')]
   const choices = artifactChoices({ message: userMessage('make it red'), earlierArtifacts })
@@ -306,7 +306,7 @@ await t.test('choices are the newest of each name; what has none goes by its id'
   t.end()
 })
 
-await t.test('what an answer chooses', t => {
+await t.test('an answer chooses by these rules', t => {
   const choices = ['boat.png', 'my boat.png', 'Sailboat', '船.png', 'a+b (1)', 'boat_2.png'].map((name, i): ArtifactChoice => ({ artifactId: `a-${i}`, taskId: `t-${i}`, name }))
   const table: [answer: string, name: string | undefined][] = [
     ['boat.png', 'boat.png'],
@@ -326,19 +326,19 @@ await t.test('what an answer chooses', t => {
   ]
   for (const [answer, name] of table) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
   const alike = [{ artifactId: 'plan', taskId: 't-1', name: 'Rome' }, { artifactId: 'plan', taskId: 't-2', name: 'Oslo' }]
-  t.equal(chosenArtifact(alike, userMessage('the plan')), undefined, 'an id that two of them have chooses neither')
+  t.equal(chosenArtifact(alike, userMessage('the plan')), undefined, 'an ambiguous id chooses neither')
   t.equal(chosenArtifact(alike, userMessage('oslo'))?.taskId, 't-2')
   const [one, two] = choices.map(({ taskId, artifactId }): Part => ({ text: 'Sailboat', metadata: { taskId, artifactId } }))
   const referring = (...parts: (Part | undefined)[]) => chosenArtifact(choices, userMessage('', { parts: parts.flatMap(part => part ?? []) }))?.name
-  t.equal(referring(two), 'my boat.png', 'a reference goes before words')
+  t.equal(referring(two), 'my boat.png', 'a reference takes precedence over words')
   t.equal(referring(two, two), 'my boat.png')
   t.equal(referring(one, two), undefined)
-  t.equal(referring({ text: 'Sailboat', metadata: { taskId: 't-0', artifactId: 'a-1' } }), undefined, 'both ids have to fit')
+  t.equal(referring({ text: 'Sailboat', metadata: { taskId: 't-0', artifactId: 'a-1' } }), undefined, 'both ids have to match')
   t.equal(referring({ data: null }, { data: { taskId: 't-0' } }, { text: 'Sailboat' }), 'Sailboat')
   t.end()
 })
 
-await t.test('a question lists no more than 20 artifacts, and names any number of them', t => {
+await t.test('a question lists at most 20 artifacts, and an answer may name any', t => {
   const choices = (count: number) => Array.from({ length: count }, (_, i): ArtifactChoice => ({ artifactId: `a${i}`, taskId: 't', name: `n${i}` }))
   t.match(whichArtifact(choices(1)).parts[0], { text: 'Which artifact do you mean: n0?' })
   t.match(whichArtifact(choices(3)).parts[0], { text: 'Which artifact do you mean: n0, n1, or n2?' })
@@ -348,7 +348,7 @@ await t.test('a question lists no more than 20 artifacts, and names any number o
   t.end()
 })
 
-await t.test('a statechart asks and chooses by the same functions, and reads the artifact from its task', async t => {
+await t.test('a statechart asks and chooses by the same functions, and reads from the task', async t => {
   interface Refining {
     choices: ArtifactChoice[]
     isAgain: boolean

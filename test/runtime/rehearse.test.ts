@@ -26,7 +26,7 @@ async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>, store: P
 const waiting = async (life: Lives, contextId = 'c') => taskIn(await life.runtime.sendMessage(say('go', { contextId }))).id
 const inC = { ...anyone, contextId: 'c' }
 
-await t.test('the tasks of a chart go on, are migrated, or fail with the reason', async t => {
+await t.test('the tasks of a chart continue, are migrated, or fail with the reason', async t => {
   const life = lives(t, { work: chart('a', 'b'), version: '1' })
   const ids = [await waiting(life), await waiting(life), await waiting(life, 'd')]
   await life.runtime.sendMessage(say('x', { taskId: ids[1] ?? '' }))
@@ -47,7 +47,7 @@ await t.test('the tasks of a chart go on, are migrated, or fail with the reason'
   t.strictSame(life.log, [])
 })
 
-await t.test('what is said is what comes', async t => {
+await t.test('the predicted outcome equals the real one', async t => {
   const life = lives(t, { work: chart('a', 'b'), version: '1' })
   const [stays, goes] = [await waiting(life), await waiting(life)]
   await life.runtime.sendMessage(say('x', { taskId: goes }))
@@ -57,7 +57,7 @@ await t.test('what is said is what comes', async t => {
   t.equal((await life.told(stays)).at(-1), 'input-required: The agent needs an answer to go on.')
 })
 
-await t.test('functions and generators run again; what had not begun goes on', async t => {
+await t.test('functions and generators run again, and tasks that had not started continue', async t => {
   const life = lives(t, { work: async ({ sleep }) => { await sleep(1000) }, version: '1' })
   const { id } = await open(life.runtime, 'go', { contextId: 'c' })
   await rest()
@@ -72,7 +72,7 @@ await t.test('functions and generators run again; what had not begun goes on', a
   t.match(await outlook(life, { work: chart('a'), recovery: 'fail' }), { [submitted]: { outlook: 'ok' }, [id]: { outlook: 'fails', reason: /was no statechart, and is one now/ } })
 })
 
-await t.test('a chart at work fails if its agent wants that', async t => {
+await t.test('a running chart fails if its agent wants that', async t => {
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)
   await rest()
@@ -80,7 +80,7 @@ await t.test('a chart at work fails if its agent wants that', async t => {
   t.match(await outlook(life, { work: chart('at work') }), { [id]: { outlook: 'ok' } })
 })
 
-await t.test('an actor whose author’s logic cannot be restored fails its task', async t => {
+await t.test('an actor whose logic cannot be restored fails its task', async t => {
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)
   await rest()
@@ -89,7 +89,7 @@ await t.test('an actor whose author’s logic cannot be restored fails its task'
   t.match(await outlook(life, { work }), { [id]: { outlook: 'fails', reason: 'The work ended with an error. (not mine)' } })
 })
 
-await t.test('tasks that cannot be read, of a newer format or gone meanwhile, keep no others from being told', async t => {
+await t.test('unreadable, newer and removed tasks do not hide the others', async t => {
   const life = lives(t, { work: chart('a') })
   const ids = [await waiting(life, 'broken'), await waiting(life, 'newer'), await waiting(life, 'gone'), await waiting(life, 'c')]
   const { loadContext } = life.store
@@ -109,7 +109,7 @@ await t.test('tasks that cannot be read, of a newer format or gone meanwhile, ke
   t.notOk((ids[2] ?? '') in verdicts)
 })
 
-await t.test('there may be any number of tasks', async t => {
+await t.test('any number of tasks is rehearsed', async t => {
   const life = lives(t, { work: chart('a') })
   for (let n = 0; n < 230; n += 1) await waiting(life, `c${n % 120}`)
   t.equal(Object.keys(await outlook(life, { work: chart('a') })).length, 230)

@@ -31,7 +31,7 @@ const asksTwice = setupWork({ types: { context: {} as { answers: string[] } } })
 })
 
 await t.test('a subscription with a cursor', async t => {
-  await t.test('tells what came after it, and no task first', async t => {
+  await t.test('receives the events after it, without an initial task', async t => {
     const { runtime } = start(t, { work: asksTwice })
     const task = await open(runtime)
     await reaches(runtime, task.id, 'input-required')
@@ -41,7 +41,7 @@ await t.test('a subscription with a cursor', async t => {
     await stream.return()
   })
 
-  await t.test('goes on live, without a gap or repeat', async t => {
+  await t.test('continues live, without gap or repeat', async t => {
     const { runtime } = start(t, { work: asksTwice })
     const task = await open(runtime)
     await reaches(runtime, task.id, 'input-required')
@@ -53,7 +53,7 @@ await t.test('a subscription with a cursor', async t => {
     t.equal(generations.length > 6, true)
   })
 
-  await t.test('replays the end of a task that has ended, and then ends', async t => {
+  await t.test('replays the end of an ended task, and then ends', async t => {
     const { runtime } = start(t, { work: () => ({ artifact: text('x') }) })
     const task = taskIn(await runtime.sendMessage(say('go')))
     const all = await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 0 })))
@@ -61,7 +61,7 @@ await t.test('a subscription with a cursor', async t => {
     t.same(await collect(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 4 }))), [])
   })
 
-  await t.test('gets the same objects as every other, so that each event is made and encoded once', async t => {
+  await t.test('receives the same event objects as every other, encoded once', async t => {
     const { runtime } = start(t, { work: () => ({ artifact: text('x') }) })
     const task = taskIn(await runtime.sendMessage(say('go')))
     const streams = [given({ afterGeneration: 0 }), given({ afterGeneration: 0 })].map(call => collect(runtime.subscribeToTask({ id: task.id }, call)))
@@ -70,7 +70,7 @@ await t.test('a subscription with a cursor', async t => {
     t.ok(one.every((event, i) => event === other[i]))
   })
 
-  await t.test('that is ahead of the task, or no generation, is refused', async t => {
+  await t.test('that is ahead of the task, or invalid, is refused', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const task = taskIn(await runtime.sendMessage(say('go')))
     t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 99 })))), { code: 'InvalidParams', message: /afterGeneration must not be ahead/ })
@@ -79,7 +79,7 @@ await t.test('a subscription with a cursor', async t => {
     }
   })
 
-  await t.test('does not count unless the extension is active', async t => {
+  await t.test('is ignored unless the extension is active', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const task = taskIn(await runtime.sendMessage(say('go')))
     t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, { conditions: { afterGeneration: 0 } }))), { code: 'UnsupportedOperation' })
@@ -87,7 +87,7 @@ await t.test('a subscription with a cursor', async t => {
 })
 
 await t.test('a message or cancel with a condition', async t => {
-  await t.test('has its effect while the task is at that generation, and none when it has moved on', async t => {
+  await t.test('takes effect while the task is at that generation, and not afterwards', async t => {
     const { runtime } = start(t, { work: asksTwice })
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'input-required')
@@ -106,7 +106,7 @@ await t.test('a message or cancel with a condition', async t => {
 })
 
 await t.test('a long poll', async t => {
-  await t.test('is answered at once when the task has passed the generation, or has ended', async t => {
+  await t.test('is answered at once if the task has passed the generation, or has ended', async t => {
     const { runtime, clock } = start(t, { work: () => ({}) })
     const { id } = taskIn(await runtime.sendMessage(say('go')))
     t.equal((await runtime.getTask({ id }, given({ currentGeneration: 1 }))).status.state, 'TASK_STATE_COMPLETED')
@@ -125,7 +125,7 @@ await t.test('a long poll', async t => {
     t.equal(clock.pending, 0)
   })
 
-  await t.test('is answered with the task as it is after a while, and stops with its signal', async t => {
+  await t.test('returns the current task after a timeout, and stops at its signal', async t => {
     const { runtime, clock } = start(t, { work: asksTwice })
     const { id } = await open(runtime)
     await reaches(runtime, id, 'input-required')
@@ -141,14 +141,14 @@ await t.test('a long poll', async t => {
     t.equal(clock.pending, 0)
   })
 
-  await t.test('of a task that is not there is refused', async t => {
+  await t.test('of a missing task is refused', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     t.match(await refusal(runtime.getTask({ id: 'nobody' }, given({ currentGeneration: 3 }))), { code: 'TaskNotFound' })
   })
 })
 
-await t.test('a message that is sent twice', async t => {
-  await t.test('opens one task, also while the first is under way, and each caller waits for its end', async t => {
+await t.test('a resent message', async t => {
+  await t.test('opens one task, also while the first is pending, and each caller waits', async t => {
     const gate = deferred()
     let runs = 0
     const { runtime } = start(t, { work: async () => { runs += 1; await gate.promise } })
@@ -178,7 +178,7 @@ await t.test('a message that is sent twice', async t => {
     t.match(taskIn(second).status.message?.parts, [{ text: 'Second?' }])
   })
 
-  await t.test('gets the same reply', async t => {
+  await t.test('receives the same reply', async t => {
     let calls = 0
     const { runtime } = start(t, { negotiate: () => ({ type: 'reply', message: `call ${(calls += 1)}` }) })
     const request = say('hello')
@@ -188,7 +188,7 @@ await t.test('a message that is sent twice', async t => {
     t.equal(calls, 1)
   })
 
-  await t.test('is another message under another address, and refused under the same with another text', async t => {
+  await t.test('with another address is a new one, and with another text is refused', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const message = userMessage('go')
     const first = taskIn(await runtime.sendMessage({ message }, withGenerations))
@@ -203,7 +203,7 @@ await t.test('a message that is sent twice', async t => {
     t.match(conflict, { status: 'rejected', reason: { code: 'IdempotencyConflict' } })
   })
 
-  await t.test('does not count for another caller, and not after it is forgotten', async t => {
+  await t.test('counts as new for another caller, and after its record has expired', async t => {
     const { runtime, clock } = start(t, { work: () => ({}) })
     const request = say('go')
     const send = async (principal: string) => taskIn(await runtime.sendMessage(request, { ...withGenerations, principal })).id
@@ -214,7 +214,7 @@ await t.test('a message that is sent twice', async t => {
     t.not(await send('ann'), first)
   })
 
-  await t.test('whose first was refused is taken', async t => {
+  await t.test('is processed if the first was refused', async t => {
     const store = memoryStore()
     let broken = true
     const commit: typeof store.commit = given => (broken ? Promise.reject(new TypeError('disk')) : store.commit(given))
@@ -226,7 +226,7 @@ await t.test('a message that is sent twice', async t => {
     t.equal(taskIn(await runtime.sendMessage(request, withGenerations)).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('opens two tasks without the extension, and one if the runtime wants that for all', async t => {
+  await t.test('opens two tasks without the extension, unless the runtime deduplicates all', async t => {
     const request = say('go')
     const plain = start(t, { work: () => ({}) }).runtime
     t.not(taskIn(await plain.sendMessage(request)).id, taskIn(await plain.sendMessage(request)).id)

@@ -48,7 +48,7 @@ const WORKS: Record<string, NonNullable<AgentDefinition['work']>> = {
 }
 
 for (const [form, work] of Object.entries(WORKS)) {
-  await t.test(`a ${form} gets what the request said beside its message, and nothing if it said nothing`, async t => {
+  await t.test(`a ${form} receives the request's details, and none if there were none`, async t => {
     const { runtime } = start(t, { work })
     t.strictSame(await got(runtime, saying('first', { contextId: 'c' })), details)
     t.strictSame(await got(runtime, saying('second', { contextId: 'c' })), details, 'also the work of a later task of the context')
@@ -62,7 +62,7 @@ for (const [form, work] of Object.entries(WORKS)) {
   })
 }
 
-await t.test('a negotiation function, and respond of a negotiation that lasts, get it too', async t => {
+await t.test('a negotiation function and respond receive them too', async t => {
   const asked = start(t, { work: telling, negotiate: ({ request, message }) => (textOf(message) === 'work' ? accepted() : reply(JSON.stringify(request))) })
   t.strictSame(JSON.parse(textOf(messageIn(await asked.runtime.sendMessage(saying('hello')))) ?? ''), details)
   t.strictSame(JSON.parse(textOf(messageIn(await asked.runtime.sendMessage(say('hello')))) ?? ''), {})
@@ -93,7 +93,7 @@ const asking: WorkFunction = async ({ ask, lastAnswer, request }) => {
 
 const EXPECTED = [{ metadata }, null, ['one', answer], ['2', {}], ['three', { metadata: { third: 3 } }]]
 
-await t.test('work gets what the request of an answer said', async t => {
+await t.test("work receives the details of an answer's request", async t => {
   const { runtime } = start(t, { work: asking })
   const { id: taskId } = taskIn(await runtime.sendMessage(saying('go', {}, { metadata })))
   await runtime.sendMessage(saying('one', { taskId }, answer))
@@ -110,7 +110,7 @@ await t.test('work gets what the request of an answer said', async t => {
 const STORES: Record<string, (t: Test) => Store> = { memory: () => memoryStore(), SQLite: t => sqliteStore(`${t.testdir()}/tasks.db`) }
 
 for (const [engine, make] of Object.entries(STORES)) {
-  await t.test(`work that runs again after a restart gets the same of requests from ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
+  await t.test(`work that runs again after a restart receives the same details from ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
     const kept = make(t)
     t.teardown(() => kept.close())
     const store: Store = { ...kept, close: async () => {} }
@@ -132,7 +132,7 @@ for (const [engine, make] of Object.entries(STORES)) {
   })
 }
 
-await t.test('the journal of work that runs again is read once, and not at all if it is over the limit', async t => {
+await t.test('the journal of restarted work is read once, and not if over the limit', async t => {
   const kept = memoryStore()
   let reads = 0
   const readJournal: Store['readJournal'] = (...given) => {
@@ -155,7 +155,7 @@ await t.test('the journal of work that runs again is read once, and not at all i
   t.equal(reads, 2)
 })
 
-await t.test('work that crashes and starts again gets it again', async t => {
+await t.test('work that restarts after a crash receives them again', async t => {
   let tries = 0
   const { runtime } = start(t, {
     restart: 'transient',
@@ -187,7 +187,7 @@ function chart(gate: Promise<void>) {
   })
 }
 
-await t.test('the event of a chart has it, of an answer and of a message that steers', async t => {
+await t.test("a chart's events have the details of answers and steered messages", async t => {
   const gate = deferred()
   const { runtime } = start(t, { work: chart(gate.promise), messages: 'steer' })
   const { id: taskId } = await open(runtime)
@@ -228,7 +228,7 @@ await t.test('it counts towards the bytes of a task', async t => {
   t.equal(status.state, 'TASK_STATE_FAILED', 'as with a message of that size')
 })
 
-await t.test('metadata of progress and of a result stands in their status events, and in the task', async t => {
+await t.test('metadata of progress and results is in their status events, and in the task', async t => {
   const { runtime } = start(t, {
     work: async function* () {
       yield progress('half', { metadata: { percent: 50, begun: true } })

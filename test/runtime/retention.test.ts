@@ -24,7 +24,7 @@ function upkeep(t: Test, sweep: Store['sweep'], changes: Parameters<typeof reten
   return { upkeep, clock, calls, log, pass }
 }
 
-await t.test('upkeep sweeps every minute what is as old as the retention says, and holds no process', async t => {
+await t.test('upkeep deletes expired data every minute, without keeping the process alive', async t => {
   const { calls, pass, clock } = upkeep(t, async () => 0, { endedTasksMs: 1000, idleContextsMs: 2000 })
   t.strictSame([clock.size, clock.pending], [1, 0])
   await pass(MINUTE - 1)
@@ -36,7 +36,7 @@ await t.test('upkeep sweeps every minute what is as old as the retention says, a
   t.equal(clock.pending, 0)
 })
 
-await t.test('upkeep goes on portion by portion until nothing is left, and others have their turn in between', async t => {
+await t.test('upkeep deletes in batches until nothing is left, and yields between them', async t => {
   const order: string[] = []
   let left = 3
   const { calls, pass } = upkeep(t, async () => {
@@ -46,10 +46,10 @@ await t.test('upkeep goes on portion by portion until nothing is left, and other
   }, { sweepEveryMs: 10 })
   await pass(10)
   t.strictSame(order, ['portion', 'others', 'portion', 'others', 'portion', 'others', 'portion', 'others'])
-  t.ok(calls.every(({ due }) => due.sendsBeforeMs === 10), 'all portions of one time')
+  t.ok(calls.every(({ due }) => due.sendsBeforeMs === 10), 'all batches of one run')
 })
 
-await t.test('upkeep that fails says so, and is tried again the next time', async t => {
+await t.test('upkeep that fails is logged, and retried the next time', async t => {
   let fails = true
   const { calls, log, pass } = upkeep(t, async () => {
     if (fails) throw new Error('disk')
@@ -62,15 +62,15 @@ await t.test('upkeep that fails says so, and is tried again the next time', asyn
   t.strictSame([calls.length, log.length], [2, 1])
 })
 
-await t.test('upkeep that is closed leaves no timer, and begins no other portion', async t => {
+await t.test('upkeep that is closed leaves no timer, and starts no other batch', async t => {
   const gate = deferred<number>()
   const { upkeep: closing, calls, pass, clock } = upkeep(t, () => gate.promise)
   await pass(MINUTE)
-  t.equal(clock.size, 0, 'while it sweeps no other sweep is due')
+  t.equal(clock.size, 0, 'no other sweep is due during a sweep')
   let closed = false
   void closing.close().then(() => (closed = true))
   await rest()
-  t.equal(closed, false, 'it waits for the portion under way')
+  t.equal(closed, false, 'it waits for the current batch')
   gate.resolve(256)
   await rest()
   t.equal(closed, true)
@@ -79,7 +79,7 @@ await t.test('upkeep that is closed leaves no timer, and begins no other portion
   t.strictSame([calls.length, clock.size], [1, 0])
 })
 
-await t.test('a clock whose timers are no objects does for upkeep', async t => {
+await t.test('upkeep works with a clock whose timers are no objects', async t => {
   const clock = new TestClock()
   const timers: unknown[] = []
   const numbered = { now: () => clock.now(), setTimeout: (callback: () => void, ms: number) => timers.push(clock.setTimeout(callback, ms)) - 1, clearTimeout: (id: unknown) => clock.clearTimeout(timers[id as number]) }
@@ -92,12 +92,12 @@ await t.test('a clock whose timers are no objects does for upkeep', async t => {
 })
 
 await t.test('a retention', async t => {
-  await t.test('is 30 days unless told, each time by itself', async t => {
+  await t.test('is 30 days by default, for each time separately', async t => {
     t.strictSame(retentionWith(), { endedTasksMs: 30 * DAY, idleContextsMs: 30 * DAY, sweepEveryMs: MINUTE })
     t.strictSame(retentionWith({ endedTasksMs: 5 }), { endedTasksMs: 5, idleContextsMs: 30 * DAY, sweepEveryMs: MINUTE })
   })
 
-  await t.test('that is no time is refused at once, with what to write', async t => {
+  await t.test('with an invalid time is refused at once, with what to write', async t => {
     const agent = defineAgent({ card: { name: 'Test' }, work: () => ({}) })
     for (const name of ['endedTasksMs', 'idleContextsMs', 'sweepEveryMs']) {
       for (const wrong of [0, -1, NaN, '5', null, 10n, {}]) {
@@ -109,7 +109,7 @@ await t.test('a retention', async t => {
 })
 
 await t.test('a runtime', async t => {
-  await t.test('forgets a task that has ended after its time, and its context after that', async t => {
+  await t.test('deletes an ended task after its time, and its context later', async t => {
     const { runtime, clock, store } = start(t, { work: painter(), negotiate: ({ message }) => (textOf(message) === 'hi' ? reply('hello') : { type: 'accepted' }) })
     const ended = taskIn(await runtime.sendMessage(say('a boat', { contextId: 'c' })))
     await runtime.sendMessage(say('red', { taskId: ended.id }))
@@ -123,10 +123,10 @@ await t.test('a runtime', async t => {
     t.strictSame((await runtime.listTasks({})).tasks.map(({ id }) => id), [waits.id])
     t.strictSame((await collect(runtime.subscribeToTask({ id: ended.id })).catch(({ code }) => code)), 'TaskNotFound')
     t.equal(await store.loadContext({ tenant: '', principal: 'anonymous', contextId: 'c' }), undefined)
-    t.equal(stateName((await runtime.getTask({ id: waits.id })).status.state), 'input-required', 'one that waits stays')
+    t.equal(stateName((await runtime.getTask({ id: waits.id })).status.state), 'input-required', 'a waiting one stays')
   })
 
-  await t.test('keeps for ever what is to be kept for ever, but for sends', async t => {
+  await t.test('keeps data with an infinite time, except sends', async t => {
     const { runtime, clock, store } = start(t, { work: () => ({}) }, { retention: { endedTasksMs: Infinity, idleContextsMs: Infinity } })
     const { id } = taskIn(await runtime.sendMessage(say('go', { messageId: 'm' }), withGenerations))
     t.ok(await store.readSend({ tenant: '', principal: 'anonymous' }, '["m","none"]'))
@@ -138,7 +138,7 @@ await t.test('a runtime', async t => {
     t.equal(await store.readSend({ tenant: '', principal: 'anonymous' }, '["m","none"]'), undefined)
   })
 
-  await t.test('answers a repeated message whose task was swept with TaskNotFound, and does it not again', async t => {
+  await t.test('answers a resent message of a deleted task with TaskNotFound, without processing it', async t => {
     let runs = 0
     const { runtime, clock } = start(t, { work: () => void (runs += 1) }, { retention: { endedTasksMs: 1 } })
     const message = say('go', { messageId: 'm' })
@@ -150,7 +150,7 @@ await t.test('a runtime', async t => {
   })
 
   for (const kind of ['a task', 'an answer']) {
-    await t.test(`begins a conversation anew that was swept while it was in memory: the next message gets ${kind}`, async t => {
+    await t.test(`restarts a deleted context that was in memory: the next message gets ${kind}`, async t => {
       const loads: string[] = []
       const inner = memoryStore()
       const store: Store = { ...inner, loadContext: key => (loads.push(key.contextId), inner.loadContext(key)) }
@@ -169,7 +169,7 @@ await t.test('a runtime', async t => {
       t.strictSame(loads, ['c', 'c'], 'it lost its race and was loaded again')
       const told = await collect(runtime.sendStreamingMessage(say('three', { contextId: 'c' })))
       t.ok(told.length > 0)
-      t.equal((await inner.readMessages({ tenant: '', principal: 'anonymous', contextId: 'c' }, 100)).length, kind === 'a task' ? 2 : 4, 'nothing of before is there')
+      t.equal((await inner.readMessages({ tenant: '', principal: 'anonymous', contextId: 'c' }, 100)).length, kind === 'a task' ? 2 : 4, 'nothing earlier is there')
     })
   }
 })

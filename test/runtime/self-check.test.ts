@@ -24,14 +24,14 @@ function withMethod<Name extends 'transition' | 'getPersistedSnapshot'>(machine:
   return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, { [name]: method })
 }
 
-await t.test('the tested minor is the one that is installed here, and its patch releases are not checked', t => {
+await t.test('the installed minor is the tested one, and its patch releases are not checked', t => {
   t.match(versionIn('xstate/package.json'), new RegExp(`^5\\.${TESTED_MINOR}\\.`))
   t.ok(isTrusted(WRONG['is not made'] as Compile, `5.${TESTED_MINOR}.99`))
   t.equal(versionIn('xstate/no-such-file.json'), undefined)
   t.end()
 })
 
-await t.test('with a newer minor, a prerelease, or a version that is not known, charts are compiled as long as both forms agree', t => {
+await t.test('under other versions of XState charts are compiled if both forms agree', t => {
   const warned = t.capture(process, 'emitWarning')
   for (const version of [NEWER, `${NEWER}-beta.1`, '6.0.0', undefined]) {
     let count = 0
@@ -46,7 +46,7 @@ await t.test('with a newer minor, a prerelease, or a version that is not known, 
   t.end()
 })
 
-await t.test('where charts are not trusted compiled they stay as they are', t => {
+await t.test('charts are not compiled where compilation is not trusted', t => {
   const machine = createMachine({ initial: 'on', states: { on: { on: { next: 'off' } }, off: {} } })
   t.equal(compiled(machine, false), machine)
   t.not(compiled(machine, true), machine)

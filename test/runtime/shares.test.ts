@@ -16,7 +16,7 @@ const opened = (runtime: Runtime, call?: object) => open(runtime, 'x', {}, call)
 
 const overShare = (share: string, limit: number, what = 'liveContexts') => ({ code: 'RateLimited', retryAfterMs: 1000, metadata: { share: `${share}.${what}`, limit: String(limit) } })
 
-await t.test('shares count by user and by tenant, and name the bound that is full: one\'s own before the whole', t => {
+await t.test('shares count by user and by tenant, and name the limit reached: the own first', t => {
   const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
   const [anna, bob, socket] = [{ user: 'anna', tenant: 'blue' }, { user: 'bob', tenant: 'blue' }, { user: {} }]
   for (const sharer of [anna, anna, bob, bob]) {
@@ -40,7 +40,7 @@ await t.test('shares count by user and by tenant, and name the bound that is ful
   t.end()
 })
 
-await t.test('a caller takes its turns as its tenant where there are several, else as its principal, else as its connection', t => {
+await t.test('a caller is scheduled by tenant if there are several, else by principal or connection', t => {
   const connection = {}
   t.equal(userOf({ user: 'anna', tenant: 'harbour' }, connection), 'tenant harbour')
   t.equal(userOf({ user: 'anna' }, connection), 'principal anna')
@@ -48,7 +48,7 @@ await t.test('a caller takes its turns as its tenant where there are several, el
   t.end()
 })
 
-await t.test('what is larger than a share has room while its user has nothing else', t => {
+await t.test('a request over its share is accepted if its user has no other', t => {
   const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
   t.equal(shares.lacking({ user: 'anna' }, 9), undefined)
   shares.add({ user: 'anna' }, 9)
@@ -57,14 +57,14 @@ await t.test('what is larger than a share has room while its user has nothing el
   t.end()
 })
 
-await t.test('a message fits in a share of the unfinished bytes, whatever the limits are', t => {
+await t.test('a message fits into a share of the unfinished bytes, whatever the limits', t => {
   const mostOf = (changes: LimitChanges) => unfinishedBytes(limitsWith(changes)).most
   t.strictSame(mostOf({}), { whole: 256 * 2 ** 20, user: 64 * 2 ** 20, tenant: 128 * 2 ** 20 })
   t.strictSame(mostOf({ messageBytes: 100 * 2 ** 20 }), { whole: 400 * 2 ** 20, user: 100 * 2 ** 20, tenant: 200 * 2 ** 20 })
   t.end()
 })
 
-await t.test('a share is a part of the whole', t => {
+await t.test('a share is a fraction of the whole', t => {
   for (const name of ['principalShare', 'tenantShare'] as const) {
     t.equal(limitsWith({ [name]: 1 })[name], 1)
     t.throws(() => limitsWith({ [name]: 1.1 }), { name: 'RangeError', message: `limits.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.` })
@@ -75,19 +75,19 @@ await t.test('a share is a part of the whole', t => {
 })
 
 await t.test('the live contexts of one principal', async t => {
-  await t.test('are a quarter of all at the most, under whatever names of tenants, and everybody else is served', async t => {
+  await t.test('are at most a quarter of all, over all its tenants, and others are served', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     const [first] = [await opened(runtime, ANNA), await opened(runtime, { ...ANNA, tenant: 'blue' })]
     const error = await rejection(opened(runtime, { ...ANNA, tenant: 'green' }))
     t.match(error, { ...overShare('perPrincipal', 2), message: 'You have reached the limit of 2 active contexts. Wait for a task to end, or cancel one.' })
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal })
     t.match(await rejection(opened(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000 })
-    t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share comes first')
+    t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share is named first')
     await runtime.cancelTask({ id: first.id }, ANNA)
     t.ok(await until(() => opened(runtime, ANNA).catch(() => undefined)))
   })
 
-  await t.test('make room for each other when they are at rest', async t => {
+  await t.test('replace each other when they are idle', async t => {
     const { runtime } = start(t, { work: painter() }, { limits: { liveContexts: 8 } })
     for (const contextId of ['a', 'b', 'c', 'a', 'b']) await runtime.sendMessage(say('x', { contextId }), ANNA)
     t.pass('nothing was refused')
@@ -103,7 +103,7 @@ await t.test('the live contexts of one principal', async t => {
     t.equal(loads, 0)
   })
 
-  await t.test('are as many as the options say', async t => {
+  await t.test('have the configured share', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 2, principalShare: 1 } })
     for (const _ of [1, 2]) await opened(runtime, ANNA)
     t.match(await rejection(opened(runtime, ANNA)), overShare('perPrincipal', 2))
@@ -113,7 +113,7 @@ await t.test('the live contexts of one principal', async t => {
 await t.test('the live contexts of one tenant', async t => {
   const principals = ['anna', 'anna', 'bob', 'bob']
 
-  await t.test('are half of all at the most where there are several', async t => {
+  await t.test('are at most half of all if there are several', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } })
     for (const principal of principals) await opened(runtime, { principal, tenant: 'blue' })
     const error = await rejection(opened(runtime, { principal: 'carl', tenant: 'blue' }))
@@ -121,7 +121,7 @@ await t.test('the live contexts of one tenant', async t => {
     t.ok(await opened(runtime, { principal: 'carl', tenant: 'green' }))
   })
 
-  await t.test('are all that there may be where there is one, or names are only labels', async t => {
+  await t.test('may be all if there is one, or tenants are only labels', async t => {
     for (const tenants of [{ blue: {} }, undefined]) {
       const { runtime } = start(t, { work: steeredWork().work }, { ...(tenants && { tenants }), limits: { liveContexts: 8 } })
       for (const principal of [...principals, 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal, tenant: 'blue' })
@@ -129,14 +129,14 @@ await t.test('the live contexts of one tenant', async t => {
     }
   })
 
-  await t.test('make room for each other when they are at rest', async t => {
+  await t.test('of one tenant replace each other when they are idle', async t => {
     const { runtime } = start(t, { work: painter() }, { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } })
     for (const principal of [...principals, 'carl']) await runtime.sendMessage(say('x'), { principal, tenant: 'blue' })
     t.pass('nothing was refused')
   })
 })
 
-await t.test('the live contexts of callers that are not known', async t => {
+await t.test('the live contexts of unidentified callers', async t => {
   await t.test('are a quarter of all for each connection, until they leave memory', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     const [first, second] = [{ connection: {} }, { connection: {} }]
@@ -150,13 +150,13 @@ await t.test('the live contexts of callers that are not known', async t => {
     t.match(await rejection(opened(runtime, first)), { code: 'RateLimited' })
   })
 
-  await t.test('are the whole for calls in process', async t => {
+  await t.test('may be all for calls in process', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     for (let i = 0; i < 8; i += 1) await opened(runtime)
     t.match(await rejection(opened(runtime)), { code: 'Overloaded' })
   })
 
-  await t.test('stay with their connection when a commit has failed', async t => {
+  await t.test('stay with their connection after a failed commit', async t => {
     const inner = memoryStore()
     let fails = false
     const commit: Store['commit'] = commit => (fails ? Promise.reject(new Error('disk full')) : inner.commit(commit))
@@ -179,7 +179,7 @@ await t.test('the bytes of live contexts', async t => {
   const large = (runtime: Runtime, call: object, contextId?: string) => open(runtime, LARGE, contextId === undefined ? {} : { contextId }, call)
   const OVER = overShare('perPrincipal', 100_000, 'liveBytes')
 
-  await t.test('of one principal are a quarter of all at the most, as long as its tasks are open, and everybody else is served', async t => {
+  await t.test('of one principal are at most a quarter of all while its tasks are open', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: LIMITS })
     const task = await large(runtime, ANNA)
     await large(runtime, ANNA, 'c')
@@ -192,7 +192,7 @@ await t.test('the bytes of live contexts', async t => {
     t.ok(await until(() => large(runtime, ANNA).catch(() => undefined)))
   })
 
-  await t.test('do not grow by messages to tasks that run, either', async t => {
+  await t.test('do not grow by messages to running tasks either', async t => {
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work, messages: 'queue' }, { limits: LIMITS })
     const { id } = await large(runtime, ANNA)
@@ -202,7 +202,7 @@ await t.test('the bytes of live contexts', async t => {
     t.match(await rejection(more()), OVER)
   })
 
-  await t.test('do not count what is stored alone: contexts at rest make room, and tasks that have ended keep nothing', async t => {
+  await t.test('exclude stored data: idle contexts make room, and ended tasks use nothing', async t => {
     const { runtime } = start(t, { work: async function* () { yield* inputRequired('Which?'); return {} } }, { limits: LIMITS })
     for (let i = 0; i < 12; i += 1) await runtime.sendMessage(say(LARGE), ANNA)
     const { runtime: echoing } = start(t, { work: () => ({ artifact: 'x' }) }, { limits: LIMITS })
@@ -210,7 +210,7 @@ await t.test('the bytes of live contexts', async t => {
     t.pass('nothing was refused')
   })
 
-  await t.test('count what works read again after a restart', async t => {
+  await t.test('include what works read again after a restart', async t => {
     const inner = memoryStore()
     const kept: Store = { ...inner, close: async () => {} }
     const before = start(t, { work: steeredWork().work }, { store: kept, limits: LIMITS })
@@ -224,7 +224,7 @@ await t.test('the bytes of live contexts', async t => {
     t.ok(await until(() => large(after.runtime, ANNA).catch(() => undefined)))
   })
 
-  await t.test('of one context that comes back are a share at the most: tasks beyond it fail alone, and each snapshot is read by itself', async t => {
+  await t.test('of one restored context are at most a share: tasks beyond it fail alone', async t => {
     const inner = memoryStore()
     const asked: (number | string | undefined)[] = []
     const kept: Store = {
@@ -253,7 +253,7 @@ await t.test('the bytes of live contexts', async t => {
     t.strictSame(asked, [220_000, ids[2], gone])
   })
 
-  await t.test('of contexts that wake have to fit: those over the share wait until there is room', async t => {
+  await t.test('of contexts that wake have to fit: those over the share wait', async t => {
     const inner = memoryStore()
     const kept: Store = { ...inner, close: async () => {} }
     const chart = painter()
@@ -269,7 +269,7 @@ await t.test('the bytes of live contexts', async t => {
 })
 
 await t.test('contexts that wake', async t => {
-  await t.test('use the share of their principal, and do not hold up those of others', async t => {
+  await t.test('use the share of their principal, and do not block those of others', async t => {
     const inner = memoryStore()
     const kept: Store = { ...inner, close: async () => {} }
     const before = start(t, { work: steeredWork().work }, { store: kept })
@@ -288,7 +288,7 @@ await t.test('contexts that wake', async t => {
     t.strictSame(after.log, [])
   })
 
-  await t.test('use the whole alone where callers are not known: their connections are gone', async t => {
+  await t.test('use only the whole where callers are unidentified, without their connections', async t => {
     const inner = memoryStore()
     const kept: Store = { ...inner, close: async () => {} }
     const before = start(t, { work: steeredWork().work }, { store: kept })

@@ -15,6 +15,7 @@ import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { TaskSubscriptions } from '../../runtime/streams/subscriptions.ts'
 import { TaskStream, type Opened } from '../../runtime/streams/task-stream.ts'
+import { Counters } from '../../runtime/telemetry/counters.ts'
 import { TaskLoads } from '../../runtime/work/task-loads.ts'
 import { echo, painter, steeredWork } from '../fixtures/agents.ts'
 import { brief, cleanUps, collect, countingIds, deferred, generationOf, metering, next, open, reaches, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred } from '../fixtures/runtime-helpers.ts'
@@ -23,7 +24,7 @@ import { TestClock } from '../fixtures/test-clock.ts'
 const generationsIn = (responses: StreamResponse[]) => responses.map(generationOf)
 const upTo = (n: number, from = 1) => Array.from({ length: n - from + 1 }, (_, i) => from + i)
 
-await t.test('a stream that an answer opens ends with the error of the store if its task cannot be read', async t => {
+await t.test("a stream that an answer opens ends with the store's error if reading fails", async t => {
   const store = memoryStore()
   let isBroken = false
   const readTask: Store['readTask'] = async (...args) => {
@@ -36,7 +37,7 @@ await t.test('a stream that an answer opens ends with the error of the store if 
   t.match(await refusal(collect(runtime.sendStreamingMessage(say('red', { taskId })))), { code: 'InternalError' })
 })
 
-await t.test('every event of a task has the next generation, and shows it only to clients that activated the extension', async t => {
+await t.test('every event has the next generation, shown only to clients with the extension', async t => {
   const { runtime } = start(t, { work: echo })
   const told = await collect(runtime.sendStreamingMessage(say('hello'), withGenerations))
   t.strictSame(generationsIn(told), [1, 2, 3, 4])
@@ -45,7 +46,7 @@ await t.test('every event of a task has the next generation, and shows it only t
   t.notMatch(JSON.stringify(plain), 'generation')
 })
 
-await t.test('a reader that falls behind reads on from the log: each event once and in order, while others are not slowed', async t => {
+await t.test('a slow reader continues from the log, with each event once and in order', async t => {
   const ready = deferred()
   const { runtime, store } = start(t, { work: painterOf(500, ready.promise) }, { limits: { bufferedEvents: 4 } })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -62,7 +63,7 @@ await t.test('a reader that falls behind reads on from the log: each event once 
   t.equal((await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 0, 1000)).length, 505)
 })
 
-await t.test('a stream that is behind asks the log for no more events at a time than may wait', async t => {
+await t.test('a slow stream reads no more events at a time than it may buffer', async t => {
   const inner = memoryStore()
   const reads: number[] = []
   const store: Store = { ...inner, readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit)) }
@@ -77,7 +78,7 @@ await t.test('a stream that is behind asks the log for no more events at a time 
   t.ok(reads.every(limit => limit === 4))
 })
 
-await t.test('a task that tells 10,000 artifacts tells each of them once and in order', async t => {
+await t.test('a task with 10,000 artifacts sends each of them once and in order', async t => {
   const ready = deferred()
   const { runtime } = start(t, { work: painterOf(10_000, ready.promise) }, { limits: { eventsPerTask: 20_000 } })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -89,7 +90,7 @@ await t.test('a task that tells 10,000 artifacts tells each of them once and in 
   t.equal((await runtime.getTask({ id })).artifacts?.length, 10_000)
 })
 
-await t.test('200 tasks at once each stream their own events and no others', async t => {
+await t.test('200 simultaneous tasks each stream only their own events', async t => {
   const paints = new Map<string, Deferred<string>>()
   const paint = (wish: string) => {
     const painting = deferred<string>()
@@ -116,7 +117,7 @@ await t.test('200 tasks at once each stream their own events and no others', asy
   t.ok(streams.every(({ own, picture }) => own && picture))
 })
 
-await t.test('a stream that is never read keeps its task from nothing', async t => {
+await t.test('an unread stream does not block its task', async t => {
   const { runtime } = start(t, { work: echo })
   const stream = runtime.sendStreamingMessage(say('hello'))
   const { id } = taskIn(await next(stream))
@@ -124,7 +125,7 @@ await t.test('a stream that is never read keeps its task from nothing', async t 
   t.strictSame((await collect(stream)).map(brief), ['working', 'artifact: hello', 'completed'])
 })
 
-await t.test('a stream that nobody begins to read sends nothing', async t => {
+await t.test('a stream sends nothing until it is read', async t => {
   const { work, runs } = steeredWork()
   const { runtime } = start(t, { work })
   const stream = runtime.sendStreamingMessage(say('hello'))
@@ -134,7 +135,7 @@ await t.test('a stream that nobody begins to read sends nothing', async t => {
   t.equal(runs.length, 1)
 })
 
-await t.test('when the runtime closes, open streams and waiting calls end with Overloaded', async t => {
+await t.test('open streams and waiting calls end with Overloaded when the runtime closes', async t => {
   const { work, run } = steeredWork()
   const { runtime } = start(t, { work })
   const waiting = refusal(runtime.sendMessage(say('x')))
@@ -147,10 +148,10 @@ await t.test('when the runtime closes, open streams and waiting calls end with O
   const { given } = await run(1)
   await Promise.all([runtime.close(), runtime.close()])
   for (const end of [waiting, streamed, subscribed]) t.match(await end, { code: 'Overloaded' })
-  t.ok(given.signal.aborted, 'the work hears of it')
+  t.ok(given.signal.aborted, "the work's signal aborts")
 })
 
-await t.test('a call after the end is refused with Overloaded', async t => {
+await t.test('a call after closing is refused with Overloaded', async t => {
   const { runtime } = start(t, { work: echo })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   await runtime.close()
@@ -161,7 +162,7 @@ await t.test('a call after the end is refused with Overloaded', async t => {
   t.match(await refusal(runtime.cancelTask({ id })), { code: 'Overloaded' })
 })
 
-await t.test('nobody is listened for any more once streams and waiting calls have ended, in whatever way', async t => {
+await t.test('ended streams and calls leave no listener, however they ended', async t => {
   const { feeds, services } = assembled(t)
   const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
   const stream = (open: () => Promise<Opened>) => new TaskStream(open, error => error)
@@ -169,7 +170,7 @@ await t.test('nobody is listened for any more once streams and waiting calls hav
   t.equal(feeds.size, 0)
 
   const ended = await collect(stream(() => sendStreamingMessage(services, call())))
-  t.equal(feeds.size, 0, 'a stream that ended')
+  t.equal(feeds.size, 0, 'an ended stream')
   const { id } = taskIn(ended[0])
 
   const leaving = new AbortController()
@@ -177,19 +178,23 @@ await t.test('nobody is listened for any more once streams and waiting calls hav
   await next(aborted)
   const left = subscribed({ id })
   await next(left)
-  t.equal(feeds.size, 1, 'one task is listened to')
+  t.equal(feeds.size, 1, 'one task has a listener')
   const reading = aborted.next()
   leaving.abort()
   t.strictSame(await reading, { done: true, value: undefined }, 'a stream that is aborted just ends')
   t.equal(feeds.size, 1)
   await left.return()
   t.equal(feeds.size, 0, 'after the abort of one and the return of the other')
+  const disposed = subscribed({ id })
+  await next(disposed)
+  await disposed[Symbol.asyncDispose]()
+  t.equal(feeds.size, 0, 'a disposed stream')
 
   const gone = new AbortController()
   const unread = subscribed({ id }, { signal: gone.signal })
   await next(unread)
   gone.abort()
-  t.equal(feeds.size, 0, 'a stream that nobody reads when it is aborted')
+  t.equal(feeds.size, 0, 'a stream that is aborted while nobody reads')
   t.ok((await unread.next()).done)
 
   const before = subscribed({ id }, { signal: AbortSignal.abort() })
@@ -205,10 +210,10 @@ await t.test('nobody is listened for any more once streams and waiting calls hav
   await until(() => feeds.size === 1)
   waiter.abort(new Error('gone'))
   t.equal((await waiting).message, 'gone')
-  t.equal(feeds.size, 0, 'a waiting call that is aborted')
+  t.equal(feeds.size, 0, 'an aborted waiting call')
 })
 
-await t.test('a stream that is asked for several at once gives each in turn, and nothing once it is over', async t => {
+await t.test('simultaneous reads of a stream are answered in order, and later ones end', async t => {
   const { runtime } = start(t, { work: echo })
   const stream = runtime.sendStreamingMessage(say('x'))
   const steps = await Promise.all(Array.from({ length: 6 }, () => stream.next()))
@@ -216,7 +221,7 @@ await t.test('a stream that is asked for several at once gives each in turn, and
   t.ok((await stream.next()).done)
 })
 
-await t.test('a stream whose reader leaves before it has opened, or while it does, is over', async t => {
+await t.test('a stream whose reader leaves before or during its opening ends', async t => {
   const { feeds, services } = assembled(t)
   let opened = 0
   const stream = () => new TaskStream(() => {
@@ -235,7 +240,7 @@ await t.test('a stream whose reader leaves before it has opened, or while it doe
   t.equal(feeds.size, 0)
 })
 
-await t.test('a progress without words and with metadata is told as it is', async t => {
+await t.test('a progress with metadata and no words is sent unchanged', async t => {
   const work = setupWork({}).createMachine({
     initial: 'a',
     states: { a: { entry: [emit(progress()), emit({ type: 'progress', metadata: { percent: 50 } } as const)], always: 'b' }, b: { type: 'final' } }
@@ -274,7 +279,7 @@ function assembled(t: Test) {
   const store = memoryStore()
   const { logger } = recordingLogger()
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
-  const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger) })
+  const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger), counters: new Counters() })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

@@ -13,7 +13,7 @@ const CRASH = 'The work ended with an error.'
 const AGAIN = [`working: ${CRASH}`, 'working']
 
 await t.test('the supervisor’s decision', async t => {
-  await t.test('is no for temporary work, and yes for transient work up to its intensity within the period', t => {
+  await t.test('refuses temporary work, and restarts transient work up to its intensity within the period', t => {
     const policy = (type: RestartPolicy['type'], intensity: number, periodMs = 5000): RestartPolicy => ({ type, intensity, periodMs })
     const table: [policy: RestartPolicy, atMs: number, restarts: number[], decision: boolean, after: number[]][] = [
       [policy('temporary', 9), 0, [], false, [0]],
@@ -65,7 +65,7 @@ function crashing() {
 }
 
 await t.test('work that crashes', async t => {
-  await t.test('fails its task at once if it is temporary, as it is by default', async t => {
+  await t.test('fails its task at once if it is temporary, which is the default', async t => {
     for (const restart of [undefined, 'temporary'] as const) {
       const { work, runs, run } = crashing()
       const { runtime, log } = start(t, { work, ...(restart && { restart }) })
@@ -78,7 +78,7 @@ await t.test('work that crashes', async t => {
     }
   })
 
-  await t.test('starts again if it is transient, and its task says why it works anew', async t => {
+  await t.test('restarts if it is transient, and its task has a status with the reason', async t => {
     const { work, run } = crashing()
     const life = lives(t, { work, restart: 'transient' })
     const { id } = await open(life.runtime)
@@ -89,7 +89,7 @@ await t.test('work that crashes', async t => {
     t.equal(life.log.length, 1)
   })
 
-  await t.test('fails its task with the reason when it crashes once more than its intensity within the period', async t => {
+  await t.test('fails its task with the reason on one crash over its intensity within the period', async t => {
     const { work, runs, run } = crashing()
     const life = lives(t, { work, restart: { type: 'transient', intensity: 2, periodMs: 10 * SECOND } })
     const { id } = await open(life.runtime)
@@ -105,7 +105,7 @@ await t.test('work that crashes', async t => {
     t.equal(life.log.length, 3)
   })
 
-  await t.test('is counted anew after the period', async t => {
+  await t.test('has a new count after the period', async t => {
     const { work, run } = crashing()
     const { runtime, clock } = start(t, { work, restart: 'transient' })
     const { id } = await open(runtime)
@@ -121,7 +121,7 @@ await t.test('work that crashes', async t => {
     await reaches(runtime, id, 'failed')
   })
 
-  await t.test('is counted over a restore', async t => {
+  await t.test('keeps its count over a restore', async t => {
     const { work, runs, run } = crashing()
     const life = lives(t, { work, restart: { type: 'transient', intensity: 1, periodMs: 60 * SECOND } })
     const { id } = await open(life.runtime)
@@ -134,7 +134,7 @@ await t.test('work that crashes', async t => {
     t.strictSame(await life.told(id), ['submitted', 'working', 'working: begun', ...AGAIN, `failed: ${CRASH}`])
   })
 
-  await t.test('is started again though the process is gone before it could be', async t => {
+  await t.test('is restarted although the process ended before', async t => {
     const { work, run } = crashing()
     const life = lives(t, { work, restart: 'transient' }, {})
     const { id } = await open(life.runtime)
@@ -148,7 +148,7 @@ await t.test('work that crashes', async t => {
     t.ok((await life.told(id)).includes('completed'))
   })
 
-  await t.test('says nothing twice, finds its answers and results, and begins another artifact again', async t => {
+  await t.test('repeats no message, reuses its answers and results, and restarts another artifact', async t => {
     let runs = 0
     let steps = 0
     const life = lives(t, {
@@ -178,7 +178,7 @@ await t.test('work that crashes', async t => {
     ])
   })
 
-  await t.test('while its question is open asks it again, and takes the answer', async t => {
+  await t.test('while its question is open asks it again, and accepts the answer', async t => {
     let runs = 0
     const gate = deferred()
     const life = lives(t, {
@@ -197,14 +197,14 @@ await t.test('work that crashes', async t => {
     await reaches(life.runtime, taskId, 'input-required')
     t.strictSame(await life.told(taskId), ['submitted', 'working', 'input-required: Sure?', ...AGAIN, 'input-required: Sure?'])
     await life.again()
-    t.equal((await life.told(taskId)).length, 6, 'and asks no more when it comes back with it')
+    t.equal((await life.told(taskId)).length, 6, 'it does not ask again after a restore with the answer')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
     life.clock.increment(60 * SECOND)
     await rest()
     t.equal(life.clock.pending, 0)
   })
 
-  await t.test('while its question is open leaves it the time that was left', async t => {
+  await t.test("while its question is open keeps the question's remaining time", async t => {
     const gate = deferred()
     let runs = 0
     const life = lives(t, {
@@ -226,7 +226,7 @@ await t.test('work that crashes', async t => {
     t.equal(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), 'too late')
   })
 
-  await t.test('does so alone: its siblings in the same context go on, and so do others', async t => {
+  await t.test('restarts alone: its siblings and other contexts continue', async t => {
     const { runtime } = start(t, {
       work: async function* ({ message }) {
         if (wordsOf(message).startsWith('bad')) throw new Error('secret')
@@ -242,7 +242,7 @@ await t.test('work that crashes', async t => {
     t.equal(stateName(taskIn(await runtime.sendMessage(say('more', { contextId: 'c' }))).status.state), 'input-required')
   })
 
-  await t.test('is canceled between its crash and its next start', async t => {
+  await t.test('may be canceled between its crash and its restart', async t => {
     const store = heldStore()
     const { work, runs, run } = crashing()
     const { runtime } = start(t, { work, restart: 'transient' }, { store })
@@ -316,7 +316,7 @@ await t.test('a chart that crashes', async t => {
   }
 
   for (const [how, chart] of Object.entries(charts)) {
-    await t.test(`by ${how} starts again from its beginning, then fails its task, and none of its actors stays`, async t => {
+    await t.test(`by ${how} restarts from its beginning, then fails its task, and leaves no actors`, async t => {
       const given = actors()
       const life = lives(t, { work: chart(given), restart: 'transient' })
       const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -341,7 +341,7 @@ await t.test('a chart that crashes', async t => {
     })
   }
 
-  await t.test('in its first state starts again, then fails its task, and none of its actors ever lives', async t => {
+  await t.test('in its first state restarts, then fails its task, and starts none of its actors', async t => {
     const given = actors()
     const firsts: ((chart: ReturnType<typeof machine>) => AnyStateMachine)[] = [
       chart => chart.createMachine({ invoke: { src: 'watch' }, initial: 'a', states: { a: { invoke: { src: 'inner', input: () => ({}) as never }, entry: [spawnChild('late'), assign(bad)] } } }),
@@ -357,7 +357,7 @@ await t.test('a chart that crashes', async t => {
     }
   })
 
-  await t.test('says nothing of the step in which it threw, and does none of its actions', async t => {
+  await t.test('emits nothing in the failing step, and performs none of its actions', async t => {
     const seen: string[] = []
     const work = setupWork({ actions: { note: () => void seen.push('done') } }).createMachine({
       initial: 'asking',
@@ -370,7 +370,7 @@ await t.test('a chart that crashes', async t => {
     t.strictSame(seen, [])
   })
 
-  await t.test('does so alone: its siblings in the same context go on', async t => {
+  await t.test('restarts alone: its siblings in the same context continue', async t => {
     const work = setupWork({ guards: { bad: ({ event }) => (wordsOf(event.message) === 'bad' ? bad() : true) } }).createMachine({
       initial: 'asking',
       states: { asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } }, done: { type: 'final' } }
@@ -383,7 +383,7 @@ await t.test('a chart that crashes', async t => {
   })
 })
 
-await t.test('the events of a task that was restarted have no gap, and each run’s words their own numbers', async t => {
+await t.test("a restarted task's events have no gap, and each run numbers its own", async t => {
   let runs = 0
   const life = lives(t, {
     work: async ({ emit }) => {
@@ -399,12 +399,12 @@ await t.test('the events of a task that was restarted have no gap, and each run�
   t.equal(brief((await eventsOf(life.store, id)).at(-1)?.update ?? { message: say('').message }), 'completed')
 })
 
-await t.test('work is never started again unless its author says so', async t => {
+await t.test('work is restarted only if its author says so', async t => {
   t.strictSame(restartPolicy(), { type: 'temporary', intensity: 1, periodMs: 5000 })
   t.strictSame(restartPolicy('temporary'), restartPolicy())
 })
 
-await t.test('a type alone means once within 5 seconds; what else is given takes the place of that', async t => {
+await t.test('a type alone means once within 5 seconds, and other values override it', async t => {
   t.strictSame(restartPolicy('transient'), { type: 'transient', intensity: 1, periodMs: 5000 })
   t.strictSame(restartPolicy({ type: 'transient' }), restartPolicy('transient'))
   t.strictSame(restartPolicy({ type: 'transient', intensity: 3 }), { type: 'transient', intensity: 3, periodMs: 5000 })
@@ -412,7 +412,7 @@ await t.test('a type alone means once within 5 seconds; what else is given takes
   t.strictSame(restartPolicy({ type: 'temporary', intensity: 0, periodMs: Infinity }), { type: 'temporary', intensity: 0, periodMs: Infinity })
 })
 
-await t.test('a type that is none is refused with what to write, and why work is not permanent', async t => {
+await t.test('an unknown type is refused with what to write, and why work is not permanent', async t => {
   const says = "restart has to be 'temporary' or 'transient', or { type, intensity, periodMs }."
   for (const wrong of ['', 'Transient', 'always', null, 3, true, [], {}, { intensity: 3 }, { type: undefined }, { type: 'never' }]) {
     t.throws(() => restartPolicy(wrong as never), { name: 'TypeError', message: says }, JSON.stringify(wrong))
@@ -422,7 +422,7 @@ await t.test('a type that is none is refused with what to write, and why work is
   }
 })
 
-await t.test('an intensity that is no whole number from 0 is refused, also for work that is never started again', async t => {
+await t.test('an intensity that is no whole number from 0 is refused, also for temporary work', async t => {
   for (const type of ['temporary', 'transient']) {
     for (const wrong of [-1, 0.5, NaN, Infinity, '1', null, undefined]) {
       t.throws(() => restartPolicy({ type, intensity: wrong } as never), {

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
-import { CallTurns } from '../../runtime/access/call-turns.ts'
+import { CallScheduler } from '../../runtime/access/call-scheduler.ts'
 import { BEGINNING, FairQueue } from '../../runtime/access/fair-queue.ts'
 import { defaultLimits, limitsWith } from '../../runtime/access/limits.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
@@ -32,7 +32,7 @@ async function answer(call: Promise<unknown>, id: string): Promise<string> {
   return JSON.stringify([message, rest]).replaceAll(id, 'ID')
 }
 
-await t.test('without configuration every tenant is a scope of its own, which anybody may use', async t => {
+await t.test('every tenant is a scope of its own for everybody without configuration', async t => {
   const { runtime } = served(t)
   const calls = ['blue', 'green', ''].flatMap(tenant => [{ ...anna, tenant }, { ...bob, tenant }])
   const ids = await Promise.all(calls.map(async call => (await open(runtime, 'ask', { contextId: 'c' }, call)).id))
@@ -47,7 +47,7 @@ await t.test('without configuration every tenant is a scope of its own, which an
   t.equal(runtime.settings.hasTenants, false)
 })
 
-await t.test('a principal reaches the tenants that it is a member of, and no other', async t => {
+await t.test('a principal accesses only the tenants that it is a member of', async t => {
   const { runtime } = served(t, { tenants })
   const tasks = new Map<string, string>()
   for (const [tenant, call] of [['blue', anna], ['green', bob], ['grey', anna], ['grey', bob]] as const) {
@@ -57,10 +57,10 @@ await t.test('a principal reaches the tenants that it is a member of, and no oth
   }
   t.match(await open(runtime, 'ask', {}, { principal: 'cleo', claims: { role: 'admin' }, tenant: 'green' }), { status: {} }, 'claims count')
   t.match(await rejection(open(runtime, 'ask', {}, { principal: 'cleo', tenant: 'green' })), { code: 'InvalidParams' })
-  t.match(await rejection(runtime.getTask({ id: tasks.get('grey bob') ?? '', tenant: 'grey' }, anna)), { code: 'TaskNotFound' }, 'what is of another principal stays its own')
+  t.match(await rejection(runtime.getTask({ id: tasks.get('grey bob') ?? '', tenant: 'grey' }, anna)), { code: 'TaskNotFound' }, "another principal's tasks are not shared")
 })
 
-await t.test('a tenant of others answers to the byte as one that is not there, whatever is asked, and so does none at all', async t => {
+await t.test('a tenant of others is answered byte for byte as a missing one', async t => {
   const { runtime, store } = served(t, { tenants })
   const { id } = await open(runtime, 'ask', { contextId: 'c' }, { ...anna, tenant: 'blue' })
   const asking = [
@@ -79,7 +79,7 @@ await t.test('a tenant of others answers to the byte as one that is not there, w
     const foreign = await answer(ask({ ...bob, tenant: 'blue' }), id)
     for (const tenant of ['pink', 'blu', 'bluee', 'BLUE', '__proto__', '']) t.equal(await answer(ask({ ...bob, tenant }), id), foreign, `${index} ${tenant}`)
     t.equal(await answer(ask(bob), id), foreign)
-    if (index < 5) t.equal(await answer(ask({ ...bob, tenant: 'grey' }), id), foreign, 'and as one that is there and holds no such task')
+    if (index < 5) t.equal(await answer(ask({ ...bob, tenant: 'grey' }), id), foreign, 'the same as an accessible tenant without the task')
   }
   const [foreign, absent, empty] = await Promise.all(['blue', 'pink', 'grey'].map(tenant => runtime.listTasks({}, { ...bob, tenant })))
   t.strictSame([foreign, absent], [empty, empty], 'a list is empty')
@@ -88,14 +88,14 @@ await t.test('a tenant of others answers to the byte as one that is not there, w
   t.equal(await store.countOpen({}), 1)
 })
 
-await t.test('the tenant without a name is there if it is configured', async t => {
+await t.test('the tenant without a name exists if it is configured', async t => {
   const { runtime } = served(t, { tenants: { '': { members: ['anna'] }, blue: {} } })
   t.ok(await open(runtime, 'ask', {}, anna))
   t.match(await rejection(open(runtime, 'ask', {}, bob)), { code: 'InvalidParams' })
   t.ok(await open(runtime, 'ask', {}, { ...bob, tenant: 'blue' }))
 })
 
-await t.test('authorize is asked in the name of the tenant that was asked for', async t => {
+await t.test('authorize receives the requested tenant', async t => {
   const asked: unknown[] = []
   const { runtime } = served(t, { tenants, authorize: ({ tenant, operation }) => asked.push([operation, tenant]) > 0 })
   t.match(await rejection(runtime.getTask({ id: 'x' }, { ...bob, tenant: 'blue' })), { code: 'TaskNotFound' })
@@ -103,7 +103,7 @@ await t.test('authorize is asked in the name of the tenant that was asked for', 
   t.strictSame(asked, [['getTask', 'blue'], ['getTask', 'grey']])
 })
 
-await t.test('members that fail let nobody in, and the log says so', async t => {
+await t.test('members that fails refuses everybody, and is logged', async t => {
   for (const members of [() => { throw new Error('no database') }, () => 'yes', async () => true]) {
     const { runtime, log } = served(t, { tenants: { blue: { members: members as never } } })
     t.match(await rejection(runtime.getTask({ id: 'x' }, { ...anna, tenant: 'blue' })), { code: 'TaskNotFound' })
@@ -111,7 +111,7 @@ await t.test('members that fail let nobody in, and the log says so', async t => 
   }
 })
 
-await t.test('tenants that make no sense are refused at once', async t => {
+await t.test('invalid tenants are refused at once', async t => {
   const options: [unknown, string, RegExp][] = [
     [{}, 'TypeError', /is empty/],
     [{ blue: undefined }, 'TypeError', /tenants\.blue has to be an object/],
@@ -119,6 +119,7 @@ await t.test('tenants that make no sense are refused at once', async t => {
     [{ blue: { member: [] } }, 'TypeError', /tenants\.blue has no member\. Is members meant\?/],
     [{ blue: { members: 'anna' } }, 'TypeError', /list of principals' ids, or a function/],
     [{ blue: { members: [5] } }, 'TypeError', /list of principals' ids, or a function/],
+    [{ blue: {}, healthz: {} }, 'TypeError', /tenants\.healthz is reserved: \/healthz reports the health of a server\. Choose another name\./],
     [{ blue: { listed: 'no' } }, 'TypeError', /tenants\.blue\.listed has to be true or false/],
     [{ blue: { limits: { perTenants: {} } } }, 'TypeError', /tenants\.blue\.limits has no perTenants\. Is perTenant meant\?/],
     [{ blue: { limits: { perTenant: { openTask: 5 } } } }, 'TypeError', /tenants\.blue\.limits\.perTenant has no openTask\. Is openTasks meant\?/],
@@ -134,13 +135,13 @@ await t.test('cards', async t => {
   const rest: AgentInterface = { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' }
   const older = [{ url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }, { url: 'http://127.0.0.1:1', protocolBinding: 'HTTP+JSON', protocolVersion: '0.3' }]
 
-  await t.test('list the interfaces of every tenant, one after the other, but for those that are not listed', async t => {
+  await t.test('list the interfaces of every tenant in order, except unlisted ones', async t => {
     const { runtime } = served(t, { tenants: { ...tenants, green: { listed: false } } })
     t.strictSame(runtime.agentCard([ws, rest]).supportedInterfaces, ['blue', 'grey'].flatMap(tenant => [{ ...ws, tenant }, { ...rest, tenant }]))
     t.strictSame(runtime.agentCard([ws], 'pink').supportedInterfaces, [{ ...ws, tenant: 'pink' }], 'for one tenant, be it there or not')
   })
 
-  await t.test('list interfaces without a tenant for the one without a name, and where all are not listed', async t => {
+  await t.test('list interfaces without a tenant for the unnamed one, and if none is listed', async t => {
     t.strictSame(served(t, { tenants: { '': {}, blue: {} } }).runtime.agentCard([ws, ...older]).supportedInterfaces, [
       ws, ...older, { ...ws, tenant: 'blue' }, { ...older[0], url: 'http://127.0.0.1:1/blue' }
     ], 'of 0.3 there is a path for each tenant, but not by REST')
@@ -148,7 +149,7 @@ await t.test('cards', async t => {
     t.strictSame(served(t).runtime.agentCard([ws]).supportedInterfaces, [ws])
   })
 
-  await t.test('that are extended list what their caller may use', async t => {
+  await t.test('that are extended list the tenants of their caller', async t => {
     const { runtime } = start(t, { work: obedient, extendedCard: {} }, { tenants: { ...tenants, red: { listed: false } } })
     const card = await runtime.getExtendedAgentCard({}, { ...anna, tenant: 'blue', interfaces: [ws] })
     t.strictSame(card.supportedInterfaces, ['blue', 'grey', 'red'].map(tenant => ({ ...ws, tenant })))
@@ -158,7 +159,7 @@ await t.test('cards', async t => {
 await t.test('quotas', async t => {
   const few = (quota: object) => ({ limits: { perPrincipal: quota } })
 
-  await t.test('of open tasks are kept, also by requests at the same time, and a task that ends makes room', async t => {
+  await t.test('of open tasks hold for simultaneous requests too, and an ended task frees one', async t => {
     const { runtime } = served(t, few({ openTasks: 2 }))
     const sent = await Promise.allSettled([1, 2, 3, 4, 5].map(() => open(runtime, 'ask', {}, anna)))
     t.equal(sent.filter(({ status }) => status === 'fulfilled').length, 2)
@@ -166,8 +167,8 @@ await t.test('quotas', async t => {
     t.match(error, { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.openTasks', limit: '2' } })
     t.equal(error.message, 'You have reached the limit of 2 open tasks. Wait for one to end, or cancel one.')
     t.match(await rejection(collect(runtime.sendStreamingMessage(say('ask'), anna))), { code: 'RateLimited' })
-    t.match(await rejection(open(runtime, 'ask', {}, { ...anna, tenant: 'x' })), { code: 'RateLimited' }, 'another name of a tenant is no way out')
-    t.ok(await open(runtime, 'ask', {}, bob), 'nobody else is touched')
+    t.match(await rejection(open(runtime, 'ask', {}, { ...anna, tenant: 'x' })), { code: 'RateLimited' }, "another tenant's name does not avoid it")
+    t.ok(await open(runtime, 'ask', {}, bob), 'others are not affected')
     const [first] = (await runtime.listTasks({}, anna)).tasks
     t.match(await runtime.sendMessage(say('done', { taskId: first?.id ?? '' }), anna), { task: { status: { state: 'TASK_STATE_COMPLETED' } } }, 'answers are no tasks')
     t.ok(await open(runtime, 'ask', {}, anna))
@@ -176,7 +177,7 @@ await t.test('quotas', async t => {
     for (let count = 0; count < 5; count += 1) t.ok(await runtime.sendMessage(say('x'), anna), 'tasks that end at once')
   })
 
-  await t.test('of a tenant are for all of its principals together, and for none of another tenant', async t => {
+  await t.test('of a tenant are shared by its principals, and separate from other tenants', async t => {
     const { runtime } = served(t, { tenants: { blue: { limits: { perTenant: { openTasks: 2 } } }, green: {} } })
     await open(runtime, 'ask', {}, { ...anna, tenant: 'blue' })
     await open(runtime, 'ask', {}, { ...bob, tenant: 'blue' })
@@ -186,7 +187,7 @@ await t.test('quotas', async t => {
     t.ok(await open(runtime, 'ask', {}, { ...anna, tenant: 'green' }))
   })
 
-  await t.test('know after a restart how many tasks are open, without loading them, and for contexts that left memory', async t => {
+  await t.test('count open tasks after a restart without loading them, and of passivated contexts', async t => {
     const store = lastingStore()
     const first = served(t, { store, limits: { idleContexts: 1 } })
     for (const call of [anna, anna, { ...anna, tenant: 'x' }, bob]) {
@@ -201,11 +202,11 @@ await t.test('quotas', async t => {
     t.ok(await open(second.runtime, 'ask', {}, bob))
     const [task] = (await second.runtime.listTasks({}, anna)).tasks
     await second.runtime.cancelTask({ id: task?.id ?? '' }, anna)
-    t.ok(await open(second.runtime, 'ask', {}, anna), 'what a context from the store has ended makes room')
+    t.ok(await open(second.runtime, 'ask', {}, anna), 'tasks ended by a restored context free the quota')
     t.match(await rejection(open(second.runtime, 'ask', {}, anna)), { code: 'RateLimited' })
   })
 
-  await t.test('count tasks right whose commit failed, though nobody knew whether it was written, and erased ones', async t => {
+  await t.test('count tasks with failed or uncertain commits and erased tasks correctly', async t => {
     const store = heldStore()
     const { runtime } = served(t, { store, ...few({ openTasks: 2 }) })
     await open(runtime, 'ask', { contextId: 'c' }, anna)
@@ -225,13 +226,13 @@ await t.test('quotas', async t => {
     t.ok(await open(runtime, 'ask', {}, anna))
   })
 
-  await t.test('of open tasks make room again when a message was answered without a task, or refused', async t => {
+  await t.test('of open tasks are freed when a message opens none', async t => {
     const { runtime } = start(t, { negotiate: ({ message }) => { if (message.messageId === 'bad') throw new Error('no'); return reply('Hello.') }, work: obedient }, few({ openTasks: 1 }))
     for (let count = 0; count < 3; count += 1) t.match(await runtime.sendMessage(say('x'), anna), { message: {} })
     for (let count = 0; count < 3; count += 1) t.match(await rejection(runtime.sendMessage(say('x', { messageId: 'bad' }), anna)), { code: 'InternalError' })
   })
 
-  await t.test('of open tasks do not refuse what was taken before', async t => {
+  await t.test('of open tasks do not refuse resent messages', async t => {
     const { runtime } = served(t, few({ openTasks: 1 }))
     const message = say('ask', {}, { returnImmediately: true })
     const call = { ...anna, extensions: [RELIABILITY_EXTENSION] }
@@ -240,17 +241,17 @@ await t.test('quotas', async t => {
     const other = { ...say('ask') }
     t.match(await rejection(runtime.sendMessage(other, call)), { code: 'RateLimited' })
     await runtime.cancelTask({ id }, call)
-    t.match(await runtime.sendMessage({ ...other, configuration: { returnImmediately: true } }, call), { task: {} }, 'what was refused may be sent again as it was')
+    t.match(await runtime.sendMessage({ ...other, configuration: { returnImmediately: true } }, call), { task: {} }, 'a refused message may be resent unchanged')
   })
 
-  await t.test('of requests refuse what is over, say how long to wait, and hold for that long', async t => {
+  await t.test('of requests refuse requests over the limit, with the delay, for that time', async t => {
     const { runtime, clock } = served(t, few({ requestsPerMinute: 3 }))
     const ask = (call: CallContext = anna) => rejection(runtime.getTask({ id: 'x' }, call))
     for (let count = 0; count < 3; count += 1) t.match(await ask(), { code: 'TaskNotFound' })
     const error = await ask()
     t.match(error, { code: 'RateLimited', retryAfterMs: 20_000, metadata: { quota: 'perPrincipal.requestsPerMinute', limit: '3' } })
     t.equal(error.message, 'You have reached the limit of 3 requests per minute. Send it again later.')
-    t.match(await ask({ ...anna, tenant: 'other' }), { code: 'RateLimited' }, 'another name of a tenant is no way out')
+    t.match(await ask({ ...anna, tenant: 'other' }), { code: 'RateLimited' }, "another tenant's name does not avoid it")
     t.match(await ask(bob), { code: 'TaskNotFound' })
     clock.increment(19_999)
     t.match(await ask(), { code: 'RateLimited', retryAfterMs: 1 })
@@ -262,7 +263,7 @@ await t.test('quotas', async t => {
     t.match(await ask(), { code: 'RateLimited' })
   })
 
-  await t.test('count each operation, and who asks for tenants that it may not use does not use those of their members', async t => {
+  await t.test("count each operation, but not unauthorized requests against a tenant's quota", async t => {
     const { runtime } = served(t, { tenants: { blue: { members: ['anna'], limits: { perTenant: { requestsPerMinute: 2 } } } }, ...few({ requestsPerMinute: 5 }) })
     const blue = { tenant: 'blue' }
     for (let count = 0; count < 5; count += 1) t.match(await rejection(runtime.getTask({ id: 'x', ...blue }, bob)), { code: 'TaskNotFound' })
@@ -276,18 +277,18 @@ await t.test('quotas', async t => {
     for (const call of refused) t.match(await rejection(call), { code: 'RateLimited', metadata: { quota: 'perTenant.requestsPerMinute' } })
   })
 
-  await t.test('of bytes take the request that is too much, and then none until it is paid for', async t => {
+  await t.test('of bytes accept one request over the limit, and then none until it is compensated', async t => {
     const { runtime, clock } = served(t, few({ bytesPerMinute: 600 }))
     const ask = (bytes: number) => rejection(runtime.getTask({ id: 'x' }, { ...anna, bytes }))
     t.match(await ask(610), { code: 'TaskNotFound' })
     t.match(await ask(1), { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.bytesPerMinute', limit: '600' } })
     clock.increment(1000)
     t.match(await ask(1_000_000), { code: 'TaskNotFound' })
-    t.match(await ask(1), { code: 'RateLimited', retryAfterMs: 60_000 }, 'nobody waits for longer than a minute')
+    t.match(await ask(1), { code: 'RateLimited', retryAfterMs: 60_000 }, 'no wait exceeds a minute')
     t.match(await rejection(runtime.getTask({ id: 'x' }, anna)), { code: 'RateLimited' })
   })
 
-  await t.test('of events never hold back what works say, and let nothing in until it is paid for', async t => {
+  await t.test('of events never delay works, but refuse requests until they are compensated', async t => {
     const { runtime, clock, store } = start(t, { work: async function* () { for (let count = 0; count < 20; count += 1) yield progress(`${count}`) } }, few({ eventsPerMinute: 12 }))
     const task = taskIn(await runtime.sendMessage(say('x'), anna))
     t.equal(task.status.state, 'TASK_STATE_COMPLETED')
@@ -296,12 +297,12 @@ await t.test('quotas', async t => {
     t.match(error, { code: 'RateLimited', retryAfterMs: 55_000, metadata: { quota: 'perPrincipal.eventsPerMinute', limit: '12' } })
     t.equal(error.message, 'You have reached the limit of 12 task events per minute. Send it again later.')
     t.match(await rejection(runtime.sendMessage(say('x', { taskId: task.id }), anna)), { code: 'RateLimited' })
-    t.equal((await runtime.listTasks({}, anna)).totalSize, 1, 'reading goes on, and nothing was opened')
+    t.equal((await runtime.listTasks({}, anna)).totalSize, 1, 'reads continue, and nothing was opened')
     clock.increment(55_000)
     t.ok(await runtime.sendMessage(say('x'), anna))
   })
 
-  await t.test('have defaults that nobody meets, a principal a tenth of its tenant', async t => {
+  await t.test("have generous defaults, a principal's a tenth of its tenant's", async t => {
     const { perTenant, perPrincipal } = defaultLimits
     for (const [name, value] of Object.entries(perPrincipal)) t.ok(Math.abs(perTenant[name as keyof typeof perTenant] / value - 10) < 1e-9)
     const { runtime } = served(t, { limits: { perTenant: { requestsPerMinute: Infinity }, perPrincipal: { requestsPerMinute: Infinity, openTasks: Infinity } } })
@@ -309,7 +310,7 @@ await t.test('quotas', async t => {
     t.ok(await open(runtime, 'ask', {}, anna), 'Infinity is no limit')
   })
 
-  await t.test('ask the store once for a tenant, and for a principal only where its tenant has as many tasks as it may', async t => {
+  await t.test("query the store once per tenant, and per principal only at its tenant's limit", async t => {
     const store = memoryStore()
     const counted: unknown[] = []
     const counting: Store = { ...store, countOpen: whose => (counted.push(whose), store.countOpen(whose)) }
@@ -321,7 +322,7 @@ await t.test('quotas', async t => {
     t.equal(counted.length, 3)
   })
 
-  await t.test('are right when tasks are opened and end while the store is asked', async t => {
+  await t.test('are correct when tasks open and end while the store is queried', async t => {
     const store = memoryStore()
     const asked = deferred()
     const { runtime } = served(t, { ...few({ openTasks: 3 }), store: { ...store, countOpen: async whose => (await asked.promise, store.countOpen(whose)) } })
@@ -336,7 +337,7 @@ await t.test('quotas', async t => {
 })
 
 await t.test('turns', async t => {
-  await t.test('are taken one after the other by all who wait, 16 calls of one in a turn of the event loop, those of one in their order', async t => {
+  await t.test('alternate between waiting callers, 16 calls of one per turn of the loop, in order', async t => {
     const turns = new FairQueue(BEGINNING)
     const [noisy, quiet, other] = [{}, {}, {}]
     const begun: string[] = []
@@ -354,10 +355,10 @@ await t.test('turns', async t => {
     t.strictSame(begun.filter(name => name.startsWith('noisy')).map(name => Number(name.split(' ')[1])), Array.from({ length: 40 }, (_, index) => index))
     await setImmediate()
     await setImmediate()
-    t.equal(turns.next(quiet), undefined, 'nobody waits any more')
+    t.equal(turns.next(quiet), undefined, 'no call waits any more')
   })
 
-  await t.test('are short while several call, and long again when one has been alone for a while', async t => {
+  await t.test('are short while several callers wait, and long again for a single one', async t => {
     const turns = new FairQueue(BEGINNING)
     const [noisy, quiet] = [{}, {}]
     const atOnce = () => Array.from({ length: 20 }, () => turns.next(noisy)).filter(wait => !wait).length
@@ -365,7 +366,9 @@ await t.test('turns', async t => {
     t.equal(atOnce(), 16)
     await rest(20)
     t.equal(turns.next(quiet), undefined)
+    t.equal(turns.size, 0)
     t.equal(atOnce(), 7)
+    t.equal(turns.size, 13)
     await rest(20)
     t.equal(atOnce(), 8, 'it is remembered')
     for (let i = 0; i < 1024; i += 1) {
@@ -377,7 +380,7 @@ await t.test('turns', async t => {
     await rest(20)
   })
 
-  await t.test('have the call of a quiet tenant begin before most of a noisy one, which lose nothing', async t => {
+  await t.test("start a quiet tenant's call before most of a noisy tenant's", async t => {
     const { runtime } = served(t, { tenants: { noisy: {}, quiet: {} } })
     const ends: string[] = []
     const call = (tenant: string) => runtime.sendMessage(say('x'), { ...anna, tenant }).then(() => void ends.push(tenant))
@@ -388,7 +391,7 @@ await t.test('turns', async t => {
     t.equal((await runtime.listTasks({ tenant: 'noisy', status: 'TASK_STATE_COMPLETED' }, anna)).totalSize, 200)
   })
 
-  await t.test('are taken by principals where callers are authenticated and no tenants are configured', async t => {
+  await t.test('are given to principals if callers are authenticated without tenants', async t => {
     const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
     const ends: string[] = []
     const call = (principal: string) => runtime.sendMessage(say('x'), { principal }).then(() => void ends.push(principal))
@@ -398,7 +401,7 @@ await t.test('turns', async t => {
     t.ok(ends.indexOf('quiet') < 64, `it was number ${ends.indexOf('quiet')}`)
   })
 
-  await t.test('are free again while a call waits for something else than the store', async t => {
+  await t.test('are freed while a call waits for anything but the store', async t => {
     const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
     const asking = taskIn(await runtime.sendMessage(say('ask'), anna))
     const reliable = { ...anna, extensions: [RELIABILITY_EXTENSION] }
@@ -410,7 +413,7 @@ await t.test('turns', async t => {
     await Promise.all(polls)
   })
 
-  await t.test('are not used by calls whose client has left meanwhile: they do nothing', async t => {
+  await t.test('skip calls whose client has disconnected', async t => {
     const { runtime } = served(t, { authenticate: () => ({ id: 'anybody' }) })
     const gone = new AbortController()
     const calls = Array.from({ length: 40 }, () => runtime.sendMessage(say('x'), { principal: 'noisy', signal: gone.signal }).catch(() => {}))
@@ -419,7 +422,7 @@ await t.test('turns', async t => {
     t.equal((await runtime.listTasks({}, { principal: 'noisy' })).totalSize, 16)
   })
 
-  await t.test('are not taken without tenants and authenticate: calls begin as they come', async t => {
+  await t.test('are not used without tenants and authenticate: calls start as they arrive', async t => {
     const { runtime } = served(t)
     const ends: string[] = []
     const call = (principal: string, tenant: string) => rejection(runtime.getTask({ id: 'x', tenant }, { principal })).then(() => void ends.push(principal))
@@ -427,23 +430,23 @@ await t.test('turns', async t => {
     t.equal(ends.indexOf('bob'), 200)
   })
 
-  await t.test('are given to nobody who has 256 calls that look something up, while others go on, until one of those is done or waits for something else', async t => {
-    const turns = new CallTurns()
+  await t.test('are withheld from callers with 256 pending lookups while others continue', async t => {
+    const scheduler = new CallScheduler()
     const begun: string[] = []
     const ends: (() => void)[] = []
-    const call = (user: string, name: string) => turns.take(user, waits => {
+    const call = (user: string, name: string) => scheduler.take(user, waits => {
       begun.push(name)
       return new Promise<void>(end => ends.push(name === 'waits' ? waits : end))
     })
     for (let count = 0; count < 256; count += 1) void call('noisy', count === 255 ? 'waits' : 'reads')
     await until(() => ends.length === 256)
     const late = Array.from({ length: 16 }, (_, i) => call('noisy', `late ${i}`))
-    const reading = turns.reading.next('noisy')
+    const reading = scheduler.reading.next('noisy')
     t.type(reading, Promise, 'and so many wait that no more are parsed')
     for (let turn = 0; turn < 10; turn += 1) await setImmediate()
     void call('quiet', 'quiet')
     t.equal(begun.at(-1), 'quiet')
-    t.equal(turns.reading.next('quiet'), undefined)
+    t.equal(scheduler.reading.next('quiet'), undefined)
     for (const end of ends.splice(255, 1)) end()
     await until(() => begun.includes('late 0'))
     for (let turn = 0; turn < 10; turn += 1) await setImmediate()
@@ -454,11 +457,11 @@ await t.test('turns', async t => {
     for (const end of ends.splice(0)) end()
     await Promise.all(late)
     for (let turn = 0; turn < 10; turn += 1) await setImmediate()
-    await t.rejects(turns.take('noisy', async () => { throw new Error('This call is over.') }), { message: 'This call is over.' })
-    t.equal(await turns.take('noisy', async () => 'at once'), 'at once')
+    await t.rejects(scheduler.take('noisy', async () => { throw new Error('This call is over.') }), { message: 'This call is over.' })
+    t.equal(await scheduler.take('noisy', async () => 'at once'), 'at once')
   })
 
-  await t.test('that come only after the end are refused, and authorize is asked when it is time', async t => {
+  await t.test('after closing are refused, and authorize is called at the turn', async t => {
     let asked = 0
     const { runtime } = served(t, { authorize: () => (asked += 1) > 0, tenants: { blue: {} } })
     const calls = Array.from({ length: 20 }, () => rejection(runtime.getTask({ id: 'x', tenant: 'blue' }, anna)))
@@ -470,7 +473,7 @@ await t.test('turns', async t => {
   })
 })
 
-await t.test('a bucket holds a minute, at least one, fills evenly, and a clock that is set back does not empty it', t => {
+await t.test('a bucket holds a minute, at least one, refills evenly, and survives clock changes', t => {
   const bucket = new TokenBucket(7)
   for (let count = 0; count < 7; count += 1) {
     t.equal(bucket.waitMs(1, 1000), 0)
@@ -478,7 +481,7 @@ await t.test('a bucket holds a minute, at least one, fills evenly, and a clock t
   }
   t.equal(Math.ceil(bucket.waitMs(1, 1000)), Math.ceil(60_000 / 7))
   t.equal(bucket.waitMs(1, 500) > 8000, true, 'the clock was set back')
-  t.equal(bucket.waitMs(1, 500 + 60_000 / 7), 0, 'and it fills from there on')
+  t.equal(bucket.waitMs(1, 500 + 60_000 / 7), 0, 'it refills from then on')
   const slow = new TokenBucket(0.5)
   t.equal(slow.waitMs(1, 0), 0)
   slow.use(1, 0)
@@ -489,7 +492,7 @@ await t.test('a bucket holds a minute, at least one, fills evenly, and a clock t
   t.end()
 })
 
-await t.test('what nobody asks for is forgotten after a while, and what is asked for is not', t => {
+await t.test('unused counters are removed after a while, and used ones are kept', t => {
   let made = 0
   const recent = new TwoGenerationCache(() => ({ number: (made += 1) }), REFILL_MS)
   const first = recent.get('a', 0)
@@ -499,7 +502,7 @@ await t.test('what nobody asks for is forgotten after a while, and what is asked
   t.equal(recent.find('a'), first)
   t.equal(recent.find('b7')?.number, 9)
   t.equal(recent.get('a', 2 * REFILL_MS), first)
-  t.equal(recent.size, 1, 'only that is left')
+  t.equal(recent.size, 1, 'only that one is left')
   t.equal(recent.find('b7'), undefined)
   for (let count = 0; count < 500_000; count += 1) recent.get(`c${count}`, 2 * REFILL_MS)
   t.ok(recent.size <= 200_000, 'however many come')
@@ -507,7 +510,7 @@ await t.test('what nobody asks for is forgotten after a while, and what is asked
   t.end()
 })
 
-await t.test('who is made to wait at the same time does not come back at the same time', async t => {
+await t.test('callers that wait at the same time get different delays', async t => {
   const waits = jitter(200)
   const given = Array.from({ length: 32 }, waits).toSorted((a, b) => a - b)
   t.ok(given.every(ms => ms >= 100 && ms < 300))

@@ -27,7 +27,7 @@ function telling(input: () => Record<string, unknown>): StandardSchema<unknown> 
   return { '~standard': { version: 1, vendor: 'test', validate: value => ({ value }), jsonSchema: { input } } }
 }
 
-await t.test('an answer is checked once, and the work gets what came of that, be it JSON or not', async t => {
+await t.test('an answer is validated once, and the work receives the result, JSON or not', async t => {
   let checks = 0
   const schema: StandardSchema<Set<unknown>> = { '~standard': { version: 1, vendor: 'test', validate: value => (checks += 1, { value: new Set([value]) }) } }
   const asked = { tags: 'input-required' as const, meta: { prompt: '?', schema } }
@@ -61,7 +61,7 @@ await t.test('an answer is checked once, and the work gets what came of that, be
 })
 
 await t.test('a question', async t => {
-  await t.test('shows the client what it wants, and keeps the metadata that it has', async t => {
+  await t.test('shows the client its schema, and keeps its metadata', async t => {
     const cases: [how: string, options: QuestionOptions<unknown> & { schema: StandardSchema<unknown> }, shown: unknown][] = [
       ['as its library tells it', { schema: size }, SIZE],
       ['as its author tells it', { schema: byHand, jsonSchema: { type: 'integer' } }, { type: 'integer' }],
@@ -82,7 +82,7 @@ await t.test('a question', async t => {
     for (const wrong of [7, null, 'x', []]) t.equal(answerSchemaOf(userMessage('?', { metadata: { [ANSWER_SCHEMA]: wrong } })), undefined)
   })
 
-  await t.test('is refused where it is written if it cannot be asked so', async t => {
+  await t.test('is refused where it is written if it is invalid', async t => {
     const wrong: [options: object, name: string, message: RegExp][] = [
       [{ schema: 7 }, 'TypeError', /^schema has to implement Standard Schema/],
       [{ schema: null }, 'TypeError', /^schema has to implement/],
@@ -153,7 +153,7 @@ function barista(heard: unknown[] = [], schema: StandardSchema<'small' | 'large'
 }
 
 await t.test('a chart that asks with a schema', async t => {
-  await t.test('hears no answer that the schema does not take, which is refused by its field, and a good one as the schema gives it', async t => {
+  await t.test('receives answers as the schema returns them, and refuses invalid ones by field', async t => {
     const heard: unknown[] = []
     const { runtime, store } = start(t, { work: barista(heard) })
     const { id: taskId, status } = taskIn(await runtime.sendMessage(say('coffee')))
@@ -168,7 +168,7 @@ await t.test('a chart that asks with a schema', async t => {
     t.strictSame(heard, ['small'])
   })
 
-  await t.test('hears what comes out of band in the same way, and a message meanwhile as it is', async t => {
+  await t.test('validates out-of-band authorizations too, and receives other messages unchanged', async t => {
     for (const [say2, end] of [[undefined, { size: 'large', account: 'a-1' }], ['later', { size: 'large', account: '' }]] as const) {
       const heard: unknown[] = []
       const { runtime } = start(t, { work: barista(heard) })
@@ -185,7 +185,7 @@ await t.test('a chart that asks with a schema', async t => {
     }
   })
 
-  await t.test('passes over a queued message that is no answer, and takes the one that is', async t => {
+  await t.test('skips a queued message that is no answer, and accepts the one that is', async t => {
     const gate = deferred()
     const work = setupWork({
       types: { context: typed<{ n: number }>() },
@@ -207,7 +207,7 @@ await t.test('a chart that asks with a schema', async t => {
     t.strictSame((await reaches(runtime, taskId, 'completed')).artifacts?.map(textOf), ['7'])
   })
 
-  await t.test('asks as before after a restart, and takes the answer as then', async t => {
+  await t.test('asks the same after a restart, and accepts the answer', async t => {
     const life = lives(t, { work: barista() })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
     await life.restart({ work: barista() })
@@ -215,7 +215,7 @@ await t.test('a chart that asks with a schema', async t => {
     t.strictSame(taskIn(await life.runtime.sendMessage(say('small', { taskId }))).artifacts?.[0]?.parts, [{ data: { size: 'small', account: '' } }])
   })
 
-  await t.test('fails its task alone if the schema throws or waits', async t => {
+  await t.test('fails only its task if the schema throws or is asynchronous', async t => {
     const validates: (() => unknown)[] = [() => { throw new Error('secret') }, async () => ({ value: 1 })]
     for (const validate of validates) {
       const schema = { '~standard': { version: 1, vendor: 'test', validate } } as unknown as StandardSchema<'small'>
@@ -226,7 +226,7 @@ await t.test('a chart that asks with a schema', async t => {
     }
   })
 
-  await t.test('where states ask at once, the words and the schema are of the same state', async t => {
+  await t.test('in parallel states takes words and schema from the same state', async t => {
     const heard: unknown[] = []
     const work = setupWork({ actions: { note: ({ event }) => void heard.push(event.answer) } }).createMachine({
       id: 'c', type: 'parallel',
@@ -245,7 +245,7 @@ await t.test('a chart that asks with a schema', async t => {
   })
 })
 
-await t.test('data of a message is that of its first data part, or else its text, and what is wrong is named by its path', t => {
+await t.test("a message's data is its first data part or its text, with errors by path", t => {
   t.strictSame(dataOf(userMessage('7'), byHand), 7)
   t.strictSame(dataOf({ parts: [text('x'), data({ dish: 'soup', people: '2' }), data(1)] }, order), { dish: 'soup', people: 2 })
   const drawn = { artifactId: 'a', parts: [data({})] }
@@ -263,22 +263,22 @@ await t.test('data of a message is that of its first data part, or else its text
   t.match(failing(() => dataOf(drawn, order)), { fields: ['artifact.parts.dish', 'artifact.parts.people'] })
   t.equal(failing(() => dataOf({ parts: [data(Array.from({ length: 1000 }, () => 'x'))] }, z.array(z.number()))).fields.length, 20)
   t.match(failing(() => answerOf({ type: 'authorization.received', data: 'x' }, byHand)), { fields: ['data.n'] })
-  t.equal(answerOf({ type: 'message.received', message: userMessage('7') }, byHand), 7, 'a chart may be tried without a runtime')
+  t.equal(answerOf({ type: 'message.received', message: userMessage('7') }, byHand), 7, 'a chart may run without a runtime')
   t.equal(typed(size), undefined, 'a type has no value')
   t.end()
 })
 
-await t.test('the JSON Schema of a schema is what its library gives, if it is one', t => {
+await t.test("a schema's JSON Schema comes from its library, if available", t => {
   t.strictSame(jsonSchemaOf(size), SIZE)
   t.equal(jsonSchemaOf(byHand), undefined)
   for (const wrong of [() => { throw new Error('no') }, () => undefined, () => [], () => ({ n: 7n })]) t.equal(jsonSchemaOf(telling(wrong as () => Record<string, unknown>)), undefined)
   t.end()
 })
 
-await t.test('an agent that says what its message has to hold', async t => {
+await t.test('an agent with a schema for its messages', async t => {
   const cook = defineAgent({ card, input: order, work: ({ input }) => ({ artifact: data(input) }) })
 
-  await t.test('opens no task for another, which is refused by its field', async t => {
+  await t.test('opens no task for an invalid message, which is refused by field', async t => {
     const { runtime } = start(t, cook)
     for (const [message, fields] of [
       [userMessage('soup'), ['message.parts']],
@@ -295,7 +295,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     t.strictSame(done.artifacts?.[0]?.parts, [{ data: { dish: 'soup', people: 2 } }])
   })
 
-  await t.test('gives it to a generator and to a chart, and again after a restart', async t => {
+  await t.test('passes the result to a generator and to a chart, and again after a restart', async t => {
     const taken = { input: order } as const
     const generator = { ...taken, work: async function* ({ input }: { input: unknown }) { const answer = yield* inputRequired('Sure?'); return { artifact: data([input as never, textOf(answer) ?? '']) } } } satisfies Partial<AgentDefinition>
     const chart = {
@@ -314,7 +314,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     }
   })
 
-  await t.test('fails tasks that it opened with what it does not take any more, and says why', async t => {
+  await t.test('fails opened tasks with messages that it no longer accepts, with the reason', async t => {
     const asking = (input: StandardSchema<unknown>) => ({ input, work: async function* () { yield* inputRequired('Sure?') } }) satisfies Partial<AgentDefinition>
     const life = lives(t, asking(z.string()))
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
@@ -323,7 +323,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     t.match(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), /^The message that opened this task does not match the agent's present input schema/)
   })
 
-  await t.test('checks it when a negotiation has accepted, and not before', async t => {
+  await t.test('validates after a negotiation has accepted, and not before', async t => {
     const { runtime, log } = start(t, { ...cook, negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('hi') : accepted({ price: 1 })) })
     t.equal(textOf(messageIn(await runtime.sendMessage(say('hello')))), 'hi')
     t.match(await rejection(runtime.sendMessage(say('soup'))), { code: 'InvalidParams', violations: [{ field: 'message.parts' }] })
@@ -333,7 +333,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('shows it on its card as an extension, as its library or its author tells it', async t => {
+  await t.test('shows it on its card as an extension, from its library or its author', async t => {
     const extensionsOf = (definition: Partial<AgentDefinition>) => {
       const runtime = createRuntime({ agent: defineAgent({ card, work: () => {}, ...definition }), clock: new TestClock(), store: memoryStore(), logger: recordingLogger().logger })
       t.teardown(() => runtime.close())
@@ -346,7 +346,7 @@ await t.test('an agent that says what its message has to hold', async t => {
     t.throws(() => extensionsOf({ extensions: [{ uri: INPUT_EXTENSION }] }), { message: /one of taskchart's own/ })
   })
 
-  await t.test('is refused when it is defined wrongly', t => {
+  await t.test('is refused if it is defined incorrectly', t => {
     const wrong: [definition: object, name: string, message: RegExp][] = [
       [{ card, input: 7, work: () => {} }, 'TypeError', /^input has to implement Standard Schema/],
       [{ card, input: order, inputJsonSchema: [], work: () => {} }, 'TypeError', /^inputJsonSchema has to be a JSON Schema/],

@@ -36,7 +36,7 @@ function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COM
   return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
 }
 
-await t.test('a list of artifacts has each once, in the order in which they first came, be they few or many', async t => {
+await t.test('a list of artifacts has each once, in order of first appearance', async t => {
   for (const count of [1, 8, 9, 30]) {
     const list = new ArtifactList()
     for (const round of ['old', 'new']) for (let n = 1; n <= count; n += 1) list.set({ artifactId: `a${n}`, parts: [{ text: `${round} ${n}` }] })
@@ -46,7 +46,7 @@ await t.test('a list of artifacts has each once, in the order in which they firs
   }
 })
 
-await t.test('a table keeps what is in it while others come and go', async t => {
+await t.test('a table keeps its entries while others are added and removed', async t => {
   const table = new ReleasingMap<{ readonly n: number }>()
   table.set('stays', { n: 0 })
   for (let n = 1; n <= 1000; n += 1) {
@@ -87,7 +87,7 @@ await t.test('a tail', async t => {
   }
   const generations = (events: TaskEvent[]) => events.map(({ generation }) => generation)
 
-  await t.test('tells what comes while it waits, without reading the log', async t => {
+  await t.test('yields events as they arrive, without reading the log', async t => {
     const { tail, tell, reads, feeds } = tailed()
     const reading = collect(told(tail))
     for (const n of [1, 2, 3]) {
@@ -100,7 +100,7 @@ await t.test('a tail', async t => {
     t.equal(feeds.size, 0)
   })
 
-  await t.test('leaves out what the reader has, whether it was told before or after', async t => {
+  await t.test("skips the reader's known events, whether sent before or after", async t => {
     const { tail, tell } = tailed([], 10)
     tell(event(1), event(2), event(3))
     const reading = collect(told(tail.startAfter(2)))
@@ -108,14 +108,14 @@ await t.test('a tail', async t => {
     t.strictSame(generations(await reading), [3, 4])
   })
 
-  await t.test('reads what it missed before it listened from the log', async t => {
+  await t.test('reads the events before its start from the log', async t => {
     const { tail, tell } = tailed([event(1), event(2), event(3)])
     const reading = collect(told(tail.startAfter(1)))
     tell(event(4), event(5, 'TASK_STATE_COMPLETED'))
     t.strictSame(generations(await reading), [2, 3, 4, 5])
   })
 
-  await t.test('that is over its limit reads on from the log, also while more comes', async t => {
+  await t.test('over its limit continues from the log, also while more events arrive', async t => {
     const { tail, tell, reads } = tailed()
     for (let n = 1; n <= 7; n += 1) tell(event(n))
     const heard: number[] = []
@@ -128,7 +128,7 @@ await t.test('a tail', async t => {
     t.ok(reads.length > 0)
   })
 
-  await t.test('waits for the next event when the log holds none of those that it heard of', async t => {
+  await t.test('waits for the next event when the log has none of the announced ones', async t => {
     const { tail, tell, reads, feeds } = tailed()
     feeds.publish('t', [event(3)])
     const reading = collect(told(tail))
@@ -137,7 +137,7 @@ await t.test('a tail', async t => {
     t.strictSame(generations(await reading), [1])
   })
 
-  await t.test('ends without an error when its signal aborts or its reader leaves, and listens no more', async t => {
+  await t.test("ends without an error, and removes its listener, at its signal or its reader's end", async t => {
     for (const aborts of [true, false]) {
       const stop = new AbortController()
       const { tail, tell, feeds } = tailed([], 2, stop.signal)
@@ -155,7 +155,7 @@ await t.test('a tail', async t => {
     }
   })
 
-  await t.test('hands over what is told at once, and what came meanwhile to who was busy', async t => {
+  await t.test('delivers events at once, and buffered ones to a busy reader', async t => {
     const { tail, tell, feeds, reads } = tailed([], 10)
     tell(event(1))
     const seen: number[] = []
@@ -181,7 +181,7 @@ await t.test('a tail', async t => {
     t.equal(feeds.size, 0)
   })
 
-  await t.test('reads on from the log for who was busy for too long', async t => {
+  await t.test('continues from the log for a reader that was busy too long', async t => {
     const { tail, tell, reads } = tailed([], 2)
     const seen: number[] = []
     const gate = deferred()
@@ -199,7 +199,7 @@ await t.test('a tail', async t => {
     t.ok(reads.length > 0)
   })
 
-  await t.test('gives what a reader throws to who reads, not to who tells', async t => {
+  await t.test("reports a reader's error to the reader, not to the sender", async t => {
     for (const early of [true, false]) {
       const { tail, tell, feeds } = tailed([], 10)
       if (early) tell(event(1))
@@ -214,7 +214,7 @@ await t.test('a tail', async t => {
     }
   })
 
-  await t.test('tells no more to a reader who has enough', async t => {
+  await t.test('sends nothing more to a reader that has finished', async t => {
     for (const early of [true, false]) {
       const { tail, tell, feeds } = tailed([], 10)
       if (early) tell(event(1), event(2), event(3))
@@ -228,7 +228,7 @@ await t.test('a tail', async t => {
     }
   })
 
-  await t.test('that is read ends with its signal', async t => {
+  await t.test('ends with its signal while it is read', async t => {
     const stop = new AbortController()
     const { tail, tell, feeds } = tailed([], 2, stop.signal)
     const seen: number[] = []
@@ -240,7 +240,7 @@ await t.test('a tail', async t => {
     t.strictSame([seen, feeds.size], [[1], 0])
   })
 
-  await t.test('ends with the error of the feed that closes', async t => {
+  await t.test('ends with the error of the closed feed', async t => {
     const { tail, feeds } = tailed()
     const reading = rejection(taken(tail))
     const following = tailed()
@@ -252,7 +252,7 @@ await t.test('a tail', async t => {
     t.equal(feeds.size, 0)
   })
 
-  await t.test('ends with the error of a log that cannot be read', async t => {
+  await t.test('ends with the error of an unreadable log', async t => {
     const { tail, feeds } = tailed()
     const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, limits: { bufferedEvents: 1 } }, scope, 't')
     feeds.publish('t', [event(2)])
@@ -263,7 +263,7 @@ await t.test('a tail', async t => {
   })
 })
 
-await t.test('a stream that is handed over ends with who has enough, and gives its errors as its steps do', async t => {
+await t.test('a consumed stream ends with its reader, and maps its errors like its steps', async t => {
   const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
   const failure = (error: unknown) => new Error('for its client', { cause: error })
   const tail = () => new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } }, scope, 't')
@@ -273,14 +273,14 @@ await t.test('a stream that is handed over ends with who has enough, and gives i
     const seen: object[] = []
     await eachOf(stream, told => (seen.push(told), enough ? false : undefined))
     t.strictSame(seen, [first])
-    if (enough) t.equal(following.tail.more(), undefined, 'it listens no more')
+    if (enough) t.equal(following.tail.more(), undefined, 'the listener is removed')
     following.tail.end()
   }
   const broken = new TaskStream(() => Promise.reject(new Error('closed')), failure)
   t.match(await rejection(eachOf(broken, () => undefined)), { message: 'for its client', cause: { message: 'closed' } })
 })
 
-await t.test('a feed tells only who listens, and removing a listener twice is harmless', async t => {
+await t.test('a feed informs only its listeners, and a listener may be removed twice', async t => {
   const feeds = new TaskSubscriptions()
   const heard: string[] = []
   const listener = (name: string) => ({ scope: { tenant: '', principal: 'anna' }, told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
@@ -307,10 +307,10 @@ await t.test('a commit pipeline', async t => {
     let number = 0
     const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [], webhooks: [] }) : undefined)
     const store: Store = { ...memoryStore(), commit }
-    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), settled: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
+    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), rested: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
   }
 
-  await t.test('holds all that one run of the event loop adds in one turn, and opens another for the next', async t => {
+  await t.test('groups one turn of the event loop, and opens another for the next', async t => {
     const { pipeline, told } = piped()
     t.ok(pipeline.isSettled)
     const { turn } = pipeline
@@ -323,12 +323,12 @@ await t.test('a commit pipeline', async t => {
     t.ok(pipeline.isSettled)
   })
 
-  await t.test('says when everything decided is told, and not while a turn is open or on its way', async t => {
+  await t.test('reports when all decided turns are told, and not before', async t => {
     const gates = [deferred<boolean>(), deferred<boolean>()]
     const commits = [...gates]
     const { pipeline, settled } = piped(() => commits.shift()?.promise ?? Promise.resolve(true))
     for (const n of [1, 2]) {
-      pipeline.turn.log.push(event(n))
+      pipeline.turn.log = [event(n)]
       await Promise.resolve()
     }
     gates[0]?.resolve(true)
@@ -338,32 +338,32 @@ await t.test('a commit pipeline', async t => {
     await rest()
     t.strictSame(settled, [2])
     const { turn } = pipeline
-    turn.waiting.push({ told: () => void pipeline.turn.log.push(event(3)), failed: () => {} })
+    turn.waiting = [{ told: () => void (pipeline.turn.log = [event(3)]), failed: () => {} }]
     await rest()
     t.strictSame(settled, [2, 4])
   })
 
-  await t.test('runs effects in order after who waits was told', async t => {
+  await t.test('runs effects in order after informing waiting calls', async t => {
     const { pipeline, ran } = piped()
     const { turn } = pipeline
     const order: string[] = []
-    turn.waiting.push({ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} })
-    turn.effects.push({ taskId: 's', run: () => {} }, { taskId: 't', run: () => {} })
+    turn.waiting = [{ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} }]
+    turn.effects = [{ taskId: 's', run: () => {} }, { taskId: 't', run: () => {} }]
     await rest()
     t.strictSame(order, ['told, 0 ran'])
     t.strictSame(ran, turn.effects)
   })
 
-  await t.test('that has ended tells nothing more and opens no turn; its end may be said twice', async t => {
+  await t.test('that has ended tells nothing and opens no turn, and may end twice', async t => {
     const gate = deferred<boolean>()
     const { pipeline, told, broke } = piped(() => gate.promise)
     const heard: unknown[] = []
     const waiting = { told: () => void heard.push('told'), failed: (error: unknown) => void heard.push(error) }
-    pipeline.turn.log.push(event(1))
-    pipeline.turn.waiting.push(waiting)
+    pipeline.turn.log = [event(1)]
+    pipeline.turn.waiting = [waiting]
     await rest()
-    pipeline.turn.log.push(event(2))
-    pipeline.turn.waiting.push(waiting)
+    pipeline.turn.log = [event(2)]
+    pipeline.turn.waiting = [waiting]
     pipeline.end('over')
     pipeline.end('over again')
     gate.resolve(true)
@@ -375,13 +375,13 @@ await t.test('a commit pipeline', async t => {
     t.throws(() => pipeline.turn)
   })
 
-  await t.test('breaks once: with the first failure, and all turns after it fail', async t => {
+  await t.test('breaks once with the first failure, and all later turns fail', async t => {
     for (const [commit, is] of [[async () => false, (error: unknown) => error === LOST_RACE], [() => Promise.reject(new Error('disk')), (error: unknown) => error instanceof Error]] as const) {
       const { pipeline, told, broke } = piped(commit)
       const failed: unknown[] = []
       for (const n of [1, 2]) {
-        pipeline.turn.log.push(event(n))
-        pipeline.turn.waiting.push({ told: () => {}, failed: error => void failed.push(error) })
+        pipeline.turn.log = [event(n)]
+        pipeline.turn.waiting = [{ told: () => {}, failed: error => void failed.push(error) }]
         await Promise.resolve()
       }
       await rest()
@@ -394,14 +394,14 @@ await t.test('a commit pipeline', async t => {
   })
 })
 
-await t.test('a turn gives its events by task', async t => {
+await t.test('a turn returns its events by task', async t => {
   const turn = new Turn()
   const [a1, b1, a2] = [event(1, undefined, 'a'), event(1, undefined, 'b'), event(2, undefined, 'a')]
-  turn.log.push({ message: userMessage('x') }, a1, b1, { message: userMessage('y'), taskId: 'a', generation: 1 }, a2)
+  turn.log = [{ message: userMessage('x') }, a1, b1, { message: userMessage('y'), taskId: 'a', generation: 1 }, a2]
   t.strictSame([turn.eventsOf('a'), turn.eventsOf('b'), turn.eventsOf('c')], [[a1, a2], [b1], []])
 })
 
-await t.test('a projection is the caller’s own and counts from the newest', async t => {
+await t.test('a projection is a copy for the caller, and counts from the newest', async t => {
   const record = newTaskRecord(key, 't')
   t.strictSame(projectTask(record), { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
   for (const word of ['a', 'b', 'c']) applyMessage(record, { message: userMessage(word), taskId: 't', generation: 0 })
@@ -415,7 +415,7 @@ await t.test('a projection is the caller’s own and counts from the newest', as
   t.equal(projectTask(record, { historyLength: 0 }).task.history, undefined)
 })
 
-await t.test('artifacts are named in the metadata of parts, in two forms; what is neither names nothing', async t => {
+await t.test('part metadata names artifacts in two forms, and anything else names none', async t => {
   const named = (...metadata: (Record<string, unknown> | undefined)[]) => namedArtifacts({ ...userMessage(''), parts: metadata.map(each => ({ text: '', ...(each && { metadata: each }) })) })
   t.strictSame(named({ taskId: 't', artifactId: 'a', extra: 1 }), [{ taskId: 't', artifactId: 'a' }])
   t.strictSame(named({ referenceArtifacts: [{ taskId: 't', artifactId: 'a' }, null, 'x', { taskId: 't' }, { taskId: 1, artifactId: 'a' }, { taskId: 't', artifactId: 2 }] }), [{ taskId: 't', artifactId: 'a' }])
@@ -423,7 +423,7 @@ await t.test('artifacts are named in the metadata of parts, in two forms; what i
   t.strictSame(named({ taskId: 't' }, { artifactId: 'a' }, { referenceArtifacts: [] }), [])
 })
 
-await t.test('input modes are compared without case and parameters, with wildcards on the agent’s side', async t => {
+await t.test('input modes are compared without case and parameters, with the agent’s wildcards', async t => {
   const skill = (inputModes?: string[]) => ({ id: 's', name: 's', description: '', tags: [], ...(inputModes && { inputModes }) })
   const modes = inputModesOf({ defaultInputModes: ['Text/Plain; charset=utf-8'], skills: [skill(), skill(['image/*'])] })
   t.strictSame([...modes], ['text/plain', 'image/*'])
@@ -433,7 +433,7 @@ await t.test('input modes are compared without case and parameters, with wildcar
   t.doesNotThrow(check('anything/else', new Set(['*/*'])))
 })
 
-await t.test('what JSON does not keep is found wherever it is, but for what says itself how it is stored', async t => {
+await t.test('values that JSON loses are detected at any depth, unless they define toJSON', async t => {
   class Ticket {
     readonly day = new Date(0)
   }
@@ -444,7 +444,7 @@ await t.test('what JSON does not keep is found wherever it is, but for what says
   t.equal(jsonLoss({ ticket: new Ticket() }, 'it'), 'it.ticket.day is a Date, which JSON does not keep. Write a text: date.toISOString().')
   t.equal(jsonLoss([shared, { ...shared, set: new Set() }], 'it'), 'it[1].set is a Set, which JSON does not keep. Write a list: [...set].')
   const before = { old: new Map(), same: 1 }
-  t.equal(contextLoss({ ...before, same: 2 }, before), undefined, 'only what a step has changed is looked at')
+  t.equal(contextLoss({ ...before, same: 2 }, before), undefined, 'only values that a step changed are checked')
   t.match(contextLoss({ ...before, same: /x/ }, before), 'context.same is a RegExp')
   t.equal(contextLoss(undefined, undefined), undefined)
 })
@@ -465,18 +465,18 @@ await t.test('words', async t => {
   t.strictSame(artifact('x', { append: true, lastChunk: false }), { type: 'artifact', artifact: 'x', append: true, lastChunk: false })
 })
 
-await t.test('an agent is checked when it is defined', async t => {
+await t.test('an agent is validated when it is defined', async t => {
   const card = { name: 'A' }
   const chart = setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } } })
 
-  await t.test('its description gets defaults, and keeps what was given', async t => {
+  await t.test('with defaults in its description, and the given members', async t => {
     t.strictSame(defineAgent({ card, work: echo }).card, {
       name: 'A', description: '', version: '1.0.0', defaultInputModes: ['text/plain'], defaultOutputModes: ['text/plain'], skills: []
     })
     t.match(defineAgent({ card: { ...card, version: '2', description: 'd' }, work: chart }).card, { version: '2', description: 'd' })
   })
 
-  await t.test('what cannot be is refused with a TypeError that says what to write', async t => {
+  await t.test('with a TypeError for invalid members that says what to write', async t => {
     const inline = fromCallback(() => {})
     const nested = chart.provide({})
     const withConfig = (config: object) => setupWork({}).createMachine({ id: 'chart', initial: 'a', ...config } as never)
@@ -498,7 +498,7 @@ await t.test('an agent is checked when it is defined', async t => {
   })
 })
 
-await t.test('the defaults are the machine’s own clock, random ids and the console', async t => {
+await t.test('the defaults are the system clock, random ids and the console', async t => {
   const before = Date.now()
   t.ok(systemClock.now() >= before)
   const fired = deferred()
@@ -518,7 +518,7 @@ await t.test('the defaults are the machine’s own clock, random ids and the con
   }
 })
 
-await t.test('a test clock fires timers by their due time, also those set on the way', async t => {
+await t.test('a test clock fires timers in order, including those set meanwhile', async t => {
   const clock = new TestClock('2026-01-01T00:00:00.000Z')
   const fired: string[] = []
   const note = (name: string) => () => void fired.push(`${name}@${clock.now() - Date.parse('2026-01-01T00:00:00.000Z')}`)
@@ -535,13 +535,13 @@ await t.test('a test clock fires timers by their due time, also those set on the
   t.equal(clock.pending, 1)
 })
 
-await t.test('logic of the runtime runs only in a context of it', async t => {
+await t.test('runtime logic runs only in a context of the runtime', async t => {
   const actor = createActor(fromCallback(() => {}))
   t.throws(() => hostOf(actor.system), { name: 'TypeError', message: /runs only in a context/ })
   t.equal(familyOf(actor), actor.id)
 })
 
-await t.test('leaf logic without a start, and logic that observes, wait for the commit as promises do', async t => {
+await t.test('leaf logic without a start, and observing logic, wait for the commit as promises do', async t => {
   const held: Effect[] = []
   const host = { key, noteMove: () => {}, afterCommit: (effect: Effect) => void held.push(effect), logger: recordingLogger().logger } as unknown as ActorHost
   const count = gated(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
@@ -571,17 +571,17 @@ await t.test('a limit that is not above 0 is refused at once, by its name', t =>
   t.end()
 })
 
-await t.test('the bytes of a value are about those of its JSON text', async t => {
+await t.test('the size of a value is about that of its JSON text', async t => {
   for (const value of ['', 'é€😀', null, true, 123, [], {}, { text: 'x'.repeat(1000) }, { a: [{ b: 'c' }, 'd', null], metadata: { e: { f: 'g' } } }]) {
     const exact = Buffer.byteLength(JSON.stringify(value))
     t.ok(Math.abs(jsonBytes(value) - exact) <= 4 + exact / 2, `${JSON.stringify(value).slice(0, 40)}: ${jsonBytes(value)} for ${exact}`)
   }
   let deep: unknown = 'end'
   for (let depth = 0; depth < 100_000; depth += 1) deep = [deep]
-  t.ok(jsonBytes(deep) > 100_000, 'however deep it is')
+  t.ok(jsonBytes(deep) > 100_000, 'at any depth')
 })
 
-await t.test('of a task that has as many events as it may only its end is told, and a completion as a failure', async t => {
+await t.test('a task at its limit of events sends only its end; completion becomes failure', async t => {
   t.equal(factAtEventLimit({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
   for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(factAtEventLimit({ type: 'status.changed', state }, 'why', true), undefined)
   for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
@@ -596,7 +596,7 @@ await t.test('of a task that has as many events as it may only its end is told, 
   }, 'without room also the words of another end')
 })
 
-await t.test('who may wait for some turns waits as long as others come, and no longer', async t => {
+await t.test('a callback after some turns waits only while others arrive', async t => {
   for (const [company, waited] of [[0, 2], [2, 3], [9, 5]] as const) {
     let turns = 0
     const called: number[] = []
@@ -610,7 +610,7 @@ await t.test('who may wait for some turns waits as long as others come, and no l
   }
 })
 
-await t.test('what waits for the end of a turn is called in order, and what comes of it a turn later', async t => {
+await t.test('callbacks for the end of a turn run in order, and nested ones later', async t => {
   const called: string[] = []
   const ended = new Promise<void>(resolve => afterTurns(3, resolve))
   afterTurns(2, () => called.push('second turn'))
@@ -626,7 +626,7 @@ await t.test('what waits for the end of a turn is called in order, and what come
   t.equal(called.length, 4, 'each once')
 })
 
-await t.test('what an agent says has the bounds of JSON from clients, and what toJSON makes of it is JSON', async t => {
+await t.test("an agent's messages have the JSON limits of clients, and toJSON results are JSON", async t => {
   const nothing = { toJSON: () => {} } as unknown as Record<string, never>
   const text = { toJSON: () => 'x' } as unknown as Record<string, never>
   const nested = (depth: number): [] => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
@@ -645,7 +645,7 @@ await t.test('what an agent says has the bounds of JSON from clients, and what t
   t.strictSame(artifactOf(good), JSON.parse(JSON.stringify(good)))
 })
 
-await t.test('the trace of a task is not looked for in a journal that is too large to be read', async t => {
+await t.test("a task's trace is not read from a journal that is too large", async t => {
   const key = { tenant: '', principal: 'anonymous', contextId: 'c' }
   const store: Store = {
     ...memoryStore(),

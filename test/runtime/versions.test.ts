@@ -45,7 +45,7 @@ await t.test('an agent has a version', async t => {
   t.throws(() => defineAgent({ card: { name: 'A' }, work: () => {}, migrate }), { name: 'TypeError', message: /migrate is for work as a statechart.*runs again/ })
 })
 
-await t.test('each stored task has the version of the agent that stored it, and the format of our own charts', async t => {
+await t.test("each stored task has its agent's version and the format of taskchart's charts", async t => {
   const life = lives(t, { work: asking('a'), version: '1' })
   const { id } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
   const stored = await life.store.loadContext({ ...anyone, contextId: 'c' })
@@ -53,7 +53,7 @@ await t.test('each stored task has the version of the agent that stored it, and 
   t.match(JSON.parse(stored?.tasks[0]?.snapshot ?? ''), { format: 1, version: '1', context: { taskId: id } })
 })
 
-await t.test('a task of another version, older or newer, goes on if it fits', async t => {
+await t.test('a task of another version, older or newer, continues if it fits', async t => {
   for (const [stored, present] of [['1', '2'], ['2', '1'], ['1', '1']] as const) {
     const life = lives(t, { work: asking('one', 'two'), version: stored })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -62,7 +62,7 @@ await t.test('a task of another version, older or newer, goes on if it fits', as
   }
 })
 
-await t.test('a function takes the place of another, whatever their versions: it runs again', async t => {
+await t.test('a function replaces another of any version: it runs again', async t => {
   const life = lives(t, { work: async ({ step }) => { await step('one', () => 1); await new Promise(() => {}) }, version: '1' })
   const id = await upgraded(life, { work: async ({ step }) => ({ artifact: String(await step('one', () => 2)) }) })
   t.equal(textOf((await reaches(life.runtime, id, 'completed')).artifacts?.[0]), '1')
@@ -103,7 +103,7 @@ const misfits: Record<string, [before: AnyStateMachine | WorkFunction, after: An
   'its work': [box({ initial: 'a', states: { a: {} } }), undefined, 'the agent has no work']
 }
 
-await t.test('a task fails with the reason if the agent does not have any more', async t => {
+await t.test('a task fails with the reason if the agent no longer supports it', async t => {
   for (const [what, [work, now, reason]] of Object.entries(misfits)) {
     await t.test(what, async t => {
       const life = lives(t, { work, version: '1' })
@@ -116,12 +116,12 @@ await t.test('a task fails with the reason if the agent does not have any more',
       Object.assign(life.store, { commit: (given: Parameters<typeof commit>[0]) => (commits.push(...given.tasks.map(({ state }) => state)), commit(given)) })
       await life.again({ version: '2', ...(now ? { work: now } : { negotiate: () => ({ type: 'rejected', reason: 'no' }) as never }) })
       t.strictSame(await life.told(id), [...before, `failed: ${cannot} ${reason}. ${ends}`])
-      t.strictSame(commits, ['TASK_STATE_FAILED'], 'and nothing else of it is written before')
+      t.strictSame(commits, ['TASK_STATE_FAILED'], 'nothing else of it is written before')
       t.match(life.log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id } }])
     })
   }
 
-  await t.test('and says so if it has the same version, or was stored when there were none', async t => {
+  await t.test('which mentions an equal version, or a missing one', async t => {
     const life = lives(t, { work: asking('a'), version: '1' })
     const { id } = taskIn(await life.runtime.sendMessage(say('go')))
     await life.again({ work: asking('b'), version: '1' })
@@ -145,7 +145,7 @@ function withoutMembers(stored: Awaited<ReturnType<Lives['store']['loadContext']
 await t.test('migrate', async t => {
   const renamed = ({ snapshot }: StoredWork) => ({ ...snapshot, value: 'new' })
 
-  await t.test('makes of what another version stored what this one goes on from, once that is stored', async t => {
+  await t.test('converts work of another version, which continues from the stored result', async t => {
     const given: StoredWork[] = []
     const migrate = (stored: StoredWork) => { given.push(structuredClone(stored)); (stored.snapshot.context as { n?: number }).n = 5; return renamed(stored) }
     const life = lives(t, { work: asking('old'), version: '1' })
@@ -157,13 +157,13 @@ await t.test('migrate', async t => {
     t.match(given, [{ version: '1', snapshot: { status: 'active', value: 'old', context: {}, children: {} } }])
     t.ok(points.includes('before migration'))
     await life.again()
-    t.equal(given.length, 1, 'what is migrated is stored under the present version')
+    t.equal(given.length, 1, 'migrated work is stored under the present version')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.message), 'last')
     await life.again({ work: asking('old'), version: '1', migrate: ({ snapshot }) => ({ ...snapshot, value: 'old' }) })
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed', 'and back')
   })
 
-  await t.test('is not asked about the same version, nor about what never began', async t => {
+  await t.test('is not called for the same version, nor for work that never started', async t => {
     const migrate = () => { throw new Error('never') }
     const life = lives(t, { work: asking('a'), version: '1', migrate })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -179,7 +179,7 @@ await t.test('migrate', async t => {
     t.equal(textOf((await reaches(life.runtime, id, 'input-required')).status.message), 'b')
   })
 
-  await t.test('is asked again if the process ends before its result is stored', async t => {
+  await t.test('is called again if the process ends before its result is stored', async t => {
     let asked = 0
     const migrate = (stored: StoredWork) => { asked += 1; return renamed(stored) }
     const life = lives(t, { work: asking('old'), version: '1' })
@@ -194,7 +194,7 @@ await t.test('migrate', async t => {
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
   })
 
-  await t.test('that throws, or gives what is no snapshot, fails that task with the reason, and no other', async t => {
+  await t.test('that throws or returns no snapshot fails only that task, with the reason', async t => {
     const from = 'The migration of this task from version 1 to version 2 failed:'
     const shape = `${from} migrate has to return a snapshot { status: 'active', value, context, children }.`
     const wrong: [name: string, migrate: (stored: StoredWork) => unknown, reason: string][] = [
@@ -223,7 +223,7 @@ await t.test('migrate', async t => {
     }
   })
 
-  await t.test('may leave out history and children, and may give what an older taskchart stored a version', async t => {
+  await t.test('may omit history and children, and may assign a version to older work', async t => {
     const life = lives(t, { work: asking('old'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     const { loadContext } = life.store
@@ -240,7 +240,7 @@ await t.test('migrate', async t => {
 })
 
 await t.test('a chart of another version', async t => {
-  await t.test('tells its task whether it waits now', async t => {
+  await t.test("updates its task's state if it now waits or not", async t => {
     const life = lives(t, { work: asking('a', 'b'), version: '1' })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
     await life.again({ version: '2', work: setupWork({}).createMachine({ id: 'work', initial: 'a', states: { a: { after: { 1000: 'b' } }, b: { type: 'final' } } }) })
@@ -250,7 +250,7 @@ await t.test('a chart of another version', async t => {
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('x', { taskId }))).status.state), 'completed')
   })
 
-  await t.test('begins the timers that its states have come to have, keeps those that are the same, and has no others', async t => {
+  await t.test('starts new timers, keeps equal ones and drops others', async t => {
     const chart = (after: Record<string, string>) => setupWork({ delays: { long: ({ context }) => (context as { ms?: number }).ms ?? 0, short: 500 } }).createMachine({
       id: 'work', context: { ms: 5000 } as never, initial: 'a', on: { '*': '.wrong' } as never,
       states: { a: { after: after as never }, b: { type: 'final' }, c: { type: 'final', tags: 'failed', meta: { reason: 'c' } }, wrong: { type: 'final', tags: 'failed', meta: { reason: 'wrong' } } }
@@ -274,7 +274,7 @@ await t.test('a chart of another version', async t => {
     }
   })
 
-  await t.test('has a timer whose time is over come at once, and fails if the delay throws', async t => {
+  await t.test('fires an overdue timer at once, and fails if the delay throws', async t => {
     for (const [delay, end] of [['none', 'completed'], ['bad', 'failed: The work ended with an error.']] as const) {
       const chart = (after: object) => setupWork({ delays: { none: 0, bad: () => { throw new Error('no time') } } }).createMachine({ id: 'work', initial: 'a', states: { a: { after }, b: { type: 'final' } } })
       const life = lives(t, { work: chart({}), version: '1' })
@@ -284,13 +284,13 @@ await t.test('a chart of another version', async t => {
     }
   })
 
-  await t.test('may hold charts that invoke logic without a name', async t => {
+  await t.test('may contain charts that invoke inline logic', async t => {
     const inner = createMachine({ invoke: { src: never } })
     const life = lives(t, { work: box({ invoke: { id: 'it', src: 'inner' } }, { inner }), version: '1' })
     t.equal(await endOf(life, await upgraded(life, { work: box({ invoke: { id: 'it', src: 'inner' } }, { inner }) })), 'working')
   })
 
-  await t.test('hears the events that it has sent itself before', async t => {
+  await t.test('receives the delayed events that it sent itself before', async t => {
     const chart = (state: string) => setupWork({ types: { events: {} as { type: 'ring' } } }).createMachine({
       id: 'work', initial: state, entry: sendTo(({ self }) => self, { type: 'ring' }, { delay: 2000 }), states: { [state]: { on: { ring: 'done' } }, done: { type: 'final' } }
     })
@@ -301,7 +301,7 @@ await t.test('a chart of another version', async t => {
   })
 })
 
-await t.test('a context that a newer taskchart has stored is not touched, and says why', async t => {
+await t.test('a context of a newer taskchart is not changed, and the error gives the reason', async t => {
   for (const of of ['context', 'task']) {
     const life = lives(t, { work: asking('a') })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go', { contextId: 'c' })))
@@ -323,7 +323,7 @@ await t.test('a context that a newer taskchart has stored is not touched, and sa
   }
 })
 
-await t.test('actors that were spawned without an id are not mixed up with those that are spawned after a restart', async t => {
+await t.test('actors spawned without an id are not confused with those spawned after a restart', async t => {
   const heard: string[] = []
   const alive = new Set<string>()
   const bell = fromCallback<{ type: 'ring' }, { name: string }>(({ input: { name }, receive }) => {
@@ -358,14 +358,14 @@ await t.test('actors that were spawned without an id are not mixed up with those
   t.strictSame(heard.toSorted(), ['five', 'four', 'one', 'six', 'three', 'two'])
 })
 
-await t.test('ids that restored actors have are passed over, at whatever depth', async t => {
+await t.test('ids of restored actors are skipped, at any depth', async t => {
   let booked = 0
   const system = { _bookId: () => `x:${(booked += 1)}` }
   keepSpawnIdsApart(system as never, [{ children: { work: { src: 'work', snapshot: { children: { 'x:2': { src: 'a', snapshot: { children: { 'x:3': { src: 'b', snapshot: {} } } } }, 'x:y': { src: 'c', snapshot: {} } } } } } }, {}])
   t.strictSame([system._bookId(), system._bookId(), system._bookId()], ['x:1', 'x:4', 'x:5'])
 })
 
-await t.test('promise actors of a task that is migrated start again with their input', async t => {
+await t.test('promise actors of a migrated task restart with their input', async t => {
   const gate = deferred()
   const inputs: unknown[] = []
   const paint = fromPromise<string, { what: string }>(async ({ input }) => { inputs.push(input); await gate.promise; return input.what })

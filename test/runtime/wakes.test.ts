@@ -43,7 +43,7 @@ function waking(inMs: Record<string, number>, wake: (name: string) => Promise<vo
   return { clock, wakes, woken, reads, awake, log, add, pass, start, store }
 }
 
-await t.test('what is due is woken at the start, the rest in its time, with one timer', async t => {
+await t.test('due contexts are woken at the start, and the rest in time, with one timer', async t => {
   const { wakes, woken, clock, pass } = waking({ works: 0, overdue: -500, soon: 100, later: 200, far: 30 * 86_400_000 })
   wakes.start()
   await rest()
@@ -61,7 +61,7 @@ await t.test('what is due is woken at the start, the rest in its time, with one 
   t.equal(clock.pending, 0)
 })
 
-await t.test('nothing to come is no timer, and no read', async t => {
+await t.test('no timer is set and nothing is read without wakes', async t => {
   const { wakes, clock, reads, pass } = waking({})
   wakes.start()
   await rest()
@@ -70,7 +70,7 @@ await t.test('nothing to come is no timer, and no read', async t => {
   t.equal(reads.length, 1)
 })
 
-await t.test('a context that leaves memory with an earlier time moves the timer; one with a later time does not', async t => {
+await t.test('a passivated context moves the timer only if its time is earlier', async t => {
   const { wakes, woken, add, clock, pass, start } = waking({ b: 200 })
   wakes.start()
   await rest()
@@ -100,7 +100,7 @@ await t.test('a context that leaves memory while others are woken is not forgott
   t.strictSame(woken.slice(2), ['a@100'])
 })
 
-await t.test('contexts that are in memory are left alone', async t => {
+await t.test('contexts in memory are skipped', async t => {
   const { wakes, woken, awake, clock, reads, pass } = waking({ works: 0, soon: 100, later: 200 })
   awake.add('works').add('soon')
   wakes.start()
@@ -113,7 +113,7 @@ await t.test('contexts that are in memory are left alone', async t => {
   t.equal(clock.pending, 0)
 })
 
-await t.test('with many in memory it looks further at the last that it has read', async t => {
+await t.test('with many contexts in memory it reads on after the last one', async t => {
   const { wakes, woken, awake, pass } = waking({ ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, 100 + i])), last: 500 })
   for (let i = 0; i < 40; i += 1) awake.add(`t${i}`)
   wakes.start()
@@ -122,7 +122,7 @@ await t.test('with many in memory it looks further at the last that it has read'
   t.strictSame(woken, ['last@500'])
 })
 
-await t.test('a crowd is woken page by page, a few at once, each once', async t => {
+await t.test('many contexts are woken page by page, a few at once, each once', async t => {
   let atOnce = 0
   let most = 0
   const names = Array.from({ length: 500 }, (_, i) => `t${i}`)
@@ -139,7 +139,7 @@ await t.test('a crowd is woken page by page, a few at once, each once', async t 
   t.ok(most <= 32, `${most} at once`)
 })
 
-await t.test('one that cannot be loaded is tried again, less and less often, and holds up no other', async t => {
+await t.test('a context that cannot be loaded is retried at growing intervals, and blocks no other', async t => {
   let broken = true
   const { wakes, woken, log, pass, clock } = waking({ bad: -10, good: -5, later: 10_000_000 }, name => (name === 'bad' && broken ? Promise.reject(new Error('bad row')) : Promise.resolve()))
   wakes.start()
@@ -159,7 +159,7 @@ await t.test('one that cannot be loaded is tried again, less and less often, and
   t.equal(clock.pending, 0)
 })
 
-await t.test('those that find no room wait for it, without an error in the log', async t => {
+await t.test('contexts without room wait for it, without an error in the log', async t => {
   let room = 2
   const names = Array.from({ length: 100 }, (_, i) => `t${String(i).padStart(3, '0')}`)
   const { wakes, awake, log, pass, reads } = waking(Object.fromEntries(names.map(name => [name, -5])), async () => {
@@ -169,14 +169,14 @@ await t.test('those that find no room wait for it, without an error in the log',
   wakes.start()
   await rest()
   t.equal(awake.size, 2)
-  t.equal(reads.length, 1, 'it does not look further')
+  t.equal(reads.length, 1, 'it does not read further')
   room = 1000
   await pass(1000)
   await until(() => awake.size === 100)
   t.strictSame(log, [])
 })
 
-await t.test('a store that does not answer is asked again later', async t => {
+await t.test('a store that does not answer is read again later', async t => {
   const { wakes, woken, log, pass, store } = waking({ a: -5, b: 50 })
   const read = store.readWakes
   store.readWakes = () => Promise.reject(new Error('disk'))
@@ -190,7 +190,7 @@ await t.test('a store that does not answer is asked again later', async t => {
   t.strictSame(woken, ['a@1000', 'b@1000'])
 })
 
-await t.test('a context that is missing from memory is looked for again after a while', async t => {
+await t.test('a context that is missing from memory is looked up again later', async t => {
   const { wakes, woken, awake, pass } = waking({ works: 0 })
   wakes.start()
   await rest()
@@ -202,7 +202,7 @@ await t.test('a context that is missing from memory is looked for again after a 
   t.strictSame(woken, ['works@0', 'works@1000'])
 })
 
-await t.test('closed it leaves no timer, wakes nobody, and logs nothing, also when it was just reading or waking', async t => {
+await t.test('closing leaves no timer, wakes nothing and logs nothing, also during a read', async t => {
   for (const fails of [false, true]) {
     const gate = deferred()
     const { wakes, woken, clock, log, pass } = waking({ ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, -5])), later: 100 }, () => gate.promise)
@@ -229,7 +229,7 @@ await t.test('closed it leaves no timer, wakes nobody, and logs nothing, also wh
   t.strictSame([clock.pending, log.length], [0, 0])
 })
 
-await t.test('closed while a timer is set it is taken back', async t => {
+await t.test('closing cancels a timer that is set', async t => {
   const { wakes, clock } = waking({ a: 100 })
   wakes.start()
   await rest()

@@ -87,7 +87,7 @@ async function converse(life: Lives, id: string, between: () => Promise<unknown>
 
 for (const [form, workOf] of [['a generator', tripAsGenerator], ['a function', tripAsFunction]] as const) {
   await t.test(`${form} that runs again at every point of a conversation`, async t => {
-    await t.test('says nothing twice, and finds its answers and results', async t => {
+    await t.test('repeats no message, and reuses its answers and results', async t => {
       for (const restarts of [[], [0], [1], [2], [3], [4], [5], [0, 1, 2, 3, 4, 5], [2, 2, 2]]) {
         const called = service()
         const life = lives(t, { work: workOf(called) })
@@ -98,14 +98,14 @@ for (const [form, workOf] of [['a generator', tripAsGenerator], ['a function', t
           move += 1
         })
         t.strictSame(await life.told(id), TOLD, `closed before the moves ${restarts.join()}`)
-        t.strictSame(called.keys, [`${id}/step/book/1`, `${id}/step/book/2`], 'no step that has a result runs again')
+        t.strictSame(called.keys, [`${id}/step/book/1`, `${id}/step/book/2`], 'no step with a result runs again')
         t.strictSame((await life.runtime.getTask({ id })).artifacts?.[0], { artifactId: 'plan', name: 'plan', parts: [text('draft'), text('Monday')] })
         t.strictSame(life.log, [])
-        t.strictSame(await life.store.readJournal(anyone, id), [], 'a task that has ended keeps no journal')
+        t.strictSame(await life.store.readJournal(anyone, id), [], 'an ended task keeps no journal')
       }
     })
 
-    await t.test('does so wherever the process was killed', async t => {
+    await t.test('does the same wherever the process was killed', async t => {
       for (let survived = 1; survived < 25; survived += 1) {
         const inner = lastingStore()
         let commits = 0
@@ -121,7 +121,7 @@ for (const [form, workOf] of [['a generator', tripAsGenerator], ['a function', t
           await life.again()
         })
         t.strictSame(await life.told(id), TOLD, `killed after commit ${survived}`)
-        t.strictSame(new Set(called.keys), new Set([`${id}/step/book/1`, `${id}/step/book/2`]), 'a step keeps its key at every try')
+        t.strictSame(new Set(called.keys), new Set([`${id}/step/book/1`, `${id}/step/book/2`]), 'a step keeps its key on every run')
       }
     })
   })
@@ -134,7 +134,7 @@ async function rerun(life: Lives, work: WorkGenerator | WorkFunction): Promise<R
 }
 
 await t.test('steps', async t => {
-  await t.test('that were under way run again with the same key; those that have failed, too', async t => {
+  await t.test('that were running run again with the same key, and failed ones too', async t => {
     const keys: string[] = []
     const hanging: WorkFunction = async ({ step }) => {
       await step('fails', async ({ idempotencyKey }) => { keys.push(idempotencyKey); throw new Error('no luck') }).catch(() => {})
@@ -151,7 +151,7 @@ await t.test('steps', async t => {
     t.equal(textOf((await reaches(life.runtime, id, 'completed')).artifacts?.[0]), keys.join(' '))
   })
 
-  await t.test('give what JSON makes of their results, the first time too; what the author changes in it is not kept', async t => {
+  await t.test('return their results as JSON, the first time too, without later changes', async t => {
     const results: unknown[] = []
     const work: WorkGenerator = async function* ({ step }) {
       const result = await step('one', () => ({ at: { toJSON: () => 'then' }, none: undefined, list: [1] }) as { list: number[] })
@@ -173,7 +173,7 @@ await t.test('steps', async t => {
     t.strictSame(results, [expected, expected, expected])
   })
 
-  await t.test('whose result JSON cannot hold throw an error that names them', async t => {
+  await t.test('with a result that JSON cannot represent throw an error that names them', async t => {
     const cyclic: Record<string, unknown> = {}
     cyclic.self = cyclic
     for (const result of [1n, cyclic, () => {}, Symbol('x'), { toJSON() { throw new Error('x') } }]) {
@@ -184,7 +184,7 @@ await t.test('steps', async t => {
     }
   })
 
-  await t.test('whose result JSON would empty or turn into something else fail the task at that step, and say what to write', async t => {
+  await t.test('with a result that JSON would lose fail the task, and say what to write', async t => {
     const bytes = new Uint8Array(2)
     const results: [result: unknown, loss: string][] = [
       [new Map([['a', 1]]), 'the result of step count is a Map, which JSON does not keep. Write an object: Object.fromEntries(map).'],
@@ -202,7 +202,7 @@ await t.test('steps', async t => {
     }
   })
 
-  await t.test('say words of their own: again when they run again, and never once they have a result', async t => {
+  await t.test('emit again when they run again, and never once they have a result', async t => {
     const gate = deferred()
     let tries = 0
     const draft = async ({ step, emit, ask }: WorkArguments) => {
@@ -231,11 +231,11 @@ await t.test('steps', async t => {
       'submitted', 'working', 'working: begins', 'working: in a step', 'artifact: try 1', 'artifact: try 2', 'artifact: drawn', 'working: drawn', 'input-required: Good?', 'working', 'artifact: yes', 'completed'
     ])
     t.equal(tries, 2)
-    t.strictSame((await life.runtime.getTask({ id })).artifacts?.[0]?.parts, [text('try 2'), text('drawn')], 'the second try begins the artifact again')
+    t.strictSame((await life.runtime.getTask({ id })).artifacts?.[0]?.parts, [text('try 2'), text('drawn')], 'the second run restarts the artifact')
     t.strictSame(life.log, [])
   })
 
-  await t.test('say nothing after the end of their task, nor progress while there is a question', async t => {
+  await t.test("emit nothing after their task's end, and no progress during a question", async t => {
     const { runtime, log } = start(t, {
       work: async ({ step, ask }) => {
         const asking = ask(inputRequired('?'))
@@ -252,7 +252,7 @@ await t.test('steps', async t => {
     t.strictSame(log.map(({ message }) => message), ['progress was dropped because the task waits for an answer', 'a word was dropped because its work had ended'])
   })
 
-  await t.test('of one name are told apart by their order, also beside each other; names may hold anything', async t => {
+  await t.test('of one name are numbered in order, also in parallel, whatever the names contain', async t => {
     const keys: string[] = []
     const work: WorkFunction = async ({ step, ask }) => {
       const [a, b, c] = await Promise.all(['x', 'x', 'x/1'].map(name => step(name, ({ idempotencyKey }) => (keys.push(idempotencyKey), keys.length))))
@@ -267,7 +267,7 @@ await t.test('steps', async t => {
     t.strictSame(keys, [`${id}/step/x/1`, `${id}/step/x/2`, `${id}/step/x/1/1`])
   })
 
-  await t.test('give their results when these are committed, and have a signal', async t => {
+  await t.test('return their results after the commit, and have a signal', async t => {
     let isAborted: boolean | undefined
     const { runtime, store } = start(t, {
       work: async ({ step, taskId }) => {
@@ -288,7 +288,7 @@ await t.test('sleeps', async t => {
     await sleep(60 * SECOND)
   }
 
-  await t.test('end when they were to end, whatever happens in between', async t => {
+  await t.test('end at their time, whatever happens in between', async t => {
     const life = lives(t, { work: sleeping })
     const { id } = await open(life.runtime)
     await reaches(life.runtime, id, 'working')
@@ -303,7 +303,7 @@ await t.test('sleeps', async t => {
     t.strictSame((await life.told(id)).slice(3), ['working: after'])
   })
 
-  await t.test('that were to end while nothing ran end at once, and each on its own', async t => {
+  await t.test('that passed while nothing ran end at once, each by itself', async t => {
     const life = lives(t, { work: sleeping })
     const { id } = await open(life.runtime)
     await rest()
@@ -313,12 +313,12 @@ await t.test('sleeps', async t => {
     const runtime = await life.again()
     life.clock.increment(0)
     await rest()
-    t.strictSame((await life.told(id)).slice(3), ['working: after'], 'the second begins now')
+    t.strictSame((await life.told(id)).slice(3), ['working: after'], 'the second starts now')
     life.clock.increment(60 * SECOND)
     await reaches(runtime, id, 'completed')
   })
 
-  await t.test('that were refused are refused again, and leave no gap in what is found', async t => {
+  await t.test('that were refused are refused again, and leave no gap in the journal', async t => {
     const work: WorkGenerator = async function* ({ sleep }) {
       await sleep(NaN).catch(() => {})
       yield progress('one')
@@ -330,7 +330,7 @@ await t.test('sleeps', async t => {
     t.strictSame(await life.told(id), ['submitted', 'working', 'working: one', 'input-required: two'])
   })
 
-  await t.test('that nobody could keep are refused', async t => {
+  await t.test('with impossible times are refused', async t => {
     for (const ms of [-1, NaN, Infinity, '5' as never, '5x' as never, undefined as never]) {
       const { runtime, log } = start(t, { work: ({ sleep }) => sleep(ms) })
       t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'failed')
@@ -339,7 +339,7 @@ await t.test('sleeps', async t => {
   })
 })
 
-await t.test('work that says something else when it runs again', async t => {
+await t.test('work that differs when it runs again', async t => {
   const chunks = (...words: string[]): WorkGenerator => async function* () {
     yield progress(`saying ${words.join(' ')}`)
     for (const [i, word] of words.entries()) {
@@ -351,7 +351,7 @@ await t.test('work that says something else when it runs again', async t => {
   const updates = async (life: Lives, id: string) =>
     (await eventsOf(life.store, id)).flatMap(({ update }) => ('artifactUpdate' in update ? [`${update.artifactUpdate.append ? '+' : '='} ${textOf(update.artifactUpdate.artifact)}`] : []))
 
-  await t.test('in an artifact, begins it again with append false, and appends to that', async t => {
+  await t.test('in an artifact, sends it again with append false, and appends to that', async t => {
     const life = lives(t, { work: chunks('red', 'green', 'blue') })
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
     const stream = refusal(collect((await life.again({ work: chunks('red', 'yellow', 'blue') })).subscribeToTask({ id })))
@@ -360,12 +360,12 @@ await t.test('work that says something else when it runs again', async t => {
     const poem = (...words: string[]) => [{ artifactId: 'poem', name: 'Poem', metadata: { of: 'red' }, parts: words.map(text) }]
     t.strictSame((await life.runtime.getTask({ id })).artifacts, poem('red', 'yellow', 'blue'))
     const asked = await life.runtime.getTask({ id })
-    t.equal(textOf(asked.status.message), 'Like it? red green blue', 'a question that was asked is not asked again')
+    t.equal(textOf(asked.status.message), 'Like it? red green blue', 'an asked question is not repeated')
 
     await life.again()
-    t.equal((await updates(life, id)).length, 5, 'the same as the last time is said no more')
+    t.equal((await updates(life, id)).length, 5, 'equal words are not repeated')
     await life.again({ work: chunks('pink', 'yellow', 'blue') })
-    t.strictSame((await updates(life, id)).slice(5), ['= pink', '+ yellow', '+ blue'], 'and another way again is begun again')
+    t.strictSame((await updates(life, id)).slice(5), ['= pink', '+ yellow', '+ blue'], 'another change restarts the artifact again')
     await life.runtime.sendMessage(say('violet', { taskId: id }))
     t.strictSame((await updates(life, id)).slice(8), ['+ violet'])
     t.strictSame((await life.runtime.getTask({ id })).artifacts?.[0]?.parts, ['pink', 'yellow', 'blue', 'violet'].map(text))
@@ -373,7 +373,7 @@ await t.test('work that says something else when it runs again', async t => {
     t.equal((await life.told(id)).at(-1), 'completed')
   })
 
-  await t.test('is heard so by a stream that reads on from a cursor', async t => {
+  await t.test('in an artifact is the same for a stream that resumes from a cursor', async t => {
     const life = lives(t, { work: chunks('a', 'b') })
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
     await life.again({ work: chunks('a', 'c') })
@@ -385,7 +385,7 @@ await t.test('work that says something else when it runs again', async t => {
     await stream.return()
   })
 
-  await t.test('in an artifact without an id, begins that artifact again under the id that it got', async t => {
+  await t.test('in an artifact without an id, sends that artifact again under its first id', async t => {
     const painting = (word: string): WorkGenerator => async function* () { yield artifact(word); yield* inputRequired('?') }
     const life = lives(t, { work: painting('one') })
     const { id, artifacts } = taskIn(await life.runtime.sendMessage(say('x')))
@@ -394,7 +394,7 @@ await t.test('work that says something else when it runs again', async t => {
     t.strictSame(after, [{ artifactId: artifacts?.[0]?.artifactId, parts: [text('two')] }])
   })
 
-  await t.test('in the words of its progress, is not heard: they were told', async t => {
+  await t.test('in the words of its progress, sends nothing: they were sent before', async t => {
     let word = 'one'
     const life = lives(t, { work: async function* () { yield progress(word); yield* inputRequired('?') } })
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
@@ -403,7 +403,7 @@ await t.test('work that says something else when it runs again', async t => {
     t.strictSame((await life.told(id)).slice(2), ['working: one', 'input-required: ?'])
   })
 
-  await t.test('of another kind fails its task, and the reason says what differs', async t => {
+  await t.test('in the kind of a word fails its task, with the difference as the reason', async t => {
     type Word = (work: WorkArguments) => AsyncGenerator<WorkWords | Question, void>
     const words: Record<string, Word> = {
       progress: async function* () { yield progress('x') },
@@ -428,7 +428,7 @@ await t.test('work that says something else when it runs again', async t => {
     }
   })
 
-  await t.test('no more, and ends without a question that it asked, fails its task', async t => {
+  await t.test('by ending before a question that it asked fails its task', async t => {
     const asks: Record<string, WorkFunction> = {
       question: async ({ ask }) => void (await ask(inputRequired('?'))),
       authorization: async ({ ask }) => void (await ask(authRequired('?')))
@@ -445,7 +445,7 @@ await t.test('work that says something else when it runs again', async t => {
     }
   })
 
-  await t.test('no more, but nothing that it asked, ends as it ends', async t => {
+  await t.test('by ending earlier without a question ends normally', async t => {
     const life = lives(t, { work: async ({ emit, sleep }) => { emit(progress('said')); await sleep(1000 * SECOND) } })
     const { id } = await open(life.runtime)
     await rest()
@@ -453,7 +453,7 @@ await t.test('work that says something else when it runs again', async t => {
     await reaches(life.runtime, id, 'completed')
   })
 
-  await t.test('about another artifact fails its task, too', async t => {
+  await t.test('in the artifact of a word fails its task too', async t => {
     let artifactId = 'a'
     const life = lives(t, { work: async function* () { yield artifact({ artifactId, parts: [text('x')] }); yield* inputRequired('?') } })
     const { id } = taskIn(await life.runtime.sendMessage(say('x')))
@@ -462,7 +462,7 @@ await t.test('work that says something else when it runs again', async t => {
     t.match(textOf((await reaches(life.runtime, id, 'failed')).status.message), /word 1 was artifact a and is now artifact b/)
   })
 
-  await t.test('may catch that, as every error of what it says', async t => {
+  await t.test('may catch that, as every error of its words', async t => {
     let isFirst = true
     const life = lives(t, {
       work: async function* () {
@@ -486,7 +486,7 @@ await t.test('work that says something else when it runs again', async t => {
     t.equal(textOf((await reaches(life.runtime, id, 'completed')).artifacts?.[0]), 'InvalidAgentResponse')
   })
 
-  await t.test('wants another answer than it got: its question throws', async t => {
+  await t.test('in the schema of an answered question gets an error from the question', async t => {
     const asking = (wanted: z.ZodType): WorkGenerator => async function* () {
       yield* inputRequired('?', { schema: wanted })
       yield* inputRequired('more?')
@@ -499,8 +499,8 @@ await t.test('work that says something else when it runs again', async t => {
   })
 })
 
-await t.test('work that comes back with a question', async t => {
-  await t.test('takes the answer of a message that comes at once, before it has run that far again', async t => {
+await t.test('work that is restored with a question', async t => {
+  await t.test('accepts the answer of an early message, before it has reached the question', async t => {
     const gate = deferred()
     const asking = (wait: Promise<void>): WorkGenerator => async function* () { await wait; return { artifact: wordsOf(yield* inputRequired('?')) } }
     const life = lives(t, { work: asking(Promise.resolve()) })
@@ -513,7 +513,7 @@ await t.test('work that comes back with a question', async t => {
     t.match(await second, { code: 'UnsupportedOperation' })
   })
 
-  await t.test('and does not ask any more fails, and who has sent an answer hears of it', async t => {
+  await t.test('and no longer asks fails, and the sender of an answer receives the error', async t => {
     for (const [work, state] of [[async () => ({ artifact: 'done' }), 'failed'], [async () => { throw new Error('x') }, 'failed']] as [WorkFunction, string][]) {
       const life = lives(t, { work: async function* () { yield* inputRequired('?') } })
       const { id } = taskIn(await life.runtime.sendMessage(say('x')))
@@ -542,7 +542,7 @@ await t.test('work that comes back with a question', async t => {
     t.notOk(ran)
   })
 
-  await t.test('whose deadline passed while nothing ran expires at once; one that was answered in time does not', async t => {
+  await t.test('whose deadline passed while nothing ran expires at once, unless it was answered', async t => {
     const asking: WorkGenerator = async function* () {
       for (const question of ['one', 'two']) {
         try {
@@ -565,7 +565,7 @@ await t.test('work that comes back with a question', async t => {
     const told = ['submitted', 'working', 'input-required: one', 'working', 'working: got 1', 'input-required: two', 'working', 'working: DeadlineExceeded', 'input-required: three']
     t.strictSame(await life.told(id), told)
     await life.again()
-    t.strictSame(await life.told(id), told, 'and what has expired stays so')
+    t.strictSame(await life.told(id), told, 'an expired question stays expired')
   })
 })
 
@@ -593,7 +593,7 @@ await t.test('promises of a chart with steps', async t => {
       output: ({ context }) => ({ artifact: context.all.join(', ') })
     })
 
-  await t.test('are not found by a later invocation of the same actor', async t => {
+  await t.test('are not reused by a later invocation of the same actor', async t => {
     const bought: string[] = []
     const { runtime } = start(t, { work: shopping(bought, { now: false }) })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -602,14 +602,14 @@ await t.test('promises of a chart with steps', async t => {
     t.ok(bought.every(key => key.startsWith(`${id}/`) && key.endsWith('/step/pay/1')))
   })
 
-  await t.test('are found after a restore, with the same input and key', async t => {
+  await t.test('are reused after a restore, with the same input and key', async t => {
     const bought: string[] = []
     const hang = { now: true }
     const life = lives(t, { work: shopping(bought, hang) })
     const { id } = await open(life.runtime)
     await until(() => bought.length === 1)
     await life.again()
-    t.equal(bought.length, 1, 'a step that has a result does not run again')
+    t.equal(bought.length, 1, 'a step with a result does not run again')
     hang.now = false
     const runtime = await life.again()
     await reaches(runtime, id, 'input-required')
@@ -617,7 +617,7 @@ await t.test('promises of a chart with steps', async t => {
     t.equal(bought.length, 2)
   })
 
-  await t.test('that nobody awaits are logged, and fail nothing', async t => {
+  await t.test('that are not awaited are logged, and fail nothing', async t => {
     const buy = fromPromise(async ({ step }) => { void step('lost', () => Promise.reject(new Error('x'))) })
     const work = setupWork({ actors: { buy } }).createMachine({ initial: 'a', states: { a: { invoke: { src: 'buy', onDone: 'b' } }, b: { type: 'final' } } })
     const { runtime, log } = start(t, { work })
@@ -625,7 +625,7 @@ await t.test('promises of a chart with steps', async t => {
     t.strictSame(log.map(({ details }) => details['step']), ['lost'])
   })
 
-  await t.test('run in a runtime only, and give their errors as XState’s do', async t => {
+  await t.test('run only in a runtime, and give their errors as XState’s do', async t => {
     const failing = createActor(fromPromise(async () => 1))
     let error: unknown
     failing.subscribe({ error: given => (error = given) })
@@ -643,7 +643,7 @@ await t.test('promises of a chart with steps', async t => {
 await t.test('history', async t => {
   const texts = (messages: Message[]) => messages.map(message => `${message.role === 'ROLE_USER' ? '>' : '<'} ${textOf(message)}`)
 
-  await t.test('is what was said in the context before the task, by both sides, and the same when the work runs again', async t => {
+  await t.test("is the context's messages before the task, and the same when the work runs again", async t => {
     const seen: string[][] = []
     const work: WorkFunction = async ({ message, ask, emit, history }) => {
       if (wordsOf(message) === 'look') {
@@ -674,10 +674,10 @@ await t.test('history', async t => {
     await life.again()
     await send('ok', { taskId: looks })
     const before = ['> one', '< on it', '< one?', '> two', '> hello', '< Hello!', '> yes', '< yes!', '> bare']
-    t.strictSame(seen, [before, before.slice(-2), [], before, before.slice(-2), [], before], 'of tasks that went on then only what the client had said')
+    t.strictSame(seen, [before, before.slice(-2), [], before, before.slice(-2), [], before], "of tasks that continued then only the client's messages")
   })
 
-  await t.test('is found however much was said since', async t => {
+  await t.test('is complete, however many messages came since', async t => {
     const seen: string[][] = []
     const work: WorkFunction = async ({ ask, history }) => {
       for (let asked = 0; asked < 9; asked += 1) await ask(inputRequired('And?'))
@@ -691,7 +691,7 @@ await t.test('history', async t => {
     t.strictSame(seen, [['> hello 2', '< Hi!']])
   })
 
-  await t.test('has what was said in the newest tasks, as far as they have limits.referencedBytes together', async t => {
+  await t.test("has the newest tasks' messages, up to limits.referencedBytes in total", async t => {
     const seen: string[][] = []
     const work: WorkFunction = async ({ message, history }) => {
       const word = wordsOf(message)

@@ -12,7 +12,7 @@ failOnLooseErrors(t)
 /** What a task's events say, shortly. */
 const told = async ({ store }: Pick<Started, 'store'>, id: string) => (await eventsOf(store, id)).map(({ update }) => brief(update))
 
-await t.test('a function says and asks what a generator does', async t => {
+await t.test('a function emits and asks as a generator does', async t => {
   const started = start(t, {
     work: async ({ message, emit: say, ask, step, sleep }) => {
       say(progress('looking'))
@@ -45,7 +45,7 @@ await t.test('a function says and asks what a generator does', async t => {
 })
 
 await t.test('emit', async t => {
-  await t.test('throws for what is no word, so that the work may go on', async t => {
+  await t.test('throws for an invalid word, and the work may continue', async t => {
     const { runtime, log } = start(t, {
       work: ({ emit: say }) => {
         try {
@@ -79,7 +79,7 @@ await t.test('emit', async t => {
 })
 
 await t.test('ask', async t => {
-  await t.test('refuses a second question while one is open, and the first stays', async t => {
+  await t.test('refuses a second question while one is open, and the first stays open', async t => {
     let second: unknown
     const { runtime, log } = start(t, {
       work: async ({ ask }) => {
@@ -95,7 +95,7 @@ await t.test('ask', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('refuses a question that is none, or has a deadline that nobody could keep, and the next may be asked', async t => {
+  await t.test('refuses an invalid question or deadline, and the next may be asked', async t => {
     const errors: unknown[] = []
     const { runtime } = start(t, {
       work: async ({ ask }) => {
@@ -110,7 +110,7 @@ await t.test('ask', async t => {
     t.equal(textOf(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
   })
 
-  await t.test('lets the work go on with artifacts; its progress would take the question away, and is not told', async t => {
+  await t.test('lets the work send artifacts, but not progress, which would close the question', async t => {
     const started = start(t, {
       work: async ({ ask, emit: say }) => {
         const answer = ask(inputRequired('Sure?'))
@@ -127,8 +127,8 @@ await t.test('ask', async t => {
   })
 })
 
-await t.test('what is left alone', async t => {
-  await t.test('fails nothing: of steps, questions and sleeps that nobody awaits only the steps are logged', async t => {
+await t.test('a promise that is not awaited', async t => {
+  await t.test('fails nothing: of steps, questions and sleeps only the steps are logged', async t => {
     const { runtime, log } = start(t, {
       work: ({ ask, step, sleep }) => {
         void step('fails', () => { throw new Error('x') })
@@ -147,7 +147,7 @@ await t.test('what is left alone', async t => {
     t.strictSame(log.map(({ details }) => String(details['step'])).toSorted(), ['fails', 'is no JSON', 'is none', 'rejects'])
   })
 
-  await t.test('comes to its end with the work: what is called later is refused, in a turn of its own', async t => {
+  await t.test('ends with the work, and later calls are refused asynchronously', async t => {
     const errors: unknown[] = []
     const gate = deferred()
     const { runtime, log } = start(t, {
@@ -173,7 +173,7 @@ await t.test('what is left alone', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('does not hold up others, though it catches all and tries again for ever', async t => {
+  await t.test('blocks no others, though the work catches all errors and retries forever', async t => {
     let tries = 0
     const life = { isOn: true }
     const { runtime } = start(t, {
@@ -198,7 +198,7 @@ await t.test('what is left alone', async t => {
 await t.test('child actors', async t => {
   const counter = fromTransition((count: number, event: { type: 'add'; by: number }) => count + event.by, 0)
 
-  await t.test('are spawned, sent to, and waited for', async t => {
+  await t.test('are spawned, sent to, and awaited', async t => {
     const machine = setup({ types: { input: {} as { by: number } } }).createMachine({
       context: ({ input }) => ({ by: input.by }),
       initial: 'a',
@@ -221,7 +221,7 @@ await t.test('child actors', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('stop with the work: at its end, its error, its cancel, and when the runtime closes; and start again with it', async t => {
+  await t.test('stop with the work, however it ends, and restart with it', async t => {
     const seen: string[] = []
     const watcher = (name: string) => fromCallback(() => (seen.push(`${name} starts`), () => void seen.push(`${name} stops`)))
     const inner = setup({ actors: { watch: watcher('inner') } }).createMachine({ invoke: { src: 'watch' } })
@@ -251,7 +251,7 @@ await t.test('child actors', async t => {
     }
   })
 
-  await t.test('that fail harm nobody, and are logged; who waits for one hears its error', async t => {
+  await t.test('that fail are logged without effect, and an awaiting work receives the error', async t => {
     const failing = (error: unknown) => fromPromise(async () => { throw error })
     const throwing = fromCallback(() => { throw new Error('callback') })
     const broken = createMachine({ context: () => { throw new Error('context') } })
@@ -275,7 +275,7 @@ await t.test('child actors', async t => {
     t.strictSame(errors.toSorted(), ['alone', 'awaited', 'callback', 'context', 'guard', 'undefined'])
   })
 
-  await t.test('speak to their parent in vain, and to each other as ever', async t => {
+  await t.test('cannot send to their parent, but to each other', async t => {
     const { runtime, log } = start(t, {
       work: async ({ spawn }) => {
         const count = spawn(counter)
@@ -292,7 +292,7 @@ await t.test('child actors', async t => {
   })
 })
 
-await t.test('it waits while it has asked and does nothing else, so that it may leave memory', async t => {
+await t.test('a function waits while it only asks, so that it may leave memory', async t => {
   let work: AnyActorRef | undefined
   const gate = deferred()
   const { runtime } = start(t, {
@@ -306,14 +306,14 @@ await t.test('it waits while it has asked and does nothing else, so that it may 
   })
   const isWaiting = () => work?.getSnapshot().isWaiting
   const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-  t.equal(isWaiting(), false, 'a step is under way')
+  t.equal(isWaiting(), false, 'a step is running')
   gate.resolve()
   await until(isWaiting)
   await runtime.sendMessage(say('y', { taskId }, { returnImmediately: true }))
   t.equal(isWaiting(), false)
 })
 
-await t.test('what comes while it asks nothing is not for it', async t => {
+await t.test('events without an open question are not for a function', async t => {
   const message = userMessage('early')
   let faults: unknown = 'none'
   const { runtime, log } = start(t, {
@@ -339,7 +339,7 @@ await t.test('what comes while it asks nothing is not for it', async t => {
   t.strictSame(log, [])
 })
 
-await t.test('it never begins if its task is canceled before', async t => {
+await t.test('a function never starts if its task is canceled before', async t => {
   let began = false
   const store = heldStore()
   const { runtime } = start(t, { input: z.string(), work: () => void (began = true) }, { store })
@@ -357,13 +357,13 @@ await t.test('it never begins if its task is canceled before', async t => {
   t.notOk(began)
 })
 
-await t.test('a question takes what it asks for, and nothing else', async t => {
+await t.test('a question accepts only the event that it asks for', async t => {
   t.match(answerTo(inputRequired('?'), { type: 'authorization.received', data: 1 }), { violations: [{ field: 'data' }] })
   t.strictSame(answerTo(authRequired('?'), { type: 'authorization.received', data: 1 }), { answer: { data: 1 } })
 })
 
 await t.test('the signal', async t => {
-  await t.test('is one and the same, made when it is looked at, and aborts with the end whatever it is', async t => {
+  await t.test('is created on first use, always the same, and aborts with any end', async t => {
     for (const end of [() => {}, () => { throw new Error('mine') }]) {
       const signals: AbortSignal[] = []
       const { runtime } = start(t, { work: work => { signals.push(work.signal, work.signal); return end() } })
@@ -373,7 +373,7 @@ await t.test('the signal', async t => {
     }
   })
 
-  await t.test('is aborted already for who looks at it for the first time after the end', async t => {
+  await t.test('is aborted already if it is first used after the end', async t => {
     let given: Parameters<WorkFunction>[0] | undefined
     const { runtime } = start(t, { work: work => void (given = work) })
     await runtime.sendMessage(say('x'))
@@ -397,7 +397,7 @@ await t.test('the signal', async t => {
   })
 })
 
-await t.test('the words of one commit are told together, and in order', async t => {
+await t.test('the words of one commit are sent together, and in order', async t => {
   const { runtime } = start(t, { work: ({ emit: say }) => { for (const word of 'abc') say(progress(word)) } })
   t.strictSame((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), ['task:submitted', 'working', 'working: a', 'working: b', 'working: c', 'completed'])
 })

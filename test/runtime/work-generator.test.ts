@@ -25,8 +25,8 @@ const people: StandardSchema<number> = {
   }
 }
 
-await t.test('what it yields', async t => {
-  await t.test('is told in its order, with what it returns as its end', async t => {
+await t.test('a yielded word', async t => {
+  await t.test('is sent in order, and the returned result ends the task', async t => {
     const { runtime, log } = start(t, {
       work: async function* ({ message }) {
         yield progress('looking')
@@ -46,7 +46,7 @@ await t.test('what it yields', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('may be an artifact in chunks, told as chunks and read as one', async t => {
+  await t.test('may be an artifact in chunks, sent as chunks and read as one', async t => {
     const { runtime } = start(t, {
       work: async function* () {
         for (const [i, word] of ['a', 'b', 'c'].entries()) {
@@ -60,24 +60,24 @@ await t.test('what it yields', async t => {
     t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [{ artifactId: 'list', name: 'list', parts: [text('a'), text('b'), text('c')] }])
   })
 
-  await t.test('may be a promise of it', async t => {
+  await t.test('may be a promise', async t => {
     const { runtime } = start(t, { work: async function* () { yield Promise.resolve(progress('later')) as never } })
     t.match((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), ['task:submitted', 'working', 'working: later', 'completed'])
   })
 
-  await t.test('counts also if the generator comes from a plain function', async t => {
+  await t.test('also counts if the generator comes from a plain function', async t => {
     const told = async function* (word: string) { yield progress(word) }
     const { runtime } = start(t, { work: (({ message }) => told(wordsOf(message))) satisfies WorkGenerator })
     t.strictSame((await collect(runtime.sendStreamingMessage(say('hi')))).map(brief), ['task:submitted', 'working', 'working: hi', 'completed'])
   })
 
-  await t.test('is not looked for in the result of a promise: that fails the task, and says so', async t => {
+  await t.test('is not taken from a promised generator, which fails the task with the reason', async t => {
     const { runtime } = start(t, { work: (async () => (async function* () {})()) as never })
     const { status } = taskIn(await invalidOutput(runtime))
     t.match([stateName(status.state), textOf(status.message)], ['failed', /result must be an object/])
   })
 
-  await t.test('that is no word is thrown at the yield, so that the work may go on', async t => {
+  await t.test('that is invalid throws at the yield, and the work may continue', async t => {
     const garbage: unknown[] = [
       undefined, null, 0, 'text', [], {}, { type: 'progress', message: 7 }, { type: 'artifact' }, { type: 'artifact', artifact: { parts: [] } }, { type: 'nonsense' },
       { type: 'input-required' }, { type: 'input-required', message: 'x' }, { type: 'input-required', message: 'x', options: undefined }, { type: 'auth-required', message: [], options: {} },
@@ -107,7 +107,7 @@ await t.test('what it yields', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('that is no word, and is not caught, fails the task with a reason', async t => {
+  await t.test('that is invalid and not caught fails the task with a reason', async t => {
     const { runtime, log } = start(t, { work: async function* () { yield 42 as never } })
     const { status } = taskIn(await invalidOutput(runtime))
     t.match([status.state, textOf(status.message)], ['TASK_STATE_FAILED', /has to say progress/])
@@ -115,7 +115,7 @@ await t.test('what it yields', async t => {
   })
 })
 
-await t.test('how it ends', async t => {
+await t.test('the return value ends the task', async t => {
   const ends: [how: string, work: WorkGenerator, state: string, says: string | undefined][] = [
     ['an early return', async function* () { if (Number('1')) return; yield progress('never') }, 'completed', undefined],
     ['rejected', async function* () { yield progress('hm'); return rejected('not mine') }, 'rejected', 'not mine'],
@@ -134,7 +134,7 @@ await t.test('how it ends', async t => {
 })
 
 await t.test('questions', async t => {
-  await t.test('one after the other give their answers: the message, or what their schema makes of it', async t => {
+  await t.test('in sequence return their answers: the message, or the result of their schema', async t => {
     const { runtime, log, store } = start(t, {
       work: async function* () {
         const day: Message = yield* inputRequired('Which day?')
@@ -160,7 +160,7 @@ await t.test('questions', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('an answer that the schema does not take is refused with InvalidParams that names the field, nothing changes, and a good one is taken', async t => {
+  await t.test('refuse an invalid answer with InvalidParams by field, without effect, and accept a valid one', async t => {
     const schema = z.object({ day: z.iso.date(), people: z.array(z.object({ age: z.number().min(0) })) })
     const { runtime, store } = start(t, {
       work: async function* () {
@@ -183,13 +183,13 @@ await t.test('questions', async t => {
       await t.rejects(collect(runtime.sendStreamingMessage(say('', { taskId, parts }))), { code: 'InvalidParams' })
     }
     t.strictSame(await runtime.getTask({ id: taskId }), asked)
-    t.equal((await store.readMessages({ tenant: '', principal: 'anonymous', contextId }, 100)).length, 1, 'none of them is kept')
+    t.equal((await store.readMessages({ tenant: '', principal: 'anonymous', contextId }, 100)).length, 1, 'none of them is stored')
     t.equal((await eventsOf(store, taskId)).length, 3)
     const done = taskIn(await runtime.sendMessage(say('', { taskId, parts: [{ data: { day: '2026-05-01', people: [] } }] })))
     t.strictSame([stateName(done.status.state), textOf(done.artifacts?.[0])], ['completed', '2026-05-01'])
   })
 
-  await t.test('of an answer the first data part counts, before any text', async t => {
+  await t.test("read an answer's first data part, before any text", async t => {
     const given: unknown[] = []
     const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: value => (given.push(value), { value }) } }
     const { runtime } = start(t, { work: async function* () { yield* inputRequired('1', { schema }); yield* inputRequired('2', { schema }) } })
@@ -199,7 +199,7 @@ await t.test('questions', async t => {
     t.strictSame([...new Set(given)], [false, 'a\nb'])
   })
 
-  await t.test('a path of keys in objects is named too, and issues without a path name the whole', async t => {
+  await t.test("name an error's path in objects too, or the whole answer without a path", async t => {
     const issues = [{ message: 'no', path: [{ key: 'a' }, 0] }, { message: 'never', path: undefined }]
     const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: () => ({ issues }) } }
     const { runtime } = start(t, { work: async function* () { yield* inputRequired('?', { schema }) } })
@@ -207,7 +207,7 @@ await t.test('questions', async t => {
     t.match(await rejection(runtime.sendMessage(say('x', { taskId }))), { violations: [{ field: 'message.parts.a.0', description: 'no' }, { field: 'message.parts', description: 'never' }] })
   })
 
-  await t.test('a schema that cannot be used throws into the work at its question, which says why', async t => {
+  await t.test('with an unusable schema throw into the work, with the reason', async t => {
     const validating = (validate: () => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as StandardSchema<unknown>
     const schemas: [what: string, schema: StandardSchema<unknown>, why: RegExp][] = [
       ['one of zod that is async', z.string().refine(async () => true), /has to validate synchronously/],
@@ -233,11 +233,11 @@ await t.test('questions', async t => {
       t.equal(textOf(second.status.message), 'And now?', what)
       t.match(caught, [{ message: why }], what)
       const { status } = taskIn(await runtime.sendMessage(say('z', { taskId })))
-      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', FAILURE], 'not caught, it fails the task')
+      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', FAILURE], 'it fails the task if not caught')
     }
   })
 
-  await t.test('one that nobody answers in time throws DeadlineExceeded, and the work may go on', async t => {
+  await t.test('without a timely answer throw DeadlineExceeded, and the work may continue', async t => {
     const { runtime, clock, store } = start(t, {
       work: async function* () {
         try {
@@ -257,7 +257,7 @@ await t.test('questions', async t => {
     t.strictSame((await eventsOf(store, id)).map(({ update }) => brief(update)).slice(2), ['input-required: Window or aisle?', 'working', 'artifact: any seat', 'completed'])
   })
 
-  await t.test('one whose deadline is not caught fails the task with that reason', async t => {
+  await t.test('with an uncaught deadline fail the task with that reason', async t => {
     const { runtime, clock, log } = start(t, { work: async function* () { yield* authRequired('Log in', { deadlineMs: 500 }) } })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     clock.increment(500)
@@ -265,7 +265,7 @@ await t.test('questions', async t => {
     t.match(log, [{ message: 'the work of a task failed', details: { error: { code: 'DeadlineExceeded' } } }])
   })
 
-  await t.test('one that is answered in time leaves no timer, nor does a task that is canceled', async t => {
+  await t.test('that are answered in time leave no timer, nor does a canceled task', async t => {
     const { runtime, clock } = start(t, { work: async function* () { yield* inputRequired('1', { deadlineMs: 500 }); yield* inputRequired('2', { deadlineMs: 500 }) } })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(clock.pending, 1)
@@ -286,7 +286,7 @@ await t.test('authorizations', async t => {
     return { artifact: wordsOf(again) }
   }
 
-  await t.test('may be any JSON value, also none', async t => {
+  await t.test('may have any JSON value, or none', async t => {
     for (const data of [undefined, null, 0, '', [1], { a: [] }]) {
       const got: unknown[] = []
       const { runtime } = start(t, { work: async function* () { got.push(yield* authRequired('?')) } })
@@ -297,7 +297,7 @@ await t.test('authorizations', async t => {
     }
   })
 
-  await t.test('are refused in every other state, for another principal, and when the work cannot take them; nothing changes', async t => {
+  await t.test('are refused in other states, for other principals, and when unexpected, without effect', async t => {
     const gate = deferred()
     const { runtime, store } = start(t, { work: async function* (given) { yield* asking(given); await gate.promise } })
     const call = { principal: 'ann' }
@@ -325,7 +325,7 @@ await t.test('authorizations', async t => {
     t.equal((await store.readEvents({ tenant: '', ...call }, id, 0, 100)).length, 8)
   })
 
-  await t.test('of two at once the first is taken, the second refused', async t => {
+  await t.test('of two at once the first is accepted, and the second refused', async t => {
     const { runtime } = start(t, { work: asking })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     const outcomes = await Promise.allSettled([runtime.authorized(id, { token: 'ref:1' }), runtime.authorized(id, { token: 'ref:2' })])
@@ -333,7 +333,7 @@ await t.test('authorizations', async t => {
   })
 })
 
-await t.test('when its task ends before it does', async t => {
+await t.test('a generator whose task ends early', async t => {
   /** Work that stands at a point of its life, and notes what it comes to. */
   function standing(at: 'a question' | 'a promise' | 'a sleep', leave: (seen: string[]) => LastWords | Promise<void>) {
     const seen: string[] = []
@@ -357,7 +357,7 @@ await t.test('when its task ends before it does', async t => {
     return { work, seen, gate }
   }
 
-  await t.test('its finally blocks run, wherever it stands, and nothing after that point', async t => {
+  await t.test('runs its finally blocks wherever it is, and nothing after', async t => {
     for (const [at, expected] of [['a question', ['finally']], ['a promise', ['finally']], ['a sleep', ['caught AbortError', 'finally']]] as const) {
       const { work, seen, gate } = standing(at, async seen => void seen.push('finally'))
       const { runtime, log, store } = start(t, { work })
@@ -375,21 +375,21 @@ await t.test('when its task ends before it does', async t => {
     }
   })
 
-  await t.test('an answer that came just before a cancel is not given to it', async t => {
+  await t.test('does not receive an answer that came just before a cancel', async t => {
     const { work, seen } = standing('a question', async seen => void seen.push('finally'))
     const agent = openRuntime(t, { work })
     const taskId = await agent.send('c')
     const live = await agent.contexts.get({ ...anyone, contextId: 'c' })
     const answered = live.send({ type: 'message.received', taskId, message: userMessage('yes') }, {})
     const canceled = live.send({ type: 'task.cancel', taskId }, {})
-    t.equal(await answered, await canceled, 'both are taken in one turn')
+    t.equal(await answered, await canceled, 'both are processed in one turn')
     await until(() => seen.includes('finally'))
     await rest()
     t.strictSame([seen, agent.log], [['finally'], []])
     t.equal((await agent.store.readTask(anyone, taskId))?.task.status.state, 'TASK_STATE_CANCELED')
   })
 
-  await t.test('what its finally blocks yield is dropped with one warning, and they run to their end', async t => {
+  await t.test('has words in finally blocks dropped with one warning, and completes the blocks', async t => {
     const { work, seen } = standing('a question', async function* (seen) {
       yield progress('cleaning up')
       seen.push('one')
@@ -410,7 +410,7 @@ await t.test('when its task ends before it does', async t => {
     t.equal(log.length, 1)
   })
 
-  await t.test('a finally block that yields for ever is left where it is', async t => {
+  await t.test('is abandoned if a finally block yields forever', async t => {
     const { work } = standing('a question', async function* () { for (;;) yield progress('on and on') })
     const { runtime, clock, log } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -419,7 +419,7 @@ await t.test('when its task ends before it does', async t => {
     t.equal(log.length, 1)
   })
 
-  await t.test('an error of its finally blocks is nobody’s', async t => {
+  await t.test('has errors in its finally blocks ignored', async t => {
     const { work } = standing('a question', async () => { throw new Error('in finally') })
     const { runtime, log } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -428,7 +428,7 @@ await t.test('when its task ends before it does', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('it has its grace period to clean up, for which closing waits', async t => {
+  await t.test('has its grace period to clean up, for which closing waits', async t => {
     const cleaned = deferred()
     const { work } = standing('a question', () => cleaned.promise)
     const { runtime, clock, log } = start(t, { work, cancelGraceMs: 1000 })
@@ -445,7 +445,7 @@ await t.test('when its task ends before it does', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('one that does not stop in time is reported, and closing waits no longer', async t => {
+  await t.test('is reported if it does not stop in time, and closing waits no longer', async t => {
     for (const at of ['a question', 'a promise'] as const) {
       const { work } = standing(at, () => new Promise(() => {}))
       const { runtime, clock, log } = start(t, { work, cancelGraceMs: 1000 })
@@ -460,7 +460,7 @@ await t.test('when its task ends before it does', async t => {
     }
   })
 
-  await t.test('it is no end that the runtime closes: nothing in it runs that would undo what goes on', async t => {
+  await t.test('does not run its finally blocks when the runtime closes', async t => {
     for (const at of ['a question', 'a sleep'] as const) {
       const { work, seen } = standing(at, async seen => void seen.push('finally'))
       const { runtime, clock } = start(t, { work })

@@ -18,7 +18,7 @@ const ended = (response: SendMessageResponse) => {
 }
 
 await t.test('work as a function', async t => {
-  await t.test('what it returns completes the task: artifacts in order, last words and metadata', async t => {
+  await t.test('its result completes the task: artifacts in order, last words and metadata', async t => {
     const results: [result: unknown, artifacts: (string | undefined)[] | undefined, says: string | undefined][] = [
       [undefined, undefined, undefined],
       [null, undefined, undefined],
@@ -36,19 +36,19 @@ await t.test('work as a function', async t => {
     }
   })
 
-  await t.test('an artifact without an id gets one, its chunks are told as complete', async t => {
+  await t.test('an artifact without an id gets one, and its chunks are sent as complete', async t => {
     const { runtime } = start(t, { work: () => ({ artifacts: ['x', { artifactId: 'mine', parts: [data({ n: 1 })] }] }) })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
     t.match(told[2], { artifactUpdate: { artifact: { artifactId: /^id-/ }, lastChunk: true } })
     t.match(told[3], { artifactUpdate: { artifact: { artifactId: 'mine', parts: [{ data: { n: 1 } }] }, lastChunk: true } })
   })
 
-  await t.test('its metadata comes to the task', async t => {
+  await t.test('its metadata reaches the task', async t => {
     const { runtime } = start(t, { work: () => ({ metadata: { a: { b: [1] } } }) })
     t.strictSame(taskIn(await runtime.sendMessage(say('x'))).metadata, { a: { b: [1] } })
   })
 
-  await t.test('it may reject the task or fail it, with its reason', async t => {
+  await t.test('it may reject or fail the task with a reason', async t => {
     for (const [result, state, says] of [[rejected('not mine'), 'rejected', 'not mine'], [failed([text('a'), text('b')]), 'failed', 'a b']] as const) {
       const { runtime, log } = start(t, { work: () => result })
       t.strictSame(ended(await runtime.sendMessage(say('x'))), { state, says, artifacts: undefined })
@@ -60,7 +60,7 @@ await t.test('work as a function', async t => {
     }
   })
 
-  await t.test('what it throws fails the task, stays out of the answer and is logged', async t => {
+  await t.test('an error fails the task, is logged, and is hidden from the client', async t => {
     const works: WorkFunction[] = [
       () => { throw new Error(SECRET) },
       async () => { throw new Error(SECRET) },
@@ -77,7 +77,7 @@ await t.test('work as a function', async t => {
     }
   })
 
-  await t.test('a result that is not valid A2A fails the task, and the reason names the member', async t => {
+  await t.test('a result that is not valid A2A fails the task, with the member as reason', async t => {
     const garbage: [result: unknown, names: string][] = [
       [42, 'result'], ['text', 'result'], [[], 'result'],
       [{ artifacts: 'x' }, 'result.artifacts'], [{ artifact: 7 }, 'artifact'], [{ artifact: [] }, 'artifact.parts'], [{ artifact: { parts: [{}] } }, 'artifact.parts[0]'],
@@ -97,7 +97,7 @@ await t.test('work as a function', async t => {
     }
   })
 
-  await t.test('a result that says nothing fails the task, and says what to return', async t => {
+  await t.test('an empty result fails the task, with what to return', async t => {
     const nothing: [result: unknown, says: string][] = [
       [{ text: 'hello' }, "has text, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
       [{ artefact: text('x'), price: 3 }, 'has artefact, price, and none of artifact, artifacts, message, metadata. Is artifact meant?'],
@@ -112,7 +112,7 @@ await t.test('work as a function', async t => {
     }
   })
 
-  await t.test('what its author changes afterwards does not reach the task', async t => {
+  await t.test('later changes by its author do not reach the task', async t => {
     const metadata = { list: [1] }
     const part = { data: { list: [1] } }
     const { runtime } = start(t, { work: () => ({ artifact: { parts: [part], metadata }, metadata }) })
@@ -123,7 +123,7 @@ await t.test('work as a function', async t => {
     t.strictSame([task.metadata, task.artifacts?.[0]?.metadata, task.artifacts?.[0]?.parts], [{ list: [1] }, { list: [1] }, [{ data: { list: [1] } }]])
   })
 
-  await t.test('one task’s error is no other’s', async t => {
+  await t.test('an error of one task does not affect others', async t => {
     const { runtime } = start(t, { work: ({ message }) => { if (textOf(message) === 'bad') throw new Error('x'); return {} } })
     const states = await Promise.all(['a', 'bad', 'b', 'bad', 'c'].map(async word => ended(await runtime.sendMessage(say(word, { contextId: 'c' }))).state))
     t.strictSame(states, ['completed', 'failed', 'completed', 'failed', 'completed'])
@@ -131,7 +131,7 @@ await t.test('work as a function', async t => {
 })
 
 await t.test('cancel', async t => {
-  await t.test('a canceled task is answered at once, its work’s signal aborts, and what the work says later is dropped', async t => {
+  await t.test('a cancel is answered at once, aborts the work’s signal, and drops later words', async t => {
     const { work, run } = steeredWork()
     const { runtime, log } = start(t, { work })
     const stream = runtime.sendStreamingMessage(say('x'))
@@ -146,7 +146,7 @@ await t.test('cancel', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('an error of canceled work is neither told nor logged', async t => {
+  await t.test('an error of canceled work is neither sent nor logged', async t => {
     const { work, run } = steeredWork()
     const { runtime, log } = start(t, { work })
     const { id } = await open(runtime)
@@ -158,7 +158,7 @@ await t.test('cancel', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('a cancel that comes while the end is being committed is refused, for the end came first', async t => {
+  await t.test('a cancel during the commit of the end is refused', async t => {
     const store = heldStore()
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { store })
@@ -175,7 +175,7 @@ await t.test('cancel', async t => {
     t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED')
   })
 
-  await t.test('a chart’s actors are stopped by it, however deep they are', async t => {
+  await t.test('a chart’s actors are stopped at any depth', async t => {
     const stopped: string[] = []
     const watch = fromCallback(() => () => void stopped.push('watch'))
     const inner = setupWork({ actors: { watch } }).createMachine({ invoke: { src: 'watch' }, initial: 'a', states: { a: {} } })
@@ -190,7 +190,7 @@ await t.test('cancel', async t => {
 })
 
 await t.test('work as a chart', async t => {
-  await t.test('its tags, words and output are the life of the task', async t => {
+  await t.test("its tags, words and output become the task's states, events and result", async t => {
     const { runtime, log } = start(t, { work: painter() })
     const asked = taskIn(await runtime.sendMessage(say('a boat')))
     t.equal(textOf(asked.status.message), 'Which colour for a boat?')
@@ -198,7 +198,7 @@ await t.test('work as a chart', async t => {
     t.strictSame(log, [])
   })
 
-  await t.test('words said before the first question are told before it', async t => {
+  await t.test('words before the first question are sent before it', async t => {
     const work = setupWork({}).createMachine({
       initial: 'a',
       states: {
@@ -211,7 +211,7 @@ await t.test('work as a chart', async t => {
     t.strictSame(told.map(brief).slice(1), ['working', 'working: one', 'artifact: two', 'working: three', 'input-required: four?'])
   })
 
-  await t.test('words said on the way out of a question come after it is left, those on the way into another before it', async t => {
+  await t.test('words on leaving a question come after it, and those on entering another before that', async t => {
     const { runtime } = start(t, { work: interview() })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     const stream = runtime.subscribeToTask({ id })
@@ -224,7 +224,7 @@ await t.test('work as a chart', async t => {
     ])
   })
 
-  await t.test('chunks of an artifact are told as chunks and read as one artifact', async t => {
+  await t.test('chunks of an artifact are sent as chunks and read as one artifact', async t => {
     const chunk = (word: string, how: { append?: boolean; lastChunk?: boolean }) => artifact({ artifactId: 'a', parts: [text(word)] }, how)
     const work = setupWork({}).createMachine({
       initial: 'a',
@@ -237,7 +237,7 @@ await t.test('work as a chart', async t => {
     t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [{ artifactId: 'a', parts: [text('1'), text('2'), text('3')] }])
   })
 
-  await t.test('from one question straight to another the task works for a moment', async t => {
+  await t.test('the task works briefly between two questions', async t => {
     const { runtime } = start(t, { work: interview() })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     const second = taskIn(await runtime.sendMessage(say('answer', { taskId: id })))
@@ -245,7 +245,7 @@ await t.test('work as a chart', async t => {
     t.equal(textOf(second.status.message), 'Second?')
   })
 
-  await t.test('what it says to an answer is told, also if it asks in the same state again', async t => {
+  await t.test('its reply to an answer is sent, even if it asks in the same state', async t => {
     const work = setupWork({}).createMachine({
       initial: 'asking',
       states: {
@@ -260,7 +260,7 @@ await t.test('work as a chart', async t => {
     t.strictSame(events.map(({ update }) => brief(update)), ['working', 'working: noted', 'input-required: And?'])
   })
 
-  await t.test('a question that changes its words while it waits is asked again', async t => {
+  await t.test('a question whose words change while it waits is asked again', async t => {
     const work = setupWork({ types: { context: {} as { tries: number } } }).createMachine({
       context: { tries: 0 },
       initial: 'asking',
@@ -279,7 +279,7 @@ await t.test('work as a chart', async t => {
     t.strictSame(again.history?.map(textOf), ['x', 'Which?', 'hm'])
   })
 
-  await t.test('an answer that the chart does not take is refused with UnsupportedOperation, and nothing changes', async t => {
+  await t.test('an unexpected answer is refused with UnsupportedOperation, without effect', async t => {
     const { runtime } = start(t, { work: painter() })
     const asked = taskIn(await runtime.sendMessage(say('a boat')))
     t.match(await refusal(runtime.sendMessage(say('green', { taskId: asked.id }))), { code: 'UnsupportedOperation', metadata: { state: 'TASK_STATE_INPUT_REQUIRED' } })
@@ -325,7 +325,7 @@ await t.test('work as a chart', async t => {
     t.match(ended(await runtime.sendMessage(say('x'))), { state: 'rejected', says: 'closed' })
   })
 
-  await t.test('an error in any of its code fails the task, stays out of the answer and is logged', async t => {
+  await t.test('an error in its code fails the task, is logged and stays hidden', async t => {
     const bad = (): never => { throw new Error(SECRET) }
     const machine = setupWork({
       types: { context: {} as { n: number } },
@@ -357,7 +357,7 @@ await t.test('work as a chart', async t => {
     }
   })
 
-  await t.test('an error in a guard that looks at an answer fails the task, and the client learns nothing of it', async t => {
+  await t.test('an error in a guard of an answer fails the task, hidden from the client', async t => {
     const work = setupWork({ guards: { bad: () => { throw new Error(SECRET) } } }).createMachine({
       initial: 'asking',
       states: { asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } }, done: { type: 'final' } }
@@ -380,7 +380,7 @@ await t.test('work as a chart', async t => {
     }
   })
 
-  await t.test('a context that JSON cannot hold fails the task', async t => {
+  await t.test('a context that JSON cannot represent fails the task', async t => {
     for (const value of [1n, cyclic]) {
       const work = setupWork({ types: { context: {} as { value: unknown } } }).createMachine({ context: { value }, initial: 'a', states: { a: {} } })
       const { runtime, log } = start(t, { work })
@@ -389,7 +389,7 @@ await t.test('work as a chart', async t => {
     }
   })
 
-  await t.test('a step that puts into its context what JSON does not keep fails the task, and says what to write', async t => {
+  await t.test('a context with values that JSON loses fails the task, with what to write', async t => {
     const mapped = { seen: new Map([['a', 1]]), other: 1 }
     const chart = (context: unknown) => createMachine({
       id: 'shop', context, initial: 'a',
@@ -418,7 +418,7 @@ await t.test('work as a chart', async t => {
     t.throws(() => start(t, { work: chart(mapped) }), { name: 'TypeError', message: /^The chart shop has a context that cannot be stored: context\.seen is a Map/ })
   })
 
-  await t.test('an actor spawned without a name fails the task, for it could not be found again', async t => {
+  await t.test('an actor spawned without a name fails the task, since it could not be restored', async t => {
     const nameless = fromCallback(() => {})
     const work = setupWork({}).createMachine({ entry: spawnChild(nameless as never), initial: 'a', states: { a: {} } })
     const { runtime, log } = start(t, { work })
@@ -426,7 +426,7 @@ await t.test('work as a chart', async t => {
     t.match(String(log[0]?.details.error), 'has logic without a name')
   })
 
-  await t.test('an actor without a name in an actor of its own fails the task, too', async t => {
+  await t.test('a nested actor without a name fails the task, too', async t => {
     const nameless = fromCallback(() => {})
     const inner = setupWork({}).createMachine({ entry: spawnChild(nameless as never), initial: 'a', states: { a: {} } })
     const work = setupWork({ actors: { inner } }).createMachine({ invoke: { src: 'inner', input: () => ({}) as never }, initial: 'a', states: { a: {} } })
@@ -434,7 +434,7 @@ await t.test('work as a chart', async t => {
     t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed' })
   })
 
-  await t.test('a chart’s own delays run by the runtime’s clock', async t => {
+  await t.test('a chart’s delays use the runtime’s clock', async t => {
     const work = setupWork({ delays: { aDay: 86_400_000 } }).createMachine({ initial: 'a', states: { a: { after: { aDay: 'b' } }, b: { type: 'final' } } })
     const { runtime, clock } = start(t, { work })
     const { id } = await open(runtime)
@@ -446,7 +446,7 @@ await t.test('work as a chart', async t => {
     t.equal((await reaches(runtime, id, 'completed')).status.timestamp, '2026-01-03T03:04:05.006Z')
   })
 
-  await t.test('a callback actor hears what its chart sends it, also what was sent before it could start', async t => {
+  await t.test("a callback actor receives its chart's events, also those sent before its start", async t => {
     const heard: string[] = []
     const listener = fromCallback<{ type: string }>(({ receive, sendBack }) =>
       receive(({ type }) => {
@@ -487,7 +487,7 @@ await t.test('negotiation', async t => {
     t.equal(given[1], undefined)
   })
 
-  await t.test('what it throws, or answers out of order, gives InternalError without its text', async t => {
+  await t.test('an error or an invalid answer gives InternalError without its text', async t => {
     const negotiations: NegotiateFunction[] = [
       () => { throw new Error(SECRET) },
       async () => { throw new A2AError('TaskNotFound', SECRET) },
@@ -510,7 +510,7 @@ await t.test('negotiation', async t => {
     t.match(String(log[0]?.details.error), 'the agent has no work')
   })
 
-  await t.test('it reads the conversation before the message, newest last, and only its own', async t => {
+  await t.test('it reads only its own context before the message, newest last', async t => {
     const read: unknown[] = []
     const negotiate: NegotiateFunction = async ({ message, history }) => {
       read.push((await history()).map(({ role, parts }) => `${role === 'ROLE_USER' ? 'u' : 'a'}:${textOf({ parts })}`), (await history(1)).length)
@@ -521,7 +521,7 @@ await t.test('negotiation', async t => {
     t.strictSame(read, [[], 0, ['u:a', 'a:re a'], 1, ['u:a', 'a:re a', 'u:b', 'a:re b'], 1, [], 0])
   })
 
-  await t.test('messages of one context are negotiated side by side, and none blocks another or a task', async t => {
+  await t.test('messages of one context are negotiated concurrently, and block nothing', async t => {
     const answers = new Map<string, ReturnType<typeof deferred<ReturnType<typeof reply>>>>()
     const negotiate: NegotiateFunction = ({ message }) => {
       const word = textOf(message) ?? ''
@@ -540,7 +540,7 @@ await t.test('negotiation', async t => {
     t.equal(textOf(messageIn(await one as SendMessageResponse)), '1')
   })
 
-  await t.test('its signal aborts when the runtime closes, and who waits is answered Overloaded', async t => {
+  await t.test('its signal aborts when the runtime closes, and waiting callers receive Overloaded', async t => {
     const signals: AbortSignal[] = []
     const { runtime, log } = start(t, { negotiate: ({ signal }) => (signals.push(signal), new Promise(() => {})) })
     const waiting = refusal(runtime.sendMessage(say('x')))

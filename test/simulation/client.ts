@@ -1,6 +1,6 @@
 import { parametersOf } from '../../adapters/client/requests.ts'
 import { ClientCalls } from '../../adapters/client/transports/websocket/calls.ts'
-import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
+import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { randomOf } from './random.ts'

@@ -100,6 +100,7 @@ export class Disk {
       listTasks: read((scope, query) => engine.listTasks(scope, query)),
       readSend: read((scope, key) => engine.readSend(scope, key)),
       countOpen: whose => engine.countOpen(whose),
+      countStates: (limit, after) => engine.countStates(limit, after),
       readWebhooks: read((scope, taskId) => engine.readWebhooks(scope, taskId)),
       readOpenWebhooks: read((limit, after) => engine.readOpenWebhooks(limit, after)),
       writeWebhook: (scope, webhook, limit) => called(undefined, () => engine.writeWebhook(scope, webhook, limit)),

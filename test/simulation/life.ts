@@ -1,4 +1,4 @@
-import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
+import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import { methodsOf } from '../../adapters/json-rpc/dispatch.ts'
 import { Connection } from '../../adapters/websocket/connection.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'

@@ -16,7 +16,7 @@ const SAMPLE = 150
 
 t.setTimeout(300_000)
 
-await t.test('whatever happens, by two thousand seeds, nothing that was acknowledged is lost, and no task takes another course than its script', async t => {
+await t.test('two thousand seeds lose nothing acknowledged, and tasks follow their scripts', async t => {
   t.setTimeout(300_000)
   let tasks = 0
   const seeds = sampleOf(t, SEEDS, SAMPLE)
@@ -35,7 +35,7 @@ await t.test('the same seed gives the same world, byte by byte', async t => {
   for (const seed of SEEDS_TWICE) t.strictSame((await runSeed(seed)).digests, (await runSeed(seed)).digests, `seed ${seed}`)
 })
 
-await t.test('it is the same with a store in a file', { skip: NO_SQLITE }, async t => {
+await t.test('the result is the same with a store in a file', { skip: NO_SQLITE }, async t => {
   t.setTimeout(300_000)
   const folder = await mkdtemp(join(tmpdir(), 'simulation-'))
   t.teardown(() => rm(folder, { recursive: true }))

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
+import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
 import type { WorldConfig } from './config.ts'
 import type { Random } from './random.ts'

@@ -1,5 +1,5 @@
 import { nobodyAnswers } from '../../adapters/client/retries/lost-errors.ts'
-import type { ClientSocket } from '../../adapters/client/transports/websocket/socket.ts'
+import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'

@@ -28,8 +28,8 @@ export interface ModelAnswer<Output = string> extends WorkResult {
 /**
  * Has a model answer in a task. Its text streams as chunks of one artifact. Tools that need approval ask the client. Each call of the model
  * and of a tool is a step, so that its result is kept when the work runs again. Several answers of one work have to run in sequence. Throws
- * the SDK's error when the model cannot be called, and InvalidAgentResponse when the model withholds its answer, ends with an error, or has
- * no answer after `maxSteps` calls.
+ * the SDK's error when the model cannot be called. Throws InvalidAgentResponse when the model withholds its answer, ends with an error, or
+ * has no answer after `maxSteps` calls.
  */
 export async function answerWithModel<Output extends OutputInterface = OutputInterface<string, string, never>>(
   work: WorkArguments,

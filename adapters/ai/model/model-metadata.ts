@@ -1,10 +1,7 @@
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { text, type Words } from '../../../runtime/authoring/words.ts'
 
-/**
- * The key in `metadata` for data about models: `{ usage }` on a task, `{ tool }` or `{ reasoning: true }` on a message that only reports
- * progress of the model.
- */
+/** The key in `metadata` for data about models: `{ usage }` on a task, and `{ tool }` or `{ reasoning: true }` on a progress message. */
 export const MODEL_METADATA = 'urn:taskchart:model:1'
 
 /** A line about the progress of the model, which is not part of the prompt later. */

@@ -3,7 +3,7 @@ import { decode } from '../../../machines/protocol/codec/decode.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
 import { fetchCard, foundCard } from '../../client/card/discovery.ts'
 import { interfacesAt } from '../../entry/interfaces.ts'
-import { readArguments } from '../arguments.ts'
+import { readArguments, readOptions, readPositionals, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
@@ -13,7 +13,8 @@ import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 export const cardCommand: Command = {
   name: 'card',
   summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
-  usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js --key FILE',
+  usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
+  words: ['verify', 'sign'],
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --json          write the card as one line of JSON
@@ -24,14 +25,13 @@ says about keys.
   --keys KEYS     the trusted public keys: a file with a JWK set, a JWK or PEM, or the https: URL of a JWK set
   --json          write one line of JSON, { name, kid, alg, left }; left lists members that are not signed
 
-sign writes the card with one more signature to stdout. A served agent signs its card itself: taskchart serve AGENT
+sign writes the card with one more signature to stdout. The card of a module needs the URL at which it is served. A served agent signs its card itself: taskchart serve AGENT
 --card-key FILE.
 
   --key FILE      the private key, PEM or JWK: EC, RSA or Ed25519
   --kid ID        the key id. Default: the kid of the JWK, else the thumbprint of the key
   --alg ALG       the algorithm. Default: the alg of the JWK, else ES256, ES384, ES512, RS256 or EdDSA, according to the key
   --jku URL       the URL of the public keys, written into the signature
-  --url URL       the URL at which the agent of a module is served
 
 Both need the packages @a2a-js/sdk and jose.
 
@@ -46,6 +46,7 @@ Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usag
 
 async function show(args: readonly string[], { stdout, signal }: Io): Promise<number> {
   const { values: { json }, positionals: [url] } = readArguments(args, { json: { type: 'boolean' } }, ['URL'])
+  refusePassword(url)
   const card = await fetchCard(url, { signal }).catch(error => {
     throw error instanceof TypeError ? usageError(error.message) : error
   })
@@ -90,6 +91,7 @@ function skillLines({ name, description, examples = [] }: AgentSkill): string[] 
 async function verifyCard(args: readonly string[], { stdout, signal, cwd }: Io): Promise<number> {
   const { values: { keys, json }, positionals: [place] } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' } }, ['URL|CARD.json'])
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
+  refusePassword(place)
   const verify = await verifierFrom(keys, cwd)
   const found = /^(?:http|ws)s?:/i.test(place) ? await foundCard(place, { signal }) : jsonIn(await textIn(place, cwd), place)
   const { card: { name }, kid, alg, left } = await verify(found, place)
@@ -98,11 +100,12 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd }: Io):
   return EXIT.ok
 }
 
-const SIGN_OPTIONS = { key: { type: 'string' }, kid: { type: 'string' }, alg: { type: 'string' }, jku: { type: 'string' }, url: { type: 'string' } } as const
+const SIGN_OPTIONS = { key: { type: 'string' }, kid: { type: 'string' }, alg: { type: 'string' }, jku: { type: 'string' } } as const
 
 /** `taskchart card sign`: adds a signature to a card. */
 async function signCard(args: readonly string[], { stdout, cwd }: Io): Promise<number> {
-  const { values: { key, url, ...options }, positionals: [file] } = readArguments(args, SIGN_OPTIONS, ['CARD.json|AGENT.ts|js'])
+  const { values: { key, ...options }, positionals } = readOptions(args, SIGN_OPTIONS)
+  const [file, url] = positionals.length === 2 ? positionals : readPositionals(positionals, ['CARD.json|AGENT.ts|js'])
   if (key === undefined) throw usageError('--key is missing: the file with the private key, PEM or JWK.')
   const sign = await signerFrom(key, cwd, options)
   const card = file.endsWith('.json') ? await cardIn(file, cwd, url) : await cardOf(file, cwd, url)
@@ -111,13 +114,13 @@ async function signCard(args: readonly string[], { stdout, cwd }: Io): Promise<n
 }
 
 async function cardIn(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
-  if (url !== undefined) throw usageError('--url is for an agent module. A card file already contains its URLs.')
+  if (url !== undefined) throw usageError('URL is for an agent module. A card file already contains its URLs.')
   return decode(AgentCardSchema, jsonIn(await textIn(file, cwd), file), 'card')
 }
 
 /** The card that `taskchart serve` would serve for this module at this URL. */
 async function cardOf(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
-  if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url)) throw usageError('--url is missing: the URL at which the agent is served, such as https://agent.example/.')
+  if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url)) throw usageError('URL is missing: the one at which the agent is served, such as https://agent.example/.')
   const { agent, authenticate } = await loadAgent(file, cwd)
   const runtime = createRuntime({ agent, ...(authenticate && { authenticate }) })
   try {

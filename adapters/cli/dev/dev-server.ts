@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
+import type { Observer } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
@@ -34,6 +35,8 @@ export interface DevParts {
   readonly inspector: Inspector
   readonly traced: ServedTelemetry | undefined
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
+  /** They observe each runtime from its beginning, before its stored work goes on. */
+  readonly observers?: readonly Observer[]
 }
 
 /** A served agent with its inspector. `url` is an `http:` URL. */
@@ -56,10 +59,14 @@ const refusing: TakeUpgrade = (_, socket) => refuse(socket, GOING)
 export async function serveDev({ inspector, store, clock, logger, traced, address, ...parts }: DevParts, module: AgentModule): Promise<DevServed> {
   // Each runtime closes its store; this one is shared by all of them.
   const kept: Store = { ...store, close: async () => {} }
-  const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => createRuntime({ agent, store: kept, clock, ...settings, ...(traced && { telemetry: traced.telemetry }) })
+  const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => {
+    const runtime = createRuntime({ agent, store: kept, clock, ...settings, ...(traced && { telemetry: traced.telemetry }) })
+    for (const observer of parts.observers ?? []) runtime.observe(observer)
+    return runtime
+  }
   let handler = nobody
   let runtime = runtimeOf(module, parts.runtimeOptions(module))
-  const own = await listen(address, runtime, (request, served) => handler(request, served)).catch(async (error: unknown) => {
+  const own = await listen(address, runtime, (request, served) => handler(request, served), () => runtime.health()).catch(async (error: unknown) => {
     await runtime.close()
     throw error
   })

@@ -19,7 +19,7 @@ export class FileWatch {
     this.#changed = changed
   }
 
-  /** Replaces the set of watched files. `isAny` also reports other files in their folders, such as an import that was missing. */
+  /** Replaces the set of watched files. `isAny` also reports new files and folders beside them, such as an import that was missing. */
   watch(files: ReadonlySet<string>, isAny: boolean): void {
     this.#files = files
     this.#isAny = isAny
@@ -30,7 +30,6 @@ export class FileWatch {
       this.#folders.delete(folder)
     }
     for (const folder of wanted) {
-      // A missing folder is one that an import named. Creating it also changes a watched file.
       if (!this.#folders.has(folder) && existsSync(folder)) this.#folders.set(folder, this.#watched(folder))
     }
   }
@@ -43,8 +42,9 @@ export class FileWatch {
   }
 
   #watched(folder: string): FSWatcher {
-    const watcher = watch(folder, { persistent: false }, (_, name) => {
-      if (name === null || this.#isAny || this.#files.has(join(folder, name))) this.#settle()
+    const watcher = watch(folder, { persistent: false }, (event, name) => {
+      // Other files that only grow may be logs, even of this.
+      if (name === null || this.#files.has(join(folder, name)) || (this.#isAny && event === 'rename')) this.#settle()
     })
     // The folder is gone, so the next load reports which file is missing.
     watcher.on('error', () => this.#settle())

@@ -65,7 +65,8 @@ export class FreshModules {
         const { load: of, file } = heard.message as Loaded
         if (of === load) files.add(fileURLToPath(file))
       }
-      for (const path of ownRequired()) files.add(path)
+      // Some Nodes name the load in the path, too.
+      for (const path of ownRequired()) files.add(path.replace(/\?.*$/, ''))
     }
   }
 }

@@ -16,6 +16,8 @@ export interface Places {
   readonly page: string
   /** The gRPC address, `host:port`. */
   readonly grpc?: string
+  /** The URL of the metrics, if they are served. */
+  readonly metrics?: string
 }
 
 /** The URLs of an agent that is served at an `http:` URL with these interfaces. */
@@ -24,15 +26,15 @@ export function placesOf({ card }: Agent, http: string, interfaces: readonly Age
   return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page, ...(grpc !== undefined && { grpc }) }
 }
 
-/** What `serve` prints on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
-export function announcement({ card }: Agent, { url, http, card: cardUrl, page, grpc }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
+/** The output of `serve` on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
+export function announcement({ card }: Agent, { url, http, card: cardUrl, page, grpc, metrics }: Places, needsKey: boolean, end = 'Ctrl-C stops it.'): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
   agent  ${url}
          ${http} for JSON-RPC and REST${grpc === undefined ? '' : `\n         ${grpc} for gRPC`}
   card   ${cardUrl}
-  page   ${page}
+  page   ${page}${metrics === undefined ? '' : `\n         ${metrics} for Prometheus`}
 
 Talk to it from another terminal:
 

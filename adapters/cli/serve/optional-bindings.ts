@@ -4,6 +4,7 @@ import type { Dialect } from '../../json-rpc/dialect.ts'
 import type { PortBinding } from '../../serve/side-app.ts'
 import { CommandError } from '../command.ts'
 
+type GrpcAddress = Address & { readonly port: number }
 type Make = (runtime: Runtime) => Dialect
 
 /** The older versions of A2A for `--legacy`. Throws CommandError without the official SDK, an optional peer that translates 0.3. */
@@ -16,13 +17,13 @@ export async function legacyDialects(runtime: Runtime, load: () => Promise<{ rea
   }
 }
 
-type Load = () => Promise<{ readonly grpc: (address: Address) => PortBinding }>
+type Load = () => Promise<{ readonly grpc: (address: GrpcAddress) => PortBinding }>
 
 /**
  * The gRPC binding for `--grpc PORT`. Throws CommandError if the optional peer packages are missing. `open` throws CommandError
  * if the port cannot be bound.
  */
-export async function grpcFor(address: Address, load: Load = () => import('../../grpc/index.ts')): Promise<PortBinding> {
+export async function grpcFor(address: GrpcAddress, load: Load = () => import('../../grpc/index.ts')): Promise<PortBinding> {
   const { grpc } = await load().catch((cause: unknown) => {
     throw new CommandError('--grpc needs the official SDK and gRPC. Install them: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', { cause })
   })

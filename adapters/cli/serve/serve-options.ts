@@ -3,9 +3,10 @@ import type { Authorize } from '../../../runtime/access/authorization.ts'
 import type { SignCard } from '../../../runtime/agent/signed-cards.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
-import { namedHosts } from '../../../runtime/primitives/authority.ts'
+import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'
 import { isLoopback } from '../../entry/admission.ts'
-import { isEveryAddress } from '../../entry/listen.ts'
+import { isEveryAddress, PORTS } from '../../entry/listen.ts'
+import type { MetricsOptions } from '../../metrics/serve-metrics.ts'
 import { webhooks } from '../../push/webhooks.ts'
 import { apiKeyAuthentication, readApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
@@ -13,39 +14,47 @@ import { signerFrom } from '../card/key-files.ts'
 import { CommandError, usageError, type Io } from '../command.ts'
 import type { AgentModule } from '../load-agent.ts'
 import { readLogForm } from '../process/log.ts'
+import { readMetricsAddress } from './metrics-option.ts'
+import { checkNode, SECRET_VARIABLE } from './open-node.ts'
 
 const OPTIONS = {
-  port: { type: 'string', default: '4242' },
+  port: { type: 'string' },
   host: { type: 'string', default: '127.0.0.1' },
   grpc: { type: 'string' },
+  metrics: { type: 'string' },
   'api-key': { type: 'string' },
   'public-url': { type: 'string' },
   hosts: { type: 'string', multiple: true },
+  origin: { type: 'string', multiple: true },
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
   legacy: { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
   'allow-loopback-webhooks': { type: 'boolean', default: false },
   db: { type: 'string' },
+  node: { type: 'string' },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
 } as const
 
 /** The help text of OPTIONS. */
-export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes a free port. Default 4242
+export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free port. Default 4242; dev takes the next free port if 4242 is in use
   --host HOST     listen on this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
                   or --hosts
   --api-key KEY   require this key (Authorization: Bearer KEY)
   --public-url URL  the URL in the card, under which clients reach the agent, for example through a proxy
   --hosts NAME[:PORT]  accept requests for this host only. The card contains it with PORT, or else with the port of --port. May be
                   given several times
+  --origin ORIGIN  pages of this origin may call the agent: https://app.example, or loopback for all pages of this machine. May be given
+                  several times
   --card-key FILE  sign the card with this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  the URL of the public key, written into the signature
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
   --allow-loopback-webhooks  for development: also post to receivers on this machine, including http:. By default, only to https:
                   URLs of the public internet
-  --db FILE       store tasks in this SQLite file, created if needed, so that they survive a restart
+  --db FILE|URL   store tasks in this SQLite file, created if needed, or in the PostgreSQL database of a postgres: URL (needs the
+                  package pg), so that they survive a restart
   --json          when it serves, write one line of JSON, { name, url, http, card, page }, and nothing else, to stdout
   --log FORM      the form of the log on stderr: text for people (the default), or json, one line of
                   { time, level, message, details } per entry; secrets are left out of both
@@ -54,13 +63,20 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes a free port
 export interface ServeSettings {
   /** The path of the agent's module. */
   readonly file: string
-  readonly address: { readonly port: number; readonly host: string }
+  /** Without a port if none was given. */
+  readonly address: { readonly port: number | undefined; readonly host: string }
   /** The gRPC port; `undefined` for none. */
   readonly grpc: number | undefined
+  /** Where metrics are served; `undefined` for nowhere. */
+  readonly metrics: Required<MetricsOptions> | undefined
   readonly legacy: boolean
   readonly db: string | undefined
+  /** The address by which other nodes reach this one; `undefined` for a server on its own. */
+  readonly node: string | undefined
   readonly json: boolean
   readonly logger: Logger
+  /** The form of the log. */
+  readonly log: string
   /** The runtime's settings for a module. Throws a usage error if options and exports conflict, or would expose the agent. */
   readonly runtimeOptions: (module: AgentModule) => RuntimeSettings
 }
@@ -70,24 +86,28 @@ export interface RuntimeSettings {
   readonly logger: Logger
   readonly publicUrl?: string
   readonly hosts?: readonly string[]
+  readonly origins?: readonly string[]
   readonly authenticate?: Authenticate
   readonly authorize?: Authorize
   readonly signCard?: SignCard
   readonly push?: WebhookSender
 }
 
-/** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. */
-export async function readServeArguments(args: readonly string[], io: Io): Promise<ServeSettings> {
+/** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
+export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, grpc, 'api-key': key, 'public-url': publicUrl, hosts, 'card-key': cardKey, 'card-jku': jku, legacy, db, json = false, log } = values
+  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db, node, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
+  checkNode({ db, node }, io.env[SECRET_VARIABLE])
   checkPublicUrl(publicUrl)
-  checkHosts(hosts)
+  checkNames(() => namedHosts(hosts ?? []))
+  checkNames(() => namedOrigins(origin))
+  const origins = [...allowed, ...origin]
   const apiKey = readApiKey(key)
   if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
   const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
-  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(signCard && { signCard }) }
+  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(origins.length > 0 && { origins }), ...(signCard && { signCard }) }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
@@ -98,7 +118,7 @@ export async function readServeArguments(args: readonly string[], io: Io): Promi
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
-  return { file, address: { port: readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), legacy, db, json, logger, runtimeOptions }
+  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy, db, node, json, logger, log, runtimeOptions }
 }
 
 /** Turns an error of `listen` into a CommandError. */
@@ -106,8 +126,8 @@ export function listenError({ port, host }: ServeSettings['address']): (cause: u
   return cause => {
     if (cause instanceof CommandError) throw cause
     const { code, message } = cause as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new CommandError(`Port ${port} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
-    throw new CommandError(`${host} port ${port} cannot be served: ${message}. Choose others with --host and --port.`, { cause })
+    if (code === 'EADDRINUSE') throw new CommandError(`${port === undefined ? `Every port from ${PORTS[0]} to ${PORTS[1]}` : `Port ${port}`} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
+    throw new CommandError(`${host} port ${port ?? PORTS[0]} cannot be served: ${message}. Choose others with --host and --port.`, { cause })
   }
 }
 
@@ -116,11 +136,11 @@ function checkPublicUrl(url: string | undefined): void {
   throw usageError(`--public-url takes an address such as https://agent.example/, not ${JSON.stringify(url)}.`)
 }
 
-function checkHosts(hosts: readonly string[] = []): void {
+function checkNames(check: () => unknown): void {
   try {
-    namedHosts(hosts)
+    check()
   } catch (cause) {
-    throw usageError(`--${(cause as TypeError).message}`)
+    throw usageError(`--${(cause as TypeError).message.replace(/^origins/, 'origin')}`)
   }
 }
 

@@ -1,5 +1,7 @@
 import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
 import { answered } from '../../entry/interfaces.ts'
+import { PORTS } from '../../entry/listen.ts'
+import type { ServedMetrics } from '../../metrics/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
@@ -9,7 +11,8 @@ import { aborted, surviveRejections } from '../process/process-events.ts'
 import { registeredTelemetry } from '../process/telemetry.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { announcement, placesOf } from './announcement.ts'
-import { openStore } from './open-store.ts'
+import { openMetrics } from './metrics-option.ts'
+import { joinCluster, openNode, SECRET_VARIABLE } from './open-node.ts'
 import { grpcFor, legacyDialects } from './optional-bindings.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 
@@ -17,14 +20,18 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket and HTTP',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE] [--json] [--log text|json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
 once. If a tracer provider of OpenTelemetry is registered (NODE_OPTIONS='--import ./otel.js'), the agent is traced.
 
-${SERVE_OPTIONS}  --grpc PORT     also speak gRPC on this port of the same host; 0 takes a free one. Needs the packages @a2a-js/sdk, @grpc/grpc-js and
+${SERVE_OPTIONS}  --node ADDRESS  serve as one node of a cluster that shares the database of --db; other nodes reach this one at ADDRESS, such as
+                  ws://10.0.0.7:4243. All nodes need the same secret in TASKCHART_CLUSTER_SECRET, unless ADDRESS is on loopback
+  --grpc PORT     also speak gRPC on this port of the same host; 0 takes a free one. Needs the packages @a2a-js/sdk, @grpc/grpc-js and
                   @bufbuild/protobuf. The card lists it; --json gives it as grpc
+  --metrics [HOST:]PORT  serve metrics for Prometheus at /metrics of this port, on 127.0.0.1 unless a host is named. Everyone who reaches
+                  the port can read them. --json gives the URL as metrics
 
 Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.
 `,
@@ -43,28 +50,38 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-/** Serves the agent until the signal aborts; then parks its work. Throws if the store has failed. */
-async function serve(module: AgentModule, { address, legacy, grpc, db, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, stdout }: Io): Promise<void> {
+/**
+ * Serves the agent until the signal aborts; then parks its work. Never takes the next port, since its clients know this one. Throws
+ * if the store has failed.
+ */
+async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc, metrics, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
-  const { store, broken } = openStore(db, cwd, logger)
+  const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
+  const { broken } = opened
   const traced = await registeredTelemetry(logger)
-  const runtime = createRuntime({ agent, store, clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
-  const served = await listen(runtime, address, legacy, grpc).catch(async (error: unknown) => {
+  const runtime = createRuntime({ agent, store: opened.store, ...(opened.node && { cluster: opened.node }), clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
+  const closeAll = async (cause: unknown) => {
     await runtime.close()
-    throw error
-  })
-  const places = placesOf(agent, answered(served.url, runtime.settings.hosts), served.interfaces)
+    await measured?.close()
+    throw cause
+  }
+  let measured: ServedMetrics | undefined
+  await joinCluster(opened, node).catch(closeAll)
+  if (metrics) measured = await openMetrics(runtime, metrics).catch(closeAll)
+  const served = await listen(runtime, { port, host }, legacy, grpc).catch(closeAll)
+  const places = { ...placesOf(agent, answered(served.url, runtime.settings.hosts), served.interfaces), ...(measured && { metrics: measured.url }) }
   stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   runtime.observe(watch)
   await aborted(AbortSignal.any([signal, broken]))
   watch.stop()
   await park({ served, runtime, clock, logger, flush: traced?.flush })
+  await measured?.close()
   broken.throwIfAborted()
 }
 
-async function listen(runtime: Runtime, address: ServeSettings['address'], legacy: boolean, grpcPort: number | undefined): Promise<Served> {
+async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, legacy: boolean, grpcPort: number | undefined): Promise<Served> {
   const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ ...address, port: grpcPort }) }
   const dialects = legacy ? await legacyDialects(runtime) : []
   return serveRuntime(runtime, { ...address, dialects, ...grpc }).catch(listenError(address))

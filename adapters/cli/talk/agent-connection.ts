@@ -1,6 +1,7 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { connect, type AgentClient } from '../../client/connect.ts'
 import { apiKeyHeaders } from '../api-key.ts'
+import { refusePassword } from '../arguments.ts'
 import { CommandError, usageError, type Io } from '../command.ts'
 
 /** How to reach an agent: its URL, the key to send, and the binding to use, unless the card chooses. */
@@ -10,6 +11,8 @@ export interface AgentPlace {
   readonly binding?: string | undefined
   /** Other origins that may receive the key. */
   readonly credentialOrigins?: readonly string[] | undefined
+  /** How long calls are retried. Default: as `connect` has it. */
+  readonly giveUpAfterMs?: number
 }
 
 /** Connects to an agent, calls `use`, and closes the connection. Throws a usage error for an invalid URL or binding. */
@@ -26,10 +29,11 @@ export async function withAgent<T>(place: AgentPlace, io: Io, use: (client: Agen
 
 /** Connects to an agent. The caller closes the connection. Throws a usage error for an invalid URL or binding. */
 export async function connectTo(place: AgentPlace, { signal }: Io): Promise<AgentClient> {
-  const { url, apiKey, binding, credentialOrigins } = place
+  const { url, apiKey, binding, credentialOrigins, giveUpAfterMs } = place
+  refusePassword(url)
   const headers = apiKey === undefined ? {} : { headers: apiKeyHeaders(apiKey) }
   try {
-    return await connect(url, { signal, ...headers, ...(credentialOrigins && { credentialOrigins }), ...(binding !== undefined && { bindings: [binding] }) })
+    return await connect(url, { signal, ...headers, ...(credentialOrigins && { credentialOrigins }), ...(giveUpAfterMs !== undefined && { giveUpAfterMs }), ...(binding !== undefined && { bindings: [binding] }) })
   } catch (error) {
     throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, place)
   }

@@ -28,8 +28,8 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 const NAME_BYTES = 200
 
 /**
- * Turns an untrusted name into a safe file name for every system: no path, no control or invisible characters, no character or name
- * that Windows reserves, not hidden, not too long. Without an extension, it gets the extension of its media type.
+ * Turns an untrusted name into a safe file name for every system. It has no path, no control or invisible characters, and nothing that
+ * Windows reserves. It is neither hidden nor too long. Without an extension, it gets the extension of its media type.
  */
 export function safeFileName(name: string, mediaType?: string): string {
   const safe = unreserved(win32.basename(name).replace(/\p{C}/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))

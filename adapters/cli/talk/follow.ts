@@ -1,9 +1,10 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { Artifact, StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
+import { paintState } from '../text/state-text.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { USUAL_COLUMNS } from '../text/terminal.ts'
 import { withAgent, type AgentPlace } from './agent-connection.ts'
@@ -44,44 +45,69 @@ export async function follow(followed: Followed, io: Io): Promise<number> {
 
 async function followWith(client: AgentClient, followed: Followed, io: Io): Promise<number> {
   const watched = nothingYet()
-  const reporter = reporterFor(watched, followed, io)
-  tellOfConnection(client, watched, reporter)
+  const tell = (lines: readonly string[]) => tellAll(plainReporter(io.stderr), lines)
   try {
-    await showStream(followed.stream(client), watched, followed, reporter, io)
-    await handOver(client, watched, followed, io)
+    await showTurn(client, watched, { ...followed, waitHint: () => answerHint(watched, followed) }, io)
   } catch (error) {
-    if (!isA2AError(error) || error.code !== 'TaskNotFound') tellAll(reporter, watchHint(watched, followed))
+    if (!isA2AError(error) || error.code !== 'TaskNotFound') tell(watchHint(watched, followed))
     throw error
   }
-  tellAll(reporter, continueHint(watched, followed))
+  tell(continueHint(watched, followed))
   return exitCode(watched.task?.state)
 }
 
-async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, followed: Followed, reporter: Reporter, { stdout, terminal }: Io): Promise<void> {
+/** One stream of a connection, and what is done with its events and results. */
+export interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
+  /** The lines about a task that waits while its stream stays open. */
+  readonly waitHint: () => readonly string[]
+  /** Whether the schema of a question is not shown, because a form asks by it. */
+  readonly asksBySchema?: boolean
+  /** Called after each event. */
+  readonly noted?: () => Promise<void>
+  /** Whether an artifact of the ended stream is a result. Default: each is. */
+  readonly isResult?: (artifact: Artifact, taskId: string) => boolean
+}
+
+/** Prints the events of a stream until it ends, and saves or prints the results. Records them in `watched`, also before it rejects. */
+export async function showTurn(client: AgentClient, watched: Watched, turn: Turn, io: Io): Promise<void> {
+  const reporter = reporterFor(watched, turn, io)
+  const unheard = tellOfConnection(client, watched, reporter)
   try {
-    for await (const event of stream) {
-      const before = watched.task?.state
-      note(watched, event)
-      const state = watched.task?.state
-      if (followed.json) stdout.write(jsonLine(event))
-      const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
-      for (const line of progressLines(event, terminal?.columns ?? USUAL_COLUMNS)) reporter[isProgress ? 'mention' : 'tell'](line)
-      if (state && state !== before && followed.goesOnIn(state)) tellAll(reporter, answerHint(watched, followed))
-    }
+    await showStream(turn.stream(client), watched, turn, reporter, io)
   } finally {
+    unheard()
     reporter.end()
+  }
+  await handOver(client, watched, turn, io)
+}
+
+async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, turn: Turn, reporter: Reporter, { stdout, terminal, colours }: Io): Promise<void> {
+  for await (const event of stream) {
+    const before = watched.task?.state
+    note(watched, event)
+    await turn.noted?.()
+    const state = watched.task?.state
+    if (turn.json) stdout.write(jsonLine(event))
+    const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
+    for (const line of progressLines(event, turn.asksBySchema ? 0 : terminal?.columns ?? USUAL_COLUMNS)) reporter[isProgress ? 'mention' : 'tell'](paintState(colours.stderr && !turn.json, line))
+    if (state && state !== before && turn.goesOnIn(state)) tellAll(reporter, turn.waitHint())
   }
 }
 
-function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): void {
-  client.on('lost', () => {
+/** Tells when the connection is lost and restored. Returns the function that stops telling. */
+function tellOfConnection(client: AgentClient, watched: Watched, reporter: Reporter): () => void {
+  const lost = client.on('lost', () => {
     watched.isLost = true
     reporter.tell('The connection is lost. Reconnecting.')
   })
-  client.on('open', () => {
+  const open = client.on('open', () => {
     watched.isLost = false
     reporter.tell('The connection is restored.')
   })
+  return () => {
+    lost()
+    open()
+  }
 }
 
 function tellAll(reporter: Reporter, lines: readonly string[]): void {
@@ -89,26 +115,28 @@ function tellAll(reporter: Reporter, lines: readonly string[]): void {
 }
 
 /** With --json every progress line is plain, for programs. */
-function reporterFor(watched: Watched, { json }: Followed, { stderr: output, terminal, clock }: Io): Reporter {
+function reporterFor(watched: Watched, { json }: Turn, { stderr: output, terminal, clock }: Io): Reporter {
   if (!terminal || json) return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: elapsedMs => liveText(watched, elapsedMs) })
 }
 
 /** Prints or saves the answer, or the task's complete artifacts. */
-async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json }: Followed, io: Io): Promise<void> {
+async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json, isResult = () => true }: Turn, io: Io): Promise<void> {
   if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
   if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream without a result.')
   if (json && out === undefined) return
   const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
-  const parts = artifacts.flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
+  const parts = artifacts.filter(artifact => isResult(artifact, task.id)).flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
   await showResults(parts, { out, json, savesText: true }, io)
 }
 
-function isActive(state: TaskState): boolean {
+/** Whether work goes on: the task neither has ended nor waits. */
+export function isActive(state: TaskState): boolean {
   return !isTerminal(state) && !isInterrupted(state)
 }
 
-function exitCode(state: TaskState | undefined): number {
+/** The exit code for a task in this state; without a task, the agent has answered. */
+export function exitCode(state: TaskState | undefined): number {
   if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
   return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
 }

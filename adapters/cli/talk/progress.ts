@@ -1,7 +1,7 @@
 import type { Artifact, StreamResponse, TaskStatus } from '../../../machines/protocol/objects.ts'
+import { stateText } from '../../../machines/protocol/states.ts'
 import { answerSchemaOf } from '../../client/messages.ts'
 import { expectedText } from '../text/expected.ts'
-import { stateText } from '../text/state-text.ts'
 import { oneLine, sizeText } from '../text/terminal-text.ts'
 import { bytesIn } from './artifact-parts.ts'
 import { messageText } from './results.ts'
@@ -12,7 +12,7 @@ const EXPECTS = 'expects: '
 /**
  * The lines to print for an event of a stream. An artifact has one line, not one per chunk, and answers are printed as results. The
  * first snapshot of a task that already has artifacts prints a line for each. A question whose message carries an answer
- * schema prints a line about it, cut to `columns`.
+ * schema prints a line about it, cut to `columns`; 0 columns print none.
  */
 export function progressLines(event: StreamResponse, columns: number): string[] {
   if ('message' in event) return []
@@ -41,8 +41,13 @@ function nameOf({ artifactId, name = artifactId }: Artifact): string {
 }
 
 function statusLines(status: TaskStatus, columns: number, more = ''): string[] {
-  const schema = answerSchemaOf(status.message)
-  return [`${statusText(status)}${more}`, ...(schema ? [`${EXPECTS}${expectedText(schema, columns - EXPECTS.length)}`] : [])]
+  const schema = columns > 0 ? answerSchemaOf(status.message) : undefined
+  return [`${statusText(status)}${more}`, ...(schema ? [expectsLine(schema, columns)] : [])]
+}
+
+/** The line about the schema of an answer: `expects: a number from 50`. */
+export function expectsLine(schema: Readonly<Record<string, unknown>>, columns: number): string {
+  return `${EXPECTS}${expectedText(schema, columns - EXPECTS.length)}`
 }
 
 function statusText({ state, message }: TaskStatus): string {

@@ -1,6 +1,7 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { CommandError } from '../command.ts'
+import { makeFolder } from '../make-folder.ts'
 import type { Given } from './artifact-parts.ts'
 import { numbered, safeFileName } from './file-name.ts'
 
@@ -11,7 +12,7 @@ import { numbered, safeFileName } from './file-name.ts'
 export async function saveGiven(given: Exclude<Given, { url: string }>, folder: string, cwd: string): Promise<string> {
   const name = nameOf(given)
   try {
-    await mkdir(resolve(cwd, folder), { recursive: true })
+    await makeFolder(resolve(cwd, folder))
     return await writeFree(n => join(folder, numbered(name, n)), path => isWritten(resolve(cwd, path), contentOf(given)))
   } catch (cause) {
     throw new CommandError(`${join(folder, name)} could not be saved: ${(cause as Error).message}. Give another folder with --out.`, { cause })

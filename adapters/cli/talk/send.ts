@@ -46,7 +46,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** The stream of a message. From an agent that does not stream: its one answer. */
-async function* answersOf(message: Message, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
+export async function* answersOf(message: Message, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
   try {
     yield* client.sendStreamingMessage({ message }, { signal })
   } catch (error) {

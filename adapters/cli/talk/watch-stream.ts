@@ -18,6 +18,8 @@ export interface Watched {
   contextId?: string | undefined
   /** The task as of the last event, if the agent opened one. */
   task?: { readonly id: string; readonly state: TaskState }
+  /** The agent's message with the newest status: the question of a task that waits. */
+  question?: Message | undefined
   /** The answer, if the agent opened no task. */
   message?: Message
   /** The task's artifacts, by their ids. */
@@ -55,6 +57,7 @@ function whole({ artifactId, name = artifactId, parts }: Artifact): Received {
 
 function noteStatus(watched: Watched, id: string, { state, message }: TaskStatus): void {
   if (message || watched.task?.state !== state) watched.newest = message && oneLine(messageText(message))
+  watched.question = message
   watched.task = { id, state }
 }
 

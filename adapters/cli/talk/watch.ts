@@ -28,7 +28,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 /** The task, then its events. A task that has ended, even during a lost connection, is read once. */
-async function* eventsOf(id: string, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
+export async function* eventsOf(id: string, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
   try {
     yield* client.subscribeToTask({ id }, { signal })
   } catch (error) {

@@ -2,6 +2,8 @@ import type { Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import type { Io } from '../command.ts'
+import type { TaskEvent } from '../../../runtime/store/store.ts'
+import { placeOf } from '../../client/requests.ts'
 import { aboutKey, connectTo, type AgentPlace } from '../talk/agent-connection.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, TaskSource } from './source.ts'
@@ -30,8 +32,20 @@ export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource
     },
     all: () => everyTask((since, after: string | undefined) => pageOf(client, { since }, after, signal).catch(told)),
     read: async id => found(await client.getTask({ id }, { signal }).catch(told)),
+    events: (id, generation) => eventsUntil(client, id, generation, signal).catch(told),
     close: () => client.close()
   }
+}
+
+/** The stored events of a task up to a generation; the agent has to number them. */
+async function eventsUntil(client: AgentClient, id: string, until: number, signal: AbortSignal): Promise<TaskEvent[]> {
+  const events: TaskEvent[] = []
+  for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
+    const { generation = 0 } = placeOf(event)
+    if ('statusUpdate' in event || 'artifactUpdate' in event) events.push({ taskId: id, generation, update: event })
+    if (generation >= until) break
+  }
+  return events
 }
 
 /** A page of a list, and the total number of matching tasks. */

@@ -1,12 +1,13 @@
+import { stateText } from '../../../machines/protocol/states.ts'
 import { readApiKey } from '../api-key.ts'
-import { readArguments } from '../arguments.ts'
+import { readOptions, readPositionals } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { withAgent } from '../talk/agent-connection.ts'
-import { stateText } from '../text/state-text.ts'
+import { didYouMean } from '../text/did-you-mean.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { exportTasks } from './export.ts'
 import { listTasks } from './ls.ts'
-import { SOURCE_OPTIONS, withSource } from './open-source.ts'
+import { readPlace, SOURCE_OPTIONS, withSource } from './open-source.ts'
 import { recordLines } from './record-lines.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
@@ -20,21 +21,23 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
 export const tasksCommand: Command = {
   name: 'tasks',
   summary: 'list, show, export and cancel the tasks of a file or an agent',
-  usage: 'taskchart tasks ls|show TASK|export [TASK…]|cancel TASK --db FILE|--url URL [OPTION]…',
+  usage: 'taskchart tasks ls|show|export|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
+  words: ['ls', 'show', 'export', 'cancel'],
   details: `
   ls              matching tasks, latest status first
   show TASK       everything that is known about a task
   export [TASK…]  these tasks, or all, complete: one line of JSON each, { tenant?, principal?, generation?,
                   task, events?, journal?, webhooks?, wakeAtMs?, deadlineAtMs? }
-  cancel TASK     cancel a task and print its new state; only with --url
+  cancel TASK     cancel a task and print its new state; only with a URL
 
 Where the tasks are:
-  --db FILE       the file of taskchart serve --db, even while a server uses it: the tasks of all callers, with
-                  their events, the keys of their journals but not the values, and the progress of their webhooks
-  --url URL       the agent's ws: URL, or the http: URL of its card: your own tasks
-  --api-key KEY   send this key (Authorization: Bearer KEY); with --url
+  URL             the agent's ws: URL, or the http: URL of its card: your own tasks
+  --db FILE|URL   the file or postgres: URL of taskchart serve --db, even while a server uses it: the tasks of all
+                  callers, with their events, the keys of their journals but not the values, and the progress of their
+                  webhooks
+  --api-key KEY   send this key (Authorization: Bearer KEY); with a URL
   --credential-origin ORIGIN
-                  also send the key to this origin, if the card names it; with --url; may be given more than once
+                  also send the key to this origin, if the card names it; with a URL; may be given more than once
   --tenant T      only the tasks of this tenant; with --db
   --principal P   only the tasks of this caller; with --db
 
@@ -53,6 +56,8 @@ Of show and cancel:
 
 Of export:
   --out FILE      write to this new file instead of stdout; an export that is stopped deletes it
+  --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
+                  Secrets are left out as in logs. It needs elkjs
 
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 130
 stopped with Ctrl-C.
@@ -63,27 +68,29 @@ stopped with Ctrl-C.
 async function run([name, ...args]: readonly string[], io: Io): Promise<number> {
   const action = name === undefined ? undefined : ACTIONS.get(name)
   if (action) return action(args, io)
-  throw usageError(`${name === undefined ? 'Say what to do with tasks' : `Tasks have no ${JSON.stringify(name)}`}: ls, show, export or cancel.`)
+  throw usageError(name === undefined ? 'Say what to do with tasks: ls, show, export or cancel.' : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`)
 }
 
 const SHOW_OPTIONS = { ...SOURCE_OPTIONS, json: { type: 'boolean' } } as const
 
 /** `taskchart tasks show`: shows everything that is known about a task. */
 async function showTask(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: [id] } = readArguments(args, SHOW_OPTIONS, ['TASK'])
+  const { values, positionals } = readOptions(args, SHOW_OPTIONS)
+  const { place, rest } = readPlace(values, positionals)
+  const [id] = readPositionals(rest, ['TASK'])
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
-  const record = await withSource(values, report, io, source => source.read(id))
+  const record = await withSource(place, report, io, source => source.read(id))
   io.stdout.write(values.json ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) }) : recordLines(record, io.clock.now()).map(line => `${line}\n`).join(''))
   return EXIT.ok
 }
 
-const CANCEL_OPTIONS = { db: { type: 'string' }, url: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, json: { type: 'boolean' } } as const
+const CANCEL_OPTIONS = { db: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, json: { type: 'boolean' } } as const
 
 /** `taskchart tasks cancel`: cancels a task through its agent, and prints its new state. */
 async function cancelTask(args: readonly string[], io: Io): Promise<number> {
-  const { values: { db, url, 'api-key': key, 'credential-origin': credentialOrigins, json }, positionals: [id] } = readArguments(args, CANCEL_OPTIONS, ['TASK'])
-  if (db !== undefined) throw usageError('A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server, with --url URL.')
-  if (url === undefined) throw usageError('--url URL is missing.')
+  const { values: { db, 'api-key': key, 'credential-origin': credentialOrigins, json }, positionals } = readOptions(args, CANCEL_OPTIONS)
+  if (db !== undefined) throw usageError('A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server: taskchart tasks cancel URL TASK.')
+  const [url, id] = readPositionals(positionals, ['URL', 'TASK'])
   return withAgent({ url, apiKey: readApiKey(key), credentialOrigins }, io, async client => {
     const task = await client.cancelTask({ id }, { signal: io.signal })
     io.stdout.write(json ? jsonLine(task) : `${stateText(task.status.state)}\n`)

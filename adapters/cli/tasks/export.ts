@@ -1,14 +1,16 @@
 import { open, unlink } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { Scope } from '../../../runtime/store/store.ts'
 import { readOptions } from '../arguments.ts'
-import { CommandError, EXIT, type Io, type Output } from '../command.ts'
+import { CommandError, EXIT, usageError, type Io, type Output } from '../command.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
-import { SOURCE_OPTIONS, withSource } from './open-source.ts'
+import { readPlace, SOURCE_OPTIONS, withSource } from './open-source.ts'
 import type { FoundTask, TaskRecord, TaskSource } from './source.ts'
+import { taskStoryOf } from './story.ts'
 
-const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' } } as const
+const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' }, html: { type: 'boolean' } } as const
 
 /** The progress of an export. */
 interface Counts {
@@ -19,7 +21,9 @@ interface Counts {
 
 /** `taskchart tasks export`: writes complete tasks as lines of JSON. */
 export async function exportTasks(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: ids } = readOptions(args, OPTIONS)
+  const { values, positionals } = readOptions(args, OPTIONS)
+  const { place, rest: ids } = readPlace(values, positionals)
+  if (values.html === true && ids.length !== 1) throw usageError('--html exports one task. Give its id.')
   const counts: Counts = { exported: 0, failures: new Set() }
   const reporter = reporterFor(counts, values.out, io)
   const report = (message: string) => {
@@ -28,9 +32,9 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
     reporter.tell(`taskchart: ${oneLine(message)}`)
   }
   try {
-    await withSource(values, report, io, async source => {
+    await withSource(place, report, io, async source => {
       const sink = values.out === undefined ? outputSink(io.stdout) : await fileSink(resolve(io.cwd, values.out))
-      await writeAll({ source, ids, sink, counts, report }, io.signal)
+      await writeAll({ source, ids, sink, counts, report, textOf: values.html === true ? id => taskStoryOf(source, id) : async (id, scope) => lineOf(await source.read(id, scope)) }, io.signal)
     })
   } finally {
     reporter.end()
@@ -46,15 +50,17 @@ interface Export {
   readonly sink: LineSink
   readonly counts: Counts
   readonly report: (message: string) => void
+  /** Returns the exported text of a task. */
+  readonly textOf: (taskId: string, scope: Scope | undefined) => Promise<string>
 }
 
-async function writeAll({ source, ids, sink, counts, report }: Export, signal: AbortSignal): Promise<void> {
+async function writeAll({ source, ids, sink, counts, report, textOf }: Export, signal: AbortSignal): Promise<void> {
   let isWhole = false
   try {
     for await (const { id, scope } of ids.length > 0 ? ids.map(id => ({ id, scope: undefined })) : idsOf(source.all())) {
       signal.throwIfAborted()
       try {
-        await sink.write(lineOf(await source.read(id, scope)))
+        await sink.write(await textOf(id, scope))
         counts.exported += 1
       } catch (error) {
         // A task that was listed and is missing now has been deleted meanwhile.

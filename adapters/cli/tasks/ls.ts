@@ -1,11 +1,12 @@
-import { readArguments } from '../arguments.ts'
+import { stateText } from '../../../machines/protocol/states.ts'
+import { readOptions, readPositionals } from '../arguments.ts'
 import { EXIT, usageError, type Io } from '../command.ts'
 import { messageText } from '../talk/results.ts'
 import { cutToWidth, tableLines } from '../text/columns.ts'
-import { readState, stateText } from '../text/state-text.ts'
+import { paintState, readState } from '../text/state-text.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { lengthText, readMoment } from '../text/time-text.ts'
-import { SOURCE_OPTIONS, withSource } from './open-source.ts'
+import { readPlace, SOURCE_OPTIONS, withSource } from './open-source.ts'
 import type { Filters, FoundTask, Listing } from './source.ts'
 
 /** The most of a message that is shown, in columns. */
@@ -22,7 +23,9 @@ const OPTIONS = {
 
 /** `taskchart tasks ls`: lists matching tasks, latest status first. */
 export async function listTasks(args: readonly string[], io: Io): Promise<number> {
-  const { values } = readArguments(args, OPTIONS, [])
+  const { values, positionals } = readOptions(args, OPTIONS)
+  const { place, rest } = readPlace(values, positionals)
+  readPositionals(rest, [])
   const { state, context: contextId, since, json = false } = values
   const limit = readLimit(values.limit)
   const nowMs = io.clock.now()
@@ -32,9 +35,9 @@ export async function listTasks(args: readonly string[], io: Io): Promise<number
     ...(since !== undefined && { since: readMoment('--since', since, nowMs) })
   }
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
-  const listing = await withSource(values, report, io, source => source.newest(filters, limit))
+  const listing = await withSource(place, report, io, source => source.newest(filters, limit))
   const { tasks, total } = listing
-  for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns)) io.stdout.write(line)
+  for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns)) io.stdout.write(json ? line : painted(io.colours.stdout, line))
   if (total !== undefined) io.stderr.write(`The newest ${limit} of ${total} tasks. All of them: --limit ${total}\n`)
   if (tasks.length === 0) io.stderr.write('No tasks match.\n')
   return EXIT.ok
@@ -53,6 +56,11 @@ function table({ tasks, isMixed }: Listing, nowMs: number, columns: number | und
   if (tasks.length === 0) return []
   const titles = ['TASK', 'STATE', 'AGE', ...(isMixed ? ['TENANT', 'PRINCIPAL'] : []), 'CONTEXT', 'MESSAGE']
   return tableLines([titles, ...tasks.map(found => cells(found, isMixed, nowMs))], columns).map(line => `${line}\n`)
+}
+
+/** Colours the second column, the state. */
+function painted(hasColours: boolean, line: string): string {
+  return line.replace(/(?<=^\S+ {2,})[a-z-]+/, state => paintState(hasColours, state))
 }
 
 function cells({ task, scope }: FoundTask, isMixed: boolean, nowMs: number): string[] {

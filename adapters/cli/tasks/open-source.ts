@@ -1,13 +1,13 @@
 import { readApiKey } from '../api-key.ts'
+import { isUrl } from '../arguments.ts'
 import { usageError, type Io } from '../command.ts'
 import { agentSource } from './agent-source.ts'
 import type { Report, TaskSource } from './source.ts'
 import { storeSource } from './store-source.ts'
 
-/** The options that name the place of tasks. */
+/** The options that say where tasks are. Without `--db`, the first argument is the URL of an agent. */
 export const SOURCE_OPTIONS = {
   db: { type: 'string' },
-  url: { type: 'string' },
   'api-key': { type: 'string' },
   'credential-origin': { type: 'string', multiple: true },
   tenant: { type: 'string' },
@@ -16,9 +16,22 @@ export const SOURCE_OPTIONS = {
 
 type SourceValues = { readonly [Name in Exclude<keyof typeof SOURCE_OPTIONS, 'credential-origin'>]?: string | undefined } & { readonly 'credential-origin'?: readonly string[] | undefined }
 
-/** Opens the source that the options name, calls `use`, and always closes it. Throws a usage error unless exactly one is named. */
-export async function withSource<T>(values: SourceValues, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
-  const source = await open(values, report, io)
+/** Where tasks are: exactly one of `db` and `url`. */
+export type Place = SourceValues & ({ readonly url: string } | { readonly url: undefined; readonly db: string })
+
+/** The place that arguments name, and the others. Throws a usage error for none, or for two. */
+export function readPlace(values: SourceValues, positionals: readonly string[]): { place: Place; rest: readonly string[] } {
+  const [first, ...others] = positionals
+  const isGiven = first !== undefined && isUrl(first)
+  if (values.db !== undefined && isGiven) throw usageError('URL and --db FILE exclude each other. Give one of them.')
+  if (values.db !== undefined) return { place: { ...values, url: undefined, db: values.db }, rest: positionals }
+  if (isGiven) return { place: { ...values, url: first }, rest: others }
+  throw usageError(first === undefined ? 'URL or --db FILE is missing.' : `${JSON.stringify(first)} is not a URL. Give the agent's URL first, or --db FILE.`)
+}
+
+/** Opens a source, calls `use`, and always closes it. */
+export async function withSource<T>(place: Place, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
+  const source = await open(place, report, io)
   try {
     return await use(source)
   } finally {
@@ -26,13 +39,12 @@ export async function withSource<T>(values: SourceValues, report: Report, io: Io
   }
 }
 
-async function open({ db, url, 'api-key': key, 'credential-origin': credentialOrigins, tenant, principal }: SourceValues, report: Report, io: Io): Promise<TaskSource> {
-  if (db !== undefined && url !== undefined) throw usageError('--db FILE and --url URL exclude each other. Give one of them.')
-  if (db !== undefined) {
-    if (key !== undefined || credentialOrigins) throw usageError(`--${key === undefined ? 'credential-origin' : 'api-key'} is for --url; a file takes none.`)
-    return storeSource(db, { tenant, principal }, report, io)
+async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
+  const { 'api-key': key, 'credential-origin': credentialOrigins, tenant, principal } = place
+  if (place.url === undefined) {
+    if (key !== undefined || credentialOrigins) throw usageError(`--${key === undefined ? 'credential-origin' : 'api-key'} is for a URL; a file takes none.`)
+    return storeSource(place.db, { tenant, principal }, report, io)
   }
-  if (url === undefined) throw usageError('--db FILE or --url URL is missing.')
-  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with --url, the key decides which tasks you see.')
-  return agentSource({ url, apiKey: readApiKey(key), credentialOrigins }, io)
+  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
+  return agentSource({ url: place.url, apiKey: readApiKey(key), credentialOrigins }, io)
 }

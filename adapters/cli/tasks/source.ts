@@ -44,6 +44,8 @@ export interface TaskSource {
   all(): AsyncIterable<FoundTask>
   /** A complete task, from its scope if given. Rejects with A2AError: TaskNotFound, or InternalError for damaged data. */
   read(taskId: string, scope?: Scope): Promise<TaskRecord>
+  /** The events of a task up to a generation, oldest first; absent if `read` gives them. */
+  events?(taskId: string, generation: number): Promise<readonly TaskEvent[]>
   close(): Promise<void>
 }
 

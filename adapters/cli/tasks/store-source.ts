@@ -1,23 +1,22 @@
-import { resolve } from 'node:path'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { taskNotFound } from '../../../runtime/contexts/errors.ts'
 import type { SavedTask } from '../../../runtime/snapshots/restored-task.ts'
 import type { Scope, StoredTask, TaskCursor } from '../../../runtime/store/store.ts'
-import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
+import type { StoreReader } from '../../rows/store-reader.ts'
 import type { Io } from '../command.ts'
+import { openReader } from '../serve/open-store.ts'
 import { everyTask, type Page } from './every-task.ts'
 import type { Filters, FoundTask, Report, TaskRecord, TaskSource } from './source.ts'
 import { shownWebhook } from './webhook-lines.ts'
 
 const PAGE = 100
 
-/** The tasks of a file, of all tenants and principals or of one, even while a server uses the file. */
-export function storeSource(file: string, { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>, report: Report, { cwd, signal }: Io): TaskSource {
-  const path = resolve(cwd, file)
-  const readerTelling = (tell: Report) => readSqlite(path, { logger: { warn: tell, error: tell } })
-  const store = readerTelling(report)
+/** The tasks of a file or database, of all tenants and principals or of one, even while a server uses it. */
+export async function storeSource(db: string, { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>, report: Report, { cwd, signal }: Io): Promise<TaskSource> {
+  const readerTelling = (tell: Report) => openReader(db, cwd, { warn: tell, error: tell })
+  const store = await readerTelling(report)
   // Damage elsewhere in the context of a task is not reported with that task.
-  const contexts = readerTelling(() => {})
+  const contexts = await readerTelling(() => {})
   const isWanted = (scope: Scope) => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
   const wanted = async () => (await store.scopes()).filter(isWanted)
   return {

@@ -1,11 +1,12 @@
-import { resolve } from 'node:path'
 import { inspect } from 'node:util'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/contexts/restore-dry-run.ts'
-import { readSqlite, type StoreReader } from '../../storage/sqlite.ts'
+import type { StoreReader } from '../../rows/store-reader.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
+import { openReader } from '../serve/open-store.ts'
+import { styled } from '../text/colour.ts'
 import { LiveLine } from '../text/live-line.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 
@@ -37,11 +38,11 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   if (db === undefined) throw usageError('--db FILE is missing.')
   const { agent } = await loadAgent(file, io.cwd)
   const damaged = (message: string, details: Record<string, unknown>) => io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
-  const store = readSqlite(resolve(io.cwd, db), { logger: { warn: damaged, error: damaged } })
+  const store = await openReader(db, io.cwd, { warn: damaged, error: damaged })
   try {
     const verdicts = await allOf(agent, store, io)
     const lines = verdicts.toSorted((a, b) => Number(a.outlook === 'fails') - Number(b.outlook === 'fails'))
-    for (const verdict of lines) io.stdout.write(json ? jsonLine(verdict) : lineOf(verdict))
+    for (const verdict of lines) io.stdout.write(json ? jsonLine(verdict) : lineOf(verdict, io.colours.stdout))
     io.stderr.write(`${summaryOf(verdicts)}\n`)
     return verdicts.some(({ outlook }) => outlook === 'fails') ? EXIT.unsuccessful : EXIT.ok
   } finally {
@@ -63,8 +64,9 @@ async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock
   }
 }
 
-function lineOf({ taskId, outlook, reason }: Verdict): string {
-  return `${outlook.padEnd(10)}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
+function lineOf({ taskId, outlook, reason }: Verdict, hasColours: boolean): string {
+  const mark = outlook.padEnd(10)
+  return `${outlook === 'fails' ? styled(hasColours, 'red', mark) : mark}  ${oneLine(taskId)}${reason === undefined ? '' : `: ${oneLine(reason)}`}\n`
 }
 
 /** A summary: `3 tasks: 2 ok, 1 fails`. */

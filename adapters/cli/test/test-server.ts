@@ -1,11 +1,13 @@
 import type { Verdict } from '../../conformance/requirements/ledger.ts'
 import type { Column, ServerTestOptions } from '../../conformance/server-tests.ts'
 import { readApiKey } from '../api-key.ts'
+import { refusePassword } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { aboutKey } from '../talk/agent-connection.ts'
 import { tableLines } from '../text/columns.ts'
-import { LiveLine } from '../text/live-line.ts'
-import { tapText, type TapPoint } from '../text/tap-text.ts'
+import { styled } from '../text/colour.ts'
+import { counter } from '../text/live-line.ts'
+import { tapComments, tapHead, tapPoint, type TapPoint } from '../text/tap-text.ts'
 import { oneLine, plain } from '../text/terminal-text.ts'
 
 /** The options for the test of a server. */
@@ -21,28 +23,42 @@ export interface ServerTestFlags {
 /** A verdict and its binding. */
 interface Told {
   readonly verdict: Verdict
-  readonly column: Column
+  readonly column: Pick<Column, 'binding'>
 }
 
 /** Tests an A2A server at a URL, and writes the report. Resolves with the exit code. */
 export async function testServerCommand(url: string, flags: ServerTestFlags, io: Io): Promise<number> {
   const { only = '', tap } = flags
+  refusePassword(url)
   const { columns, notes } = await tested(url, flags, io)
   const all = columns.flatMap(column => column.verdicts.map(verdict => ({ verdict, column })))
   const told = all.filter(one => nameOf(one).includes(only))
   if (told.length === 0) throw new CommandError(`No requirement's name contains ${JSON.stringify(only)}.`)
-  io.stdout.write(tap ? tapText(told.map(pointOf), notes) : plain(report(columns, told, notes, io)))
+  io.stdout.write(tap ? tapText(told, notes) : plain(report(columns, told, notes, io)))
   return told.some(({ verdict }) => verdict.outcome === 'failed') ? EXIT.unsuccessful : EXIT.ok
 }
 
-async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, clock, signal }: Io) {
+/** Runs the test. Violations are written as they are found, except for TAP. */
+async function tested(url: string, flags: ServerTestFlags, { stdout, stderr, terminal, clock, signal, colours }: Io) {
   const apiKey = readApiKey(flags['api-key'])
   let now = 'asking for the card'
-  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => oneLine(now) })
+  let moves = 0
+  const failed = new Set<number>()
+  const line = counter({ output: stderr, terminal, clock, text: () => oneLine(`${moves} moves${failed.size === 0 ? '' : `, ${failed.size} failed`}: ${now}`) })
   const options: ServerTestOptions = {
     clock,
     signal,
-    told: (binding, what) => (now = `${binding}, ${what}`),
+    told: (binding, what) => {
+      moves += 1
+      now = `${binding}, ${what}`
+    },
+    missed: (binding, verdict) => {
+      if (verdict.outcome === 'failed') failed.add(verdict.requirement.id)
+      const one = { verdict, column: { binding } }
+      if (flags.tap || !nameOf(one).includes(flags.only ?? '')) return
+      line.erase()
+      stdout.write(missText(one, colours.stdout))
+    },
     ...(flags.text && { texts: flags.text }),
     ...(flags.binding && { bindings: flags.binding }),
     ...(apiKey !== undefined && { apiKey }),
@@ -55,7 +71,7 @@ async function tested(url: string, flags: ServerTestFlags, { stderr, terminal, c
       throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, apiKey })
     })
   } finally {
-    line?.end()
+    line.end()
   }
 }
 
@@ -71,6 +87,10 @@ const OUTCOMES = { passed: 'ok', failed: 'FAIL', warning: 'warn', skipped: '-' }
 
 function nameOf({ verdict: { requirement: { id, says } }, column: { binding } }: Told): string {
   return `${binding}: ${id} ${says}`
+}
+
+function tapText(told: readonly Told[], notes: readonly string[]): string {
+  return [tapHead(told.length), ...told.map((one, i) => tapPoint(pointOf(one), i + 1)), tapComments(notes)].join('')
 }
 
 function pointOf(told: Told): TapPoint {
@@ -97,12 +117,14 @@ function short(text: string): string {
 }
 
 function report(columns: readonly Column[], told: readonly Told[], notes: readonly string[], { screen }: Io): string {
-  const missed = told.filter(({ verdict: { findings } }) => findings.length > 0)
-  const details = missed.map(one => {
-    const { requirement: { section } } = one.verdict
-    return `${one.verdict.outcome === 'failed' ? 'FAIL' : 'warn'} ${nameOf(one)} (${weightOf(one)}, §${section})\n${findingText(one.verdict).replaceAll(/^(?=.)/gm, '  ')}\n`
-  })
-  return [...details, ...requirementLines(columns, told, screen?.columns), '', ...skipLines(columns, told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
+  return [...requirementLines(columns, told, screen?.columns), '', ...skipLines(columns, told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
+}
+
+/** A violation: the requirement, and what was sent, wanted and found. */
+function missText(told: Told, hasColours: boolean): string {
+  const { outcome, requirement: { section } } = told.verdict
+  const mark = outcome === 'failed' ? styled(hasColours, 'red', 'FAIL') : styled(hasColours, 'yellow', 'warn')
+  return `${mark} ${oneLine(nameOf(told))} (${weightOf(told)}, §${section})\n${plain(findingText(told.verdict)).replaceAll(/^(?=.)/gm, '  ')}\n\n`
 }
 
 /** A line for each requirement that was tried, with a cell for each binding. */

@@ -1,13 +1,14 @@
 import { resolve } from 'node:path'
 import { coverageFile } from '../../inspector/coverage-file.ts'
+import type { FailedWalk } from '../../inspector/test-result.ts'
 import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
 import type { ReachedParts } from '../../testing/coverage.ts'
-import type { PathKind } from '../../testing/plan/path-kinds.ts'
-import { readArguments } from '../arguments.ts'
+import { isUrl, readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
-import { LiveLine } from '../text/live-line.ts'
-import { tapText } from '../text/tap-text.ts'
+import { styled } from '../text/colour.ts'
+import { counter } from '../text/live-line.ts'
+import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { oneLine, plain, shellText, shellWord } from '../text/terminal-text.ts'
 import { testServerCommand } from './test-server.ts'
 import { loadTesting, planError, readKind } from './testing.ts'
@@ -22,7 +23,7 @@ export const testCommand: Command = {
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. Failures are written to stdout, each with the command that runs it
 alone. At the end come the parts of the chart that were not reached, with the reason, and the number of passed tests.
-Coverage is saved beside the module, in .taskchart, for the page of taskchart dev.
+Coverage and failed paths are saved beside the module, in .taskchart, for the page of taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths whose name contains this text
@@ -62,16 +63,14 @@ const SERVER_OPTIONS = {
 interface Outcome {
   readonly test: PathTest
   readonly failure?: string
+  /** The number of the step at which it ended. */
+  readonly at: number
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  if (!args.some(isAddress)) return testAgentFile(args, io)
+  if (!args.some(isUrl)) return testAgentFile(args, io)
   const { values, positionals: [url] } = readArguments(args, SERVER_OPTIONS, ['URL'])
   return testServerCommand(url, values, io)
-}
-
-function isAddress(text: string): boolean {
-  return /^(?:http|ws)s?:\/\//i.test(text)
 }
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
@@ -84,12 +83,16 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
   const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
-  const outcomes = await outcomesOf(tests, explainFailure, io, outcome => io.stdout.write(tap ? '' : failureOf(outcome, file, kind)))
-  await keepReached(resolve(io.cwd, file), reached(), io)
+  const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
+  if (tap) io.stdout.write(tapHead(tests.length))
+  const textOf = (outcome: Outcome, number: number) => (tap ? tapPoint({ name: nameOf(outcome), failure: outcome.failure }, number) : failureText(outcome, aloneOf(outcome.test), io.colours.stdout))
+  const outcomes = await outcomesOf(tests, explainFailure, io, textOf)
+  const walks = outcomes.flatMap(({ test, failure, at }) => (failure === undefined ? [] : [{ name: test.name, driver: test.driver, message: failure.slice(0, LONGEST_FAILURE), alone: aloneOf(test), steps: test.steps(), at }]))
+  await keepReached(resolve(io.cwd, file), reached(), walks.slice(0, MOST_WALKS), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   const lacks = lacksOf(shortfall())
-  if (tap) io.stdout.write(tapText(outcomes.map(({ test: { driver, name }, failure }) => ({ name: `${driver}: ${name}`, failure })), [...notes(), ...lacks]))
-  else io.stdout.write([...notes(), [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '), ''].map(oneLine).join('\n'))
+  if (tap) io.stdout.write(tapComments([...notes(), ...lacks]))
+  else io.stdout.write(`${notes().map(note => `${oneLine(note)}\n`).join('')}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n`)
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 
@@ -98,33 +101,47 @@ function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }
   return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
 }
 
-/** Saves the coverage of the chart for the page of `taskchart dev`. */
-async function keepReached(module: string, reached: ReachedParts | undefined, { clock, stderr }: Io): Promise<void> {
-  const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached })
+/** The number of failed walks that are saved, and the length of each failure. */
+const MOST_WALKS = 20
+const LONGEST_FAILURE = 4000
+
+/** Saves the coverage of the chart, and the failed walks, for the page of `taskchart dev`. */
+async function keepReached(module: string, reached: ReachedParts | undefined, failed: readonly FailedWalk[], { clock, stderr }: Io): Promise<void> {
+  const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached, failed })
   await written?.catch((error: Error) => stderr.write(`taskchart: the coverage could not be saved: ${oneLine(error.message)}\n`))
 }
 
-async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stderr, terminal, clock, signal }: Io, see: (outcome: Outcome) => void): Promise<Outcome[]> {
+/** Runs the tests. The text of each outcome is written at once. */
+async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stdout, stderr, terminal, clock, signal }: Io, textOf: (outcome: Outcome, number: number) => string): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
+  let failures = 0
   let now = ''
-  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}: ${oneLine(now)}` })
+  const line = counter({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}${failures === 0 ? '' : `, ${failures} failed`}: ${oneLine(now)}` })
   try {
     for (const test of tests) {
       signal.throwIfAborted()
       now = test.name
-      const failure = await test.run().catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
-      const outcome = { test, ...(failure !== undefined && { failure }) }
+      let at = 0
+      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
+      const outcome = { test, at, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
-      see(outcome)
+      if (failure !== undefined) failures += 1
+      const text = textOf(outcome, outcomes.length)
+      if (text === '') continue
+      line.erase()
+      stdout.write(text)
     }
     return outcomes
   } finally {
-    line?.end()
+    line.end()
   }
 }
 
-function failureOf({ test: { driver, name }, failure }: Outcome, file: string, kind: PathKind): string {
-  if (failure === undefined) return ''
-  const alone = `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
-  return `${oneLine(driver)}: ${oneLine(name)}\n${plain(failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
+function nameOf({ test: { driver, name } }: Outcome): string {
+  return `${driver}: ${name}`
+}
+
+/** A failure with the command that runs its test alone; empty for a test that passed. */
+function failureText(outcome: Outcome, alone: string, hasColours: boolean): string {
+  return outcome.failure === undefined ? '' : `${styled(hasColours, 'red', oneLine(nameOf(outcome)))}\n${plain(outcome.failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
 }

@@ -56,10 +56,15 @@ export class LiveLine implements Reporter {
 
   mention(): void {}
 
-  end(): void {
-    this.#options.clock.clearTimeout(this.#timer)
+  /** Erases the line until it is drawn again, so that results can be written to the same terminal. */
+  erase(): void {
     const erased = this.#erased()
     if (erased !== '') this.#options.output.write(erased)
+  }
+
+  end(): void {
+    this.#options.clock.clearTimeout(this.#timer)
+    this.erase()
   }
 
   #drawLater(): void {
@@ -84,4 +89,29 @@ export class LiveLine implements Reporter {
     this.#shown = ''
     return wasShown ? `\r${ERASE_TO_END}` : ''
   }
+}
+
+/** Where there is no terminal, a line of progress is printed this often. */
+export const PLAIN_MS = 10_000
+
+/** The progress of a long command. */
+export interface Counter {
+  /** Called before results are written. */
+  erase(): void
+  /** Called once, at the end. */
+  end(): void
+}
+
+/** Shows the progress of a command: a live line on a terminal, otherwise a line every ten seconds. */
+export function counter({ output, terminal, clock, text }: Omit<LiveLineOptions, 'terminal' | 'text'> & { readonly terminal: Terminal | undefined; readonly text: () => string }): Counter {
+  if (terminal) return new LiveLine({ output, terminal, clock, text })
+  let timer: unknown
+  const wait = () => {
+    timer = clock.setTimeout(() => {
+      output.write(`${text()}\n`)
+      wait()
+    }, PLAIN_MS)
+  }
+  wait()
+  return { erase: () => {}, end: () => clock.clearTimeout(timer) }
 }

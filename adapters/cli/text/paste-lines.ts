@@ -1,7 +1,7 @@
 import { shellText, shellWord } from './terminal-text.ts'
 
 /** The parts that all command lines share. */
-interface PasteLine {
+export interface PasteLine {
   readonly url: string
   readonly out?: string | undefined
   /** The binding to use, unless the card chooses. */
@@ -37,6 +37,11 @@ export function watchLine({ url, task, out, binding, credentialOrigins, needsKey
   const options = [...optionsOf({ out, binding, 'credential-origin': credentialOrigins }), ...gapFor(needsKey)]
   const words = startsWithDash(id) ? [...options, '--', id] : [id, ...options]
   return ['npx taskchart watch', shellWord(url), ...words].join(' ')
+}
+
+/** A `chat` command to paste into a terminal. It continues the last context of its URL. */
+export function chatLine({ url, out, binding, credentialOrigins, needsKey }: PasteLine): string {
+  return ['npx taskchart chat', shellWord(url), ...optionsOf({ out, binding, 'credential-origin': credentialOrigins }), ...gapFor(needsKey)].join(' ')
 }
 
 /** A value that starts with a dash is joined to its option by `=`. */

@@ -11,13 +11,21 @@ export interface TapPoint {
   readonly todo?: string | undefined
 }
 
-/** Test points as TAP 14, with comments at the end. */
-export function tapText(points: readonly TapPoint[], comments: readonly string[]): string {
-  const lines = points.flatMap(({ name, failure, skip, todo }, i) => {
-    const point = `ok ${i + 1} - ${escaped(name)}${directive('skip', skip)}${directive('todo', todo)}`
-    return failure === undefined ? [point] : [`not ${point}`, '  ---', '  message: |', ...plain(failure).split('\n').map(text => `    ${text}`), '  ...']
-  })
-  return ['TAP version 14', ...lines, `1..${points.length}`, ...comments.map(comment => `# ${oneLine(comment)}`), ''].join('\n')
+/** The beginning of a TAP 14 text with this number of test points. */
+export function tapHead(count: number): string {
+  return `TAP version 14\n1..${count}\n`
+}
+
+/** A test point, with its number from 1. */
+export function tapPoint({ name, failure, skip, todo }: TapPoint, number: number): string {
+  const point = `ok ${number} - ${escaped(name)}${directive('skip', skip)}${directive('todo', todo)}`
+  const lines = failure === undefined ? [point] : [`not ${point}`, '  ---', '  message: |', ...plain(failure).split('\n').map(text => `    ${text}`), '  ...']
+  return lines.map(line => `${line}\n`).join('')
+}
+
+/** Comments at the end of a TAP text. */
+export function tapComments(comments: readonly string[]): string {
+  return comments.map(comment => `# ${oneLine(comment)}\n`).join('')
 }
 
 function directive(name: 'skip' | 'todo', reason: string | undefined): string {

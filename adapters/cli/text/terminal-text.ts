@@ -10,6 +10,15 @@ export function oneLine(text: string): string {
   return plain(text.replace(/\s+/g, ' ')).trim()
 }
 
+/** A thrown value as text, also one whose conversion throws. */
+export function thrownText(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  } catch {
+    return `A value of type ${typeof thrown}`
+  }
+}
+
 /** A value as one line of JSON that is safe on a terminal. */
 export function jsonLine(value: unknown): string {
   return `${JSON.stringify(value).replace(/[\u007f-\u009f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`)}\n`

@@ -12,7 +12,19 @@ export interface MaybeTerminal {
   hasColors?(env: object): boolean
 }
 
-type Environment = Readonly<Record<string, string | undefined>>
+/** Environment variables. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** The same terminal, with or without colours. */
+export function withColours(terminal: Terminal | undefined, hasColours: boolean): Terminal | undefined {
+  if (!terminal) return undefined
+  return {
+    get columns() {
+      return terminal.columns
+    },
+    hasColours
+  }
+}
 
 /** The width of a terminal that reports 0. */
 export const USUAL_COLUMNS = 80

@@ -20,8 +20,3 @@ export function readBindings(names: readonly string[] | undefined): readonly Bin
     throw new TypeError(`${JSON.stringify(name)} is not a binding of this client. Use ${BINDINGS.join(', ')}.`)
   })
 }
-
-/** Whether this code runs in a browser, without Node. */
-export function inBrowser(): boolean {
-  return typeof globalThis.process?.versions?.node !== 'string'
-}

@@ -1,30 +1,46 @@
 import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
 import { decode } from '../../../machines/protocol/codec/decode.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
-import { asCurrentCard } from '../../v03/card.ts'
+import { agentAddress } from '../hosts.ts'
 import type { ConnectOptions } from '../options.ts'
+import { validAnswer } from '../requests.ts'
 import { nobodyAnswers } from '../retries/lost-errors.ts'
 import { discard, wholeBody } from '../transports/body.ts'
 import { passingError } from '../transports/http-errors.ts'
-import { cardLimitsWith, checkCardSize, type CardLimits } from './card-limits.ts'
+import { cardLimitsWith, type CardLimits } from './card-limits.ts'
+import { checkCardSize } from './card-size.ts'
 
 /** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5
 
 /**
- * Fetches an agent's card. `url` is the URL of the card, or of the agent: then the card is looked up below that path, and at the root
- * of its host (§8.2). A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none,
- * InvalidAgentResponse if it is not JSON, InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and
- * RateLimited are temporary.
+ * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, and at the root
+ * of its host (§8.2). A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none, InvalidAgentResponse
+ * if it is not JSON, InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
   const found = await foundCard(url, options)
-  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, asCurrentCard(found), 'card')
+  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, await current(found), 'card')
   signal?.throwIfAborted()
   return card
+}
+
+/** Validates the answer of GetExtendedAgentCard, within `cardLimits`. Throws InvalidAgentResponse, as for the public card. */
+export function extendedCard(answer: unknown, url: string, limits: CardLimits): AgentCard {
+  const card = validAnswer(AgentCardSchema, answer)
+  checkCardSize(card, url, limits)
+  return card
+}
+
+/** A card of 0.3 in the form of 1.0; only such a card loads what translates it. */
+async function current(found: unknown): Promise<unknown> {
+  if (!isObject(found) || found.supportedInterfaces !== undefined) return found
+  const { asCurrentCard } = await import('../../v03/card.ts')
+  return asCurrentCard(found)
 }
 
 /** The options of `connect` that concern the card. */
@@ -59,11 +75,6 @@ async function firstDocument([first, root]: readonly [URL, URL?], reading: Readi
 
 function tooSlow(url: string, { waitMs }: CardLimits): A2AError {
   return new A2AError('Overloaded', `The card at ${url} was not read within ${waitMs} ms: cardLimits.waitMs.`)
-}
-
-/** Whether a URL is a WebSocket URL. Throws TypeError for anything but a URL of an agent. */
-export function isSocketAddress(url: string): boolean {
-  return parsed(url).protocol.startsWith('ws')
 }
 
 /** The JSON at a URL, or the error why there is none. Throws if it exceeds a limit. */
@@ -113,7 +124,8 @@ async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Pro
 
 /** The URLs of the card (§8.2): its own, or below the agent's path and at the root of its host. Throws TypeError for an invalid URL. */
 export function cardAddresses(text: string): readonly [URL, URL?] {
-  const url = httpAddress(text)
+  const url = agentAddress(text)
+  url.protocol = url.protocol.replace('ws', 'http')
   if (url.pathname.endsWith('.json')) return [url]
   const root = new URL(AGENT_CARD_PATH, url)
   const path = url.pathname.replace(/\/+$/, '')
@@ -121,16 +133,4 @@ export function cardAddresses(text: string): readonly [URL, URL?] {
   const below = new URL(root)
   below.pathname = `${path}${AGENT_CARD_PATH}`
   return [below, root]
-}
-
-function httpAddress(url: string): URL {
-  const address = parsed(url)
-  address.protocol = address.protocol.replace('ws', 'http')
-  return address
-}
-
-function parsed(url: string): URL {
-  const address = URL.canParse(url) ? new URL(url) : undefined
-  if (address && /^(?:ws|http)s?:$/.test(address.protocol)) return address
-  throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
 }

@@ -1,7 +1,7 @@
 import type { AgentCard, AgentInterface } from '../../../machines/protocol/card.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
-import { type Binding, bindingNamed, BINDINGS, inBrowser } from './bindings.ts'
+import { type Binding, bindingNamed, BINDINGS } from './bindings.ts'
 
 /** The versions of A2A that this client supports, the newest first. */
 const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
@@ -20,7 +20,7 @@ export type Offer = ({ readonly version: '1.0'; readonly binding: Binding } | { 
  */
 export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted?: readonly Binding[]): readonly [Offer, ...Offer[]] {
   if (!supportedInterfaces.some(offered => versionOf(offered))) throw onlyOlder(url, [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), VERSIONS)
-  const spoken = (wanted ?? BINDINGS).filter(binding => binding !== 'GRPC' || !inBrowser())
+  const spoken = wanted ?? BINDINGS
   const offers = supportedInterfaces.flatMap((offered): Offer[] => {
     const { protocolBinding, url, tenant } = offered
     const [binding, version] = [bindingNamed(protocolBinding), versionOf(offered)]

@@ -23,8 +23,17 @@ export function mayPass(error: unknown): error is A2AError {
 /** The agent is unreachable, or its certificate is not trusted. */
 export function nobodyAnswers(url: string, cause?: unknown): A2AError {
   const fault = certificateFault(cause)
-  const text = fault === undefined ? `Nobody answers at ${url}. Is the agent running?` : `The TLS certificate at ${url} is not trusted: ${fault}.`
+  const text = fault === undefined ? `Nobody answers at ${url}. Is the agent running?${originHint(url)}` : `The TLS certificate at ${url} is not trusted: ${fault}.`
   return new A2AError('Overloaded', text, { cause })
+}
+
+/** A hint for pages, since a browser does not say whether the agent refused the page's origin. */
+function originHint(url: string): string {
+  const { location } = globalThis as { readonly location?: { readonly origin: string } }
+  if (location === undefined || new URL(url.replace(/^ws/, 'http')).origin === location.origin) return ''
+  const { origin } = location
+  if (origin === 'null') return ' A page of a file has no origin, and may not connect: serve it over http:.'
+  return ` Does it allow pages of ${origin}? Start it with --origin ${origin}, or createRuntime({ origins: ['${origin}'] }).`
 }
 
 /** The certificate error in Node's error, or in its cause, where `fetch` puts it. */

@@ -1,11 +1,10 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { operationOf } from '../../../machines/protocol/operations.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { activatedBy, httpParameters, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, currentHeaders, type ConnectOptions } from '../options.ts'
-import type { RequestFrame } from '../requests.ts'
+import { hasStream, type RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
 import { discard, isJsonType, mediaType, wholeBody } from './body.ts'
@@ -41,7 +40,7 @@ function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect):
   return {
     carry: async (frame, hearer, signal) => {
       const id = (lastId += 1)
-      const isStreaming = operationOf(frame.method)?.streaming === true
+      const isStreaming = hasStream(frame.method)
       const { method, params } = dialect.request(frame)
       const read = (answer: unknown) => dialect.result(frame.method, resultIn(answer, id, url))
       const response = await sendRequest(url, {

@@ -1,13 +1,12 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
-import { operationOf } from '../../../machines/protocol/operations.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { fromResult03, toCall03 } from '../../v03/client.ts'
 import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
 import { activatedBy, parameters03, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, type ConnectOptions } from '../options.ts'
-import type { RequestFrame } from '../requests.ts'
+import { hasStream, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
@@ -33,7 +32,7 @@ function restCarrier(address: string, options: ConnectOptions): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
       const { verb, path, body } = routeOf(frame)
-      const isStreaming = operationOf(frame.method)?.streaming === true
+      const isStreaming = hasStream(frame.method)
       const url = `${address}/v1/${path}`
       const headers = headersFor(frame, isStreaming, options, { headers: parameters03 })
       const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) })

@@ -27,9 +27,12 @@ export class Ledger {
   readonly #findings = new Map<number, { finding: Finding; isMust: boolean }[]>()
   readonly #facts: Set<Need>
 
-  /** `facts`: what is known at the beginning. */
-  constructor(facts: Iterable<Need>) {
+  readonly #missed: (verdict: Verdict) => void
+
+  /** `facts`: what is known at the beginning. `missed` is called with each new finding. */
+  constructor(facts: Iterable<Need>, missed: (verdict: Verdict) => void) {
     this.#facts = new Set(facts)
+    this.#missed = missed
   }
 
   /** Records a fact that requirements need. */
@@ -46,7 +49,10 @@ export class Ledger {
     const findings = this.#findings.get(id) ?? []
     this.#findings.set(id, findings)
     const isKnown = findings.some(known => known.finding.wanted === finding.wanted)
-    if (!isKnown && findings.length < MOST_FINDINGS) findings.push({ finding, isMust })
+    if (isKnown || findings.length >= MOST_FINDINGS) return
+    findings.push({ finding, isMust })
+    const requirement = REQUIREMENTS.find(known => known.id === id)
+    if (requirement) this.#missed({ requirement, outcome: outcomeOf(requirement, isMust), findings: [finding] })
   }
 
   /** A verdict for each requirement, in order. */
@@ -55,12 +61,17 @@ export class Ledger {
   }
 
   #verdict(requirement: Requirement): Verdict {
-    const { id, level, needs } = requirement
+    const { id, needs } = requirement
     const found = this.#findings.get(id) ?? []
     const findings = found.map(({ finding }) => finding)
-    if (findings.length > 0) return { requirement, findings, outcome: level.includes('M') && found.some(({ isMust }) => isMust) ? 'failed' : 'warning' }
+    if (findings.length > 0) return { requirement, findings, outcome: outcomeOf(requirement, found.some(({ isMust }) => isMust)) }
     if (this.#met.has(id)) return { requirement, findings, outcome: 'passed' }
     const missing = needs.find(need => !this.#facts.has(need))
     return { requirement, findings, outcome: 'skipped', reason: missing ? NEEDS[missing] : NOT_REACHED }
   }
+}
+
+/** The outcome of a violation. */
+function outcomeOf({ level }: Requirement, isMust: boolean): 'failed' | 'warning' {
+  return level.includes('M') && isMust ? 'failed' : 'warning'
 }

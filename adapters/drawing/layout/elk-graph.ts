@@ -4,8 +4,8 @@ import { stateBox, type StateBox } from './state-box.ts'
 import { labelOf, type TransitionLabel } from './transition-label.ts'
 
 /**
- * Returns a function that says whether an arrow points up in a drawing, which is read downwards: the initial state comes first, then the
- * other states in the author's order. An arrow to an ancestor or a descendant does not point up.
+ * Returns a function that says whether an arrow points up in a drawing. Drawings are read downwards: the initial state comes first, then
+ * the other states in the author's order. An arrow to an ancestor or a descendant does not point up.
  */
 export function upwards(states: readonly OutlineState[]): (from: string, to: string) => boolean {
   const ranks = new Map<string, readonly number[]>()

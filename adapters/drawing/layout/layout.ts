@@ -97,6 +97,12 @@ interface Elkjs {
   readonly default: { readonly default: new () => ELK }
 }
 
+/**
+ * The hint of a command that lacks an optional peer. It names the peers of all commands that read an agent's file, so that one install is
+ * enough.
+ */
+export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
+
 /** Created once, since that takes a third of a second. */
 let elk: Promise<ELK> | undefined
 
@@ -111,6 +117,6 @@ export async function loadElk(load: () => Promise<Elkjs> = () => import('elkjs')
     const { default: { default: Engine } } = await load()
     return new Engine()
   } catch (cause) {
-    throw new TypeError('Charts are laid out by elkjs. Install it: npm install --save-dev elkjs', { cause })
+    throw new TypeError(`Charts are laid out by elkjs. ${INSTALL_TOOLS}`, { cause })
   }
 }

@@ -21,12 +21,13 @@ export function rounded(value: number): string {
 }
 
 /** An attribute value that a parser reads back unchanged. Characters that XML forbids become the replacement character. */
-function attributeText(text: string): string {
+export function attributeText(text: string): string {
   return escaped(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(/[\t\n\r]/g, character => `&#${character.charCodeAt(0)};`)
 }
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-function escaped(text: string): string {
+/** Text for an element of SVG or HTML, or an attribute in quotes. */
+export function escaped(text: string): string {
   return text.replace(/[&<>"']/g, character => ENTITIES[character] as string)
 }

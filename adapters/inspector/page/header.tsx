@@ -29,7 +29,7 @@ function linkText(isThere: boolean): string {
 }
 
 function linkTitle(): string {
-  return `Hub: ${feedState.value}. Agent: ${agentState.value}.`
+  return `The recording: ${feedState.value}. The agent: ${agentState.value}.`
 }
 
 const key = signal('')

@@ -1,17 +1,19 @@
+import { effect } from '@preact/signals'
 import { render } from 'preact'
 import { openAgent } from './agent/agent.ts'
-import { followTask } from './agent/task-log.ts'
+import { followTasks } from './agent/task-log.ts'
 import { openFeed } from './feed/feed.ts'
+import { focusOn } from './frame/focus.ts'
 import { askForFrames } from './frames/frames-panel.tsx'
 import { Header } from './header.tsx'
 import { Help, isHelpOpen } from './help.tsx'
-import { keepAddress, part, PARTS } from './selection.ts'
-import { Tabs } from './tabs.tsx'
-import { chooseFirst, TaskList } from './tasks/task-list.tsx'
+import { keepAddress, part, PARTS, phoneView } from './selection.ts'
+import { showTab, Tabs } from './tabs.tsx'
+import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
 import { keepTheme } from './theme.ts'
-import { startAtNewest } from './timeline/timeline-panel.tsx'
+import { startAtNewest, step } from './time/generation.ts'
 
-for (const begin of [keepTheme, keepAddress, hearKeys, openFeed, openAgent, followTask, chooseFirst, startAtNewest, askForFrames]) begin()
+for (const begin of [keepTheme, keepAddress, hearKeys, openFeed, openAgent, followTasks, chooseFirst, startAtNewest, askForFrames, showTab, showView]) begin()
 render(<App />, document.body)
 
 function App() {
@@ -29,7 +31,7 @@ function App() {
 function hearKeys(): void {
   document.addEventListener('keydown', event => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return
-    if (event.key === 'Escape') return focus('.tasks [role=listbox]')
+    if (event.key === 'Escape') return toList()
     if (isTyping(event.target)) return
     const act = actOf(event.key)
     if (!act) return
@@ -39,20 +41,30 @@ function hearKeys(): void {
 }
 
 function actOf(key: string): (() => void) | undefined {
-  if (key === '/') return () => focus('#search')
+  if (key === '/') return () => ((phoneView.value = 'list'), focusOn('#search'))
   if (key === '?') return () => (isHelpOpen.value = true)
   if (key === 'm') return () => talk()
+  if (key === ',') return () => step(-1)
+  if (key === '.') return () => step(1)
+  if (key === 'n') return () => startNew()
   const chosen = /^\d$/.test(key) ? PARTS[Number(key) - 1] : undefined
   return chosen && (() => (part.value = chosen))
 }
 
-function talk(): void {
-  part.value = 'talk'
-  requestAnimationFrame(() => focus('#composer'))
+/** Tells the styles which of list and task a small screen shows. */
+function showView(): void {
+  effect(() => void (document.documentElement.dataset.view = phoneView.value))
 }
 
-function focus(selector: string): void {
-  document.querySelector<HTMLElement>(selector)?.focus()
+function talk(): void {
+  part.value = 'talk'
+  phoneView.value = 'task'
+  focusOn('#composer')
+}
+
+function toList(): void {
+  phoneView.value = 'list'
+  focusOn('.tasks [role=listbox]')
 }
 
 function isTyping(target: EventTarget | null): boolean {

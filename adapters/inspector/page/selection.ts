@@ -17,9 +17,16 @@ export const taskId = signal(given.get('task') ?? undefined)
 /** The open tab. */
 export const part = signal<PartName>(wantedPart ?? 'chart')
 
+/** Whether a new context was asked for, so that none is chosen before its first message. */
+export const isNew = signal(false)
+
+/** The half of the page that a small screen shows: the list, or the chosen task. */
+export const phoneView = signal<'list' | 'task'>(contextId.peek() === undefined ? 'list' : 'task')
+
 /** Chooses a context, and a task in it. */
 export function choose(context: string | undefined, task?: string): void {
   batch(() => {
+    if (context !== undefined) isNew.value = false
     contextId.value = context
     taskId.value = task
   })

@@ -1,5 +1,4 @@
-import type { TaskState } from '../../../machines/protocol/states.ts'
-import { stateText } from './frame/wording.ts'
+import { stateText, type TaskState } from '../../../machines/protocol/states.ts'
 
 /** A task's state, coloured. */
 export function StateBadge({ state }: { readonly state: TaskState }) {

@@ -1,10 +1,13 @@
+import { effect } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { ChartPanel } from './chart/chart-panel.tsx'
+import { crashes } from './feed/feed.ts'
 import { FramesPanel } from './frames/frames-panel.tsx'
 import { PathsPanel } from './paths/paths-panel.tsx'
-import { PARTS, part, type PartName } from './selection.ts'
+import { PARTS, part, phoneView, taskId, type PartName } from './selection.ts'
 import { SequencePanel } from './sequence/sequence-panel.tsx'
 import { TalkPanel } from './talk/talk-panel.tsx'
+import { TimeBar } from './time/time-bar.tsx'
 import { TimelinePanel } from './timeline/timeline-panel.tsx'
 
 const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel: ComponentType }>> = {
@@ -16,20 +19,48 @@ const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel
   paths: { label: 'Paths', panel: PathsPanel }
 }
 
+/** The tabs that show the chosen task at a generation. */
+const TIMED: ReadonlySet<PartName> = new Set(['chart', 'sequence', 'talk', 'timeline'])
+
+/** Keeps the chosen tab in sight, where the tabs scroll. */
+export function showTab(): void {
+  effect(() => {
+    const id = `tab-${part.value}`
+    requestAnimationFrame(() => document.getElementById(id)?.scrollIntoView({ block: 'nearest', inline: 'nearest' }))
+  })
+}
+
 /** The tabs (WAI-ARIA), with arrow keys, Home and End. */
 export function Tabs() {
   const { panel: Panel, label } = PANELS[part.value]
   return (
     <main class="parts-of-page">
-      <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
-        {PARTS.map(name => (
-          <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={name === part.value} aria-controls="part" tabIndex={name === part.value ? 0 : -1} onClick={() => (part.value = name)}>
-            {PANELS[name].label}
-          </button>
-        ))}
+      <div class="tabs">
+        <button type="button" class="plain to-list" onClick={() => (phoneView.value = 'list')}>← Tasks</button>
+        <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
+          {PARTS.map(name => (
+            <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={name === part.value} aria-controls="part" tabIndex={name === part.value ? 0 : -1} onClick={() => (part.value = name)}>
+              {PANELS[name].label}
+            </button>
+          ))}
+        </div>
       </div>
+      <TaskError />
+      {TIMED.has(part.value) && <TimeBar />}
       <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box"><Panel /></div>
     </main>
+  )
+}
+
+/** The error with which the author's code of the chosen task ended, and its place in the source. */
+function TaskError() {
+  const error = crashes.value.get(taskId.value ?? '')
+  if (error === undefined) return null
+  return (
+    <section class="task-error" role="alert" aria-label="The error of this task">
+      <p class="wrong">The work of this task ended with an error. Clients see only that it did.</p>
+      <pre class="paste">{error}</pre>
+    </section>
   )
 }
 

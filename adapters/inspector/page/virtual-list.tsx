@@ -13,6 +13,8 @@ export interface VirtualListProps<Item> {
   /** The key of the chosen row. */
   readonly activeKey: string | undefined
   readonly choose: (item: Item) => void
+  /** Called after a click or Enter on a row. */
+  readonly open?: () => void
   /** Whether a row is a heading, which the keys skip. */
   readonly isHeading?: (item: Item) => boolean
   /** Whether the list stays scrolled to its end. */
@@ -78,6 +80,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
   }
   const press = (event: KeyboardEvent) => {
     const move = event.ctrlKey || event.metaKey || event.altKey ? undefined : listMove(event.key, { active: activeIndex, count: items.length, page: Math.max(1, last - first - 1) })
+    if (event.key === 'Enter' && activeIndex >= 0) return props.open?.()
     if (!move) return
     event.preventDefault()
     let index = move.to
@@ -101,7 +104,7 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
           return (
             <div key={keyOf(item)} id={idOf(index)} role={heads ? 'presentation' : 'option'} class={heads ? 'row heading' : 'row'}
               aria-selected={heads ? undefined : index === activeIndex} aria-setsize={heads ? undefined : items.length} aria-posinset={heads ? undefined : index + 1}
-              style={{ top: `${tops[index]}px`, height: `${heightOf(item)}px` }} onClick={() => choose(item)}>
+              style={{ top: `${tops[index]}px`, height: `${heightOf(item)}px` }} onClick={() => (choose(item), props.open?.())}>
               {row(item)}
             </div>
           )

@@ -13,6 +13,8 @@ export interface ActorEntry {
   nodes: readonly AnyStateNode[]
   /** Incremented with each change in its context. */
   version: number
+  /** Whether a step of its chart is recorded. */
+  hasStepped: boolean
 }
 
 type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId'>
@@ -21,7 +23,7 @@ type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId'>
 export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined): ActorEntry {
   const { sessionId, id } = ref
   const { kind, chart, taskId } = relationsOf(ref, parent)
-  return { sessionId, name: id, kind, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0 }
+  return { sessionId, name: id, kind, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0, hasStepped: false }
 }
 
 /** An actor for pages. */

@@ -6,7 +6,7 @@ import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { entryOf, type ActorEntry } from './actor-entry.ts'
 import { Ring } from './ring.ts'
-import type { SeenStep } from './seen-step.ts'
+import { sizeOf, type SeenStep } from './seen-step.ts'
 
 /** The number of steps kept per context. */
 export const REMEMBERED_STEPS = 2000
@@ -22,6 +22,8 @@ export interface RecordListener {
   inspected(event: InspectionEvent): void
   /** An error of the recorder, which must not reach the actors. */
   troubled(error: unknown): void
+  /** The recorded steps take this many bytes more, or fewer. */
+  grew?(bytes: number): void
 }
 
 /**
@@ -41,6 +43,7 @@ export class ContextRecord {
   #inspection: Subscription | undefined
   #actors: LiveActors | undefined
   #version = 0
+  #bytes = 0
 
   constructor(key: ContextKey, clock: Clock, listener: RecordListener) {
     this.key = key
@@ -84,6 +87,25 @@ export class ContextRecord {
     this.#listening.clear()
   }
 
+  /** The approximate size of its steps in memory. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Drops the oldest steps until they take at most so many bytes. */
+  shrinkTo(bytes: number): void {
+    while (this.#bytes > bytes) {
+      const step = this.steps.shift()
+      if (!step) return
+      this.#count(-step.bytes)
+    }
+  }
+
+  #count(bytes: number): void {
+    this.#bytes += bytes
+    this.#listener.grew?.(bytes)
+  }
+
   /** Adds the generations of a commit to the steps that led to it. */
   committed({ expected, tasks }: Commit): void {
     for (let at = this.steps.last; at >= this.steps.first; at -= 1) {
@@ -116,13 +138,19 @@ export class ContextRecord {
       }
       case '@xstate.microstep': {
         const { _transitions: transitions, event: by, snapshot } = event
-        if (transitions.length === 0 && by.type !== 'xstate.init') break
+        if (transitions.length === 0) break
         this.#note('microstep', event.actorRef as AnyActorRef, by, { nodes: activeStates(snapshot), transitions })
         break
       }
-      case '@xstate.snapshot':
-        this.#look(event.actorRef as AnyActorRef)
+      case '@xstate.snapshot': {
+        const { actorRef, event: by, snapshot } = event
+        this.#look(actorRef as AnyActorRef)
+        const nodes = activeStates(snapshot)
+        // A chart enters its first states without a transition, unless these have eventless ones.
+        const isFirst = by.type === 'xstate.init' && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
+        if (isFirst) this.#note('microstep', actorRef as AnyActorRef, by, { nodes, transitions: [] })
         break
+      }
       case '@xstate.action':
       case '@xstate.transition':
         return
@@ -178,7 +206,10 @@ export class ContextRecord {
     const to = this.#entries.get(sessionId)
     /* c8 ignore next -- a dropped actor receives no events */
     if (!to) return
+    if (kind === 'microstep') to.hasStepped = true
     const { turnNumber: turn } = hostOf(system)
-    this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined })
+    const bytes = sizeOf(event)
+    const replaced = this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined, bytes })
+    this.#count(bytes - (replaced?.bytes ?? 0))
   }
 }

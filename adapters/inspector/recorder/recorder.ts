@@ -10,6 +10,9 @@ export const REMEMBERED_CONTEXTS = 100
 /** The number of contexts that may start being recorded per second, which bounds the cost of many new contexts. Watched ones always are. */
 export const RECORDED_A_SECOND = 50
 
+/** The bound of all recorded steps, in bytes. Above it the oldest contexts are dropped, then the oldest steps of watched ones. */
+export const RECORDED_BYTES = 64 * 1024 * 1024
+
 /** Receives the events of all recorded contexts. */
 export interface RecorderListener extends RecordListener {
   /** A context is recorded from now on, with its present actors. */
@@ -27,9 +30,13 @@ export class Recorder {
   readonly #watched: string[] = []
   #second = { beganMs: -Infinity, count: 0 }
 
-  constructor(clock: Clock, listener: RecorderListener) {
+  #bytes = 0
+  readonly #mostBytes: number
+
+  constructor(clock: Clock, listener: RecorderListener, mostBytes = RECORDED_BYTES) {
     this.#clock = clock
-    this.#listener = listener
+    this.#listener = { ...listener, grew: bytes => this.#grew(bytes) }
+    this.#mostBytes = mostBytes
   }
 
   /** The recorded actors. */
@@ -75,14 +82,39 @@ export class Recorder {
 
   erased(whose: Erasure): void {
     for (const [name, { key }] of this.#records.entries()) {
-      if (isErased(whose, key)) this.#records.delete(name)
+      if (isErased(whose, key)) this.#drop(name)
     }
+  }
+
+  /** Stops recording, and keeps what was recorded. */
+  pause(): void {
+    for (const record of this.#records.values()) record.detach()
+    this.#live.clear()
   }
 
   /** Stops recording, and drops everything. */
   stop(): void {
-    for (const record of this.#records.values()) record.detach()
+    this.pause()
     this.#records.clear()
+    this.#bytes = 0
+  }
+
+  /** Drops the oldest contexts, except watched ones, while there are too many bytes; then the oldest steps of the largest. */
+  #grew(bytes: number): void {
+    this.#bytes += bytes
+    for (const [name, { key, bytes }] of this.#bytes > this.#mostBytes ? this.#records.entries() : []) {
+      if (this.#bytes <= this.#mostBytes) return
+      if (bytes > 0 && !this.#watched.includes(key.contextId)) this.#drop(name)
+    }
+    if (this.#bytes <= this.#mostBytes) return
+    for (const record of this.#records.values()) record.shrinkTo(this.#mostBytes / 2 / this.#records.values().length)
+  }
+
+  #drop(name: string): void {
+    const record = this.#records.get(name)
+    record?.detach()
+    this.#records.delete(name)
+    this.#bytes -= record?.bytes ?? 0
   }
 
   #record(name: string, actors: LiveActors): void {
@@ -94,9 +126,7 @@ export class Recorder {
     if (this.#records.size <= REMEMBERED_CONTEXTS) return
     for (const [other, oldest] of this.#records.entries()) {
       if (this.#records.size <= REMEMBERED_CONTEXTS) break
-      if (this.#watched.includes(oldest.key.contextId)) continue
-      oldest.detach()
-      this.#records.delete(other)
+      if (!this.#watched.includes(oldest.key.contextId)) this.#drop(other)
     }
   }
 

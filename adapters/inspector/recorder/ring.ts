@@ -1,8 +1,9 @@
 /** A ring buffer of the newest items, numbered from 1. */
 export class Ring<T> {
   readonly #capacity: number
-  readonly #items: T[] = []
+  readonly #items: (T | undefined)[] = []
   #last = 0
+  #dropped = 0
 
   constructor(capacity: number) {
     this.#capacity = capacity
@@ -15,12 +16,27 @@ export class Ring<T> {
 
   /** The number of the oldest item kept. */
   get first(): number {
-    return Math.max(1, this.#last - this.#capacity + 1)
+    return Math.max(this.#dropped, this.#last - this.#capacity) + 1
   }
 
-  push(item: T): void {
-    this.#items[this.#last % this.#capacity] = item
+  /** Adds an item. Returns the one that it replaces, if the buffer is full. */
+  push(item: T): T | undefined {
+    const slot = this.#last % this.#capacity
+    const replaced = this.#items[slot]
+    this.#items[slot] = item
     this.#last += 1
+    return replaced
+  }
+
+  /** Drops the oldest item and returns it. */
+  shift(): T | undefined {
+    const { first } = this
+    if (first > this.#last) return undefined
+    const slot = (first - 1) % this.#capacity
+    const oldest = this.#items[slot]
+    this.#items[slot] = undefined
+    this.#dropped = first
+    return oldest
   }
 
   /** The item with a number from `first` to `last`. */

@@ -16,6 +16,30 @@ export interface SeenStep {
   /** The number of the context's turn in which it happened. */
   readonly turn: number
   generation: number | undefined
+  /** The approximate size of the event in memory. */
+  readonly bytes: number
+}
+
+/** The size of a step without its event, and of each value in it. */
+const STEP_BYTES = 300
+const VALUE_BYTES = 32
+
+/** The number of values that are looked at, and the size of an event that has more. */
+const MOST_VALUES = 1000
+const LARGE_EVENT_BYTES = 1024 * 1024
+
+/** The approximate size of a step with this event, in memory. Looks at a bounded number of values. */
+export function sizeOf(event: AnyEventObject): number {
+  let bytes = STEP_BYTES
+  let values: unknown[] = [event]
+  for (let count = 0; count < MOST_VALUES; count += 1) {
+    if (values.length === 0) return bytes
+    const value = values.pop()
+    bytes += typeof value === 'string' ? value.length : VALUE_BYTES
+    // An actor in an event is not the event's.
+    if (typeof value === 'object' && value !== null && !('sessionId' in value)) values = values.concat(Object.values(value).slice(0, MOST_VALUES))
+  }
+  return bytes + LARGE_EVENT_BYTES
 }
 
 /** Copies a value without secrets. */

@@ -1,7 +1,9 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
+import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
-import { type Commit, type Erasure, isErased, type Scope } from '../../../runtime/store/store.ts'
+import { type Commit, type Erasure, isErased, type Scope, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
 import type { Redact } from './seen-step.ts'
 
@@ -45,7 +47,8 @@ export class TaskIndex {
       const before = this.#rows.get(taskId)
       const opening = before ? undefined : log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
       if (!before && !opening) this.#unread.add(taskId)
-      const { openedMs, title } = before ?? { openedMs: atMs, title: opening ? this.title(opening.message) : '' }
+      const first = before ? undefined : log.find((entry): entry is TaskEvent => 'update' in entry && entry.taskId === taskId && entry.generation === 1)
+      const { openedMs, title } = before ?? { openedMs: atMs, title: opening ? this.title(opening.message, metadataOf(first)) : '' }
       const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs: atMs, title }
       this.#rows.delete(taskId)
       this.#set(row)
@@ -70,10 +73,18 @@ export class TaskIndex {
     }
   }
 
-  /** The title of a task, from its opening message. */
-  title(message: Message): string {
+  /** The title of a task, from its opening message, and from the agreed terms in its metadata. */
+  title(message: Message, metadata?: Readonly<Record<string, unknown>>): string {
     const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
-    return typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
+    const words = typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
+    const terms = this.#terms(metadata?.[NEGOTIATION_EXTENSION])
+    return terms === '' ? words : `${words}${words === '' ? '' : ' · '}${terms}`
+  }
+
+  #terms(agreed: unknown): string {
+    const shown = this.#redact(isObject(agreed) ? agreed['terms'] : undefined)
+    if (!isObject(shown)) return ''
+    return Object.entries(shown).map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(', ').slice(0, LONGEST_TITLE)
   }
 
   #set(row: TaskRow): void {
@@ -94,23 +105,27 @@ export const EARLIER_TASKS = 1000
 const PAGE = 100
 
 /** The stored tasks of some callers, for each caller last changed first. */
-export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[], title: (message: Message) => string): AsyncGenerator<TaskRow, void, undefined> {
+export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[], title: TaskIndex['title']): AsyncGenerator<TaskRow, void, undefined> {
   for (const { tenant, principal } of scopes) {
     const scope = { tenant, principal }
     let read = 0
     let page = await store.listTasks(scope, { limit: PAGE, artifacts: false })
     for (;;) {
-      for (const { task: { id, contextId, status, history: [opening] = [] }, generation } of page.tasks) {
+      for (const { task: { id, contextId, status, metadata, history: [opening] = [] }, generation } of page.tasks) {
         const [first] = await store.readEvents(scope, id, 0, 1)
         const changedMs = msOf(status.timestamp)
         const openedMs = first && 'statusUpdate' in first.update ? msOf(first.update.statusUpdate.status.timestamp) : changedMs
-        yield { taskId: id, contextId, owner: scope, state: status.state, generation, openedMs, changedMs, title: opening ? title(opening) : '' }
+        yield { taskId: id, contextId, owner: scope, state: status.state, generation, openedMs, changedMs, title: opening ? title(opening, metadata) : '' }
       }
       read += page.tasks.length
       if (!page.next || read >= EARLIER_TASKS) break
       page = await store.listTasks(scope, { limit: PAGE, artifacts: false, after: page.next })
     }
   }
+}
+
+function metadataOf(event: TaskEvent | undefined): Record<string, unknown> | undefined {
+  return event && 'statusUpdate' in event.update ? event.update.statusUpdate.metadata : undefined
 }
 
 function msOf(timestamp = ''): number {

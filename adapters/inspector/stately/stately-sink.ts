@@ -1,7 +1,7 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
-import type { Sink } from '../hub.ts'
+import type { Sink } from '../looking.ts'
 import { shownEvent, type Redact } from '../recorder/seen-step.ts'
 
 /** The used part of Stately's package, an optional peer. */

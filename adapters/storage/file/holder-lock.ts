@@ -1,20 +1,9 @@
-import { hostname } from 'node:os'
+import { inUse, type Holder, StorageError } from '../../rows/storage-error.ts'
 import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
-import { reasonOf, StorageError } from '../storage-error.ts'
+import { reasonOf } from '../storage-error.ts'
 import { createPrivately } from './file-header.ts'
 
-/** The process that holds a file, for the error of another. */
-export interface Holder {
-  readonly pid: number
-  readonly host: string
-  /** An ISO time. */
-  readonly since: string
-}
-
-/** This process as the holder, from now on. */
-export function thisHolder(): Holder {
-  return { pid: process.pid, host: hostname(), since: new Date().toISOString() }
-}
+const ADVICE = 'Stop that one, or use another file.'
 
 interface Held {
   readonly holder: Holder
@@ -38,13 +27,13 @@ export function holdingHere(file: string): Held | undefined {
  */
 export function hold(file: string, holder: Holder, driver: DriverName | undefined, holderOf: () => Holder | undefined): () => void {
   const here = heldHere.get(file)
-  if (here) throw inUse(file, here.holder)
+  if (here) throw inUse(file, here.holder, ADVICE)
   const lock = lockOf(file, driver)
   try {
     lock.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
   } catch (error) {
     lock.close()
-    throw sqliteCode(error) === 'BUSY' ? inUse(file, holderOf()) : unusable(file, error)
+    throw sqliteCode(error) === 'BUSY' ? inUse(file, holderOf(), ADVICE) : unusable(file, error)
   }
   heldHere.set(file, { holder, driver })
   let isHeld = true
@@ -69,9 +58,4 @@ function lockOf(file: string, driver: DriverName | undefined): Database {
 
 function unusable(file: string, cause: unknown): StorageError {
   return new StorageError(`${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`, { cause })
-}
-
-function inUse(file: string, holder: Holder | undefined): StorageError {
-  const who = holder ? `process ${holder.pid} on ${holder.host} since ${holder.since}` : 'another process'
-  return new StorageError(`${file} is in use by ${who}. Stop that one, or use another file.`)
 }

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { driverOf } from '../driver.ts'
-import { StorageError } from '../storage-error.ts'
+import { StorageError } from '../../rows/storage-error.ts'
 import { checkHeader, createPrivately, logOf } from './file-header.ts'
 import { openForReading, prepareFile, realFile, usingFile } from './open-file.ts'
 
@@ -38,7 +38,8 @@ export function backupFile(file: string, to: string): number {
   }
 }
 
-function syncPath(path: string): void {
+/** Waits until a file or folder is on the disk. */
+export function syncPath(path: string): void {
   const descriptor = openSync(path, 'r')
   fsyncSync(descriptor)
   closeSync(descriptor)

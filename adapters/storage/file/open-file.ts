@@ -1,9 +1,10 @@
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
-import { reasonOf, StorageError } from '../storage-error.ts'
+import { thisHolder, type Holder, StorageError } from '../../rows/storage-error.ts'
+import { reasonOf } from '../storage-error.ts'
 import { checkHeader, checkPage1, createPrivately, logSalt } from './file-header.ts'
-import { hold, holdingHere, thisHolder, type Holder } from './holder-lock.ts'
+import { hold, holdingHere } from './holder-lock.ts'
 import { migrate, readAsNewest } from './schema.ts'
 
 /** Larger files are not checked for damage when opened; the check takes 2 ms per MiB. */

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync, statSync, writeSync } from 'node:fs'
-import { StorageError } from '../storage-error.ts'
+import { StorageError } from '../../rows/storage-error.ts'
 import { APPLICATION_ID_OFFSET, idWithLog, logOf } from './file-header.ts'
 
 /** The suffixes of a file, its log and its lock. */

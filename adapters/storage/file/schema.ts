@@ -1,7 +1,7 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { rollBack, type Database } from '../driver.ts'
 import { AS_VERSION_2, VERSION_1, VERSION_2 } from '../rows/tables.ts'
-import { StorageError } from '../storage-error.ts'
+import { tooNew } from '../../rows/storage-error.ts'
 import { APPLICATION_ID } from './file-header.ts'
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
@@ -31,7 +31,7 @@ export function migrate(database: Database, file: string, migrations: readonly s
 export function checkVersion(database: Database, file: string, known = MIGRATIONS.length): number {
   const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
   if (version <= known) return version
-  throw new StorageError(`${file} has the schema version ${version}, and this taskchart knows versions up to ${known}. Use the newer taskchart that wrote it.`)
+  throw tooNew(file, version, known)
 }
 
 /** Lets a reader use a file of an older version, which stays unchanged, like the newest. Throws StorageError for a newer version. */

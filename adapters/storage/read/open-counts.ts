@@ -9,11 +9,12 @@ const TENANTS = `
     SELECT min(tenant) FROM scopes UNION ALL SELECT (SELECT min(tenant) FROM scopes WHERE tenant > tenants.tenant) FROM tenants WHERE tenants.tenant IS NOT NULL
   )`
 
-/** Queries that count open tasks: all, or by indexes those of a principal, of a tenant, or of both. */
+/** Queries that count open tasks: all, or by indexes those of a principal, of a tenant, or of both; and one that gives their states. */
 export function openCounts(database: Database) {
   const tasks = `CROSS JOIN tasks ON tasks.scope = scopes.scope AND tasks.state IN (${OPEN})`
   return {
     all: database.prepare('SELECT count(*) AS count FROM tasks WHERE endedAtMs IS NULL'),
+    states: database.prepare('SELECT context, task, state FROM tasks WHERE endedAtMs IS NULL AND (context, task) > (?, ?) ORDER BY context, task LIMIT ?'),
     ofPrincipal: database.prepare(`
       ${TENANTS} SELECT count(*) AS count FROM tenants CROSS JOIN scopes ON scopes.tenant = tenants.tenant AND scopes.principal = ? ${tasks}`),
     ofTenant: database.prepare(`SELECT count(*) AS count FROM scopes ${tasks} WHERE scopes.tenant = ?`),

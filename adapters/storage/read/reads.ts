@@ -1,14 +1,16 @@
-import type { SendRow, StoredWebhook } from '../../../runtime/store/rows.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import type { SendRow, StateCounts, StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { Database, Statement } from '../driver.ts'
-import { damaged, DamagedRow, reading, unlessDamaged } from '../rows/damage.ts'
-import { originalText, storedText } from '../rows/stored-text.ts'
+import { damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
+import { originalText, storedText } from '../../rows/stored-text.ts'
+import { fewest } from '../../rows/task-rows.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
-import { fewest, type TaskReader } from './task-reader.ts'
+import type { TaskReader } from './task-reader.ts'
 
 /** Receives the error for damaged data that is left out of an answer. */
 export type ReportDamage = (error: Error) => void
@@ -152,7 +154,7 @@ export class Reads {
   }
 
   readSend(scope: Scope, key: string): SendRow | undefined {
-    return reading('What became of the message', () => {
+    return reading('The record of the message', () => {
       const number = this.#scopeNumber(scope)
       const row = number === undefined ? undefined : this.#find.send.one(number, storedText(key))
       return row && (JSON.parse(row.body) as SendRow)
@@ -164,6 +166,18 @@ export class Reads {
     const { all, ofPrincipal, ofTenant, ofScope } = this.#open
     const count = tenant === undefined ? (principal === undefined ? all : ofPrincipal) : principal === undefined ? ofTenant : ofScope
     return Number(count.get(...names)?.count)
+  }
+
+  countStates(limit: number, after: string): StateCounts {
+    const [context = 0, task = 0] = after.split('.').map(Number)
+    const rows = this.#open.states.all(context, task, limit)
+    const states: Partial<Record<TaskState, number>> = {}
+    for (const row of rows) {
+      const state = row.state as TaskState
+      states[state] = (states[state] ?? 0) + 1
+    }
+    const last = rows[limit - 1]
+    return last ? { states, next: `${String(last.context)}.${String(last.task)}` } : { states }
   }
 
   readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {

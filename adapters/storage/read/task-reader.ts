@@ -1,9 +1,10 @@
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
-import type { Database, Statement, Value } from '../driver.ts'
-import { DamagedRow } from '../rows/damage.ts'
-import { originalText } from '../rows/stored-text.ts'
+import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
+import type { Database, Statement } from '../driver.ts'
+import { DamagedRow } from '../../rows/damage.ts'
+import { originalText } from '../../rows/stored-text.ts'
+import { applyRows, checkCount, fewest } from '../../rows/task-rows.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 import { TaskSizes } from './task-sizes.ts'
 
@@ -112,25 +113,10 @@ export class TaskReader {
     const messages = this.#messagePage.all(row.task, row.messages, known).map(({ body }) => JSON.parse(body) as MessageRow)
     checkCount(events, row.generation - record.generation)
     checkCount(messages, row.messages - known)
-    let next = 0
-    for (const event of events.map(eventOf)) {
-      for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
-        applyMessage(record, message)
-        next += 1
-      }
-      applyEvent(record, event)
-    }
-    for (const message of messages.slice(next)) applyMessage(record, message)
+    applyRows(record, events.map(eventOf), messages)
     if (row.generation >= KEPT_FROM) this.#kept.set(row.taskId, { record, messages: row.messages })
     return record
   }
-}
-
-/** The smallest number of rows whose sizes add up to `bytes`, at least one. */
-export function fewest(rows: readonly Record<string, Value>[], bytes: number): number {
-  let left = bytes
-  const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
-  return end < 0 ? Math.max(1, rows.length) : end + 1
 }
 
 /** The bodies of rows as a JSON array. */
@@ -140,9 +126,4 @@ function listOf(rows: readonly { readonly body: string }[]): string {
 
 function eventOf({ body }: EventRow): TaskEvent {
   return JSON.parse(body) as TaskEvent
-}
-
-/** Missing rows count as damage. */
-function checkCount(rows: readonly unknown[], count: number): void {
-  if (rows.length < count) throw new DamagedRow('events and messages')
 }

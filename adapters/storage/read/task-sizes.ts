@@ -1,7 +1,7 @@
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { TaskChoice, TaskSize } from '../../../runtime/store/store.ts'
 import type { Database, Statement } from '../driver.ts'
-import { originalText, storedText } from '../rows/stored-text.ts'
+import { originalText, storedText } from '../../rows/stored-text.ts'
 
 /** The size of the cache. */
 const REMEMBERED = 1000

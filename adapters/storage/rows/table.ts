@@ -1,6 +1,5 @@
-import { crc32 } from 'node:zlib'
+import { sumOf, DamagedRow } from '../../rows/damage.ts'
 import type { Database, Statement, Value } from '../driver.ts'
-import { DamagedRow } from './damage.ts'
 
 type Cells = Readonly<Record<string, Value>>
 
@@ -23,8 +22,18 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
 
   /** Adds a row with a new key. */
   insert(row: Row): void {
-    const cells = this.#cellsOf(row)
-    this.#insert.run(...cells, sumOf(cells))
+    this.insertCells(row, false)
+  }
+
+  /** Adds a row from cells, which may have more columns. A damaged one is written as such. */
+  insertCells(row: Cells, isDamaged: boolean): void {
+    const cells = this.#columns.map(column => row[column] as Value)
+    this.#insert.run(...cells, sumOf(cells) + Number(isDamaged))
+  }
+
+  /** Whether a row has the checksum of its cells. */
+  isIntact(row: Cells): boolean {
+    return row.sum === sumOf(this.#columns.map(column => row[column] as Value))
   }
 
   /** Prepares an update of `columns`, and of the sum, in the row with the cells of `key`. */
@@ -53,9 +62,8 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
 
   /** Also detects a damaged index that refers to a wrong row: SQLite takes the key from the index, and the sum covers the row's own. */
   #verified(cells: Cells): Row {
-    const row = cells as unknown as Row
-    if (cells.sum !== sumOf(this.#cellsOf(row))) throw new DamagedRow(this.#name)
-    return row
+    if (!this.isIntact(cells)) throw new DamagedRow(this.#name)
+    return cells as unknown as Row
   }
 
   /** A cell may be so damaged that the driver cannot convert it. */
@@ -75,9 +83,4 @@ export interface Reading<Row> {
   /** The first row, if there is one. */
   one(...values: Value[]): Row | undefined
   all(...values: Value[]): Row[]
-}
-
-/** A checksum over cells, their types and their lengths. */
-function sumOf(cells: readonly Value[]): number {
-  return crc32(cells.map(cell => (typeof cell === 'string' ? `${cell.length}:${cell}` : String(cell))).join())
 }

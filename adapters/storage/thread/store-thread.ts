@@ -1,8 +1,9 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
+import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/changes.ts'
+import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
-import { LeastCostQueue } from './least-cost-queue.ts'
-import { failureOf, outcomeOf, type Answered, type Batch, type Change, type Changed, type NumberedRead, type ReadCall, type ThreadData, type Told, type Word } from './thread-messages.ts'
+import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
 

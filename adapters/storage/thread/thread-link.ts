@@ -1,8 +1,10 @@
 import { Worker } from 'node:worker_threads'
-import type { CommitRows } from '../rows/commit-rows.ts'
-import { StorageError } from '../storage-error.ts'
-import type { Batch, Change, Changed, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
-import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from './write-queue.ts'
+import type { StoreStatus } from '../../../runtime/store/rows.ts'
+import type { Change, Changed } from '../../rows/changes.ts'
+import type { CommitRows } from '../../rows/commit-rows.ts'
+import { StorageError } from '../../rows/storage-error.ts'
+import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
+import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 /**
  * The number of batches of writes that the thread has at once: one in progress and the next. Writes that arrive meanwhile form a later
@@ -59,6 +61,12 @@ export class ThreadLink {
       this.#calls.push({ name, args, user, number: this.#lastRead })
       this.#readers.set(this.#lastRead, waiting)
     })
+  }
+
+  /** The state of the store: stopped or closed, and its pending calls. */
+  get status(): StoreStatus {
+    const sent = this.#sentWrites.reduce((sum, { waiting, change }) => sum + waiting.length + (change ? 1 : 0), 0)
+    return { isStopped: this.#end !== undefined, waitingReads: this.#readers.size, waitingWrites: this.#writes.size + sent }
   }
 
   /** Lets the thread finish its work, and ends it. */

@@ -1,15 +1,10 @@
 import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
 import type { Scope } from '../../../runtime/store/store.ts'
+import type { WebhookChange, WebhookChanged } from '../../rows/changes.ts'
+import { reading, unlessDamaged } from '../../rows/damage.ts'
+import { storedText } from '../../rows/stored-text.ts'
 import type { Database, Statement } from '../driver.ts'
-import { reading, unlessDamaged } from '../rows/damage.ts'
-import { storedText } from '../rows/stored-text.ts'
 import type { StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
-
-/** A change of webhooks outside of a commit. */
-export type WebhookChange =
-  | { readonly write: NewWebhook; readonly scope: Scope; readonly limit: number }
-  | { readonly notes: readonly WebhookNote[] }
-  | { readonly delete: string; readonly scope: Scope; readonly taskId: string }
 
 /** Writes webhooks: one replaces that with its task and id. The caller opens the transaction. */
 export class WebhookWriter {
@@ -36,7 +31,7 @@ export class WebhookWriter {
   }
 
   /** Makes a change, and returns the store port's result. */
-  change(change: WebhookChange): 'written' | 'absent' | 'full' | boolean | boolean[] {
+  change(change: WebhookChange): WebhookChanged {
     if ('notes' in change) return change.notes.map(note => this.#note(note))
     const { scope } = change
     if ('delete' in change) return this.#delete(scope, change.taskId, change.delete)

@@ -4,6 +4,7 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import { PathError } from '../path-error.ts'
 import { callerOf, type Caller } from '../run/callers.ts'
 import { newDisk } from '../run/disk.ts'
+import type { AtStep } from '../run/chart-run.ts'
 import type { Manner } from '../run/path-run.ts'
 import { World } from '../run/world.ts'
 import { Bargainer } from './bargainer.ts'
@@ -17,7 +18,7 @@ const PATIENCE = 20_000
 const QUIET = 8
 
 /** Walks one path of a negotiation through a runtime. Rejects with PathError at the first unexpected step. */
-export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps }: BargainPath, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
+export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps }: BargainPath, { interlude, disk = 'memory', ...access }: Manner, at: AtStep = () => {}): Promise<void> {
   const respondent = new Respondent(negotiation)
   const world = await World.open({ ...agent, negotiate: respondent.negotiation, work: endlessWork }, { earlier: [] }, await newDisk(disk), { queuedMessages: WAITING_LIMIT })
   let arrived = 0
@@ -26,6 +27,7 @@ export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps
   const run = new BargainRun(world, respondent, caller, () => arrived)
   try {
     for (const [i, step] of steps.entries()) {
+      at(i)
       if (interlude !== 'none' && i > 0) {
         run.leave()
         await caller.close()

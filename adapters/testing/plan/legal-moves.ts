@@ -1,3 +1,4 @@
+import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
@@ -20,6 +21,9 @@ export interface LegalMoves {
 /** The state of a task for its client, by the tags of its chart. */
 export type Standing = 'working' | 'input-required' | 'auth-required' | 'over'
 
+/** Whether a chart accepts the event of a move. */
+export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: InnerMove) => boolean
+
 /** The standing of a chart's task after a turn. */
 export function standingOf({ status, chart }: Turn): Standing {
   if (status !== 'active') return 'over'
@@ -31,25 +35,25 @@ export function standingOf({ status, chart }: Turn): Standing {
  * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never illegal, since they
  * occur only if there is such an actor or timer. Of several timers only the next can fire.
  */
-export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy): LegalMoves {
+export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy, can: Can = (chart, event) => chart.can(event)): LegalMoves {
   const standing = standingOf(turn)
   // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
   const authorizations = Object.entries(cases.authorizations).map(([name, data]): InnerMove => ({ type: 'authorization', name, data }))
   const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
   const isAuthorized = standing === 'auth-required'
-  const outside = [...messages.map(move => judged(turn, move, isHeard)), ...authorizations.map(move => judged(turn, move, isAuthorized))]
+  const outside = [...messages.map(move => judged(turn, move, isHeard, can)), ...authorizations.map(move => judged(turn, move, isAuthorized, can))]
   const legal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [move] : []))
   const illegal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [] : [{ move, refusal }]))
-  return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases), ...nextTimer(turn)], illegal }
+  return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases, can), ...nextTimer(turn)], illegal }
 }
 
 /** Whether the task accepts a move, if it receives such moves at all. */
-function judged({ chart }: Turn, move: InnerMove, isHeard: boolean): { readonly move: InnerMove; readonly refusal?: ErrorCode } {
+function judged({ chart }: Turn, move: InnerMove, isHeard: boolean, can: Can): { readonly move: InnerMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
   const heard = heardBy(chart, move)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
-  return chart.can(heard.event) ? { move } : { move, refusal: 'UnsupportedOperation' }
+  return can(chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
 function messagesOf({ messages }: AllCases): InnerMove[] {
@@ -57,14 +61,14 @@ function messagesOf({ messages }: AllCases): InnerMove[] {
 }
 
 /** The ends of live actors, and the events that they may send. */
-function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases): InnerMove[] {
+function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases, can: Can): InnerMove[] {
   // Only actors named in the chart's setup may exist.
   const children = Object.entries(chart.children as Record<string, { readonly src: string }>)
   const ends = children.flatMap(([actor, { src }]) =>
     Object.entries(resultsOf(src)).map(([name, result]): InnerMove => ({ type: 'end', name, actor, src, result }))
   )
   const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): InnerMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => chart.can(eventOf(move) as never))]
+  return [...ends, ...own.filter(move => can(chart, eventOf(move), move))]
 }
 
 function nextTimer({ timers, nowMs }: Turn): InnerMove[] {

@@ -27,8 +27,8 @@ const VALUES = 2
 const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
 
 /**
- * Generates cases from the schemas of an agent, with fast-check: two valid values and an invalid one for the opening message and for each
- * question, and two valid ones for terms. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
+ * Generates cases from the schemas of an agent, with fast-check. The opening message and each question get two valid values and an invalid
+ * one, and terms get two valid ones. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
  */
 export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
   const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []

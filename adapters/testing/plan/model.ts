@@ -15,6 +15,8 @@ export type Turn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
   /** The events that it emitted. */
   readonly words: readonly unknown[]
+  /** The events that it sent to actors. */
+  readonly sent: readonly EventObject[]
   readonly timers: readonly Timer[]
   readonly nowMs: number
 }
@@ -48,7 +50,7 @@ export function modelOf(machine: AnyStateMachine): Model {
         const [chart, actions] = transition(model, turn.chart, heard.event)
         return turnOf(chart, actions, timers, nowMs)
       } catch (error) {
-        return { ...turn, status: 'error', output: undefined, error, words: [], timers: [], nowMs }
+        return { ...turn, status: 'error', output: undefined, error, words: [], sent: [], timers: [], nowMs }
       }
     }
   }
@@ -57,8 +59,10 @@ export function modelOf(machine: AnyStateMachine): Model {
 function turnOf(chart: AnyMachineSnapshot, actions: Actions, before: readonly Timer[], nowMs: number): Turn {
   const timers = new Map(before.map(timer => [timer.id, timer]))
   const words: unknown[] = []
+  const sent: EventObject[] = []
   for (const { type, params } of actions as readonly { type: string; params: Record<string, unknown> }[]) {
     if (type === 'xstate.emit') words.push(params['event'])
+    if (type === 'xstate.sendTo') sent.push(params['event'] as EventObject)
     if (type === 'xstate.cancel') timers.delete(String(params['sendId']))
     if (type === 'xstate.raise' && typeof params['delay'] === 'number') {
       const id = String(params['id'])
@@ -66,5 +70,5 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, before: readonly Ti
     }
   }
   const { status, output, error } = chart
-  return { status, output, error, chart, words, timers: status === 'active' ? [...timers.values()] : [], nowMs } as Turn
+  return { status, output, error, chart, words, sent, timers: status === 'active' ? [...timers.values()] : [], nowMs } as Turn
 }

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine } from 'xstate'
+import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { transitionName } from '../../drawing/chart-parts.ts'
 import type { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import type { Turn } from '../plan/model.ts'
@@ -12,28 +13,67 @@ import { endless, withActors } from './stub-actors.ts'
 /** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
 
+/** Told the number of each step of a path before it is walked; 0 is the opening. */
+export type AtStep = (step: number) => void
+
 /** Walks one path with an actor of the chart alone. Rejects with PathError if it differs from the chart's pure functions. */
-export function walkChart({ start, steps, input }: Path, liveness: Liveness, log: CoverageLog): void {
+export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>, liveness: Liveness, log: CoverageLog, at: AtStep = () => {}): void {
   const run = new ChartRun(log, input)
-  run.check('the opening', start)
-  for (const { move, turn, refusal } of steps) {
+  const check = (step: string, turn: Turn) => {
+    log.noteStates(run.states)
+    run.check(step, turn)
+  }
+  check(OPENING, start)
+  for (const [i, { move, turn, refusal }] of steps.entries()) {
+    at(i + 1)
     if (move.type === 'cancel') continue
     if (refusal !== undefined) run.refuse(move)
     if (!turn) continue
     if (liveness === 'restored') run.restore()
     run.take(move)
-    run.check(describeMove(move), turn)
+    check(describeMove(move), turn)
   }
   run.stop()
 }
 
+/** The name of a path's beginning in errors. */
+export const OPENING = 'the opening'
+
+/** A step of a path: its move, the ids of the chart's states after it, outermost first, and the names of the transitions that it took. */
+export interface WalkedStep {
+  readonly move: string
+  readonly states: readonly string[]
+  readonly transitions: readonly string[]
+}
+
+/** The steps of a path as its chart takes them, the opening first. */
+export function walkedSteps({ steps, input }: Path, machine: AnyStateMachine): WalkedStep[] {
+  let taken: string[] = []
+  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.push(transitionName(transition)) }, input)
+  const walked = (move: string): WalkedStep => {
+    const transitions = taken
+    taken = []
+    return { move, states: run.states.toSorted((one, other) => one.order - other.order).map(({ id }) => id), transitions }
+  }
+  const all = [walked(OPENING)]
+  for (const { move, turn } of steps) {
+    if (turn && move.type !== 'cancel') run.take(move)
+    all.push(walked(describeMove(move)))
+  }
+  run.stop()
+  return all
+}
+
+/** The records of a run. */
+type RunLog = Pick<CoverageLog, 'watched' | 'noteTransition'>
+
 class ChartRun {
   readonly #machine: AnyStateMachine
-  readonly #log: CoverageLog
+  readonly #log: RunLog
   #actor: Actor<AnyStateMachine>
   #words: unknown[] = []
 
-  constructor(log: CoverageLog, input: unknown) {
+  constructor(log: RunLog, input: unknown) {
     const { watched } = log
     this.#log = log
     this.#machine = withActors(watched, endless)
@@ -60,9 +100,13 @@ class ChartRun {
     if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
   }
 
+  /** The active states. */
+  get states(): readonly AnyStateNode[] {
+    return activeStates(this.#actor.getSnapshot())
+  }
+
   check(step: string, { status, chart, words }: Turn): void {
     const snapshot = this.#actor.getSnapshot() as AnyMachineSnapshot
-    this.#log.noteStates(activeStates(snapshot))
     const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
     const wanted = { status, value: chart.value, words }
     this.#words = []

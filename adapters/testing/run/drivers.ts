@@ -1,5 +1,5 @@
 import type { Kind } from '../../../runtime/primitives/options.ts'
-import { driverOf, INSTALL_SQLITE } from '../../storage/driver.ts'
+import { driverOf, SQLITE_PACKAGE } from '../../storage/driver.ts'
 import type { Liveness } from './chart-run.ts'
 import type { Manner } from './path-run.ts'
 
@@ -38,17 +38,16 @@ interface Needs {
 
 const NEEDS: Needs = { official: () => import('./official-caller.ts'), sqlite: async () => driverOf(undefined) }
 
-/** The drivers that can run here, and lines about missing dependencies of others. */
+/** The drivers that can run here, and a line about the missing packages of others. */
 export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{ readonly drivers: readonly Driver[]; readonly lacks: readonly string[] }> {
   const [hasOfficial, hasSqlite] = await Promise.all([official, sqlite].map(load => load().then(() => true, () => false)))
   const lackOf = (driver: Driver): string | undefined => {
     const { disk, isOfficial }: Partial<Manner> = Object(DRIVERS[driver])
-    if (disk === 'SQLite' && !hasSqlite) return `SQLite: ${INSTALL_SQLITE}`
-    return isOfficial && !hasOfficial ? 'the official SDK: npm install --save-dev @a2a-js/sdk' : undefined
+    if (disk === 'SQLite' && !hasSqlite) return SQLITE_PACKAGE
+    return isOfficial && !hasOfficial ? '@a2a-js/sdk' : undefined
   }
-  const lacks = allDrivers.flatMap(driver => {
-    const lack = lackOf(driver)
-    return lack === undefined ? [] : [`not walked: ${driver}, which needs ${lack}`]
-  })
-  return { drivers: allDrivers.filter(driver => lackOf(driver) === undefined), lacks }
+  const missing = allDrivers.filter(driver => lackOf(driver) !== undefined)
+  const packages = new Set(missing.map(lackOf))
+  const lacks = missing.length === 0 ? [] : [`not walked: ${missing.join('; ')}. To walk them: npm i -D ${[...packages].join(' ')}`]
+  return { drivers: allDrivers.filter(driver => !missing.includes(driver)), lacks }
 }

@@ -8,6 +8,7 @@ import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
 import type { ComparedEvent } from '../plan/told.ts'
 import { callerOf, type Access, type Caller } from './callers.ts'
+import { OPENING, type AtStep } from './chart-run.ts'
 import { newDisk, type DiskName } from './disk.ts'
 import { Follower } from './follower.ts'
 import type { WorkDouble } from './stub-actors.ts'
@@ -21,13 +22,14 @@ export interface Manner extends Access {
 }
 
 /** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
-export async function walk(agent: Agent, cast: WorkDouble, path: Path, { interlude, disk = 'memory', ...access }: Manner): Promise<void> {
+export async function walk(agent: Agent, cast: WorkDouble, path: Path, { interlude, disk = 'memory', ...access }: Manner, at: AtStep = () => {}): Promise<void> {
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
   const caller = await callerOf(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
   try {
     await run.begin(path)
-    for (const step of path.steps) {
+    for (const [i, step] of path.steps.entries()) {
+      at(i + 1)
       await run.pass(interlude)
       await run.take(step)
     }
@@ -56,11 +58,11 @@ class PathRun {
 
   async begin({ opening, begins }: Path): Promise<void> {
     const answer = await this.#caller.send(openingMessage(opening))
-    if (!('task' in answer)) throw new PathError('the opening', 'a task has to open', 'a task', answer.message)
+    if (!('task' in answer)) throw new PathError(OPENING, 'a task has to open', 'a task', answer.message)
     this.#taskId = answer.task.id
     this.#follow()
     this.#wanted.push(...begins)
-    await this.#check('the opening', 0)
+    await this.#check(OPENING, 0)
   }
 
   /** Ends the process and starts the next. */

@@ -93,7 +93,7 @@ const REST = 8
 /** The input of the work for this opening; `undefined` if it opens no task. */
 export async function inputFor(agent: Agent, opening: OpeningCase): Promise<WorkInput | undefined> {
   let given: WorkInput | undefined
-  const { migrate: _, recovery: __, ...others } = agreeing(agent)
+  const { migrate: _, recovery: __, properties: ___, ...others } = agreeing(agent)
   const spy = defineAgent({
     ...others,
     messages: 'reject',

@@ -1,3 +1,4 @@
+import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { NewWebhook } from '../rows.ts'
 import { contextName, isSameScope, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
@@ -58,6 +59,13 @@ export class MemoryContexts {
       if (scope.tenant === (tenant ?? scope.tenant) && scope.principal === (principal ?? scope.principal)) open += order.open
     }
     return open
+  }
+
+  /** Number of open tasks by state. */
+  countStates(): Partial<Record<TaskState, number>> {
+    const counts: Partial<Record<TaskState, number>> = {}
+    for (const { order } of this.#scopes.values()) order.countOpen(counts)
+    return counts
   }
 
   /** Writes a commit. Writes nothing and gives `false` if it lost its race. */

@@ -83,6 +83,7 @@ export function memoryStore(): Store {
       return page ? { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
     }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
+    countStates: () => call(() => ({ states: contexts.countStates() })),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
     writeWebhook: (scope, webhook, limit) => call(() => {
       const task = contexts.task(scope, webhook.taskId)

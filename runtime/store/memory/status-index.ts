@@ -34,6 +34,11 @@ export class StatusOrder<Record extends TaskRecord> {
     return open
   }
 
+  /** Adds the numbers of tasks that have not ended. */
+  countOpen(counts: { [State in TaskState]?: number }): void {
+    for (const [state, list] of this.#lists) if (!isTerminal(state)) counts[state] = (counts[state] ?? 0) + list.length
+  }
+
   /** One page of tasks, the total number of matches, and the position of the next page. Ignores `contextId`. */
   page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskCursor } {
     let total = 0

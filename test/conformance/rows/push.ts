@@ -45,7 +45,7 @@ export const push: readonly Row[] = [
     await client.call(CREATE, { taskId, id: 'p', url: URL })
     t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', url: URL })
     await client.cancel(taskId)
-    t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', url: URL }, 'taskchart keeps it as long as the task')
+    t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', url: URL }, 'taskchart stores it as long as the task')
     await client.call(DELETE, { taskId, id: 'p' })
     t.equal((await client.refusal(GET, { taskId, id: 'p' })).reason, 'TASK_NOT_FOUND')
   }),
@@ -106,7 +106,7 @@ export const push: readonly Row[] = [
     await client.cancel(taskId)
     await until(() => first.got.length === 1 && second.got.length === 1)
     await until(async () => (await store.readOpenWebhooks(2, 0)).map(({ row: { webhook } }) => webhook.url).join() === second.url)
-    t.pass('the other one is tried again')
+    t.pass('the other one is retried')
   }),
   row(90, 'S', '4.3.3, 13.2', 'It is retried with growing pauses, each attempt for 10 to 30 seconds', async (t, column) => {
     const { client, clock, runtime } = await pushing(t, column)
@@ -150,7 +150,7 @@ export const push: readonly Row[] = [
     const { id: taskId } = await client.task('x', {}, { taskPushNotificationConfig: { id: 'p', url } })
     t.match(await asked(client, GET, { taskId, id: 'p' }), { id: 'p', taskId, url })
     await until(() => got.length > 0)
-    t.match(got[0]?.body.toLowerCase(), 'submitted', 'from its first update on')
+    t.match(got[0]?.body.toLowerCase(), 'submitted', 'starting with its first update')
   }),
   row(94, 'S', '13.2', 'Secrets of configurations are not read again, and not logged', async (t, column) => {
     const { client, log } = await pushing(t, column)

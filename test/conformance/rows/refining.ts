@@ -15,7 +15,7 @@ export const refining: readonly Row[] = [
   row(175, 'D', '3.4.3', 'A question which artifact is meant is answered by its place in the list, its name without the extension, or a word of its description', async (t, { serve }) => {
     const client = await (await serve(t, {}, { work })).open()
     const { contextId = '' } = await client.task('draw dog.png')
-    t.match(await client.task('make it red', { contextId }), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ name: 'dog.png' }] }, 'the only one of the context is not asked for')
+    t.match(await client.task('make it red', { contextId }), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ name: 'dog.png' }] }, 'the only one of the context needs no question')
     await client.task('draw sail.png', { contextId })
     for (const [answer, pick] of [['the second one', 1], ['1', 0], ['the dog', 'dog.png'], ['the boat', 'sail.png']] as const) {
       const asked = await client.task('make it red', { contextId })

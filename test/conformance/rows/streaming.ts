@@ -22,7 +22,7 @@ export const streaming: readonly Row[] = [
     const refused = [['SendStreamingMessage', say('x')], ['SubscribeToTask', { id: task.id }]] as const
     for (const [method, params] of refused) t.match(await other.refusal(method, params), { reason: 'UNSUPPORTED_OPERATION', message: /stream/ }, method)
     await other.cancel(task.id)
-    t.equal((await other.refusal('SubscribeToTask', { id: task.id })).reason, 'UNSUPPORTED_OPERATION', 'also of a task that has ended')
+    t.equal((await other.refusal('SubscribeToTask', { id: task.id })).reason, 'UNSUPPORTED_OPERATION', 'also of an ended task')
   }),
   row(50, 'M', '3.1.2', 'A reply without a task is one message, then the stream closes', async (t, { client }) => {
     t.match(await read(client.stream('hello')), [{ message: { role: 'ROLE_AGENT', parts: [{ text: 'Hello to you.' }] } }])
@@ -111,7 +111,7 @@ export const streaming: readonly Row[] = [
     await isToldOnce(t, await serve(t, { store: held.store }), held.written)
     if (binding.version === '0.3') return
     const ahead = { extensions: [RELIABILITY_EXTENSION], parameters: { 'taskchart-after-generation': '1000' } }
-    t.equal((await client.refusal('SubscribeToTask', { id: taskIdIn(whole) }, ahead)).reason, 'INVALID_PARAMS', 'there would be a gap')
+    t.equal((await client.refusal('SubscribeToTask', { id: taskIdIn(whole) }, ahead)).reason, 'INVALID_PARAMS', 'a gap would follow')
   }),
   row(63, 'D', '3.1.2, 11.7', 'At a question a subscription stays open, and the stream of a message closes', async (t, { client }) => {
     const asked = await read(client.stream('ask'))

@@ -54,9 +54,9 @@ const CURRENT: GrpcDialect = {
 }
 
 /**
- * Connects to an agent over gRPC (§10), through the official client. Nothing is sent before the first call. `url` is `host:port`, with
- * TLS unless the host is this machine, or with a scheme: `grpc:` and `http:` without TLS, `grpcs:` and `https:` with TLS.
- * Requests and streams are retried as over JSON-RPC.
+ * Connects to an agent over gRPC (§10), through the official client. Nothing is sent before the first call. `url` is `host:port`, with TLS
+ * unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and `https:` with TLS. Requests and
+ * streams are retried as over JSON-RPC.
  */
 export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
   return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })

@@ -2,7 +2,7 @@ import { isA2AError } from '../../../../machines/protocol/errors.ts'
 import { BackOff, type BackOffOptions } from '../../retries/back-off.ts'
 import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../retries/lost-errors.ts'
 import { LinkWatch, type LinkState } from '../../retries/transport-state.ts'
-import type { ClientSocket } from './socket.ts'
+import type { ClientSocket } from './client-socket.ts'
 
 export interface LinkOptions extends BackOffOptions {
   readonly url: string

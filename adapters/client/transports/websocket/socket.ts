@@ -3,52 +3,25 @@ import type { WebSocket } from 'ws'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { inBrowser } from '../../card/bindings.ts'
-import { nobodyAnswers } from '../../retries/lost-errors.ts'
 import { jsonRpcErrorIn, passingError } from '../http-errors.ts'
-
-/** The common part of a browser's WebSocket and that of `ws`. */
-export interface ClientSocket {
-  readonly readyState: number
-  send(text: string): void
-  close(code?: number, reason?: string): void
-  addEventListener(type: 'open', listener: () => void): void
-  /** A browser does not expose the cause. */
-  addEventListener(type: 'error', listener: (event: { error?: unknown }) => void): void
-  addEventListener(type: 'message', listener: (event: { data: unknown }) => void): void
-  addEventListener(type: 'close', listener: (event: { code: number; reason: string }) => void): void
-}
+import { opened, type ClientSocket } from './client-socket.ts'
 
 /** The maximum length of a refused handshake's body that is read. */
 const REFUSAL_BYTES = 16 * 1024
 
 /**
- * Opens a WebSocket: the browser's own, or that of `ws`, which can also send headers. Rejects if the agent is unreachable, and when
- * the signal aborts. Overloaded and RateLimited are temporary; any other A2AError is a refusal. A browser does not distinguish them.
+ * Opens a WebSocket of `ws`, which sends headers. Rejects if the agent is unreachable, and when the signal aborts. Overloaded and
+ * RateLimited are temporary; any other A2AError is a refusal. In browsers `socket.browser.ts` replaces this file.
  */
 export async function openSocket(url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ClientSocket> {
-  const ws = inBrowser() ? undefined : await import('ws')
+  const { WebSocket } = await import('ws')
   signal.throwIfAborted()
-  return new Promise((resolve, reject) => {
-    const socket: ClientSocket = ws
-      ? nodeSocket(new ws.WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false }), url, reject)
-      : new globalThis.WebSocket(url, WEBSOCKET_SUBPROTOCOL)
-    const abort = () => {
-      socket.close()
-      reject(signal.reason)
-    }
-    signal.addEventListener('abort', abort, { once: true })
-    socket.addEventListener('open', () => {
-      signal.removeEventListener('abort', abort)
-      resolve(socket)
-    })
-    socket.addEventListener('error', ({ error }) => reject(nobodyAnswers(url, error)))
-    socket.addEventListener('close', () => reject(nobodyAnswers(url)))
-  })
+  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false })
+  return opened(socket, url, signal, reject => tellRefusal(socket, url, reject))
 }
 
 /** Calls `refused` with the error if the handshake is answered with anything but 101. */
-function nodeSocket(socket: WebSocket, url: string, refused: (error: A2AError) => void): WebSocket {
+function tellRefusal(socket: WebSocket, url: string, refused: (error: A2AError) => void): void {
   const refuse = async (request: ClientRequest, response: IncomingMessage) => {
     refused(await refusalIn(response, url))
     request.destroy()
@@ -56,7 +29,6 @@ function nodeSocket(socket: WebSocket, url: string, refused: (error: A2AError) =
     socket.terminate()
   }
   socket.on('unexpected-response', (request, response) => void refuse(request, response))
-  return socket
 }
 
 async function refusalIn(response: IncomingMessage, url: string): Promise<A2AError> {

@@ -1,60 +1,109 @@
-import { batch, effect, signal } from '@preact/signals'
+import { batch, computed, effect, signal } from '@preact/signals'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
+import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import type { AgentClient } from '../../../client/connect.ts'
 import { placeOf } from '../../../client/requests.ts'
+import { taskChanges, tasks } from '../feed/known.ts'
+import { talk } from '../feed/known-contexts.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { errorText } from '../frame/wording.ts'
 import { contextId, taskId } from '../selection.ts'
 import { agent } from './agent.ts'
 import { noEvents, withEvents, type TaskEvents } from './task-events.ts'
 
+/** One task of the chosen context: its events and messages as far as they were read. */
+export interface TaskLog {
+  readonly events: TaskEvents
+  /** The messages of both sides, oldest first. */
+  readonly said: readonly Message[]
+  /** Why it cannot be read. */
+  readonly error?: string
+  /** Whether its newest events were left out. */
+  readonly isPast?: boolean
+}
+
+/** The number of tasks of a context that are followed, the newest. */
+const MOST_FOLLOWED = 30
+
+/** The number of open tasks that are followed over HTTP, where each takes one of the browser's few connections. */
+const MOST_OVER_HTTP = 4
+
+/** The tasks of the chosen context, by id, in the order of their opening. */
+export const logs = signal<ReadonlyMap<string, TaskLog>>(new Map())
+
 /** The events of the chosen task. */
-export const log = signal<TaskEvents | undefined>(undefined)
+export const log = computed(() => logs.value.get(taskId.value ?? '')?.events)
 
 /** The messages of the chosen task, of both sides, oldest first. */
-export const said = signal<readonly Message[]>([])
+export const said = computed(() => logs.value.get(taskId.value ?? '')?.said ?? [])
 
 /** Why the chosen task cannot be read. */
-export const logError = signal<string | undefined>(undefined)
+export const logError = computed(() => logs.value.get(taskId.value ?? '')?.error)
 
-/** Loads the log whenever a task is chosen. */
-export function followTask(): void {
+/** The tasks to follow, oldest first. */
+const wanted = computed(() => {
+  void taskChanges.value
+  const here = Array.from(tasks.values()).filter(task => task.contextId === contextId.value).toSorted((one, other) => one.openedMs - other.openedMs).slice(-MOST_FOLLOWED)
+  const isHttp = agent.value !== undefined && agent.value.binding !== 'WEBSOCKET'
+  const skipped = here.filter(({ state }) => !isTerminal(state)).slice(0, isHttp ? -MOST_OVER_HTTP : 0)
+  const ids = here.filter(task => !skipped.includes(task)).map(task => task.taskId)
+  return taskId.value === undefined || ids.includes(taskId.value) ? ids : [...ids, taskId.value]
+})
+
+/** Follows the tasks of the chosen context. */
+export function followTasks(): void {
+  let leave = new AbortController()
+  let followed: { readonly client: AgentClient | undefined; readonly context: string } | undefined
   effect(() => {
-    const client = agent.value
-    const id = taskId.value
-    const leave = new AbortController()
-    batch(() => {
-      log.value = id === undefined ? undefined : noEvents(id, contextId.peek() ?? '')
-      said.value = []
-      logError.value = undefined
-    })
-    if (client && id !== undefined) follow(client, id, leave.signal).catch(error => !leave.signal.aborted && (logError.value = errorText(error)))
-    return () => leave.abort()
+    const [client, context, ids] = [agent.value, contextId.value ?? '', wanted.value]
+    if (followed?.client !== client || followed?.context !== context) {
+      leave.abort()
+      leave = new AbortController()
+      followed = { client, context }
+      logs.value = new Map()
+    }
+    const missing = ids.filter(id => !logs.peek().has(id))
+    if (!client || missing.length === 0) return
+    logs.value = new Map<string, TaskLog>([...logs.peek(), ...missing.map(id => [id, { events: noEvents(id, context), said: [] }] as const)])
+    for (const id of missing) follow(client, id, leave.signal).catch(error => note(id, leave.signal, () => ({ error: errorText(error) })))
   })
+}
+
+function note(id: string, { aborted }: AbortSignal, change: (log: TaskLog) => Partial<TaskLog>): void {
+  const before = logs.peek().get(id)
+  if (!aborted && before) logs.value = new Map(logs.peek()).set(id, { ...before, ...change(before) })
 }
 
 async function follow(client: AgentClient, id: string, signal: AbortSignal): Promise<void> {
   let waiting: TaskEvent[] = []
   const readSaid = oneAtATime(async () => {
     const { history = [], status } = await client.getTask({ id }, { signal })
-    if (!signal.aborted) said.value = status.message ? [...history, status.message] : history
+    note(id, signal, () => ({ said: status.message ? [...history, status.message] : history }))
   })
+  const read = () => readSaid().catch(error => note(id, signal, () => ({ error: errorText(error) })))
   const takeAll = onNextFrame(() => {
     const taken = waiting
     waiting = []
-    const before = log.peek()
-    if (signal.aborted || !before) return
-    log.value = withEvents(before, taken)
+    batch(() => note(id, signal, ({ events }) => ({ events: withEvents(events, taken) })))
     // The client's messages are not in events, only in the task.
-    if (taken.some(({ update }) => 'statusUpdate' in update)) readSaid().catch(error => !signal.aborted && (logError.value = errorText(error)))
+    if (!signal.aborted && taken.some(({ update }) => 'statusUpdate' in update)) void read()
   })
+  // A message that changes no status is only told by the feed.
+  let count = 0
+  const stop = effect(() => {
+    const now = talk.value.filter(one => one.taskId === id).length
+    if (now > count && count > 0) void read()
+    count = now
+  })
+  signal.addEventListener('abort', stop, { once: true })
   for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
     const logged = loggedEvent(event)
     if (logged) waiting.push(logged)
     takeAll()
   }
+  stop()
 }
 
 /** Runs `work`. Calls during a run lead to exactly one more run. */

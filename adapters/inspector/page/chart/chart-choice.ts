@@ -1,10 +1,11 @@
 import { computed, signal } from '@preact/signals'
-import type { ActorRow, Chart } from '../../feed.ts'
+import type { ActorRow, Chart, Step } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
+import { log } from '../agent/task-log.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
-import { statesIn } from './chart-picture.tsx'
-import { stepsOf } from './chart-path.ts'
+import { namesIn } from './chart-picture.tsx'
+import { rebuiltSteps } from '../../story/rebuilt-path.ts'
 
 /** A chart to show, with the actor that runs it, if any. */
 export interface ChartChoice {
@@ -16,8 +17,8 @@ export interface ChartChoice {
 /** The key of the user's choice; without one, the work of the chosen task is shown. */
 export const chosenKey = signal<string | undefined>(undefined)
 
-/** The state ids of each chart. */
-const chartStates = computed(() => new Map(hello.value?.charts.map(({ id, svg }) => [id, statesIn(svg)])))
+/** The states and transitions of each chart. */
+const chartNames = computed(() => new Map(hello.value?.charts.map(({ id, svg }) => [id, namesIn(svg)])))
 
 /** The choices in this context: the actors of the chosen task and of the context, then charts without an actor. */
 export const choices = computed<readonly ChartChoice[]>(() => {
@@ -35,20 +36,47 @@ export const choices = computed<readonly ChartChoice[]>(() => {
 export const choice = computed<ChartChoice | undefined>(() => {
   const all = choices.value
   const work = all.filter(({ chart }) => chart.id === 'work')
-  return all.find(({ key }) => key === chosenKey.value) ?? work.find(({ actor }) => actor?.status === 'active') ?? work.at(-1) ?? all.find(({ chart }) => chart.id === 'task') ?? all[0]
+  const seen = work.find(({ actor }) => actor?.status === 'active') ?? work.findLast(isSeen)
+  return all.find(({ key }) => key === chosenKey.value) ?? seen ?? (log.value === undefined ? work.at(-1) : undefined) ?? all.find(({ chart }) => chart.id === 'task') ?? all[0]
 })
 
-/** The steps of the shown actor, in its chart. */
+/** The recorded steps of the shown actor, in its chart. */
+const recordedSteps = computed(() => (choice.value ? recordedOf(choice.value) : []))
+
+/** Whether the shown path is rebuilt from the stored events, since it was not recorded. */
+export const isRebuilt = computed(() => recordedSteps.value.length === 0 && choice.value?.chart.id === 'task' && log.value !== undefined)
+
+/** The steps of the shown actor, in its chart: recorded, or those of the task's own chart rebuilt from its stored events. */
 export const chosenSteps = computed(() => {
-  const { chart, actor } = choice.value ?? {}
-  const states = (chart && chartStates.value.get(chart.id)) ?? new Set<string>()
+  const names = chartNames.value.get('task')
+  return isRebuilt.value && log.value && names ? rebuiltSteps(log.value.events, names) : recordedSteps.value
+})
+
+function recordedOf({ chart, actor }: ChartChoice) {
+  const { states } = chartNames.value.get(chart.id) ?? { states: new Set<string>() }
   if (actor) return stepsOf(steps.value, actor, states)
   return taskId.value === undefined ? [] : stepsOf(steps.value, { taskId: taskId.value }, states)
-})
+}
+
+function isSeen(choice: ChartChoice): boolean {
+  return choice.actor !== undefined || recordedOf(choice).length > 0
+}
+
+/** The steps of an actor in its chart: by session, or those of a task whose states all belong to the chart. */
+function stepsOf(steps: readonly Step[], who: { readonly sessionId: string } | { readonly taskId: string }, chartStates: ReadonlySet<string>): Step[] {
+  const isIts = 'sessionId' in who ? ({ to }: Step) => to === who.sessionId : ({ taskId }: Step) => taskId === who.taskId
+  return steps.filter(step => isIts(step) && step.states !== undefined && step.states.length > 0 && step.states.every(id => chartStates.has(id)))
+}
+
+/** Why a chart shows no state at the shown generation. */
+export function unseenText(title: string): string {
+  if (chosenSteps.value.length > 0) return `${title} had not started at this generation.`
+  return `The steps of ${title} were not recorded: the task ran while no inspector watched. The chart “A task” is rebuilt from its stored events.`
+}
 
 /** The label of a choice. */
 export function choiceText({ chart, actor }: ChartChoice): string {
-  if (!actor) return `${chart.title} (no actor)`
+  if (!actor) return chart.title
   const ended = actor.status === 'active' ? '' : `, ${actor.status}`
   return `${chart.title} · ${actor.name}${ended}`
 }

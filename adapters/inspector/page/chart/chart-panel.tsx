@@ -1,14 +1,17 @@
 import { computed } from '@preact/signals'
 import { hello } from '../feed/feed.ts'
 import { missedSteps } from '../feed/known.ts'
+import { copyText } from '../frame/copy-id.tsx'
 import { eventText } from '../frame/wording.ts'
-import { choice, chosenKey, chosenSteps, choices, choiceText } from './chart-choice.ts'
+import { taskId } from '../selection.ts'
+import { isNewest, stepsUntilThen } from '../time/generation.ts'
+import { choice, chosenKey, chosenSteps, choices, choiceText, isRebuilt, unseenText } from './chart-choice.ts'
 import { ChartPicture, type ChartMarks } from './chart-picture.tsx'
-import { pathOf, stateName, innermost, type ChartPath } from './chart-path.ts'
+import { pathOf, stateName, innermost, type ChartPath } from '../../story/chart-path.ts'
 
 const path = computed(() => {
   const { actor } = choice.value ?? {}
-  return pathOf(chosenSteps.value, actor && actor.states.length > 0 ? actor.states : undefined)
+  return pathOf(stepsUntilThen(chosenSteps.value), isNewest.value && actor && actor.states.length > 0 ? actor.states : undefined)
 })
 const marks = computed(() => pathMarks(path.value))
 
@@ -23,7 +26,7 @@ export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMar
 /** The statechart of the chosen actor, with its state and its path. */
 export function ChartPanel() {
   const chosen = choice.value
-  if (!chosen) return <p class="empty">{hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the hub…'}</p>
+  if (!chosen) return <p class="empty">{hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the agent…'}</p>
   const { chart } = chosen
   return (
     <div class="panel chart-panel">
@@ -37,12 +40,14 @@ export function ChartPanel() {
         <span class="tools-gap" />
         <button type="button" onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}>Save SVG</button>
         <button type="button" onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}>Save Mermaid</button>
-        <button type="button" onClick={() => void navigator.clipboard.writeText(chart.mermaid)}>Copy Mermaid</button>
+        <button type="button" onClick={() => void copyText(chart.mermaid)}>Copy Mermaid</button>
       </div>
       <ChartPicture label={`${chart.title}. Active: ${activeText(path.value)}`} svg={chart.svg} marks={marks.value} />
       <div class="path" aria-live="polite">
         <span class="path-now">{`Now: ${activeText(path.value)}`}</span>
         <Trail />
+        <span class="tools-gap" />
+        <ChartLegend />
       </div>
     </div>
   )
@@ -64,14 +69,28 @@ const LAST_STOPS = 12
 
 function Trail() {
   const { stops } = path.value
-  if (stops.length === 0) return <span class="quiet">No steps were recorded yet. New ones appear here.</span>
+  const { chart, actor } = choice.value ?? {}
+  if (stops.length === 0) return <span class="quiet">{chart && (!actor || !isNewest.value) && taskId.value !== undefined ? unseenText(chart.title) : 'No steps were recorded yet. New ones appear here.'}</span>
   return (
     <ol class="trail" aria-label="The path so far">
       {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}
       {stops.slice(-LAST_STOPS).map(({ event, states }, i) => (
         <li key={i} title={eventText(event)}>{states.map(stateName).join(', ')}</li>
       ))}
+      {isRebuilt.value && <li class="quiet rebuilt">rebuilt from the stored events</li>}
     </ol>
+  )
+}
+
+/** The meaning of the chart's colours. */
+export function ChartLegend() {
+  return (
+    <span class="legend" role="group" aria-label="Colours">
+      <span><i class="swatch swatch-now" /> now</span>
+      <span><i class="swatch swatch-before" /> before</span>
+      <span><i class="stroke stroke-last" /> last step</span>
+      <span><i class="stroke stroke-taken" /> taken</span>
+    </span>
   )
 }
 

@@ -1,5 +1,6 @@
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { PanZoom } from './pan-zoom.ts'
+import type { ChartNames } from '../../story/rebuilt-path.ts'
 
 /** The marks in a picture: CSS classes by state id and by transition name. */
 export interface ChartMarks {
@@ -37,6 +38,7 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
   }, [picture])
   useLayoutEffect(() => {
     if (picture) mark(picture, marks)
+    panZoom.current?.place()
   }, [picture, marks])
 
   return (
@@ -53,9 +55,11 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
   )
 }
 
-/** The state ids in a picture. */
-export function statesIn(svg: string): ReadonlySet<string> {
-  return new Set(Array.from(parsed(svg)?.querySelectorAll('[data-state]') ?? [], element => element.getAttribute('data-state') ?? ''))
+/** The ids of states and the names of transitions in a picture. */
+export function namesIn(svg: string): ChartNames {
+  const picture = parsed(svg)
+  const namesOf = (attribute: string) => new Set(Array.from(picture?.querySelectorAll(`[${attribute}]`) ?? [], element => element.getAttribute(attribute) ?? ''))
+  return { states: namesOf('data-state'), transitions: [...namesOf('data-transition')] }
 }
 
 function parsed(svg: string): SVGSVGElement | undefined {

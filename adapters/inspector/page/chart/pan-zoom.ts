@@ -2,6 +2,8 @@ const SMALLEST = 0.2
 const LARGEST = 4
 /** The maximum scale of a fitted chart, so that a small one is not blown up. */
 const LARGEST_FIT = 1.15
+/** The scale at which labels of 12 px are 11 px high. A larger chart is shown where it is lit, not as a whole. */
+const LEGIBLE = 11 / 12
 const MARGIN = 16
 const KEY_STEP = 60
 
@@ -14,8 +16,8 @@ export class PanZoom {
   #x = 0
   #y = 0
   #scale = 1
-  /** Whether the sheet is fitted whenever the box changes: until the user moves it. */
-  #isFitted = true
+  /** How the sheet is placed whenever the box or the marks change: legibly, as a whole, or as the user moved it. */
+  #placed: 'legible' | 'whole' | 'by hand' = 'legible'
 
   /** `scrolls`: without Ctrl, the wheel scrolls the surrounding box. */
   constructor(box: HTMLElement, sheet: HTMLElement, scrolls: boolean) {
@@ -25,21 +27,42 @@ export class PanZoom {
     box.addEventListener('pointerdown', event => this.#drag(event), { signal })
     box.addEventListener('wheel', event => (event.ctrlKey || !scrolls) && this.#wheel(event), { signal, passive: false })
     box.addEventListener('keydown', event => this.#press(event), { signal })
-    this.#watch = new ResizeObserver(() => this.#isFitted && this.fit())
+    this.#watch = new ResizeObserver(() => this.place())
     this.#watch.observe(box)
-    this.fit()
+    this.place()
   }
 
   /** Fits the whole sheet, centred. */
   fit(): void {
-    this.#isFitted = true
+    this.#placed = 'whole'
+    this.place()
+  }
+
+  /** Places the sheet again, unless the user moved it: whole, or if its labels were too small, where it is lit. */
+  place(): void {
+    if (this.#placed === 'by hand') return
     const { clientWidth, clientHeight } = this.#box
     const { offsetWidth, offsetHeight } = this.#sheet
     if (offsetWidth === 0 || offsetHeight === 0) return
     this.#scale = Math.min((clientWidth - 2 * MARGIN) / offsetWidth, (clientHeight - 2 * MARGIN) / offsetHeight, LARGEST_FIT)
     this.#x = (clientWidth - offsetWidth * this.#scale) / 2
     this.#y = (clientHeight - offsetHeight * this.#scale) / 2
+    if (this.#placed === 'legible' && this.#scale < LEGIBLE) this.#centre(LEGIBLE)
     this.#show()
+  }
+
+  /** Shows the lit state in the middle at a scale, with as little empty space as possible. */
+  #centre(scale: number): void {
+    const { clientWidth, clientHeight } = this.#box
+    const { offsetWidth, offsetHeight } = this.#sheet
+    const sheet = this.#sheet.getBoundingClientRect()
+    const lit = [...this.#sheet.querySelectorAll('.active')].at(-1)?.getBoundingClientRect()
+    const drawn = sheet.width / offsetWidth
+    const middle = (start: number, size: number, from: number) => (drawn > 0 ? (start + size / 2 - from) / drawn : 0)
+    const placed = (at: number, size: number, room: number) => (size * scale <= room ? (room - size * scale) / 2 : Math.min(MARGIN, Math.max(room - size * scale - MARGIN, room / 2 - at * scale)))
+    this.#x = placed(lit ? middle(lit.left, lit.width, sheet.left) : 0, offsetWidth, clientWidth)
+    this.#y = placed(lit ? middle(lit.top, lit.height, sheet.top) : 0, offsetHeight, clientHeight)
+    this.#scale = scale
   }
 
   /** Zooms by a factor, around a point of the box, by default its middle. */
@@ -94,7 +117,7 @@ export class PanZoom {
   }
 
   #moved(): void {
-    this.#isFitted = false
+    this.#placed = 'by hand'
     this.#show()
   }
 

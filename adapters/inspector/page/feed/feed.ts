@@ -1,10 +1,12 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, Coverage, FromHub, FromPage, Hello } from '../../feed.ts'
+import type { Authorized, FromHub, FromPage, Hello } from '../../feed.ts'
+import type { Coverage, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { feedUrl } from '../page-settings.ts'
 import { contextId } from '../selection.ts'
 import { FeedSocket, type FeedState } from './feed-socket.ts'
+import { noteContexts, noteTalk } from './known-contexts.ts'
 import { forgetFrames, forgetWatched, missedFrames, missedSteps, noteActors, noteFrames, noteSteps, noteTasks, steps } from './known.ts'
 
 /** The hub's last greeting. */
@@ -12,6 +14,9 @@ export const hello = signal<Hello | undefined>(undefined)
 
 /** The coverage of the last `taskchart test`. */
 export const coverage = signal<Coverage | undefined>(undefined)
+
+/** The progress of the tests that a page asked for, or how they ended. */
+export const testing = signal<Testing | undefined>(undefined)
 
 /** The result of the last authorization. */
 export const authorized = signal<Authorized | undefined>(undefined)
@@ -22,12 +27,15 @@ export const feedState = signal<FeedState>('connecting')
 /** Why the agent's file could not be reloaded. */
 export const reloadError = signal<string | undefined>(undefined)
 
+/** The errors of the author's code, by task. */
+export const crashes = signal<ReadonlyMap<string, string>>(new Map())
+
 /** Whether frames are requested. */
 export const wantsFrames = signal(false)
 
 let waiting: FromHub[] = []
 /** Whether the next message replaces everything known. */
-const next = { tasksAreAll: false, actorsAreAll: false }
+const next = { tasksAreAll: false, contextsAreAll: false, talkIsAll: false, actorsAreAll: false }
 let socket: FeedSocket | undefined
 
 const takeAll = onNextFrame(() => {
@@ -48,6 +56,7 @@ export function openFeed(): void {
   effect(() => {
     const watched = contextId.value
     forgetWatched()
+    noteTalk([], true)
     watch(watched)
   })
   effect(() => socket?.send({ type: 'frames', on: wantsFrames.value }))
@@ -60,6 +69,7 @@ export function askHub(frame: FromPage): void {
 
 function watch(watched: string | undefined, instance?: string): void {
   next.actorsAreAll = true
+  next.talkIsAll = true
   const last = steps.peek().at(-1)?.n
   socket?.send({ type: 'watch', contextId: watched ?? null, ...(last !== undefined && instance !== undefined && { afterStep: last, instance }) })
 }
@@ -71,6 +81,15 @@ function take(frame: FromHub): void {
     case 'tasks':
       noteTasks(frame.rows, frame.removed, next.tasksAreAll)
       next.tasksAreAll = false
+      return
+    case 'contexts':
+      noteContexts(frame.rows, frame.removed, next.contextsAreAll)
+      next.contextsAreAll = false
+      return
+    case 'talk':
+      if (frame.contextId !== contextId.peek()) return
+      noteTalk(frame.rows, next.talkIsAll)
+      next.talkIsAll = false
       return
     case 'actors':
       if (frame.contextId !== contextId.peek()) return
@@ -85,11 +104,17 @@ function take(frame: FromHub): void {
     case 'coverage':
       coverage.value = frame
       return
+    case 'testing':
+      testing.value = frame
+      return
     case 'authorized':
       authorized.value = frame
       return
     case 'reload':
       reloadError.value = frame.error ?? undefined
+      return
+    case 'crash':
+      crashes.value = new Map(crashes.peek()).set(frame.taskId, frame.error)
       return
     case 'lost':
       if (frame.what === 'steps') missedSteps.value += frame.count
@@ -102,10 +127,15 @@ function greet(frame: Hello): void {
   hello.value = frame
   setClock(frame.nowMs)
   next.tasksAreAll = true
+  next.contextsAreAll = true
   // If the file still cannot be loaded, the hub reports it again.
   reloadError.value = undefined
+  // As well as the errors that it keeps.
+  crashes.value = new Map()
+  // As well as the progress of running tests.
+  testing.value = undefined
   if (isNew) {
-    noteTasks([], [], true)
+    noteTalk([], true)
     forgetWatched()
     forgetFrames()
     coverage.value = undefined

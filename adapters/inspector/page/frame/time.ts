@@ -8,6 +8,11 @@ export const nowMs = signal(Date.now())
 
 setInterval(() => (nowMs.value = Date.now() + aheadMs), 1000)
 
+/** The hub's time now, in milliseconds since 1970. */
+export function hubNow(): number {
+  return Date.now() + aheadMs
+}
+
 /** Sets the hub's time. */
 export function setClock(hubNowMs: number): void {
   aheadMs = hubNowMs - Date.now()
@@ -26,6 +31,21 @@ export function ageText(sinceMs: number, now: number): string {
   const passed = Math.max(0, now - sinceMs)
   const unit = UNITS.find(({ ms }) => passed >= ms)
   return unit ? `${Math.floor(passed / unit.ms)} ${unit.name}` : 'now'
+}
+
+/** The time that is left, in its two largest units: `23 h 59 min`. */
+export function leftText(leftMs: number): string {
+  const seconds = Math.max(0, Math.ceil(leftMs / 1000))
+  const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60]
+  if (days > 0) return `${days} d ${hours} h`
+  if (hours > 0) return `${hours} h ${minutes} min`
+  return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`
+}
+
+/** A length of time: `850 ms`, `2.4 s`, `3 min 5 s`. */
+export function spanText(ms: number): string {
+  if (ms < 1000) return `${ms} ms`
+  return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : leftText(ms)
 }
 
 const CLOCK_FACE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 })

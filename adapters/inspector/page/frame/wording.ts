@@ -1,14 +1,8 @@
-import type { TaskState } from '../../../../machines/protocol/states.ts'
 import { eventName } from '../../../drawing/chart-parts.ts'
 
-/** A task's state for people: `input-required`. */
-export function stateText(state: TaskState): string {
-  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
-}
-
-/** The beginning of an id, long enough to recognise it. */
+/** The beginning of an id, long enough to recognise it. Its hyphens do not break lines. */
 export function shortId(id: string): string {
-  return id.length > 12 ? `${id.slice(0, 10)}…` : id
+  return (id.length > 12 ? `${id.slice(0, 8)}…` : id).replaceAll('-', '\u2011')
 }
 
 /** A number of bytes for people: `12.3 kB`. */

@@ -1,9 +1,10 @@
 import { computed, effect, signal } from '@preact/signals'
 import type { Frame } from '../../feed.ts'
-import { wantsFrames } from '../feed/feed.ts'
+import { hello, wantsFrames } from '../feed/feed.ts'
 import { forgetFrames, frames, missedFrames } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
 import { counted, jsonText, sizeText } from '../frame/wording.ts'
+import { Paste, sendLine } from '../frame/paste.tsx'
 import { part } from '../selection.ts'
 import { VirtualList } from '../virtual-list.tsx'
 
@@ -49,7 +50,7 @@ export function FramesPanel() {
       </div>
       <VirtualList label="Frames" items={shown.value} keyOf={frameKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && frameKey(chosen.value)} follows
         choose={frame => (chosen.value = frame)} row={frame => <FrameLine frame={frame} />}
-        empty={<p>{isPaused.value ? 'Paused: no frames are asked for.' : 'New frames on the agent’s connections appear here.'}</p>} />
+        empty={<><p>{isPaused.value ? 'Paused. Press Pause again to see new frames.' : 'New frames on the agent’s connections appear here. Send a message under Talk, or in a terminal:'}</p>{!isPaused.value && <Paste line={sendLine(hello.value?.url)} />}</>} />
       {chosen.value && <FrameDetail frame={chosen.value} />}
     </div>
   )

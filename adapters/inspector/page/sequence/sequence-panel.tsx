@@ -1,9 +1,12 @@
 import { computed, signal } from '@preact/signals'
 import type { Step } from '../../feed.ts'
+import { hello } from '../feed/feed.ts'
 import { actors, missedSteps, steps } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
 import { counted, eventText, jsonText, shortId } from '../frame/wording.ts'
+import { Paste, sendLine } from '../frame/paste.tsx'
 import { taskId } from '../selection.ts'
+import { stepsUntilThen } from '../time/generation.ts'
 import { VirtualList } from '../virtual-list.tsx'
 import { lanesOf, senderOf, shownSteps } from './lanes.ts'
 import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
@@ -15,7 +18,7 @@ const withMicrosteps = signal(false)
 const search = signal('')
 const chosen = signal<Step | undefined>(undefined)
 
-const shown = computed(() => shownSteps(steps.value, { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value }, actors.value))
+const shown = computed(() => shownSteps(stepsUntilThen(steps.value), { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value }, actors.value))
 const lanes = computed(() => lanesOf(shown.value, actors.value))
 
 /** The events between the actors of the context, as a sequence diagram. */
@@ -31,7 +34,7 @@ export function SequencePanel() {
       </div>
       <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
         choose={step => (chosen.value = step)} row={step => <StepArrow step={step} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
-        head={<Heads />} empty={<p>No steps were recorded yet. Send a message to see the events between the actors.</p>} />
+        head={<Heads />} empty={<><p>No steps were recorded yet. Send a message to see the events between the actors, under Talk or in a terminal:</p><Paste line={sendLine(hello.value?.url)} /></>} />
       {chosen.value && <StepDetail step={chosen.value} />}
     </div>
   )

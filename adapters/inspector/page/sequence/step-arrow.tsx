@@ -1,7 +1,7 @@
 import type { Step } from '../../feed.ts'
 import { timeText } from '../frame/time.ts'
-import { stateName, innermost } from '../chart/chart-path.ts'
-import { eventText } from '../frame/wording.ts'
+import { stateName, innermost } from '../../story/chart-path.ts'
+import { eventText, shortId } from '../frame/wording.ts'
 import type { Lane } from './lanes.ts'
 
 /** The width of a lane, in pixels. */
@@ -34,7 +34,7 @@ export function StepArrow({ step, sender, lanes }: { readonly step: Step; readon
         )}
       </svg>
       <span class={`step-words step-words-${kind}`} style={wordsPlace(isWithin, source, target, lanes.length)}>{words}</span>
-      <span class="unseen">{`from ${titleOf(lanes, sender)} to ${titleOf(lanes, to)}`}</span>
+      <span class="unseen step-route">{`${titleOf(lanes, sender)} → ${titleOf(lanes, to)}`}</span>
     </>
   )
 }
@@ -52,5 +52,6 @@ function wordsPlace(isWithin: boolean, source: number, target: number, lanes: nu
 }
 
 function titleOf(lanes: readonly Lane[], key: string): string {
-  return lanes.find(lane => lane.key === key)?.title ?? key
+  const lane = lanes.find(lane => lane.key === key)
+  return lane && lane.kind !== 'child' ? lane.kind : shortId(lane?.title ?? key)
 }

@@ -27,9 +27,14 @@ export function Composer({ targets, chosen, choose }: ComposerProps) {
   const target = targets.find(({ name }) => name === chosen) ?? targets[0]
   const send = async (event: Event) => {
     event.preventDefault()
-    const parts = await written()
-    if (!parts || !target) return
-    if (await sendParts(parts, target.destination)) clear()
+    if (isSending.peek() || !target) return
+    // It is taken out at once: the next message can be written meanwhile.
+    const draft = takeDraft()
+    isSending.value = true
+    const parts = await partsOf(draft)
+    if (parts && (await sendParts(parts, target.destination))) return
+    isSending.value = false
+    putBack(draft)
   }
   const press = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) void send(event)
@@ -65,23 +70,40 @@ function take(input: HTMLInputElement): void {
   input.value = ''
 }
 
-/** The parts of the message; `undefined`, with an error shown, if there are none. */
-async function written(): Promise<Part[] | undefined> {
+/** A written message. */
+interface Draft {
+  readonly text: string
+  readonly json: string
+  readonly files: readonly File[]
+}
+
+function takeDraft(): Draft {
+  const draft = { text: text.peek(), json: json.peek(), files: files.peek() }
+  text.value = ''
+  json.value = ''
+  files.value = []
+  return draft
+}
+
+/** Puts a message that was not sent before what was written since. */
+function putBack(draft: Draft): void {
+  const joined = (before: string, since: string) => [before, since].filter(part => part.trim() !== '').join('\n')
+  text.value = joined(draft.text, text.peek())
+  json.value = joined(draft.json, json.peek())
+  files.value = [...draft.files, ...files.peek()]
+}
+
+/** The parts of a message; `undefined`, with an error shown, if there are none. */
+async function partsOf(draft: Draft): Promise<Part[] | undefined> {
   wrong.value = undefined
-  const data = wantsJson.peek() && json.peek().trim() !== '' ? dataPart(json.peek()) : undefined
+  const data = wantsJson.peek() && draft.json.trim() !== '' ? dataPart(draft.json) : undefined
   if (typeof data === 'string') {
     wrong.value = data
     return undefined
   }
-  const parts = [...(text.peek().trim() === '' ? [] : [{ text: text.peek() }]), ...(await Promise.all(files.peek().map(filePart))), ...(data ? [data] : [])]
+  const parts = [...(draft.text.trim() === '' ? [] : [{ text: draft.text }]), ...(await Promise.all(draft.files.map(filePart))), ...(data ? [data] : [])]
   if (parts.length === 0) wrong.value = 'There is nothing to send yet.'
   return parts.length === 0 ? undefined : parts
-}
-
-function clear(): void {
-  text.value = ''
-  json.value = ''
-  files.value = []
 }
 
 /** The number of bytes encoded at once: the limit of arguments for `String.fromCharCode`. */

@@ -3,14 +3,16 @@ import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../../../machines/protocol/parts.ts'
 import { agent } from '../agent/agent.ts'
 import { askHub, authorized } from '../feed/feed.ts'
+import { hubNow } from '../frame/time.ts'
 import { errorText } from '../frame/wording.ts'
-import { choose, contextId } from '../selection.ts'
+import { choose, contextId, phoneView } from '../selection.ts'
+import type { Spoken } from './conversation.ts'
 
-/** The maximum number of kept messages without a task. */
+/** The maximum number of kept messages. */
 const MOST_SPOKEN = 200
 
-/** Messages between this page and the agent without a task, oldest first. */
-export const spoken = signal<readonly Message[]>([])
+/** The messages that this page has sent, and the answers without a task, oldest first. */
+export const spoken = signal<readonly Spoken[]>([])
 
 /** Whether a message is being sent. */
 export const isSending = signal(false)
@@ -41,12 +43,18 @@ export async function sendParts(parts: Part[], { taskId, contextId: to, referenc
     ...(to !== undefined && { contextId: to }),
     ...(reference !== undefined && { referenceTaskIds: [reference] })
   }
+  const sentMs = hubNow()
   isSending.value = true
   sendError.value = undefined
   try {
     const answer = await client.sendMessage({ message, configuration: { returnImmediately: true } })
-    if ('task' in answer) choose(answer.task.contextId ?? contextId.peek(), answer.task.id)
-    else keep(message, answer.message)
+    const context = ('task' in answer ? answer.task.contextId : answer.message.contextId) ?? to ?? contextId.peek()
+    const here = context !== undefined && { contextId: context }
+    const said = 'task' in answer ? [] : [{ message: { ...answer.message, ...here }, atMs: hubNow() }]
+    spoken.value = [...spoken.peek(), { message: { ...message, ...here }, atMs: sentMs }, ...said].slice(-MOST_SPOKEN)
+    phoneView.value = 'task'
+    if ('task' in answer) choose(context, answer.task.id)
+    else if (contextId.peek() !== context) choose(context)
     return true
   } catch (error) {
     sendError.value = errorText(error)
@@ -61,14 +69,6 @@ function randomId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), byte => byte.toString(16).padStart(2, '0')).join('')
 }
 
-function keep(sent: Message, reply: Message): void {
-  const context = reply.contextId ?? sent.contextId
-  if (context === undefined) return
-  spoken.value = [...spoken.peek(), { ...sent, contextId: context }, { ...reply, contextId: context }].slice(-MOST_SPOKEN)
-  spokenContexts.value = [...new Set([...spokenContexts.peek(), context])].slice(-MOST_SPOKEN)
-  if (contextId.peek() !== context) choose(context)
-}
-
 /** Why the last authorization was refused. */
 export const authorizeError = computed(() => authorized.value?.error)
 
@@ -77,6 +77,3 @@ export function authorize(taskId: string, data: JsonValue | undefined): void {
   authorized.value = undefined
   askHub({ type: 'authorize', taskId, ...(data !== undefined && { data }) })
 }
-
-/** Contexts that this page opened and that have no task yet. */
-export const spokenContexts = signal<readonly string[]>([])

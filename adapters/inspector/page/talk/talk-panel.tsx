@@ -1,105 +1,105 @@
 import { computed, signal } from '@preact/signals'
-import { useLayoutEffect, useRef } from 'preact/hooks'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
-import { agent } from '../agent/agent.ts'
+import { logs } from '../agent/task-log.ts'
 import { lastGeneration, taskAt } from '../agent/task-events.ts'
-import { log, logError, said } from '../agent/task-log.ts'
-import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
+import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
-import { errorText, shortId } from '../frame/wording.ts'
+import { talk } from '../feed/known-contexts.ts'
 import { contextId, taskId } from '../selection.ts'
-import { StateBadge } from '../state-badge.tsx'
+import { generation, isNewest } from '../time/generation.ts'
 import { Composer, type ComposerProps, type Target } from './composer.tsx'
-import { QuestionForm } from './question-form.tsx'
-import { authorizeError, sendError, spoken } from './sending.ts'
+import { conversation, lastOffer, type TalkItem } from './conversation.ts'
+import { Question } from './question-form.tsx'
+import { RunLine } from './run-line.tsx'
+import { authorizeError, sendParts, spoken } from './sending.ts'
+import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
+import { useStayAtEnd } from './stay-at-end.ts'
 
-/** The current task, from its events. */
-const task = computed(() => {
-  const events = log.value
-  return events && lastGeneration(events) > 0 ? taskAt(events, lastGeneration(events)) : undefined
+const items = computed(() => {
+  const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
+  const until = isNewest.value || taskId.value === undefined ? undefined : { taskId: taskId.value, generation: generation.value }
+  return conversation({ logs: logs.value, talk: talk.value, spoken: here, until })
 })
-const spokenHere = computed(() => spoken.value.filter(message => message.contextId === contextId.value))
+const standsHere = computed(() => lastOffer(items.value))
+const answers = computed(() => answersIn(items.value))
+const errors = computed(() => Array.from(logs.value, ([id, { error }]) => ({ id, error })).filter(({ error }) => error !== undefined))
+
+/** The state of the chosen task, or of the newest one of the context. */
+const state = computed(() => {
+  const events = logs.value.get(taskId.value ?? '')?.events
+  return events && lastGeneration(events) > 0 ? taskAt(events, lastGeneration(events)).status.state : undefined
+})
 
 /** The user's choice of destination, until the task changes its state. */
 const wanted = signal<{ readonly target: Target; readonly of: string } | undefined>(undefined)
 
-/** The dialogue with the agent: messages, questions, artifacts, cancel. */
+/** The conversation of the chosen context: messages, offers, tasks with their questions and artifacts, in the order of time. */
 export function TalkPanel() {
-  const { box, content } = useStayAtEnd()
-  const events = log.value
-  const state = task.value?.status.state
+  const { box, content, isAway, toEnd } = useStayAtEnd(contextId.value, taskId.value)
   return (
     <div class="panel talk-panel">
-      <div ref={box} class="talk-box">
+      <div ref={box} class="talk-box" tabIndex={0} role="region" aria-label="The conversation">
         <div ref={content} class="talk">
-          {!task.value && spokenHere.value.length === 0 && <Beginning />}
-          {spokenHere.value.map(message => <MessageView key={message.messageId} message={message} />)}
-          {said.value.map(message => <MessageView key={message.messageId} message={message} />)}
-          {task.value?.artifacts && <ArtifactsView artifacts={task.value.artifacts} />}
-          {events && task.value && state && (
-            <p class="talk-state" aria-live="polite">
-              <StateBadge state={state} /> <span class="quiet mono" title={events.taskId}>{shortId(events.taskId)}</span>
-              {!isTerminal(state) && <button type="button" onClick={() => cancel(events.taskId)}>Cancel the task</button>}
-            </p>
-          )}
-          {logError.value !== undefined && <p class="wrong" role="alert">{logError.value}</p>}
+          {items.value.length === 0 && errors.value.length === 0 && <Beginning />}
+          {items.value.map(item => <ItemView key={item.key} item={item} standsHere={standsHere.value} answers={answers.value} chosen={taskId.value} />)}
+          {errors.value.map(({ id, error }) => <p key={id} class="wrong" role="alert">{error}</p>)}
           {authorizeError.value !== undefined && <p class="wrong" role="alert">{authorizeError.value}</p>}
-          {task.value && state && isInterrupted(state) && <QuestionForm key={`${task.value.id} ${task.value.status.message?.messageId ?? state}`} taskId={task.value.id} status={task.value.status} />}
         </div>
       </div>
+      {isAway && <button type="button" class="to-end" onClick={toEnd}>↓ Newest</button>}
       <Composer {...targetsNow()} />
     </div>
   )
 }
 
+interface ItemProps {
+  readonly item: TalkItem
+  readonly standsHere: string | undefined
+  readonly answers: Answers
+  readonly chosen: string | undefined
+}
+
+function ItemView({ item, standsHere, answers, chosen }: ItemProps) {
+  switch (item.kind) {
+    case 'message':
+      return <TalkMessage message={item.message} standsHere={standsHere} answers={answers} />
+    case 'run':
+      return <RunLine run={item} isChosen={item.taskId === chosen} />
+    case 'question':
+      return <Question taskId={item.taskId} status={item.status} isOpen={item.isOpen} />
+    case 'artifact':
+    default:
+      return <ArtifactView artifact={item.artifact} />
+  }
+}
+
 /** The possible destinations. The default is the task if it waits, else its context. */
 function targetsNow(): ComposerProps {
-  const [context, id, state] = [contextId.value, taskId.value, task.value?.status.state]
-  const isOpen = id !== undefined && state !== undefined && !isTerminal(state)
+  const [context, id, now] = [contextId.value, taskId.value, state.value]
+  const isOpen = id !== undefined && now !== undefined && !isTerminal(now)
   const targets: ComposerProps['targets'] = [
-    ...(isOpen ? [{ name: 'task', label: isInterrupted(state) ? 'Answer the task' : 'To the task', destination: { taskId: id } } as const] : []),
+    ...(isOpen ? [{ name: 'task', label: isInterrupted(now) ? 'Answer the task' : 'To the task', destination: { taskId: id } } as const] : []),
     ...(context === undefined ? [] : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
     ...(context === undefined || isOpen || id === undefined ? [] : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
     { name: 'new', label: 'New context', destination: {} }
   ]
-  const of = `${context} ${id} ${state}`
+  const of = `${context} ${id} ${now}`
   const byHand = wanted.value?.of === of ? wanted.value.target : undefined
-  const usual = state && !isInterrupted(state) ? targets.find(({ name }) => name !== 'task') : targets[0]
+  const usual = now && !isInterrupted(now) ? targets.find(({ name }) => name !== 'task') : targets[0]
   return { targets, chosen: byHand ?? usual?.name ?? 'new', choose: target => (wanted.value = { target, of }) }
 }
 
-function cancel(id: string): void {
-  agent.peek()?.cancelTask({ id }).catch((error: unknown) => (sendError.value = errorText(error)))
-}
-
 function Beginning() {
-  const { name, description } = hello.value?.agent ?? {}
+  const { name, description, examples = [] } = hello.value?.agent ?? {}
   return (
     <div class="empty">
       {name !== undefined && <p><b>{name}</b>{description ? `: ${description}` : ''}</p>}
-      <p class="quiet">Write a message below. Its task, with its questions and artifacts, appears here.</p>
+      <p class="quiet">{examples.length > 0 ? 'Write a message below, or send an example:' : 'Write a message below. Its answer, or its task, appears here.'}</p>
+      {examples.length > 0 && (
+        <div class="choices">
+          {examples.map(text => <button key={text} type="button" onClick={() => void sendParts([{ text }], { contextId: contextId.peek() })}>{text}</button>)}
+        </div>
+      )}
     </div>
   )
-}
-
-/** The distance in pixels that still counts as the end. */
-const NEAR = 60
-
-/** Keeps a box scrolled to its end while its content grows, even by late pictures, until the user scrolls away. */
-function useStayAtEnd() {
-  const box = useRef<HTMLDivElement>(null)
-  const content = useRef<HTMLDivElement>(null)
-  useLayoutEffect(() => {
-    const { current: outer } = box
-    const leave = new AbortController()
-    let isAtEnd = true
-    outer?.addEventListener('scroll', () => (isAtEnd = outer.scrollTop + outer.clientHeight >= outer.scrollHeight - NEAR), { signal: leave.signal })
-    const watch = new ResizeObserver(() => isAtEnd && outer?.scrollTo({ top: outer.scrollHeight }))
-    for (const element of [outer, content.current]) if (element) watch.observe(element)
-    return () => {
-      leave.abort()
-      watch.disconnect()
-    }
-  }, [])
-  return { box, content }
 }

@@ -1,13 +1,17 @@
 import { computed, effect, signal } from '@preact/signals'
+import { stateText } from '../../../../machines/protocol/states.ts'
 import { taskChanges, tasks } from '../feed/known.ts'
+import { contextChanges, contexts } from '../feed/known-contexts.ts'
+import { focusOn } from '../frame/focus.ts'
 import { ageText, nowMs } from '../frame/time.ts'
-import { counted, shortId, stateText } from '../frame/wording.ts'
+import { counted, shortId } from '../frame/wording.ts'
 import { hello } from '../feed/feed.ts'
-import { choose, contextId, taskId } from '../selection.ts'
+import { copyText } from '../frame/copy-id.tsx'
+import { Paste, sendLine } from '../frame/paste.tsx'
+import { choose, contextId, isNew, part, phoneView, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
-import { spokenContexts } from '../talk/sending.ts'
 import { VirtualList } from '../virtual-list.tsx'
-import { listRows, rowKey, STATE_GROUPS, type ListRow, type StateGroup } from './task-rows.ts'
+import { listRows, rowKey, STATE_GROUPS, type ContextHead, type ListRow, type StateGroup } from './task-rows.ts'
 
 const CONTEXT_HEIGHT = 26
 const TASK_HEIGHT = 48
@@ -17,8 +21,8 @@ const group = signal<StateGroup>('all')
 
 const rows = computed(() => {
   void taskChanges.value
-  const withTasks = new Set(Array.from(tasks.values(), ({ contextId }) => contextId))
-  return listRows(tasks.values(), { search: search.value, group: group.value }, spokenContexts.value.filter(id => !withTasks.has(id)))
+  void contextChanges.value
+  return listRows(tasks.values(), contexts, { search: search.value, group: group.value })
 })
 
 const counts = computed(() => {
@@ -28,11 +32,11 @@ const counts = computed(() => {
   return (wanted: StateGroup) => [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0)
 })
 
-/** Chooses the first task that arrives, unless one is chosen. */
+/** Chooses the first context or task that arrives, unless one is chosen. */
 export function chooseFirst(): void {
   effect(() => {
-    const first = rows.value.find(row => row.kind === 'task')
-    if (contextId.peek() === undefined && first?.kind === 'task') choose(first.task.contextId, first.task.taskId)
+    const [first] = rows.value
+    if (contextId.peek() === undefined && !isNew.peek() && first?.kind === 'context') choose(first.contextId, tasksOf(first.contextId))
   })
 }
 
@@ -42,7 +46,8 @@ export function TaskList() {
   return (
     <nav class="tasks" aria-label="Contexts and tasks">
       <div class="tasks-tools">
-        <input type="search" id="search" placeholder="Search tasks  ( / )" aria-label="Search tasks" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
+        <input type="search" id="search" placeholder="Search (/)" aria-label="Search tasks" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
+        <button type="button" onClick={() => startNew()} title="Begin a new context (n)">New</button>
         <select aria-label="Which states" value={group.value} onChange={event => (group.value = event.currentTarget.value as StateGroup)}>
           {(Object.keys(STATE_GROUPS) as StateGroup[]).map(name => (
             <option key={name} value={name}>{`${STATE_GROUPS[name].label} (${counts.value(name)})`}</option>
@@ -50,14 +55,28 @@ export function TaskList() {
         </select>
       </div>
       <VirtualList label="Tasks" items={rows.value} keyOf={rowKey} heightOf={heightOf} activeKey={chosen} isHeading={isTasksHead}
-        choose={row => (row.kind === 'task' ? choose(row.task.contextId, row.task.taskId) : choose(row.contextId, tasksOf(row.contextId)))}
+        choose={chooseRow} open={() => (phoneView.value = 'task')}
         row={row => (row.kind === 'task' ? <TaskLine {...row} /> : <ContextLine {...row} />)} empty={<NoTasks />} />
     </nav>
   )
 }
 
+function chooseRow(row: ListRow): void {
+  if (row.kind === 'task') choose(row.task.contextId, row.task.taskId)
+  else choose(row.contextId, tasksOf(row.contextId))
+}
+
+/** Opens Talk for the first message of a new context. */
+export function startNew(): void {
+  isNew.value = true
+  choose(undefined)
+  part.value = 'talk'
+  phoneView.value = 'task'
+  focusOn('#composer')
+}
+
 function heightOf(row: ListRow): number {
-  return row.kind === 'task' ? TASK_HEIGHT : CONTEXT_HEIGHT
+  return row.kind === 'task' || row.count === 0 ? TASK_HEIGHT : CONTEXT_HEIGHT
 }
 
 function isTasksHead(row: ListRow): boolean {
@@ -70,27 +89,47 @@ function tasksOf(context: string): string | undefined {
   return row?.kind === 'task' ? row.task.taskId : undefined
 }
 
-function ContextLine({ contextId, count }: Extract<ListRow, { kind: 'context' }>) {
-  return (
-    <>
-      <span class="context-name" title={`Context ${contextId}`}>{shortId(contextId)}</span>
-      <span class="quiet">{count === 0 ? 'no task' : counted(count, 'task')}</span>
-    </>
-  )
-}
-
-function TaskLine({ task: { title, state, generation, openedMs, taskId } }: Extract<ListRow, { kind: 'task' }>) {
+function ContextLine({ contextId, count, title, state, offer, changedMs }: ContextHead) {
+  const stands = offer && offer.expiresMs > nowMs.value ? <span class="state state-offer">offer stands</span> : state && count > 1 ? <StateBadge state={state} /> : undefined
+  if (count > 0) {
+    return (
+      <>
+        <span class="context-name" title={`Context ${contextId}: ${title}`}>{title || `Context ${shortId(contextId)}`}</span>
+        {stands}
+        <span class="quiet">{counted(count, 'task')}</span>
+      </>
+    )
+  }
   return (
     <>
       <span class="task-title" title={title}>{title || <span class="quiet">no text</span>}</span>
       <span class="task-facts">
-        <StateBadge state={state} />
-        <span title={`Task ${taskId}`} class="mono">{shortId(taskId)}</span>
-        <span class="task-age" title={`Opened ${new Date(openedMs).toLocaleString()}`}>{ageText(openedMs, nowMs.value)}</span>
-        <span title={`Generation ${generation}: its last event`} class="generation">{`g${generation}`}</span>
+        {stands ?? <span class="state">answered</span>}
+        <IdText what="context" id={contextId} />
+        <span class="task-age" title={`Last message ${new Date(changedMs).toLocaleString()}`}>{ageText(changedMs, nowMs.value)}</span>
+        <span class="quiet no-task">no task</span>
       </span>
     </>
   )
+}
+
+function TaskLine({ task: { title, state, generation, openedMs, taskId }, nth }: Extract<ListRow, { kind: 'task' }>) {
+  return (
+    <>
+      <span class="task-title" title={title}>{title || <span class="quiet">no text</span>}{nth > 0 && <span class="quiet">{` (${nth})`}</span>}</span>
+      <span class="task-facts">
+        <StateBadge state={state} />
+        <IdText what="task" id={taskId} />
+        <span class="task-age" title={`Opened ${new Date(openedMs).toLocaleString()}`}>{ageText(openedMs, nowMs.value)}</span>
+        <span title={`Its newest event is generation ${generation}`} class="generation">{counted(generation, 'event')}</span>
+      </span>
+    </>
+  )
+}
+
+/** An id in a row, which copies the whole one when it is clicked. By keys it is copied in Talk, for a row has no buttons. */
+function IdText({ what, id }: { readonly what: string; readonly id: string }) {
+  return <span class="mono id-text" title={`Click to copy the ${what}’s id, ${id}`} onClick={() => void copyText(id)}>{shortId(id)}</span>
 }
 
 function NoTasks() {
@@ -98,7 +137,8 @@ function NoTasks() {
   return (
     <>
       <p>No task yet. Send a message under <b>Talk</b>, or in a terminal:</p>
-      <pre class="paste">{`npx taskchart send ${hello.value?.url ?? 'ws://…'} 'hello'`}</pre>
+      <Paste line={sendLine(hello.value?.url, hello.value?.agent.examples?.[0])} />
+      <p><button type="button" onClick={() => startNew()}>Write a message</button></p>
     </>
   )
 }

@@ -1,10 +1,31 @@
-import type { TaskRow } from '../../feed.ts'
-import { stateText } from '../frame/wording.ts'
+import { stateText, type TaskState } from '../../../../machines/protocol/states.ts'
+import type { ContextRow, TaskRow } from '../../feed.ts'
 
 /** A row of the list: the heading of a context, or one of its tasks. */
 export type ListRow =
-  | { readonly kind: 'context'; readonly contextId: string; readonly count: number }
-  | { readonly kind: 'task'; readonly task: TaskRow }
+  | ContextHead
+  | {
+      readonly kind: 'task'
+      readonly task: TaskRow
+      /** Which one it is of the tasks with its title in its context, from 1; 0 if there is no other. */
+      readonly nth: number
+    }
+
+/** A context in the list. */
+export interface ContextHead {
+  readonly kind: 'context'
+  readonly contextId: string
+  /** The start of its first message; empty if unknown. */
+  readonly title: string
+  /** The number of its tasks that are listed. */
+  readonly count: number
+  /** When it was last changed, in milliseconds since 1970. */
+  readonly changedMs: number
+  /** Its standing offer. */
+  readonly offer?: ContextRow['offer']
+  /** The state of its newest task. */
+  readonly state?: TaskState
+}
 
 /** A filter of tasks. */
 export interface ListFilter {
@@ -25,19 +46,42 @@ export const STATE_GROUPS = {
 
 export type StateGroup = keyof typeof STATE_GROUPS
 
-/** The rows of the list: contexts by their newest task, newest first, each with its tasks. `others` are contexts without tasks. */
-export function listRows(tasks: Iterable<TaskRow>, { search, group }: ListFilter, others: readonly string[]): ListRow[] {
+/** The rows of the list: contexts by their newest task or message, newest first, each with its tasks. */
+export function listRows(tasks: Iterable<TaskRow>, contexts: ReadonlyMap<string, ContextRow>, { search, group }: ListFilter): ListRow[] {
   const words = search.toLowerCase().split(/\s+/).filter(word => word !== '')
-  const byContext = new Map<string, TaskRow[]>(others.map(contextId => [contextId, []]))
+  const byContext = new Map<string, TaskRow[]>()
+  const withTasks = new Set<string>()
   for (const task of tasks) {
-    if (!fits(task, words, group)) continue
+    withTasks.add(task.contextId)
+    if (!fits(task, contexts.get(task.contextId)?.title ?? '', words, group)) continue
     const known = byContext.get(task.contextId)
     if (known) known.push(task)
     else byContext.set(task.contextId, [task])
   }
-  const contexts = Array.from(byContext, ([contextId, all]) => ({ contextId, all: newestFirst(all), openedMs: Math.max(...all.map(({ openedMs }) => openedMs)) }))
-  const sorted = contexts.toSorted((one, other) => (one.all.length === 0 ? -1 : other.all.length === 0 ? 1 : other.openedMs - one.openedMs))
-  return sorted.flatMap(({ contextId, all }) => [{ kind: 'context', contextId, count: all.length }, ...all.map(task => ({ kind: 'task', task }) as const)])
+  const heads = Array.from(byContext, ([contextId, all]) => headOf(contextId, newestFirst(all), contexts.get(contextId)))
+  const alone = group === 'all' ? [...contexts.values()].filter(context => !withTasks.has(context.contextId) && isFound(`${context.title} ${context.contextId}`, words)).map(context => headOf(context.contextId, [], context)) : []
+  const sorted = [...heads, ...alone].toSorted((one, other) => other.sortMs - one.sortMs)
+  return sorted.flatMap(({ head, all }) => [head, ...all.map((task, i) => ({ kind: 'task', task, nth: nthOf(all, i) }) as const)])
+}
+
+/** A heading and its tasks. Contexts stay in the order of their opening, so that they do not jump while they work. */
+function headOf(contextId: string, all: readonly TaskRow[], context: ContextRow | undefined): { readonly head: ContextHead; readonly all: readonly TaskRow[]; readonly sortMs: number } {
+  const [newest] = all
+  const head: ContextHead = {
+    kind: 'context', contextId, count: all.length,
+    title: context?.title || (all.at(-1)?.title ?? ''),
+    changedMs: Math.max(context?.changedMs ?? 0, newest?.changedMs ?? 0),
+    ...(newest && { state: newest.state }),
+    ...(context?.offer && { offer: context.offer })
+  }
+  return { head, all, sortMs: newest?.openedMs ?? context?.openedMs ?? 0 }
+}
+
+/** Which of the tasks with the same title a task is, oldest first. */
+function nthOf(all: readonly TaskRow[], index: number): number {
+  if (all.length < 2) return 0
+  const same = all.filter(({ title }) => title === all[index]?.title)
+  return same.length < 2 ? 0 : same.length - same.indexOf(all[index] as TaskRow)
 }
 
 /** A unique key of a row. */
@@ -49,10 +93,13 @@ function newestFirst(tasks: TaskRow[]): TaskRow[] {
   return tasks.length < 2 ? tasks : tasks.toSorted((one, other) => other.openedMs - one.openedMs)
 }
 
-function fits({ title, taskId, contextId, state, owner }: TaskRow, words: readonly string[], group: StateGroup): boolean {
+function fits({ title, taskId, contextId, state, owner }: TaskRow, about: string, words: readonly string[], group: StateGroup): boolean {
   const name = stateText(state)
   if (!STATE_GROUPS[group].has(name)) return false
-  if (words.length === 0) return true
-  const text = `${title} ${taskId} ${contextId} ${name} ${owner.tenant} ${owner.principal}`.toLowerCase()
-  return words.every(word => text.includes(word))
+  return words.length === 0 || isFound(`${title} ${about} ${taskId} ${contextId} ${name} ${owner.tenant} ${owner.principal}`, words)
+}
+
+function isFound(text: string, words: readonly string[]): boolean {
+  const lower = words.length === 0 ? '' : text.toLowerCase()
+  return words.every(word => lower.includes(word))
 }

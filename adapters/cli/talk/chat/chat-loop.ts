@@ -1,0 +1,250 @@
+import { createHash } from 'node:crypto'
+import { isA2AError } from '../../../../machines/protocol/errors.ts'
+import type { Artifact, StreamResponse } from '../../../../machines/protocol/objects.ts'
+import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { acceptOffer, answerSchemaOf, declineOffer, offerIn, proposeTerms, type AgentClient, type Offer } from '../../../client/connect.ts'
+import { EXIT, type Io } from '../../command.ts'
+import { styled } from '../../text/colour.ts'
+import { didYouMean } from '../../text/did-you-mean.ts'
+import { chatLine } from '../../text/paste-lines.ts'
+import { oneLine } from '../../text/terminal-text.ts'
+import { USUAL_COLUMNS } from '../../text/terminal.ts'
+import { aboutKey, type AgentPlace } from '../agent-connection.ts'
+import { exitCode, isActive, showTurn } from '../follow.ts'
+import { answersOf } from '../send.ts'
+import { eventsOf } from '../watch.ts'
+import { nothingYet, type Watched } from '../watch-stream.ts'
+import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
+import type { ContextMemory, LastContext } from './last-context.ts'
+
+/** The words that are no messages, and their help. */
+export const WORDS = {
+  '/accept': 'accept the offer',
+  '/counter': 'propose other terms, field by field',
+  '/decline': 'decline the offer',
+  '/cancel': 'cancel the task that waits',
+  '/new': 'begin a new context',
+  '/help': 'list these words',
+  '/quit': 'end the chat; the same as Ctrl-D'
+} as const
+
+type Word = keyof typeof WORDS
+
+/** Thrown instead of a line that is one of the words. */
+class WordGiven extends Error {
+  readonly word: string
+
+  constructor(word: string) {
+    super(word)
+    this.word = word
+  }
+}
+
+/** A chat with an agent: reads lines, sends them, and shows what comes back. */
+export class ChatLoop {
+  readonly #client: AgentClient
+  readonly #place: AgentPlace & { readonly out: string | undefined }
+  readonly #memory: ContextMemory
+  readonly #io: Io
+  #contextId: string | undefined
+  /** The newest task, the question of its status, and the last answer. */
+  #watched: Watched = nothingYet()
+  #offer: Offer | undefined
+  /** Digests of the artifacts that were shown. */
+  readonly #shown = new Set<string>()
+  #code: number = EXIT.ok
+
+  constructor(client: AgentClient, place: AgentPlace & { readonly out: string | undefined }, memory: ContextMemory, io: Io) {
+    this.#client = client
+    this.#place = place
+    this.#memory = memory
+    this.#io = io
+  }
+
+  /** Continues the last context, if there is one, and talks until the input ends. Resolves with the exit code of the last turn. */
+  async run(last: LastContext | undefined): Promise<number> {
+    if (this.#io.input.isTerminal) this.#tell('Each line is a message. /help lists other words. Ctrl-D ends the chat.')
+    try {
+      if (last) await this.#resume(last)
+      while (await this.#step()) continue
+      return this.#code
+    } finally {
+      this.#leave()
+    }
+  }
+
+  /** Reads one message or word, and does what it says. Resolves with false at the end. */
+  async #step(): Promise<boolean> {
+    try {
+      await this.#say(await this.#read())
+      return true
+    } catch (error) {
+      return this.#caught(error)
+    }
+  }
+
+  /** Does what a word says, or reports an error. Resolves with false at the end. */
+  async #caught(error: unknown): Promise<boolean> {
+    this.#io.signal.throwIfAborted()
+    if (error instanceof WordGiven) return this.#obey(error.word)
+    this.#report(error)
+    return true
+  }
+
+  /** The next message: the answer to a question, or a line of text. */
+  async #read(): Promise<Part> {
+    const schema = this.#isAsked() ? answerSchemaOf(this.#watched.question) : undefined
+    if (schema) return askAnswer(schema, this.#asked())
+    for (;;) {
+      const text = await this.#ask('> ')
+      if (text.trim() !== '') return { text }
+    }
+  }
+
+  async #obey(word: string): Promise<boolean> {
+    if (word === '/quit') return false
+    const acts: Readonly<Record<Exclude<Word, '/quit'>, () => Promise<void>>> = {
+      '/accept': () => this.#accept(), '/counter': () => this.#counter(), '/decline': () => this.#decline(),
+      '/cancel': () => this.#cancel(), '/new': () => this.#begin(), '/help': () => this.#help()
+    }
+    if (Object.hasOwn(acts, word)) return acts[word as keyof typeof acts]().then(() => true, error => this.#caught(error))
+    this.#tell(`There is no ${oneLine(word)}. ${didYouMean(word, Object.keys(WORDS))} A message that begins with / has to begin with //.`)
+    return true
+  }
+
+  async #accept(): Promise<void> {
+    if (this.#hasOffer(this.#offer)) await this.#say(acceptOffer(this.#offer))
+  }
+
+  async #decline(): Promise<void> {
+    if (this.#hasOffer(this.#offer)) await this.#say(declineOffer(this.#offer))
+  }
+
+  async #counter(): Promise<void> {
+    if (this.#hasOffer(this.#offer)) await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#asked())))
+  }
+
+  #hasOffer(offer: Offer | undefined): offer is Offer {
+    if (!offer) this.#tell('The agent has made no offer.')
+    return offer !== undefined
+  }
+
+  async #cancel(): Promise<void> {
+    const { task } = this.#watched
+    if (!task || isTerminal(task.state)) return this.#tell('There is no task to cancel.')
+    await this.#turn(() => this.#once(this.#client.cancelTask({ id: task.id }, { signal: this.#io.signal })))
+  }
+
+  async #begin(): Promise<void> {
+    this.#contextId = undefined
+    this.#watched = nothingYet()
+    this.#offer = undefined
+    this.#tell('The next message begins a new context.')
+  }
+
+  async #help(): Promise<void> {
+    for (const [word, text] of Object.entries(WORDS)) this.#tell(`${word.padEnd(10)}${text}`)
+  }
+
+  /** Shows where the last chat stopped. A task that is gone is forgotten. */
+  async #resume({ contextId, taskId }: LastContext): Promise<void> {
+    this.#contextId = contextId
+    this.#tell('The last context goes on. /new begins another.')
+    if (taskId === undefined) return
+    try {
+      const task = await this.#client.getTask({ id: taskId, historyLength: 0 }, { signal: this.#io.signal })
+      await this.#turn(isActive(task.status.state) ? client => eventsOf(taskId, client, this.#io.signal) : () => this.#once(Promise.resolve(task)))
+    } catch (error) {
+      this.#io.signal.throwIfAborted()
+      if (!isA2AError(error) || error.code !== 'TaskNotFound') this.#report(error)
+    }
+  }
+
+  async *#once(task: ReturnType<AgentClient['getTask']>): AsyncGenerator<StreamResponse, void, undefined> {
+    yield { task: await task }
+  }
+
+  async #say(part: Part): Promise<void> {
+    const { task } = this.#watched
+    const message: Message = {
+      messageId: crypto.randomUUID(),
+      role: 'ROLE_USER',
+      parts: [part],
+      ...(this.#contextId !== undefined && { contextId: this.#contextId }),
+      ...(task && (isTerminal(task.state) ? { referenceTaskIds: [task.id] } : { taskId: task.id }))
+    }
+    await this.#turn(client => answersOf(message, client, this.#io.signal))
+  }
+
+  /** Shows one stream. Its events about the task count even if it breaks off. */
+  async #turn(stream: (client: AgentClient) => AsyncIterable<StreamResponse>): Promise<void> {
+    const watched = nothingYet()
+    const noted = async () => {
+      if (watched.task) this.#watched = watched
+      this.#contextId = watched.contextId ?? this.#contextId
+      await this.#remember()
+    }
+    const isResult = (artifact: Artifact, taskId: string) => this.#isNew(artifact, taskId)
+    const waitHint = () => ['The task goes on when you have authorized it.']
+    const { out } = this.#place
+    await showTurn(this.#client, watched, { out, json: false, asksBySchema: true, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED', waitHint, noted, isResult }, this.#io)
+    this.#code = exitCode(watched.task?.state)
+    this.#offer = watched.task ? undefined : (watched.message && offerIn(watched.message)) ?? this.#offer
+    if (watched.message && offerIn(watched.message)) this.#tell('/accept, /counter or /decline it, or write a message.')
+  }
+
+  async #remember(): Promise<void> {
+    const { task } = this.#watched
+    if (this.#contextId === undefined) return
+    await this.#memory.write({ contextId: this.#contextId, taskId: task && !isTerminal(task.state) ? task.id : undefined }).catch((error: Error) => {
+      this.#tell(`This chat will not be remembered: ${oneLine(error.message)}`)
+    })
+  }
+
+  /** Whether an artifact was not shown before: a task that asks again still has its earlier ones. */
+  #isNew(artifact: Artifact, taskId: string): boolean {
+    const digest = createHash('sha256').update(JSON.stringify([taskId, artifact])).digest('base64')
+    const isNew = !this.#shown.has(digest)
+    this.#shown.add(digest)
+    return isNew
+  }
+
+  #isAsked(): boolean {
+    return this.#watched.task?.state === 'TASK_STATE_INPUT_REQUIRED'
+  }
+
+  #asked() {
+    return { ask: (prompt: string) => this.#ask(prompt), tell: (line: string) => this.#tell(line), columns: this.#io.terminal?.columns ?? USUAL_COLUMNS }
+  }
+
+  /** The next line. Throws WordGiven for a word, which the end of the input is too. */
+  async #ask(prompt: string): Promise<string> {
+    const { input, signal, colours } = this.#io
+    const line = await input.ask(styled(colours.stderr, 'bold', prompt), signal)
+    signal.throwIfAborted()
+    if (line === undefined) throw new WordGiven('/quit')
+    if (/^\/(?!\/)/.test(line)) throw new WordGiven(line.trim())
+    return line.replace(/^\/\//, '/')
+  }
+
+  /** Reports an error, after which the chat goes on. */
+  #report(error: unknown): void {
+    const told = aboutKey(error, this.#place) as Error
+    this.#code = EXIT.error
+    this.#tell(`${styled(this.#io.colours.stderr, 'red', 'taskchart:')} ${oneLine(told.message)}`)
+  }
+
+  /** Says where the chat stands, and how to go on. */
+  #leave(): void {
+    const { task } = this.#watched
+    const { apiKey, ...place } = this.#place
+    if (this.#contextId === undefined) return
+    const standing = !task || isTerminal(task.state) ? 'Continue' : isActive(task.state) ? `Task ${oneLine(task.id)} goes on without you. Come back` : `Task ${oneLine(task.id)} waits for an answer. Give it`
+    for (const line of ['', `${standing} with:`, `  ${chatLine({ ...place, needsKey: apiKey !== undefined })}`]) this.#tell(line)
+  }
+
+  #tell(line: string): void {
+    this.#io.stderr.write(`${line}\n`)
+  }
+}

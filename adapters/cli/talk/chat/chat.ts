@@ -1,0 +1,47 @@
+import { readApiKey } from '../../api-key.ts'
+import { readArguments } from '../../arguments.ts'
+import { EXIT_CODES, type Command, type Io } from '../../command.ts'
+import { withAgent } from '../agent-connection.ts'
+import { ChatLoop, WORDS } from './chat-loop.ts'
+import { ContextMemory, contextFolder } from './last-context.ts'
+
+/** `taskchart chat`: a chat with an agent at the terminal. */
+export const chatCommand: Command = {
+  name: 'chat',
+  summary: 'talk with an agent: answer its questions and offers, save its artifacts',
+  usage: 'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME]',
+  details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
+by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
+a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.
+
+${Object.entries(WORDS).map(([word, text]) => `  ${word.padEnd(14)}  ${text}`).join('\n')}
+
+  --new           begin a new context
+  --out DIR       save artifacts in this folder; existing files are never overwritten
+  --api-key KEY   send this key (Authorization: Bearer KEY)
+  --credential-origin ORIGIN
+                  also send the key to this origin, if the card names it: https://agent.example; may be given more than once
+  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
+
+Contexts are remembered in taskchart/chats below $XDG_STATE_HOME, by default ~/.local/state. Only you can read these files. They have
+the ids of contexts and tasks, and no URL, text or key. To send lines from a program, write them to stdin.
+
+${EXIT_CODES}`,
+  run
+}
+
+const OPTIONS = {
+  new: { type: 'boolean', default: false },
+  out: { type: 'string' },
+  'api-key': { type: 'string' },
+  'credential-origin': { type: 'string', multiple: true },
+  binding: { type: 'string' }
+} as const
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  const { values: { new: isNew, out, 'api-key': key, 'credential-origin': credentialOrigins, binding }, positionals: [url] } = readArguments(args, OPTIONS, ['URL'])
+  const place = { url, out, apiKey: readApiKey(key), credentialOrigins, binding }
+  const memory = new ContextMemory(contextFolder(io.env), url)
+  const last = isNew ? undefined : await memory.read()
+  return withAgent(place, io, client => new ChatLoop(client, place, memory, io).run(last))
+}

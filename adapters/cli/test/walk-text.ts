@@ -1,0 +1,88 @@
+import type { Choice } from '../../testing/proof/open-guards.ts'
+import type { Verdict, Walk, WalkStep } from '../../testing/proof/prove.ts'
+import { tableLines } from '../text/columns.ts'
+import { oneLine } from '../text/terminal-text.ts'
+
+/** A verdict that has a counterexample. */
+export type Refuted = Extract<Verdict, { walk: Walk }>
+
+/** A counterexample in words: each step with the state after it and what is told by it. */
+export function walkLines({ opening, begins, steps, again, kind }: Walk): string[] {
+  const row = ({ says, state, told, sent }: Omit<WalkStep, 'from'>, number: number) => [
+    `  ${number}`, oneLine(says), stateText(state), [...listed('tells', told), ...listed('sends', sent)].join(', ')
+  ]
+  const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
+  const before = lines.slice(0, steps.length + 1)
+  if (kind === 'loop') return [...before, '  and for ever again:', ...lines.slice(steps.length + 1)]
+  return kind === 'end' ? [...before, '  and then nothing goes on'] : before
+}
+
+function listed(verb: string, names: readonly string[]): string[] {
+  return names.length === 0 ? [] : [`${verb} ${names.join(', ')}`]
+}
+
+/** Guards as a condition: `isPaid and not isLarge`. */
+export function guardsText(guards: readonly Choice[]): string {
+  return guards.map(({ guard, isTrue }) => `${isTrue ? '' : 'not '}${guard}`).join(' and ')
+}
+
+/** A counterexample as a sequence for mermaid: the client, the task, and the actors of its chart. */
+export function walkMermaid({ property, walk: { opening, begins, steps, again, kind } }: Refuted): string {
+  const senders = [...new Set([...steps, ...again].map(({ from }) => from))].filter(from => from !== 'client')
+  const arrows = ({ says, from, state, told, sent }: WalkStep) => [
+    `  ${idOf(from)}->>task: ${escaped(says)}`,
+    ...told.map(name => `  task-->>client: ${escaped(name)}`),
+    ...sent.map(type => `  Note over task: sends ${escaped(type)}`),
+    `  Note right of task: ${escaped(stateText(state))}`
+  ]
+  const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
+  const lanes = ['client', 'task', ...senders].map(lane => `  participant ${idOf(lane)} as ${escaped(lane)}`)
+  const end = kind === 'end' ? ['  Note over client,task: and then nothing goes on'] : []
+  return ['sequenceDiagram', `  %% ${escaped(property)}`, ...lanes, ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows), ...loop, ...end, ''].join('\n')
+}
+
+/** Counterexamples as a file of tests for Node's runner, which pass once the chart is mended. */
+export function walkTests(refuted: readonly Refuted[], module: string, hasCases: boolean): string {
+  const tests = refuted.map(({ property, walk: { opening, steps, again } }) => [
+    `void test(${quoted(property)}, () => checkWalk(agent, {`,
+    ...(hasCases ? ['  cases,'] : []),
+    `  property: ${quoted(property)},`,
+    `  opening: ${quoted(opening)},`,
+    `  walk: [${saidBy(steps)}]${again.length === 0 ? '' : ','}`,
+    ...(again.length === 0 ? [] : [`  again: [${saidBy(again)}]`]),
+    '}))', ''
+  ].join('\n'))
+  const imports = ["import { test } from 'node:test'", "import { checkWalk } from 'taskchart/testing'", `import agent${hasCases ? ', { cases }' : ''} from ${quoted(module)}`]
+  return `${imports.join('\n')}\n\n${tests.join('\n')}`
+}
+
+function saidBy(steps: readonly WalkStep[]): string {
+  return steps.map(({ says }) => quoted(says)).join(', ')
+}
+
+/** A text as source code. */
+function quoted(text: string): string {
+  return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`
+}
+
+/** A state value as paths: `order.paying`, and several for parallel states. */
+function stateText(value: unknown): string {
+  return typeof value === 'string' ? value : pathsIn(Object(value)).join(' and ')
+}
+
+function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(value).flatMap(([key, inner]) => {
+    if (typeof inner === 'string') return [`${key}.${inner}`]
+    const below = pathsIn(Object(inner))
+    return below.length === 0 ? [key] : below.map(path => `${key}.${path}`)
+  })
+}
+
+/** mermaid reads `;` and `#` as its own. */
+function escaped(text: string): string {
+  return oneLine(text).replaceAll(/[;#]/g, sign => `#${sign.charCodeAt(0)};`)
+}
+
+function idOf(lane: string): string {
+  return lane.replaceAll(/\W/g, '_')
+}

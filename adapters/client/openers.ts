@@ -1,0 +1,35 @@
+import type { Calls } from './calls.ts'
+import type { Binding } from './card/bindings.ts'
+import type { Offer } from './card/interfaces.ts'
+import type { ConnectOptions } from './options.ts'
+
+/** Opens a connection to an interface of an agent. `isReliable`: its card lists the reliability extension. */
+export type OpenCalls = (url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>
+
+/** Opens one binding. */
+export interface Opener {
+  /** Loads the module of the binding, so that unused bindings are not loaded. */
+  readonly load: () => Promise<OpenCalls>
+  /** The optional peers of the binding. */
+  readonly peers?: string
+}
+
+/** The bindings that the client supports, by version of A2A. */
+export type Openers = Readonly<Record<Offer['version'], Readonly<Partial<Record<Binding, Opener>>>>>
+
+const GRPC_PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'
+
+/** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
+export const OPENERS: Openers = {
+  '1.0': {
+    WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
+    JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
+    'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).openRest, peers: '@a2a-js/sdk' },
+    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).openGrpc, peers: GRPC_PEERS }
+  },
+  '0.3': {
+    JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
+    'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
+    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
+  }
+}

@@ -1,0 +1,52 @@
+import { consoleLogger, type Logger } from '../../runtime/ports/logger.ts'
+import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { isLoopback } from '../entry/admission.ts'
+import type { PostgresPool } from '../postgres/session/pool.ts'
+import { SHARDS } from '../postgres/schema/migrate.ts'
+import { connectionsOf, storeOf } from '../postgres/store.ts'
+import { ClusterNode } from './node.ts'
+import { PostgresPlacement } from './placement/postgres-placement.ts'
+
+/** The connections of a node beside those for reads: two that stay, and one more for a moment at the start. */
+const OTHER_CONNECTIONS = 3
+
+/** The fewest characters of a secret. */
+export const SECRET_LENGTH = 16
+
+/** The options of a node. */
+export interface PostgresNodeOptions {
+  /** Where the other nodes reach this one: `ws://10.0.0.7:4243`. Each node has its own. */
+  readonly address: string
+  /** Where it listens for them. Default: host and port of `address`. */
+  readonly listen?: { readonly host: string; readonly port: number }
+  /** A text that all nodes know, by which they recognise each other. It is never sent. */
+  readonly secret: string
+  /** The schema of the tables, created if needed. Default `taskchart`. */
+  readonly schema?: string
+  /** Connections for reads. Default 4. */
+  readonly readers?: number
+  /** The number of shards of a new database, from 1 to 4096. It cannot be changed later. Default 48. */
+  readonly shards?: number
+  /** Whether the node takes shards. One without forwards every change. Default true. */
+  readonly takesShards?: boolean
+  readonly logger?: Logger
+  readonly clock?: Clock
+}
+
+/**
+ * One node of a cluster whose store is a PostgreSQL database. Give it to `createRuntime({ cluster: node, store: node.store })`, then call
+ * `node.open()`. Rejects with StorageError for a database that cannot be used.
+ */
+export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {
+  const { address, listen, secret, schema = 'taskchart', readers = 4, shards = SHARDS, takesShards = true, logger = consoleLogger, clock = systemClock } = options
+  if (secret.length < SECRET_LENGTH && !isLoopback(new URL(address).hostname)) throw new TypeError(`postgresNode needs a secret of at least ${SECRET_LENGTH} characters for an address that others can reach.`)
+  const connections = connectionsOf(place, readers, 'postgresNode', OTHER_CONNECTIONS)
+  const { pool, name, end } = connections
+  try {
+    const placement = await PostgresPlacement.open({ pool, place: name, schema, shards, takesShards, logger, clock })
+    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret, clock })
+  } catch (error) {
+    await end()
+    throw error
+  }
+}

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { WebSocketServer, type WebSocket } from 'ws'
+import type { Member } from '../../../runtime/operations/cluster.ts'
+import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import type { Shards } from '../shards.ts'
+import { isProof, proofOf, toWireError, type Answer, type Asked } from './frames.ts'
+import { FRAME_BYTES } from './link.ts'
+
+/** How long a caller may take to prove that it is a node. */
+const PROOF_MS = 2000
+
+/** The pause between two signs of life. */
+const PING_MS = 1000
+
+/** The most bytes that wait for another node. Over it, it reads events from the store. */
+const WAITING_BYTES = 1024 * 1024
+
+/** A request in progress: its end, and for a watched task its shard. */
+interface Running {
+  readonly shard?: number
+  readonly stop: () => void
+  readonly erased?: (wasThere: boolean) => void
+}
+
+/** Serves the shards of this node to other nodes. */
+export class LinkServer {
+  readonly #server: WebSocketServer
+  readonly #member: Member
+  readonly #shards: Shards
+  readonly #secret: string
+  readonly #callers = new Map<WebSocket, Map<number, Running>>()
+
+  private constructor(server: WebSocketServer, member: Member, shards: Shards, secret: string) {
+    this.#server = server
+    this.#member = member
+    this.#shards = shards
+    this.#secret = secret
+    server.on('connection', socket => this.#greet(socket))
+  }
+
+  /** Listens. Rejects if the port is taken. */
+  static async listen({ host, port }: { readonly host: string; readonly port: number }, member: Member, shards: Shards, secret: string): Promise<LinkServer> {
+    const server = new WebSocketServer({ host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false })
+    await once(server, 'listening')
+    return new LinkServer(server, member, shards, secret)
+  }
+
+  /** Tells the watchers of tasks in these shards that this node does not have them any more. */
+  release(shards: readonly number[]): void {
+    for (const [socket, running] of this.#callers) {
+      for (const [id, { shard, stop }] of running) {
+        if (shard === undefined || !shards.includes(shard)) continue
+        stop()
+        running.delete(id)
+        say(socket, id, { moved: true })
+      }
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#server.clients) socket.terminate()
+    await new Promise<void>(resolve => this.#server.close(() => resolve()))
+  }
+
+  /** Accepts requests once the caller has proved that it knows the secret. */
+  #greet(socket: WebSocket): void {
+    const own = randomUUID()
+    const late = setTimeout(() => socket.terminate(), PROOF_MS)
+    socket.on('error', () => {})
+    socket.once('message', data => {
+      clearTimeout(late)
+      const { number, proof } = readFrame(data) as { readonly number?: unknown; readonly proof?: unknown }
+      const numbers = [own, String(number)]
+      if (!isProof(proof, this.#secret, 'caller', numbers)) return socket.close(4401, 'the secret is another')
+      socket.send(JSON.stringify({ proof: proofOf(this.#secret, 'server', numbers) }))
+      this.#accept(socket)
+    })
+    socket.send(JSON.stringify({ number: own }))
+  }
+
+  #accept(socket: WebSocket): void {
+    const running = new Map<number, Running>()
+    this.#callers.set(socket, running)
+    const ping = setInterval(() => socket.ping(), PING_MS)
+    socket.on('message', data => this.#take(socket, running, readFrame(data) as Asked))
+    socket.on('close', () => {
+      clearInterval(ping)
+      this.#callers.delete(socket)
+      for (const { stop, erased } of running.values()) {
+        stop()
+        erased?.(false)
+      }
+    })
+  }
+
+  #take(socket: WebSocket, running: Map<number, Running>, asked: Asked): void {
+    const { id } = asked
+    if ('stop' in asked) {
+      running.get(id)?.stop()
+      running.delete(id)
+    } else if ('erased' in asked) running.get(id)?.erased?.(asked.erased)
+    else if ('withhold' in asked) {
+      const erased = new Promise<boolean>(resolve => running.set(id, { stop() {}, erased: resolve }))
+      void this.#answer(socket, running, id, this.#member.withhold(asked.withhold, () => say(socket, id, { withheld: true }), erased))
+    } else if (!this.#shards.has(asked.shard)) say(socket, id, { moved: true })
+    else if ('watch' in asked) void this.#watch(socket, running, asked)
+    else {
+      const abort = new AbortController()
+      running.set(id, { stop: () => abort.abort() })
+      void this.#answer(socket, running, id, this.#member.make(asked.change, asked.request, asked.shard, abort.signal))
+    }
+  }
+
+  async #answer(socket: WebSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
+    const answer = await made.then(
+      (answer: unknown): Answer => ({ answer: answer ?? null }),
+      (error: unknown): Answer => (error === NOT_OWNER ? { moved: true } : { error: toWireError(error) })
+    )
+    running.delete(id)
+    say(socket, id, answer)
+  }
+
+  /** Passes the events of a task on, beginning with its newest generation. */
+  async #watch(socket: WebSocket, running: Map<number, Running>, { id, watch, scope, shard }: Extract<Asked, { watch: string }>): Promise<void> {
+    const moved = () => {
+      running.delete(id)
+      say(socket, id, { moved: true })
+    }
+    const stop = this.#member.listen(watch, {
+      scope,
+      told: events => say(socket, id, socket.bufferedAmount <= WAITING_BYTES ? { told: events } : { advanced: Math.max(...events.map(({ generation }) => generation)) }),
+      advanced: generation => say(socket, id, { advanced: generation }),
+      closed: moved
+    })
+    running.set(id, { shard, stop })
+    try {
+      const generation = await this.#member.generationOf(scope, watch)
+      if (generation !== undefined) say(socket, id, { advanced: generation })
+    } catch {
+      // The watcher asks again.
+      stop()
+      moved()
+    }
+  }
+}
+
+/** A frame; empty for text that is not JSON. */
+function readFrame(data: unknown): object {
+  try {
+    return Object(JSON.parse(String(data)))
+  } catch {
+    return {}
+  }
+}
+
+function say(socket: WebSocket, id: number, answer: Answer): void {
+  if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, ...answer }))
+}

@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+import { WebSocket } from 'ws'
+import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import { fromWireError, isProof, proofOf, type Answer, type Answered, type Asked, type Request } from './frames.ts'
+
+/** The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was carried out. */
+export class LinkLost extends Error {
+  override readonly name = 'LinkLost'
+  readonly wasSent: boolean
+
+  constructor(wasSent: boolean) {
+    super('The connection to another node was lost.')
+    this.wasSent = wasSent
+  }
+}
+
+/** How long a node may be silent, also while it is connected, in milliseconds. */
+const SILENT_MS = 3000
+
+/** The most bytes of one frame: a task's events are smaller. */
+export const FRAME_BYTES = 64 * 1024 * 1024
+
+type Heard = (answer: Answer | 'lost') => void
+
+/** The connection of this node to another, opened when it is needed and after a failure. */
+export class Link {
+  readonly #address: string
+  readonly #secret: string
+  readonly #heard = new Map<number, Heard>()
+  #opening: Promise<WebSocket> | undefined
+  #next = 0
+
+  constructor(address: string, secret: string) {
+    this.#address = address
+    this.#secret = secret
+  }
+
+  /** Whether nothing is asked. */
+  get isIdle(): boolean {
+    return this.#heard.size === 0
+  }
+
+  /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, and with LinkLost. */
+  call(request: Request, signal?: AbortSignal): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const stop = this.ask(request, answer => {
+        signal?.removeEventListener('abort', abort)
+        if (answer === 'unsent' || answer === 'lost') return reject(new LinkLost(answer === 'lost'))
+        stop()
+        if ('moved' in answer) reject(NOT_OWNER)
+        else if ('error' in answer) reject(fromWireError(answer.error))
+        else resolve((answer as { readonly answer: unknown }).answer)
+      }).stop
+      const abort = () => {
+        stop()
+        reject(signal?.reason as Error)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+    })
+  }
+
+  /** Sends a request, and calls `heard` with every answer. `unsent` and `lost` are the last. */
+  ask(request: Request, heard: (answer: Answer | 'unsent' | 'lost') => void): { readonly stop: () => void; readonly say: (erased: boolean) => void } {
+    const id = (this.#next += 1)
+    let isOver = false
+    const send = (frame: Asked) => this.#opening?.then(socket => socket.send(JSON.stringify(frame)), () => {})
+    const begin = async () => {
+      const socket = await this.#open().catch(() => undefined)
+      if (isOver) return
+      if (!socket) return heard('unsent')
+      this.#heard.set(id, heard)
+      socket.send(JSON.stringify({ id, ...request } satisfies Asked))
+    }
+    void begin()
+    const stop = () => {
+      isOver = true
+      if (this.#heard.delete(id)) void send({ id, stop: true })
+    }
+    return { stop, say: erased => void send({ id, erased }) }
+  }
+
+  close(): void {
+    void this.#opening?.then(socket => socket.terminate(), () => {})
+  }
+
+  #open(): Promise<WebSocket> {
+    return (this.#opening ??= this.#connect().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    }))
+  }
+
+  #connect(): Promise<WebSocket> {
+    const socket = new WebSocket(this.#address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false })
+    const own = randomUUID()
+    let theirs: string | undefined
+    const silence = setTimeout(() => socket.terminate(), SILENT_MS)
+    return new Promise((resolve, reject) => {
+      socket.on('message', (data: Buffer) => {
+        const frame = JSON.parse(data.toString()) as { readonly number?: string; readonly proof?: string } & Answered
+        silence.refresh()
+        if (theirs === undefined) {
+          theirs = String(frame.number)
+          return socket.send(JSON.stringify({ number: own, proof: proofOf(this.#secret, 'caller', [theirs, own]) }))
+        }
+        if (frame.proof === undefined) return this.#heard.get(frame.id)?.(frame)
+        if (!isProof(frame.proof, this.#secret, 'server', [theirs, own])) return socket.terminate()
+        resolve(socket)
+      })
+      socket.on('ping', () => silence.refresh())
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        clearTimeout(silence)
+        this.#opening = undefined
+        const lost = [...this.#heard.values()]
+        this.#heard.clear()
+        for (const heard of lost) heard('lost')
+        reject(new LinkLost(false))
+      })
+    })
+  }
+}

@@ -1,0 +1,218 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Change, Cluster, Made, Member, Membership, Place } from '../../runtime/operations/cluster.ts'
+import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
+import { Following } from './following.ts'
+import { Link, LinkLost } from './link/link.ts'
+import { LinkServer } from './link/link-server.ts'
+import type { Placement, Seat } from './placement/placement.ts'
+import { Shards } from './shards.ts'
+
+/** How long a change waits for an owner of its shard, and the pause between two looks. */
+const WAIT_MS = 30_000
+const LOOK_MS = 20
+
+/** How long the other nodes may take to stop the contexts that are to be erased. */
+const WITHHOLD_MS = 5000
+
+/** What a node needs. */
+export interface NodeOptions {
+  readonly placement: Placement
+  /** The store that all nodes share. */
+  readonly store: Store
+  /** Where other nodes reach this one, `ws://HOST:PORT`; it listens there, or at `listen`. */
+  readonly address: string
+  readonly listen?: { readonly host: string; readonly port: number }
+  /** Proves to other nodes that this is one of them. Never sent. */
+  readonly secret: string
+  readonly clock?: Clock
+}
+
+/**
+ * One node of a cluster: a runtime for the contexts of its shards, and a way to the nodes of the others. A caller may use any node. Its
+ * node checks the call, asks the owner for the change alone, and follows and reads the task itself.
+ */
+export class ClusterNode implements Cluster {
+  /** The store for this node's runtime. */
+  readonly store: Store
+  readonly shards: Shards
+  readonly #options: NodeOptions
+  readonly #clock: Clock
+  readonly #links = new Map<string, Link>()
+  #server: LinkServer | undefined
+  #member: Member | undefined
+
+  constructor(options: NodeOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? systemClock
+    this.shards = new Shards(options.placement.shards)
+    this.store = this.shards.viewOf(options.store)
+  }
+
+  /** Listens for other nodes, then takes part. Call it after `createRuntime`. Rejects if the address is taken. */
+  async open(): Promise<void> {
+    const { address, listen, secret, placement } = this.#options
+    const { hostname, port } = new URL(address)
+    const member = this.#joined
+    this.#server = await LinkServer.listen(listen ?? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }, member, this.shards, secret)
+    placement.join(this.#seat(member))
+  }
+
+  join(member: Member): Membership {
+    this.#member = member
+    const { placement } = this.#options
+    this.#following = new Following({ member, shards: this.shards, placement, clock: this.#clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
+    return {
+      make: (change, here) => this.#make(change, here),
+      owns: key => this.shards.has(this.shards.of(key)),
+      contextId: shard => this.shards.idIn(shard),
+      taskId: key => this.shards.idIn(this.shards.of(key)),
+      followed: this.#following.follow,
+      erase: (whose, erase) => this.#erase(whose, erase),
+      leave: () => (this.#left ??= this.#leave())
+    }
+  }
+
+  #following: Following | undefined
+  /** The last epoch of each shard that this node has had. */
+  readonly #epochs = new Map<number, number>()
+  #left: Promise<void> | undefined
+
+  get #joined(): Member {
+    if (!this.#member) throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
+    return this.#member
+  }
+
+  #seat(member: Member): Seat {
+    const lost = (shards: readonly number[], isOrderly: boolean) => member.release(
+      { context: key => shards.includes(this.shards.of(key)), task: taskId => this.shards.mayBeIn(shards, taskId) }, isOrderly
+    )
+    const released = (shards: readonly number[]) => {
+      this.shards.remove(shards)
+      this.#server?.release(shards)
+      this.#following?.moved()
+    }
+    return {
+      address: this.#options.address,
+      gained: epochs => {
+        const shards = [...epochs.keys()]
+        const continued = shards.filter(shard => this.#epochs.get(shard) === Number(epochs.get(shard)) - 1)
+        for (const [shard, epoch] of epochs) this.#epochs.set(shard, epoch)
+        this.shards.add(shards)
+        member.gained(key => continued.includes(this.shards.of(key)))
+        this.#following?.gained(shards)
+      },
+      giving: async shards => {
+        this.shards.give(shards)
+        await lost(shards, true)
+        released(shards)
+      },
+      lost: shards => {
+        released(shards)
+        void lost(shards, false)
+      },
+      changed: () => {
+        for (const [address, link] of this.#links) {
+          // A node that is only away from the database still answers what it was asked.
+          if (this.#options.placement.nodes.includes(address) || !link.isIdle) continue
+          link.close()
+          this.#links.delete(address)
+        }
+        this.#following?.moved()
+      }
+    }
+  }
+
+  async #make<Here>({ name, place, request, isRepeatable, signal }: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>> {
+    const { placement, address } = this.#options
+    const endMs = this.#clock.now() + WAIT_MS
+    for (;;) {
+      signal?.throwIfAborted()
+      const shard = place ? await this.#shardOf(place) : this.#anyShard()
+      try {
+        // An unknown task is not found here either.
+        if (shard === undefined || this.shards.has(shard)) return { here: await here(shard ?? 0) }
+        const owner = placement.ownerOf(shard)
+        if (owner !== undefined && owner !== address) return { there: await this.#linkTo(owner).call({ change: name, shard, request }, signal) }
+      } catch (error) {
+        if (error instanceof LinkLost ? error.wasSent && !isRepeatable : error !== NOT_OWNER) throw error instanceof LinkLost ? unknownOutcome(error) : error
+      }
+      if (this.#clock.now() >= endMs) throw nobody()
+      await new Promise<void>(resolve => void this.#clock.setTimeout(resolve, LOOK_MS))
+    }
+  }
+
+  async #shardOf(place: NonNullable<Place>): Promise<number | undefined> {
+    if ('text' in place) return this.shards.ofText(place.text)
+    return 'context' in place ? this.shards.of(place.context) : this.shards.ofTask(place.taskId) ?? this.#shardOfTask(place.scope, place.taskId)
+  }
+
+  /** The shard of a task whose id does not tell it. */
+  async #shardOfTask(scope: Scope, taskId: string): Promise<number | undefined> {
+    const key = await this.#joined.contextOf(scope, taskId)
+    return key && this.shards.of(key)
+  }
+
+  /** A shard of this node, else of any. */
+  #anyShard(): number {
+    const { owned, count } = this.shards
+    return owned[Math.floor(Math.random() * owned.length)] ?? Math.floor(Math.random() * count)
+  }
+
+  #linkTo(address: string): Link {
+    const known = this.#links.get(address)
+    if (known) return known
+    const link = new Link(address, this.#options.secret)
+    this.#links.set(address, link)
+    return link
+  }
+
+  /** Erases data while the other nodes withhold it. A node that does not answer in time is ignored: its later commits lose their race. */
+  async #erase(whose: Erasure, erase: () => Promise<boolean>): Promise<boolean> {
+    const { placement, address } = this.#options
+    const ends = await Promise.all(placement.nodes.filter(node => node !== address).map(node => this.#withheldAt(node, whose)))
+    let wasThere = false
+    try {
+      wasThere = await erase()
+      return wasThere
+    } finally {
+      await Promise.all(ends.map(end => end(wasThere)))
+    }
+  }
+
+  /** Resolves when a node withholds data, with what tells it that they are erased, and waits until it has done the same. */
+  #withheldAt(node: string, whose: Erasure): Promise<(erased: boolean) => Promise<void>> {
+    return new Promise(withheld => {
+      const ended = new Promise<void>(resolve => {
+        const over = () => {
+          this.#clock.clearTimeout(timer)
+          resolve()
+          withheld(end)
+        }
+        const timer = this.#clock.setTimeout(over, WITHHOLD_MS)
+        const asked = this.#linkTo(node).ask({ withhold: whose }, answer => {
+          if (typeof answer === 'object' && 'withheld' in answer) withheld(end)
+          else over()
+        })
+        const end = (erased: boolean) => {
+          asked.say(erased)
+          return ended
+        }
+      })
+    })
+  }
+
+  async #leave(): Promise<void> {
+    await this.#options.placement.leave()
+    for (const link of this.#links.values()) link.close()
+    await this.#server?.close()
+  }
+}
+
+function unknownOutcome(cause: unknown): A2AError {
+  return new A2AError('Overloaded', 'The node that received this request has failed. It is unknown whether the request was carried out.', { retryAfterMs: 1000, cause })
+}
+
+function nobody(): A2AError {
+  return new A2AError('Overloaded', 'No node of the agent has this context now. Send the request again later.', { retryAfterMs: 1000 })
+}

@@ -1,0 +1,283 @@
+import type { Clock } from '../../../runtime/ports/clock.ts'
+import type { Logger } from '../../../runtime/ports/logger.ts'
+import type { Ownership, ShardOwner } from '../../postgres/session/owner.ts'
+import type { PostgresPool } from '../../postgres/session/pool.ts'
+import { checkServer, refusePooler } from '../../postgres/session/server-checks.ts'
+import { Session } from '../../postgres/session/session.ts'
+import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
+import { createSchema, MIGRATIONS, readVersion } from '../../postgres/schema/migrate.ts'
+import { StorageError, thisHolder } from '../../rows/storage-error.ts'
+import { wantedOwner, type Placement, type Seat } from './placement.ts'
+import { SignsOfLife } from './signs-of-life.ts'
+import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NODE_CLASS, TAKE } from './statements.ts'
+
+/** The pause between two looks at the database. */
+const LOOK_MS = 100
+
+/** A node without a sign of life for so long loses its shards. */
+const LEASE_MS = 2000
+
+/** A node that has just joined waits so long before it takes shards, so that nodes that join together share them. */
+const SETTLE_MS = 300
+
+export interface PostgresPlacementOptions {
+  readonly pool: PostgresPool
+  /** The database's name for messages, without credentials. */
+  readonly place: string
+  readonly schema: string
+  /** The number of shards of a new database. */
+  readonly shards: number
+  /** Whether the node takes shards. */
+  readonly takesShards: boolean
+  readonly logger: Logger
+  readonly clock: Clock
+}
+
+/** A node as the last look showed it. */
+interface SeenNode {
+  readonly address: string
+  readonly takes: boolean
+  readonly pid: number
+}
+
+/**
+ * Placement by the advisory locks of PostgreSQL: one session of each node has those of its shards, and writes. PostgreSQL takes them away
+ * when the session ends, after its last transaction. A hung node keeps its session, so the other nodes end that after the lease. A second
+ * session gives signs of life and looks for free shards.
+ */
+export class PostgresPlacement implements Placement, ShardOwner {
+  readonly shards: number
+  readonly #options: PostgresPlacementOptions
+  #seat: Seat | undefined
+  #owned: Ownership | undefined
+  #pid = 0
+  #watch: Session | undefined
+  /** The owners of shards; undefined for a session that is no node. */
+  #owners = new Map<number, string | undefined>()
+  #nodes: readonly SeenNode[] = []
+  readonly #signs = new SignsOfLife(LEASE_MS)
+  #joinedAtMs = 0
+  #lease: unknown
+  #giving: Promise<void> | undefined
+  #running: Promise<void> | undefined
+  #leaving: Promise<void> | undefined
+  #isLeaving = false
+  /** Ends the pause of the loop. */
+  #wake = () => {}
+  #said: string | undefined
+
+  private constructor(options: PostgresPlacementOptions, shards: number) {
+    this.#options = options
+    this.shards = shards
+  }
+
+  /** Creates the tables if needed. Rejects with StorageError for a database that cannot be used. */
+  static async open(options: PostgresPlacementOptions): Promise<PostgresPlacement> {
+    const { pool, place, schema, shards, logger } = options
+    try {
+      const session = await Session.open(pool, schema)
+      try {
+        await refusePooler(session, pool, place, schema)
+        await checkServer(session, place, logger)
+        if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
+        const found = await readVersion(session, place)
+        if (found && found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
+        return new PostgresPlacement(options, Number(found?.shards))
+      } finally {
+        session.close()
+      }
+    } catch (error) {
+      throw error instanceof StorageError ? error : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+    }
+  }
+
+  get isOwner(): boolean {
+    return this.#owned !== undefined
+  }
+
+  get owned(): Ownership {
+    if (!this.#owned) throw overloaded()
+    return this.#owned
+  }
+
+  get nodes(): readonly string[] {
+    return this.#nodes.map(({ address }) => address)
+  }
+
+  ownerOf(shard: number): string | undefined {
+    return this.#owners.get(shard)
+  }
+
+  join(seat: Seat): void {
+    this.#seat = seat
+    this.#running = this.#run(seat)
+  }
+
+  lost(session: Session, error: unknown): void {
+    session.close()
+    if (this.#owned?.session !== session) return
+    const { shards } = this.#owned
+    this.#owned = undefined
+    this.#owners = new Map()
+    this.#nodes = []
+    const { logger, place, clock } = this.#options
+    clock.clearTimeout(this.#lease)
+    if (!this.#isLeaving) logger.warn('the node has lost its session: other nodes take its shards', { database: place, reason: reasonOf(error), shards: shards.length })
+    this.#seat?.lost(shards)
+    this.#seat?.changed()
+    this.#wake()
+  }
+
+  leave(): Promise<void> {
+    return (this.#leaving ??= this.#leave())
+  }
+
+  /** Ends the sessions. */
+  async close(): Promise<void> {
+    await this.leave()
+  }
+
+  async #leave(): Promise<void> {
+    this.#isLeaving = true
+    this.#wake()
+    await this.#running
+    const seat = this.#seat
+    const owned = this.#owned
+    if (owned && seat) {
+      try {
+        await owned.session.once('UPDATE nodes SET takes = false WHERE address = $1', [seat.address])
+        await this.#give(seat, owned.shards)
+        await owned.session.once('DELETE FROM nodes WHERE address = $1 AND pid = $2', [seat.address, this.#pid])
+      } catch (error) {
+        // PostgreSQL takes the shards away when the session ends.
+        this.#options.logger.warn('the node could not hand its shards over', { reason: reasonOf(error) })
+      }
+      this.#owned = undefined
+      owned.session.close()
+    }
+    this.#options.clock.clearTimeout(this.#lease)
+    this.#watch?.close()
+  }
+
+  async #run(seat: Seat): Promise<void> {
+    const { logger, clock, place } = this.#options
+    while (!this.#isLeaving) {
+      try {
+        if (!this.#owned) await this.#enter(seat)
+        await this.#look(seat)
+        this.#said = undefined
+      } catch (error) {
+        this.#watch?.close()
+        this.#watch = undefined
+        if (reasonOf(error) !== this.#said) logger.warn('the node cannot take part in the cluster now', { database: place, reason: (this.#said = reasonOf(error)) })
+      }
+      await new Promise<void>(resolve => {
+        const timer = clock.setTimeout(resolve, LOOK_MS)
+        this.#wake = () => {
+          clock.clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    await this.#giving
+  }
+
+  /** Opens the session that gets the locks. */
+  async #enter({ address }: Seat): Promise<void> {
+    const { pool, schema, place, takesShards } = this.#options
+    const session = await Session.open(pool, schema)
+    try {
+      await checkServer(session, place, undefined)
+      await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
+      await session.rows(FORGET, [address])
+      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify(thisHolder())])
+      this.#pid = Number(pid)
+      this.#owned = { session, count: this.shards, shards: [], epochs: [] }
+      this.#joinedAtMs = this.#options.clock.now()
+      session.ended = error => this.lost(session, error)
+    } catch (error) {
+      session.close()
+      throw error
+    }
+    this.#renew()
+  }
+
+  /** Gives a sign of life, and finds the owners of all shards. Takes the free ones that this node should have, and gives those that another should have. */
+  async #look(seat: Seat): Promise<void> {
+    const { pool, schema, clock } = this.#options
+    const watch = (this.#watch ??= await openWatch(pool, schema))
+    const [beat] = await watch.rows(BEAT, [seat.address, this.#pid])
+    if (!beat) return this.#loseTo(seat)
+    this.#renew()
+    const locks = (await watch.rows(LOOK)).map(([isNode, object, pid, address, takes, beats]) => ({ isNode: isNode === 't', object: Number(object), pid: Number(pid), address: address ?? undefined, takes: takes === 't', beats: String(beats) }))
+    const present = locks.filter(({ isNode }) => isNode)
+    const late = this.#signs.lateOf(present.filter(({ pid }) => pid !== this.#pid), clock.now())
+    if (late.length > 0) await watch.rows(END, [late])
+    const nodes = present.flatMap(({ pid, address, takes }) => (address !== undefined && !late.includes(pid) ? [{ pid, address, takes }] : []))
+    const owners = new Map(locks.flatMap(({ isNode, object, address }) => (isNode ? [] : [[object, address] as const])))
+    const hasChanged = nodes.map(({ address }) => address).toSorted().join() !== [...this.nodes].toSorted().join() || !isSame(owners, this.#owners)
+    this.#owners = owners
+    this.#nodes = nodes
+    if (hasChanged) seat.changed()
+    await this.#balance(seat)
+  }
+
+  /** Gives everything up, because the row of this node is another's now. */
+  #loseTo({ address }: Seat): void {
+    if (this.#owned) this.lost(this.#owned.session, new Error(`another process has joined with the address ${address}`))
+  }
+
+  async #balance(seat: Seat): Promise<void> {
+    const owned = this.#owned
+    if (!owned || this.#options.clock.now() - this.#joinedAtMs < SETTLE_MS) return
+    const takers = this.#nodes.flatMap(({ address, takes }) => (takes ? [address] : []))
+    const all = Array.from({ length: this.shards }, (_, shard) => ({ shard, wanted: wantedOwner(shard, takers) }))
+    const free = all.flatMap(({ shard, wanted }) => (wanted === seat.address && !this.#owners.has(shard) ? [shard] : []))
+    if (free.length > 0) await this.#take(seat, owned, free)
+    const given = all.flatMap(({ shard, wanted }) => (wanted !== undefined && wanted !== seat.address && owned.shards.includes(shard) ? [shard] : []))
+    if (given.length > 0) this.#giving ??= this.#give(seat, given).catch((error: unknown) => this.lost(owned.session, error)).finally(() => (this.#giving = undefined))
+  }
+
+  async #take(seat: Seat, { session }: Ownership, free: readonly number[]): Promise<void> {
+    const rows = await session.rows(TAKE, [[...free], JSON.stringify({ ...thisHolder(), address: seat.address })])
+    if (this.#owned?.session !== session || rows.length === 0) return
+    const epochs = new Map(rows.map(([shard, epoch]) => [Number(shard), Number(epoch)]))
+    this.#owned = { ...this.#owned, shards: [...this.#owned.shards, ...epochs.keys()], epochs: [...this.#owned.epochs, ...epochs.values()] }
+    for (const shard of epochs.keys()) this.#owners.set(shard, seat.address)
+    seat.gained(epochs)
+    seat.changed()
+  }
+
+  async #give(seat: Seat, given: readonly number[]): Promise<void> {
+    const session = this.#owned?.session
+    await seat.giving(given)
+    // The session may have been lost, and the node may have joined again with another.
+    if (!this.#owned || this.#owned.session !== session) return
+    const { shards, epochs } = this.#owned
+    const gone = new Set(shards.flatMap((shard, i) => (given.includes(shard) ? [i] : [])))
+    this.#owned = { ...this.#owned, shards: shards.filter((_, i) => !gone.has(i)), epochs: epochs.filter((_, i) => !gone.has(i)) }
+    for (const shard of given) this.#owners.delete(shard)
+    await this.#owned.session.rows(GIVE, [[...given]])
+  }
+
+  /** Without an answer of the database for the lease, this node has lost its shards: others take them. */
+  #renew(): void {
+    const { clock } = this.#options
+    clock.clearTimeout(this.#lease)
+    this.#lease = clock.setTimeout(() => {
+      this.#watch?.close()
+      if (this.#owned) this.lost(this.#owned.session, new Error('the database has not answered'))
+    }, LEASE_MS)
+  }
+}
+
+/** Opens the session for signs of life, which need not survive a crash of the server. */
+async function openWatch(pool: PostgresPool, schema: string): Promise<Session> {
+  const session = await Session.open(pool, schema)
+  await session.run(`SET synchronous_commit = off; SET statement_timeout = ${LEASE_MS}`)
+  return session
+}
+
+function isSame(one: ReadonlyMap<number, string | undefined>, other: ReadonlyMap<number, string | undefined>): boolean {
+  return one.size === other.size && [...one].every(([shard, address]) => other.has(shard) && other.get(shard) === address)
+}

@@ -1,0 +1,42 @@
+import { LOCK_CLASS } from '../../postgres/schema/migrate.ts'
+
+/** The class of the advisory locks by which nodes are present: each has one with its process id on the server. */
+export const NODE_CLASS = `hashtext('taskchart node ' || current_schema())`
+
+/** A class as pg_locks shows it. */
+const oid = (lockClass: string) => `(${lockClass}::bigint & 4294967295)`
+
+/** Gives a sign of life; no row if another process has the address. */
+export const BEAT = { name: 'taskchart_beat', text: 'UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING beats' }
+
+/** The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of life. */
+export const LOOK = {
+  name: 'taskchart_look',
+  text: `
+    SELECT l.classid::bigint = ${oid(NODE_CLASS)}, l.objid::bigint, l.pid, nodes.address, nodes.takes, nodes.beats FROM pg_locks AS l LEFT JOIN nodes ON nodes.pid = l.pid
+    WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::bigint IN (${oid(NODE_CLASS)}, ${oid(LOCK_CLASS)})
+      AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+}
+
+/** Ends sessions. */
+export const END = { name: 'taskchart_end_nodes', text: 'SELECT pg_terminate_backend(p.pid) FROM unnest($1::int[]) AS p (pid)' }
+
+/** Takes free shards: each with its new epoch. */
+export const TAKE = {
+  name: 'taskchart_take',
+  text: `
+    WITH locked AS MATERIALIZED (SELECT f.shard, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[]) AS f (shard))
+    UPDATE shards SET epoch = epoch + 1, holder = $2 FROM locked WHERE shards.shard = locked.shard AND locked.ok RETURNING shards.shard, shards.epoch`
+}
+
+/** Gives shards up. */
+export const GIVE = { name: 'taskchart_give', text: `SELECT pg_advisory_unlock(${LOCK_CLASS}, g.shard) FROM unnest($1::int[]) AS g (shard)` }
+
+/** Joins with a session. The process id of a node that has left may be this session's now. */
+export const FORGET = { name: 'taskchart_forget', text: 'DELETE FROM nodes WHERE pid = pg_backend_pid() AND address <> $1' }
+export const ENTER = {
+  name: 'taskchart_enter',
+  text: `
+    INSERT INTO nodes (address, pid, beats, takes, holder) VALUES ($1, pg_backend_pid(), 0, $2, $3)
+    ON CONFLICT (address) DO UPDATE SET pid = excluded.pid, beats = nodes.beats + 1, takes = excluded.takes, holder = excluded.holder RETURNING pid`
+}

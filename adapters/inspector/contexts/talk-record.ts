@@ -1,0 +1,81 @@
+import type { Part } from '../../../machines/protocol/parts.ts'
+import type { Observation } from '../../../runtime/contexts/observers.ts'
+import type { Commit, ContextKey, MessageRow } from '../../../runtime/store/store.ts'
+import type { Said } from '../feed.ts'
+import type { Redact } from '../recorder/seen-step.ts'
+
+/** The messages of a context that a page gets: the newest, in both measures. */
+export const SAID_MESSAGES = 500
+const SAID_BYTES = 4 * 1024 * 1024
+
+/** The largest message without a task that a page gets whole, as JSON. */
+const MOST_CHARACTERS = 1024 * 1024
+
+/** What the record needs. */
+export interface TalkSources {
+  readonly readMessages: Observation['store']['readMessages']
+  readonly redact: Redact
+  /** When a message was committed, if known. */
+  readonly atMs: (key: ContextKey, messageId: string) => number | undefined
+}
+
+/** The messages of one context for one page: those that are stored, then those of each commit. */
+export class TalkRecord {
+  readonly contextId: string
+  readonly #sources: TalkSources
+  #waiting: Said[] = []
+  #isRead = false
+  #isTaken = false
+
+  constructor(contextId: string, sources: TalkSources) {
+    this.contextId = contextId
+    this.#sources = sources
+  }
+
+  /** Reads the stored messages. Those of commits meanwhile come after them. */
+  async read(key: ContextKey): Promise<void> {
+    const rows = await this.#sources.readMessages(key, SAID_MESSAGES, { bytes: SAID_BYTES })
+    const meanwhile = this.#waiting
+    this.#waiting = []
+    this.#isRead = true
+    const known = new Set(rows.map(({ message }) => message.messageId))
+    this.#add([...rows.map(row => this.#said(key, row)), ...meanwhile.filter(({ messageId }) => !known.has(messageId))])
+  }
+
+  committed({ key, log }: Commit): void {
+    const said = log.filter((entry): entry is MessageRow => 'message' in entry).map(row => this.#said(key, row))
+    if (this.#isRead) this.#add(said)
+    else this.#waiting.push(...said)
+  }
+
+  /** The messages since the last call; `undefined` if there are none, or before the stored ones were read. */
+  take(): Said[] | undefined {
+    if (!this.#isRead || (this.#isTaken && this.#waiting.length === 0)) return undefined
+    this.#isTaken = true
+    const taken = this.#waiting
+    this.#waiting = []
+    return taken
+  }
+
+  #add(said: readonly Said[]): void {
+    this.#waiting = [...this.#waiting, ...said].slice(-SAID_MESSAGES)
+  }
+
+  #said(key: ContextKey, { message, taskId, generation }: MessageRow): Said {
+    const { messageId } = message
+    const atMs = this.#sources.atMs(key, messageId)
+    const time = atMs !== undefined && { atMs }
+    if (taskId !== undefined) return { messageId, ...time, taskId, generation: generation ?? 0 }
+    const { role, contextId = key.contextId } = message
+    const isLarge = JSON.stringify(message.parts).length > MOST_CHARACTERS
+    const parts = isLarge ? [{ text: 'This message is larger than 1 MB and is not shown.' }] : message.parts.map(part => this.#shown(part))
+    return { messageId, ...time, message: { messageId, role, contextId, parts } }
+  }
+
+  /** A part without secrets. Bytes of files are no text. */
+  #shown(part: Part): Part {
+    if (!('raw' in part)) return this.#sources.redact(part) as Part
+    const { raw, ...named } = part
+    return { ...(this.#sources.redact(named) as typeof named), raw }
+  }
+}

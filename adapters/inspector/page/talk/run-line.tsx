@@ -1,0 +1,60 @@
+import { isTerminal } from '../../../../machines/protocol/states.ts'
+import type { TaskEvent } from '../../../../runtime/store/store.ts'
+import { eventWords, statusText } from '../../story/event-words.ts'
+import { agent } from '../agent/agent.ts'
+import { CopyId } from '../frame/copy-id.tsx'
+import { spanText } from '../frame/time.ts'
+import { counted, errorText } from '../frame/wording.ts'
+import { choose, contextId } from '../selection.ts'
+import { StateBadge } from '../state-badge.tsx'
+import type { Run } from './conversation.ts'
+import { sendError } from './sending.ts'
+
+/** The events of a task between two messages: one line, which unfolds. */
+export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChosen: boolean }) {
+  const { taskId, events, state, isLast } = run
+  const words = events.findLast(event => isWorking(event) && statusText(event) !== '')
+  const span = spanMs(events)
+  return (
+    <div class={isChosen ? 'run run-chosen' : 'run'} data-task={taskId}>
+      <details>
+        <summary>
+          <StateBadge state={state} />
+          <span class="run-words">{words && statusText(words)}</span>
+          <span class="quiet">{counted(events.length, 'event')}{span > 0 ? `, ${spanText(span)}` : ''}</span>
+        </summary>
+        <ol>
+          {events.map(event => (
+            <li key={event.generation}>
+              <span class="quiet mono">{timeOf(event)}</span>
+              <span>{eventWords(event)}</span>
+            </li>
+          ))}
+        </ol>
+      </details>
+      <span class="run-tools">
+        <span class="quiet">task</span> <CopyId what="task" id={taskId} />
+        {!isChosen && <button type="button" class="plain" onClick={() => choose(contextId.peek(), taskId)}>Show in the other parts</button>}
+        {isLast && !isTerminal(state) && <button type="button" onClick={() => cancel(taskId)}>Cancel the task</button>}
+      </span>
+    </div>
+  )
+}
+
+function cancel(id: string): void {
+  agent.peek()?.cancelTask({ id }).catch((error: unknown) => (sendError.value = errorText(error)))
+}
+
+function isWorking({ update }: TaskEvent): boolean {
+  return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
+}
+
+function timeOf({ update }: TaskEvent): string {
+  return 'statusUpdate' in update ? (update.statusUpdate.status.timestamp ?? '').slice(11, 23) : ''
+}
+
+/** The time from the first to the last status. */
+function spanMs(events: readonly TaskEvent[]): number {
+  const times = events.flatMap(({ update }) => ('statusUpdate' in update ? [Date.parse(update.statusUpdate.status.timestamp ?? '')] : [])).filter(time => !Number.isNaN(time))
+  return Math.max(0, (times.at(-1) ?? 0) - (times[0] ?? 0))
+}

@@ -1,0 +1,22 @@
+import { eventWords } from '../../story/event-words.ts'
+import { storyUrl } from '../page-settings.ts'
+import { taskId } from '../selection.ts'
+import { eventThen, generation, goTo, isNewest, range, step } from './generation.ts'
+
+/** One slider over chart, sequence, talk and timeline: goes to any generation of the chosen task, and names the event that led there. */
+export function TimeBar() {
+  const { first, last } = range.value
+  if (last === 0) return null
+  const words = eventThen.value ? eventWords(eventThen.value) : ''
+  return (
+    <div class="time-bar" role="group" aria-label="Time">
+      <button type="button" aria-label="One generation back" title="One generation back ( , )" disabled={generation.value <= first} onClick={() => step(-1)}>◀</button>
+      <input type="range" aria-label="Generation" aria-valuetext={`${generation.value}, ${words}`} min={first} max={last} value={generation.value} onInput={event => goTo(Number(event.currentTarget.value))} />
+      <button type="button" aria-label="One generation on" title="One generation on ( . )" disabled={generation.value >= last} onClick={() => step(1)}>▶</button>
+      <span class="generation-now"><span class="wide">generation </span>{generation.value}<span class="wide"> of </span><span class="narrow" aria-hidden="true">/</span>{last}</span>
+      <span class="event-then" title={words}>{words}</span>
+      <button type="button" aria-label="Newest" title="Newest" aria-pressed={isNewest.value} onClick={() => goTo(Infinity)}><span class="wide">Newest</span><span class="narrow">⇥</span></button>
+      {taskId.value !== undefined && <a class="save-story" aria-label="Save story" href={storyUrl(taskId.value)} download title="One file with the chart, the sequence and the talk of this task"><span class="wide">Save story</span><span class="narrow">⤓</span></a>}
+    </div>
+  )
+}

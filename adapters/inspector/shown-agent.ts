@@ -1,0 +1,32 @@
+import type { AnyStateMachine } from 'xstate'
+import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { chartsOf } from '../drawing/agent-charts.ts'
+import { chartMermaid } from '../drawing/mermaid.ts'
+import type { Chart, Hello } from './feed.ts'
+
+/** The number of example messages that pages show. */
+const MOST_EXAMPLES = 4
+
+/** The facts of an agent's card that pages show. */
+export function shownAgent(runtime: Runtime): Hello['agent'] {
+  const { name, description, version, skills, capabilities } = runtime.agentCard([])
+  const { params } = capabilities.extensions?.find(({ uri }) => uri === NEGOTIATION_EXTENSION) ?? {}
+  return { name, description, version, examples: skills.flatMap(({ examples = [] }) => examples).slice(0, MOST_EXAMPLES), ...(params?.['terms'] !== undefined && { terms: params['terms'] }) }
+}
+
+/** Draws a chart as an `<svg>` element. */
+export type DrawChart = (machine: AnyStateMachine) => Promise<string>
+
+/** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
+export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
+  return Promise.all(chartsOf(agent).map(async ({ id, title, machine }) => {
+    const svg = await draw(machine).catch((error: unknown) => {
+      logger.error('a chart could not be drawn', { chart: id, error })
+      return ''
+    })
+    return { id, title, svg, mermaid: chartMermaid(machine) }
+  }))
+}

@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { authorityOf } from '../../runtime/primitives/authority.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkRuntime } from '../../runtime/runtime-options.ts'
+import type { Runtime } from '../../runtime/runtime.ts'
+import { isLoopback, pathOf } from '../entry/admission.ts'
+import { ADDRESS, addressOf, checkPort } from '../entry/listen.ts'
+import { metricsText, PROMETHEUS_TEXT } from './prometheus.ts'
+
+export { metricsText } from './prometheus.ts'
+
+/** Where metrics are served. */
+export interface MetricsOptions {
+  /** 0 takes a free port. */
+  readonly port: number
+  /** The address to bind. Default `127.0.0.1`. On any other everyone who reaches it can read the metrics. */
+  readonly host?: string
+}
+
+/** Metrics that are served. */
+export interface ServedMetrics {
+  /** `http://127.0.0.1:9464/metrics`. */
+  readonly url: string
+  /** May be called twice. */
+  close(): Promise<void>
+}
+
+const OPTIONS: OptionKinds<MetricsOptions> = { ...ADDRESS }
+
+const EXAMPLE = 'serveMetrics(runtime, { port: 9464 })'
+
+/** The path of the metrics. */
+const PATH = '/metrics'
+
+/** A request for metrics is short. */
+const REQUEST_TIMEOUT_MS = 10_000
+
+/**
+ * Serves the metrics of a runtime for Prometheus, on a port of its own. They hold numbers and words of the code, and nothing of tasks or
+ * callers. Resolves when it accepts connections; rejects if the port cannot be bound. Throws TypeError for an unknown
+ * option, and without a port.
+ */
+export async function serveMetrics(runtime: Runtime, options: MetricsOptions): Promise<ServedMetrics> {
+  checkRuntime(runtime, 'serveMetrics')
+  checkOptions(options, OPTIONS, 'serveMetrics', EXAMPLE)
+  checkPort(options, 'serveMetrics', EXAMPLE)
+  const { port, host = '127.0.0.1' } = options
+  const server = createServer({ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS })
+  server.listen(port, host)
+  await once(server, 'listening')
+  const isLocal = isLoopback((server.address() as AddressInfo).address)
+  server.on('request', (request, response) => void answer(runtime, request, response, isLocal))
+  let closing: Promise<void> | undefined
+  const close = async () => {
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
+  return { url: addressOf(server, PATH), close: () => (closing ??= close()) }
+}
+
+async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse, isLocal: boolean): Promise<void> {
+  const [status, text] = await answerTo(runtime, request, isLocal)
+  response.writeHead(status, { 'Content-Type': status === 200 ? PROMETHEUS_TEXT : 'text/plain', 'Content-Length': Buffer.byteLength(text), ...(status === 405 && { Allow: 'GET, HEAD' }) })
+  response.end(request.method === 'HEAD' ? undefined : text)
+}
+
+/** The answer to a request. Where the port is local, any other name is refused: a page could read the metrics by DNS rebinding. */
+async function answerTo(runtime: Runtime, request: IncomingMessage, isLocal: boolean): Promise<[status: number, text: string]> {
+  if (isLocal && !isLoopback(authorityOf(String(request.headers.host))?.name ?? '')) return [421, 'On a loopback address, the metrics are served for loopback names only.\n']
+  if (pathOf(request) !== PATH) return [404, `The metrics are at ${PATH}.\n`]
+  if (request.method !== 'GET' && request.method !== 'HEAD') return [405, 'Metrics are read with GET.\n']
+  try {
+    return [200, await metricsText(runtime)]
+  } catch (error) {
+    runtime.settings.logger.error('the metrics could not be read', { error })
+    return [500, 'The metrics could not be read. The log of the agent has the reason.\n']
+  }
+}

@@ -1,0 +1,129 @@
+import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
+import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
+import { sumOf, DamagedRow, unlessDamaged } from '../../rows/damage.ts'
+import { originalText } from '../../rows/stored-text.ts'
+import { applyRows, checkCount } from '../../rows/task-rows.ts'
+import type { Field, Session } from '../session/session.ts'
+import { binaryArray } from '../write/binary-arrays.ts'
+import { verified, type PgTask } from '../write/row-shapes.ts'
+
+/** The events of tasks up to the generations of their rows. */
+const EVENTS = {
+  name: 'taskchart_events_of',
+  text: `SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
+    SELECT * FROM events WHERE events.task = t.task AND events.generation <= t.generation ORDER BY events.generation) AS e`
+}
+
+/** Only the statuses with metadata, and the newest. */
+const STATUSES = {
+  name: 'taskchart_statuses_of',
+  text: `SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
+    SELECT * FROM (
+      SELECT * FROM events WHERE (events.task + 0) = t.task AND events.is_term AND events.generation < t.generation
+      UNION ALL SELECT * FROM events WHERE events.task = t.task AND events.generation = t.generation
+    ) AS found ORDER BY found.generation) AS e`
+}
+
+const MESSAGES = {
+  name: 'taskchart_messages_of',
+  text: `SELECT m.task, m.context, m.number, m.body, m.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, most) CROSS JOIN LATERAL (
+    SELECT * FROM messages WHERE messages.task IS NOT NULL AND messages.task = t.task ORDER BY messages.number LIMIT t.most) AS m`
+}
+
+const SNAPSHOTS = { name: 'taskchart_snapshots_of', text: 'SELECT task, snapshot, sum FROM snapshots WHERE task = ANY ($1::bigint[])' }
+
+/** An event or message: the bodies by the number of their task. Throws DamagedRow when used. */
+interface Found {
+  readonly events: Map<number, Field[][]>
+  readonly messages: Map<number, Field[][]>
+}
+
+/** How a task is read: completely, or without history and artifacts because nobody wants them or because it is large. */
+type Form = 'whole' | 'brief' | 'large'
+
+/**
+ * Reads the content of tasks up to what their rows say, so that rows and contents agree although they are two statements. Gives one result for each row, in order: the
+ * task, or the error of its damaged rows.
+ */
+export async function readTasks(session: Session, scope: Scope, rows: readonly PgTask[], options: ReadOptions = {}): Promise<(StoredTask | DamagedRow)[]> {
+  const { historyLength, artifacts, within = Infinity } = options
+  const isBrief = historyLength === 0 && artifacts === false
+  const formOf = ({ bytes }: PgTask): Form => (isBrief ? 'brief' : bytes > within ? 'large' : 'whole')
+  const whole = rows.filter(row => formOf(row) === 'whole')
+  const brief = rows.filter(row => formOf(row) !== 'whole')
+  const live = isBrief ? [] : rows.filter(({ endedAtMs }) => endedAtMs === null)
+  const [wholeEvents, briefEvents, messages, snapshots] = [
+    await rowsOf(session, EVENTS, whole, ({ generation }) => generation), await rowsOf(session, STATUSES, brief, ({ statusAt }) => statusAt),
+    await rowsOf(session, MESSAGES, whole, row => row.messages), await snapshotsOf(session, live)
+  ]
+  const found: Found = { events: byTask([...wholeEvents, ...briefEvents]), messages: byTask(messages) }
+  return rows.map(row => {
+    let damage: DamagedRow | undefined
+    const task = unlessDamaged(() => {
+      // A live task without an intact snapshot cannot be restored, so it counts as damaged.
+      if (!isBrief && row.endedAtMs === null) snapshots(row)
+      return taskFrom(scope, row, formOf(row), found, options)
+    }, error => void (damage = error))
+    return task ?? (damage as unknown as DamagedRow)
+  })
+}
+
+function taskFrom({ tenant, principal }: Scope, row: PgTask, form: Form, { events, messages }: Found, options: ReadOptions): StoredTask {
+  const key: ContextKey = { tenant, principal, contextId: originalText(row.contextId) }
+  const record = newTaskRecord(key, originalText(row.taskId))
+  const told = (events.get(row.task) ?? []).map(eventIn)
+  if (form === 'whole') {
+    const said = (messages.get(row.task) ?? []).map(messageIn)
+    checkCount(told, row.generation)
+    checkCount(said, row.messages)
+    applyRows(record, told, said)
+    return projectTask(record, options)
+  }
+  if (row.statusAt > 0 && told.at(-1)?.generation !== row.statusAt) throw new DamagedRow('events')
+  for (const event of told) applyEvent(record, event)
+  record.generation = row.generation
+  const task = projectTask(record, { historyLength: 0, artifacts: false })
+  return form === 'brief' ? task : { ...task, large: { messages: row.messages, bytes: row.bytes } }
+}
+
+async function rowsOf(session: Session, statement: { name: string; text: string }, tasks: readonly PgTask[], most: (row: PgTask) => number): Promise<Field[][]> {
+  if (tasks.length === 0) return []
+  return session.rows(statement, [binaryArray('int8', tasks.map(({ task }) => task)), binaryArray('int4', tasks.map(most))])
+}
+
+/** Reads the snapshots of live tasks. The result throws DamagedRow for a damaged or missing one. */
+export async function snapshotsOf(session: Session, tasks: readonly PgTask[]): Promise<(row: PgTask) => string> {
+  const rows = tasks.length === 0 ? [] : await session.rows(SNAPSHOTS, [binaryArray('int8', tasks.map(({ task }) => task))])
+  const found = byTask(rows)
+  return ({ task }) => {
+    const [, snapshot, sum] = found.get(task)?.[0] ?? []
+    if (snapshot === undefined || snapshot === null) throw new DamagedRow('snapshots')
+    return verified('snapshots', snapshot, sumOf([task, snapshot]), sum)
+  }
+}
+
+function byTask(rows: readonly Field[][]): Map<number, Field[][]> {
+  const found = new Map<number, Field[][]>()
+  for (const row of rows) {
+    const task = Number(row[0])
+    const known = found.get(task)
+    if (known) known.push(row)
+    else found.set(task, [row])
+  }
+  return found
+}
+
+/** The event in columns task, generation, is_term, body, sum. Throws DamagedRow. */
+export function eventIn(fields: readonly Field[]): TaskEvent {
+  return JSON.parse(eventBody(fields)) as TaskEvent
+}
+
+function eventBody([task, generation, isTerm, body, sum]: readonly Field[]): string {
+  return verified('events', String(body), sumOf([Number(task), Number(generation), isTerm === 't', String(body)]), sum)
+}
+
+/** The message in columns task, context, number, body, sum. Throws DamagedRow. */
+export function messageIn([task, context, number, body, sum]: readonly Field[]): MessageRow {
+  const cells = [Number(context), Number(number), task === null ? null : Number(task), String(body)]
+  return JSON.parse(verified('messages', String(body), sumOf(cells), sum)) as MessageRow
+}

@@ -1,0 +1,40 @@
+import type { Logger } from '../../../runtime/ports/logger.ts'
+import { StorageError } from '../../rows/storage-error.ts'
+import type { PostgresPool } from './pool.ts'
+import { Session } from './session.ts'
+
+/** The oldest version with all that the schema needs. */
+const OLDEST = 140_000
+
+/**
+ * Refuses a pooler that gives the server's sessions to its clients for one transaction each, such as PgBouncer's transaction mode. There
+ * the locks and settings of a session are those of any client. Two connections at the same time have the same process of the server.
+ */
+export async function refusePooler(session: Session, pool: PostgresPool, place: string, schema: string): Promise<void> {
+  const pidOf = async (of: Session) => (await of.once('SELECT pg_backend_pid(), current_setting($1), current_setting($2)', ['search_path', 'plan_cache_mode'])).join()
+  const before = await pidOf(session)
+  const other = await Session.open(pool, schema)
+  try {
+    const theirs = await pidOf(other)
+    const after = await pidOf(session)
+    if (theirs.split(',')[0] !== before.split(',')[0] && after === before) return
+    throw new StorageError(
+      `${place} is behind a pooler that shares sessions between transactions, which loses the lock of the owner. Connect to PostgreSQL itself, or use the pooler's session mode.`
+    )
+  } finally {
+    other.close()
+  }
+}
+
+/** Refuses a server that cannot be written or is too old. With a logger, warns of settings with which acknowledged commits can be lost. */
+export async function checkServer(session: Session, place: string, logger: Logger | undefined): Promise<void> {
+  const [[isStandby, version, fsync, synchronous, standbys, encoding] = []] = await session.once(`
+    SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_setting('server_version_num'), current_setting('fsync'), current_setting('synchronous_commit'),
+      (SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup') > 0 AND current_setting('synchronous_standby_names') = '', current_setting('server_encoding')`)
+  if (isStandby === 't') throw new StorageError(`${place} is a standby or read-only. Give the address of the primary server.`)
+  if (Number(version) < OLDEST) throw new StorageError(`${place} is a PostgreSQL older than 14. Use 14 or newer.`)
+  if (encoding !== 'UTF8') throw new StorageError(`${place} has the encoding ${encoding}. Create the database with ENCODING 'UTF8'.`)
+  if (synchronous === 'off' || synchronous === 'local') await session.run('SET synchronous_commit = on')
+  if (fsync === 'off') logger?.warn('the server runs with fsync off: a crash of its machine can lose or damage data', { database: place })
+  if (standbys === 't') logger?.warn('the standbys of the server are asynchronous: if one is promoted, the newest acknowledged data can be lost', { database: place })
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { contextName, type ContextKey } from '../../../runtime/store/store.ts'
+import { sumOf, DamagedRow } from '../../rows/damage.ts'
+import type { Field } from '../session/session.ts'
+
+/** A context's row without its snapshot. Texts are in their stored form. */
+export interface PgContext {
+  readonly context: number
+  readonly shard: number
+  readonly tenant: string
+  readonly principal: string
+  readonly contextId: string
+  /** The number of its commits. */
+  commits: number
+  atMs: number
+  /** The number of its tasks, ended ones included. The checksum leaves it out: sweeps change it in place. */
+  tasks: number
+  /** The number of its newest message. */
+  messages: number
+}
+
+/** A task's row. Texts are in their stored form. */
+export interface PgTask {
+  readonly context: number
+  readonly task: number
+  readonly shard: number
+  readonly tenant: string
+  readonly principal: string
+  readonly contextId: string
+  readonly taskId: string
+  state: string
+  /** The time of its newest status, and the status's generation; '' and 0 before the first. */
+  time: string
+  statusAt: number
+  generation: number
+  /** The number of its messages. */
+  messages: number
+  /** The bytes of its events and messages. */
+  bytes: number
+  wakeAtMs: number | null
+  /** The time of the commit that ended it; null while it is live. */
+  endedAtMs: number | null
+}
+
+/** A webhook's row, in which `key` is its id. */
+export interface PgWebhook {
+  readonly shard: number
+  readonly context: number
+  readonly task: number
+  readonly key: string
+  readonly isOpen: boolean
+  readonly body: string
+}
+
+/** The columns of a context, for {@link contextOf}. */
+export const CONTEXT_COLUMNS = 'contexts.context, contexts.shard, contexts.tenant, contexts.principal, contexts.context_id, contexts.commits, contexts.at_ms, contexts.tasks, contexts.messages, contexts.snapshot, contexts.sum'
+
+/** The columns of a task, for {@link taskOf}. */
+export const TASK_COLUMNS = 'tasks.context, tasks.task, tasks.shard, tasks.tenant, tasks.principal, tasks.context_id, tasks.task_id, tasks.state, tasks.time, tasks.status_at, tasks.generation, tasks.messages, tasks.bytes, tasks.wake_at_ms, tasks.ended_at_ms, tasks.sum'
+
+/** The number of {@link TASK_COLUMNS}, and the places of some of them. */
+export const TASK_WIDTH = 16
+export const TASK_AT = { task: 1, taskId: 6, time: 8, bytes: 12, wakeAtMs: 13 } as const
+
+export function sumOfContext({ context, shard, tenant, principal, contextId, commits, atMs, messages }: PgContext, snapshot: string): number {
+  return sumOf([context, shard, tenant, principal, contextId, commits, atMs, messages, snapshot])
+}
+
+export function sumOfTask({ context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs }: PgTask): number {
+  return sumOf([context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs])
+}
+
+/** A context from its columns, with its snapshot. Throws DamagedRow. */
+export function contextOf([context, shard, tenant, principal, contextId, commits, atMs, tasks, messages, snapshot, sum]: readonly Field[]): { row: PgContext; snapshot: string } {
+  const row: PgContext = {
+    context: Number(context), shard: Number(shard), tenant: String(tenant), principal: String(principal), contextId: String(contextId), commits: Number(commits), atMs: Number(atMs),
+    tasks: Number(tasks), messages: Number(messages)
+  }
+  return { row: verified('contexts', row, sumOfContext(row, String(snapshot)), sum), snapshot: String(snapshot) }
+}
+
+/** A task from its columns. Throws DamagedRow. */
+export function taskOf([context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs, sum]: readonly Field[]): PgTask {
+  const row: PgTask = {
+    context: Number(context), task: Number(task), shard: Number(shard), tenant: String(tenant), principal: String(principal), contextId: String(contextId), taskId: String(taskId),
+    state: String(state), time: String(time), statusAt: Number(statusAt), generation: Number(generation), messages: Number(messages), bytes: Number(bytes),
+    wakeAtMs: numberOf(wakeAtMs), endedAtMs: numberOf(endedAtMs)
+  }
+  return verified('tasks', row, sumOfTask(row), sum)
+}
+
+/** Throws DamagedRow unless the stored checksum is that of the cells. */
+export function verified<Row>(table: string, row: Row, expected: number, stored: Field | undefined): Row {
+  if (Number(stored) !== expected) throw new DamagedRow(table)
+  return row
+}
+
+function numberOf(field: Field | undefined): number | null {
+  return field === null || field === undefined ? null : Number(field)
+}
+
+/** The longest text in a key column of a name that is not looked up by order. An index takes 2,704 bytes in all. */
+const LONGEST_KEY = 400
+
+/** A key column of a name: the name, or the hash of a long one. */
+export function keyOf(name: string): string {
+  return name.length <= LONGEST_KEY ? name : `sha256 ${createHash('sha256').update(name).digest('base64url')}`
+}
+
+/** A context's name in caches. */
+export function nameOf(tenant: string, principal: string, contextId: string): string {
+  return `${tenant.length}.${principal.length}.${tenant}${principal}${contextId}`
+}
+
+/**
+ * The shard of a context. It is N if the id ends in `~N`, with N below the number of shards. Else it is a hash modulo that number: the
+ * first four bytes, as a big-endian number, of the SHA-256 of `contextName`. A task has the shard of its context. It never changes.
+ */
+export function shardOf(key: ContextKey, shards: number): number {
+  const [, end] = /~(0|[1-9]\d{0,5})$/.exec(key.contextId) ?? []
+  if (end !== undefined && Number(end) < shards) return Number(end)
+  return createHash('sha256').update(contextName(key)).digest().readUInt32BE(0) % shards
+}

@@ -1,0 +1,195 @@
+import { killPoint } from '../../../runtime/primitives/kill-points.ts'
+import type { Erasure, SweepBounds } from '../../../runtime/store/store.ts'
+import type { Change, Changed } from '../../rows/changes.ts'
+import type { CommitRows } from '../../rows/commit-rows.ts'
+import { storedText } from '../../rows/stored-text.ts'
+import { WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
+import { SLOTS } from '../schema/version-1.ts'
+import type { Ownership, ShardOwner } from '../session/owner.ts'
+import { isLost, toStoreError, troubleOf } from '../session/trouble.ts'
+import { Batch } from './batch.ts'
+import { KnownRows, Numbers, tasksIn } from './known-rows.ts'
+import { changeWebhooks, KnownWebhooks } from './webhook-rows.ts'
+import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
+
+/** The text that one sweep removes at most, in bytes, so that commits do not wait long for it. */
+const SWEPT_BYTES = 4 * 1024 * 1024
+
+const SWEEP = { name: 'taskchart_sweep', text: 'SELECT sweep_rows($1, $2, $3, $4, $5, $6, $7, $8)' }
+const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4, $5, $6)' }
+
+/** The result of a commit: whether it won its race, or its error. */
+type Outcome = boolean | Error
+
+/**
+ * Writes commits and changes on the owner's session: one batch at a time, each one statement and one transaction. Writes that arrive
+ * meanwhile form the next batch. If the session is lost, every waiting write is refused. The effect of the last batch is then unknown to
+ * its callers, who read it again once the database is back.
+ */
+export class Writer {
+  readonly #owner: ShardOwner
+  readonly #place: string
+  readonly #queue = new WriteQueue()
+  readonly #rows = new KnownRows()
+  readonly #numbers = new Numbers()
+  readonly #slot: number
+  #waiting = 0
+  #running: Promise<void> | undefined
+  #isScheduled = false
+  /** The ownership to which the known rows belong. */
+  #known: Ownership | undefined
+
+  constructor(owner: ShardOwner, place: string) {
+    this.#owner = owner
+    this.#place = place
+    this.#slot = process.pid % SLOTS
+  }
+
+  /** Writes that have not been answered. */
+  get waiting(): number {
+    return this.#waiting
+  }
+
+  commit(rows: CommitRows): Promise<boolean> {
+    return this.#ask(waiting => this.#queue.addCommit(rows, waiting))
+  }
+
+  change(what: Change): Promise<Changed> {
+    return this.#ask(waiting => this.#queue.addChange(what, waiting))
+  }
+
+  /** Resolves when everything that was asked so far is written or refused. */
+  async idle(): Promise<void> {
+    while (this.#isScheduled || this.#running) await (this.#running ?? new Promise(resolve => setImmediate(resolve)))
+  }
+
+  #ask<T>(add: (waiting: Waiting<T>) => void): Promise<T> {
+    return new Promise((resolve, reject) => {
+      void this.#owner.owned
+      this.#waiting += 1
+      add({ resolve: value => this.#settled(() => resolve(value)), reject: error => this.#settled(() => reject(toStoreError(error, this.#place))) })
+      this.#schedule()
+    })
+  }
+
+  #settled(settle: () => void): void {
+    this.#waiting -= 1
+    settle()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#running) return
+    this.#isScheduled = true
+    // All calls of this turn of the event loop go together.
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#running = this.#run().finally(() => {
+        this.#running = undefined
+        // A caller may have asked again when its answer came.
+        if (this.#waiting > 0) this.#schedule()
+      })
+    })
+  }
+
+  async #run(): Promise<void> {
+    for (let batch = this.#queue.take(); batch; batch = this.#queue.take()) await this.#write(batch)
+  }
+
+  async #write({ commits, waiting, change }: WriteBatch): Promise<void> {
+    const outcomes = commits.length === 0 ? [] : await this.#guarded(owned => this.#commitAll(owned, commits, false), error => commits.map(() => error))
+    for (const [i, outcome] of outcomes.entries()) {
+      const { resolve, reject } = waiting[i] as Waiting<boolean>
+      if (typeof outcome === 'boolean') resolve(outcome)
+      else reject(outcome)
+    }
+    if (!change) return
+    const changed = await this.#guarded<Changed | { error: Error }>(owned => this.#change(owned, change.what), error => ({ error }))
+    if (typeof changed === 'object' && 'error' in changed) change.waiting.reject(changed.error)
+    else change.waiting.resolve(changed)
+  }
+
+  /** Runs a write under the present ownership, and gives that up if the session is lost. */
+  async #guarded<T>(write: (owned: Ownership) => Promise<T>, failed: (error: Error) => T): Promise<T> {
+    let owned: Ownership | undefined
+    try {
+      owned = this.#owner.owned
+      if (this.#known !== owned) this.#forget(owned)
+      await this.#numbers.refill(owned.session)
+      return await write(owned)
+    } catch (error) {
+      this.#rows.forget()
+      if (owned && isLost(error)) this.#owner.lost(owned.session, error)
+      return failed(error as Error)
+    }
+  }
+
+  #forget(owned: Ownership): void {
+    this.#rows.forget()
+    this.#numbers.forget()
+    this.#known = owned
+  }
+
+  /** Writes commits in order. If a row is not as it was known, or one commit is refused, each is tried alone. */
+  async #commitAll(owned: Ownership, commits: readonly CommitRows[], careful: boolean): Promise<Outcome[]> {
+    try {
+      return await this.#commitTogether(owned, commits, careful)
+    } catch (error) {
+      if (isLost(error)) throw error
+      this.#rows.forget()
+      if (troubleOf(error) === 'busy' || (careful && commits.length === 1)) return commits.map(() => error as Error)
+      const outcomes: Outcome[] = []
+      for (const commit of commits) outcomes.push(...(await this.#commitAll(owned, [commit], true)))
+      return outcomes
+    }
+  }
+
+  async #commitTogether(owned: Ownership, commits: readonly CommitRows[], careful: boolean): Promise<Outcome[]> {
+    const rows = await this.#rows.read(owned.session, commits, careful)
+    const webhooks = new KnownWebhooks()
+    const withWebhooks = commits.filter(commit => commit.webhooks.length > 0)
+    await webhooks.read(owned.session, withWebhooks.flatMap(commit => [...tasksIn(commit)].flatMap(id => rows.tasks.get(id)?.task ?? [])))
+    const batch = new Batch(rows, { numbers: this.#numbers, webhooks, shards: owned.count, slot: this.#slot })
+    const outcomes = commits.map(commit => {
+      try {
+        return batch.add(commit)
+      } catch (error) {
+        return error as Error
+      }
+    })
+    await this.#send(owned, batch.groups(), batch.shards)
+    // A context may have been erased by another node: it is read again when the caller tries again.
+    if (outcomes.includes(false)) this.#rows.forget()
+    const { contexts, tasks } = batch.written
+    this.#rows.keep(contexts, tasks)
+    return outcomes
+  }
+
+  async #send(owned: Ownership, groups: WriteGroups, shards: ReadonlySet<number>): Promise<void> {
+    if (groups.isEmpty) return
+    killPoint('before sync')
+    await owned.session.rows(WRITE_ROWS, groups.parameters(owned, shards))
+    killPoint('synced')
+  }
+
+  async #change(owned: Ownership, change: Change): Promise<Changed> {
+    if ('webhooks' in change) {
+      const { groups, changed } = await changeWebhooks(owned.session, change.webhooks)
+      await this.#send(owned, groups, new Set(owned.shards))
+      return changed
+    }
+    const removed = 'erase' in change ? (await this.#erase(owned, change.erase)) > 0 : await this.#sweep(owned, change.sweep, change.limit)
+    if (removed !== 0 && removed !== false) this.#rows.forget()
+    return removed
+  }
+
+  async #sweep({ session, shards, epochs }: Ownership, { endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number): Promise<number> {
+    killPoint('before sweep')
+    const [[removed] = []] = await session.rows(SWEEP, [[...shards], [...epochs], this.#slot, endedBeforeMs, idleBeforeMs, sendsBeforeMs, limit, SWEPT_BYTES])
+    return Number(removed)
+  }
+
+  async #erase({ session, shards, epochs }: Ownership, { tenant, principal, contextId }: Erasure): Promise<number> {
+    const [[removed] = []] = await session.rows(ERASE, [[...shards], [...epochs], this.#slot, storedText(tenant), storedText(principal), contextId === undefined ? null : storedText(contextId)])
+    return Number(removed)
+  }
+}

@@ -1,0 +1,31 @@
+import type { Scope, Store } from '../../runtime/store/store.ts'
+import { userName } from './write-queue.ts'
+
+const READS = [
+  'loadContext', 'readSnapshot', 'readWakes', 'readTask', 'readEvents', 'readTaskMessages', 'readJournal', 'readMessages', 'measureTasks', 'listTasks', 'readSend', 'countOpen', 'countStates',
+  'readWebhooks', 'readOpenWebhooks'
+] as const satisfies readonly (keyof Store)[]
+
+/** A read of the store port. */
+export type ReadName = (typeof READS)[number]
+
+/** The reads of a store, and its scopes. */
+export type StoreReader = Pick<Store, ReadName> & {
+  /** Every tenant and principal that has data. */
+  scopes(): Promise<Scope[]>
+  /** May be called twice. Later calls of other methods reject. */
+  close(): Promise<void>
+}
+
+/** The reads of the port, by one function that is told which one is meant. */
+export function readsBy(read: (name: ReadName, args: readonly unknown[]) => Promise<unknown>): Pick<Store, ReadName> {
+  const reads: Partial<Record<ReadName, (...args: readonly unknown[]) => Promise<unknown>>> = {}
+  for (const name of READS) reads[name] = async (...args) => read(name, args)
+  return reads as Pick<Store, ReadName>
+}
+
+/** The user whose quota a read counts against; empty for reads of the runtime. */
+export function userOf(scope: unknown): string {
+  const { tenant, principal } = Object(scope) as Partial<Scope>
+  return tenant === undefined || principal === undefined ? '' : userName({ tenant, principal })
+}

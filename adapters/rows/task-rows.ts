@@ -1,0 +1,28 @@
+import type { MessageRow, TaskEvent } from '../../runtime/store/store.ts'
+import { applyEvent, applyMessage, type TaskRecord } from '../../runtime/store/task-record.ts'
+import { type Cell, DamagedRow } from './damage.ts'
+
+/** Applies events and messages in the order in which they happened: each message at its generation. */
+export function applyRows(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[]): void {
+  let next = 0
+  for (const event of events) {
+    for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
+      applyMessage(record, message)
+      next += 1
+    }
+    applyEvent(record, event)
+  }
+  for (const message of messages.slice(next)) applyMessage(record, message)
+}
+
+/** The smallest number of rows whose sizes add up to `bytes`, at least one. */
+export function fewest(rows: readonly Readonly<Record<string, Cell>>[], bytes: number): number {
+  let left = bytes
+  const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
+  return end < 0 ? Math.max(1, rows.length) : end + 1
+}
+
+/** Missing rows count as damage. */
+export function checkCount(rows: readonly unknown[], count: number): void {
+  if (rows.length < count) throw new DamagedRow('events and messages')
+}

@@ -1,0 +1,90 @@
+import type { Told } from '../../../machines/properties/terms.ts'
+import type { TaskState } from '../../../machines/protocol/states.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { casesWith, type AllCases, type Cases } from '../plan/cases.ts'
+import { legalMovesIn } from '../plan/legal-moves.ts'
+import { madeCases } from '../plan/made-cases.ts'
+import { modelOf, type Turn } from '../plan/model.ts'
+import { describeMove, type InnerMove } from '../plan/moves.ts'
+import { chartOf } from '../plan/plan.ts'
+import { OPENED, toldAfter, type ComparedEvent } from '../plan/told.ts'
+import { inputFor } from '../run/world.ts'
+import { endedBy, Strider, type Ground, type Offered, type Spot, type Stride } from './ground.ts'
+import { OpenGuards } from './open-guards.ts'
+import { actorSource } from './space.ts'
+
+/** The work of an agent as grounds to explore, one for each message that opens a task. */
+export interface AgentGrounds {
+  readonly grounds: readonly Ground[]
+  /** The data that no case gives, as clauses. */
+  readonly guesses: readonly string[]
+  /** Walks that could not be followed, once they are explored. */
+  readonly lost: ReadonlySet<string>
+}
+
+/** Opens the work of an agent with each case. A client may cancel everywhere; a deadline may pass everywhere, if the agent has one. */
+export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGrounds> {
+  const { machine } = chartOf(agent)
+  const cases = casesWith(given, await madeCases(agent, machine), agent)
+  const guards = new OpenGuards(machine)
+  const strider = new Strider(modelOf(guards.machine), guards, toldIn)
+  const guesses = new Set<string>()
+  const isGuess = (move: InnerMove) => {
+    const guess = guessIn(move, given)
+    if (guess !== undefined) guesses.add(guess)
+    return guess !== undefined
+  }
+  const grounds: Ground[] = []
+  for (const [name, opening] of Object.entries(cases.openings)) {
+    const input = await inputFor(agent, opening).catch((error: unknown) => {
+      if (cases.isOpeningGiven) throw error
+      return undefined
+    })
+    if (!input) continue
+    grounds.push({
+      name: `opened by "${name}"`, input, start: strider.begin(input, false), memory: cases.memory,
+      stridesFrom: spot => stridesFrom(spot, { agent, cases, strider, isGuess })
+    })
+  }
+  if (grounds.length === 0) throw new TypeError(`no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
+  return { grounds, lost: strider.lost, get guesses() { return [...guesses] } }
+}
+
+interface Surroundings {
+  readonly agent: Agent
+  readonly cases: AllCases
+  readonly strider: Strider
+  readonly isGuess: (move: InnerMove) => boolean
+}
+
+function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
+  const { legal } = legalMovesIn(spot, cases, messages, (_, event, move) => strider.can(spot, event, isGuess(move)))
+  const offered = legal.filter(({ type }) => type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
+  const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }
+  const late: Stride = { type: 'deadline', says: 'the deadline passes', from: 'time', choices: [], source: 'the deadline', to: endedBy(spot, 'late', 'FAILED') }
+  return [...[...offered, ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one)), cancel, ...(deadlineMs === undefined ? [] : [late])]
+}
+
+/** The sender of a move, and the source that goes on with it. Events that an actor may send are none. */
+function sideOf(move: InnerMove): { readonly from: string; readonly source?: string } {
+  if (move.type === 'end') return { from: move.src, source: actorSource(move.actor) }
+  return move.type === 'event' ? { from: 'actor' } : { from: 'client', source: 'the client' }
+}
+
+/** The data of a move that no case gives, as a clause. */
+function guessIn(move: InnerMove, { messages, authorizations, results = {} }: Cases): string | undefined {
+  if (move.type === 'message' && !messages) return 'answers of the client'
+  if (move.type === 'authorization' && !authorizations) return 'authorizations'
+  return move.type === 'end' && !results[move.src] ? `results of ${move.src}` : undefined
+}
+
+/** The updates of a task: statuses by the last word of their names, and artifacts. */
+function toldIn(turn: Turn, before?: Turn, move?: InnerMove): Told[] {
+  const told: readonly ComparedEvent[] = before ? toldAfter(turn, before, move) : [...OPENED, ...toldAfter(turn)]
+  return told.map(value => ({ name: 'state' in value ? shortState(value.state) : 'artifact', value }))
+}
+
+/** A state without `TASK_STATE_`. */
+function shortState(state: TaskState): string {
+  return state.replace('TASK_STATE_', '')
+}

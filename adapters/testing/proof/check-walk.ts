@@ -1,0 +1,55 @@
+import { modeAfter } from '../../../machines/properties/properties.ts'
+import { momentsOf } from '../../../machines/properties/terms.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { PathError } from '../path-error.ts'
+import type { Cases } from '../plan/cases.ts'
+import { agentGrounds } from './agent-ground.ts'
+import { keyOf, seen, type Ground, type Spot } from './ground.ts'
+import { OWN_PROPERTIES } from './prove.ts'
+
+/** A walk on which a property was violated once. */
+export interface WalkToCheck {
+  /** The name of the property. */
+  readonly property: string
+  /** The clauses of `Walk`: the opening, the steps, and those that repeat. */
+  readonly opening: string
+  readonly walk: readonly string[]
+  readonly again?: readonly string[]
+  readonly cases?: Cases
+}
+
+/**
+ * Checks that an agent's property holds on one walk, such as a counterexample that was mended. Resolves if it does, or if the chart cannot
+ * take the walk any more. Rejects with PathError at the violation, and with RangeError if there is no such property.
+ */
+export async function checkWalk(agent: Agent, { property: name, opening, walk, again = [], cases = {} }: WalkToCheck): Promise<void> {
+  const property = { ...OWN_PROPERTIES, ...agent.properties }[name]
+  if (!property) throw new RangeError(`there is no property ${JSON.stringify(name)}.`)
+  const { grounds } = await agentGrounds(agent, cases)
+  const ground = grounds.find(({ name }) => name === opening)
+  if (!ground) return
+  let spot = ground.start
+  let mode = modeAfter(property, property.start, momentsOf(seen(undefined, undefined, spot)))
+  let looped = ''
+  let last = opening
+  for (const [i, says] of [...walk, ...again].entries()) {
+    if (i === walk.length) looped = placeOf(spot, ground, mode)
+    const stride = ground.stridesFrom(spot).find(stride => stride.says === says)
+    if (!stride) return
+    last = says
+    mode = modeAfter(property, mode, momentsOf(seen({ move: stride, turn: stride.to }, spot, ground.start)))
+    spot = stride.to
+    if (mode === 'violated') throw violation(says, name, spot)
+  }
+  if (mode !== 'owes') return
+  const isStuck = again.length === 0 && spot.over !== 'canceled' && !ground.stridesFrom(spot).some(({ source }) => source !== undefined)
+  if (isStuck || placeOf(spot, ground, mode) === looped) throw violation(last, name, spot)
+}
+
+function placeOf(spot: Spot, { memory }: Ground, mode: string): string {
+  return `${mode} ${keyOf(spot, memory)}`
+}
+
+function violation(says: string, property: string, { chart }: Spot): PathError {
+  return new PathError(says, `"${property}" has to hold`, 'it holds', `it is violated in the state ${JSON.stringify(chart.value)}`)
+}

@@ -1,0 +1,150 @@
+import type { EventObject } from 'xstate'
+import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
+import type { Taken } from '../plan/graph.ts'
+import type { Model, Turn } from '../plan/model.ts'
+import { heardBy, type InnerMove } from '../plan/moves.ts'
+import type { Choice, OpenGuards } from './open-guards.ts'
+import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
+
+/**
+ * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
+ * is unknown and guards hold both ways. `played`: the turn as the chart alone takes it, also if the words of a question throw then.
+ */
+export type Spot = Turn & { readonly zone: Zone; readonly isOpen: boolean; readonly over?: Ending | undefined; readonly told: readonly Told[]; readonly played: Turn }
+
+/** A move of a proof, with its result. */
+export interface Stride extends EventObject {
+  readonly type: InnerMove['type'] | 'cancel' | 'deadline'
+  /** A clause: `brew ends with "a coffee" (if isLarge)`. Unique where it starts. */
+  readonly says: string
+  readonly from: string
+  /** The move for the chart; none for a cancel and a deadline, which concern its task only. */
+  readonly move?: InnerMove
+  readonly choices: readonly Choice[]
+  /** Something that goes on by itself, so that it cannot be possible for ever without happening: an actor, a timer, the client. */
+  readonly source?: string
+  readonly to: Spot
+}
+
+/** A chart to explore: its start, and its moves. */
+export interface Ground {
+  /** A sentence for the start: `opened by "a coffee"`. */
+  readonly name: string
+  readonly input: unknown
+  readonly start: Spot
+  readonly stridesFrom: (spot: Spot) => Stride[]
+  readonly memory: (context: unknown) => unknown
+}
+
+/** A move before it is made. `isGuess`: no case gives its data. */
+export interface Offered {
+  readonly move: InnerMove
+  readonly says: string
+  readonly from: string
+  readonly source?: string
+  readonly isGuess: boolean
+}
+
+/** The updates that a chart sends in a turn. */
+export type ToldIn = (turn: Turn, before?: Turn, move?: InnerMove) => Told[]
+
+/** Makes moves of a chart, with guards evaluated or taken both ways. */
+export class Strider {
+  /** Walks that could not be followed, as lines to print. */
+  readonly lost = new Set<string>()
+  readonly #model: Model
+  readonly #guards: OpenGuards
+  readonly #toldIn: ToldIn
+
+  constructor(model: Model, guards: OpenGuards, toldIn: ToldIn) {
+    this.#model = model
+    this.#guards = guards
+    this.#toldIn = toldIn
+  }
+
+  begin(input: unknown, isOpen: boolean): Spot {
+    const turn = this.#model.begin(input)
+    return { ...turn, played: turn, zone: zoneAfter(turn, undefined, undefined), isOpen, over: endingOf(turn), told: this.#toldIn(turn) }
+  }
+
+  /** The moves as strides: one, or one for each combination of guards if data is unknown. */
+  take(spot: Spot, { move, says, from, source, isGuess }: Offered): Stride[] {
+    const isOpen = spot.isOpen || isGuess
+    const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
+    if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
+    return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
+      if (result.status !== 'error') return [stride(result, choices)]
+      this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
+      return []
+    })
+  }
+
+  /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
+  can({ chart, isOpen }: Spot, event: EventObject, isGuess: boolean): boolean {
+    if (isOpen || isGuess) return this.#guards.bothWays(() => chart.can(event)).some(({ result }) => result)
+    try {
+      return chart.can(event)
+    } catch {
+      return true
+    }
+  }
+
+  /** The timers that may fire next. */
+  timersIn({ timers, zone }: Spot): Offered[] {
+    return timers.filter(({ id }) => fired(zone, id)).map(({ id, event, dueMs }) => {
+      const move: InnerMove = { type: 'time', name: `${dueMs} ms`, timer: id, event, delayMs: 0 }
+      return { move, says: `${dueMs} ms pass`, from: 'time', source: `the timer ${id}`, isGuess: false }
+    })
+  }
+
+  #spotAfter(spot: Spot, move: InnerMove, isOpen: boolean): Spot {
+    const turn = this.#model.take(spot, move)
+    const after = { ...turn, played: turn, zone: zoneAfter(turn, spot, move), isOpen }
+    try {
+      return { ...after, over: endingOf(turn), told: this.#toldIn(turn, spot, move) }
+    } catch (error) {
+      return { ...after, status: 'error', output: undefined, error, over: 'error', told: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }] }
+    }
+  }
+}
+
+/** A task that ends whatever its chart does. */
+export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Spot {
+  return { ...spot, status: 'stopped', output: undefined, error: undefined, words: [], sent: [], timers: [], over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
+}
+
+/** Identifies a configuration. Unknown data does not tell two apart. */
+export function keyOf({ status, chart, zone, isOpen, over }: Spot, memory: Ground['memory']): string {
+  const { value, context, children, historyValue } = chart
+  const history = Object.entries(historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)])
+  const names = Object.keys(children as object).toSorted()
+  return JSON.stringify([status, over, value, names, history, isOpen || memory(context), zoneKey(zone)])
+}
+
+/** All that properties see of a start, or of a stride. */
+export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | undefined, start: Spot): StepSeen {
+  const after = stride ? stride.turn : start
+  const { move } = stride?.move ?? {}
+  const heard = move && before ? heardBy(before.chart, move) : undefined
+  const event = heard && 'event' in heard ? heard.event : stride && !move ? { type: `task.${stride.move.type}` } : undefined
+  return { event, ...(before && { before: before.chart }), after: after.chart, told: after.told, sent: after.sent, over: after.over }
+}
+
+function endingOf({ status }: Turn): Ending | undefined {
+  return status === 'done' || status === 'error' ? status : undefined
+}
+
+/** The timers of a turn that were set in it are other objects than those before. */
+function zoneAfter({ timers }: Turn, before: Spot | undefined, move: InnerMove | undefined): Zone {
+  const had = new Map(before?.timers.map(timer => [timer.id, timer]))
+  const has = new Map(timers.map(timer => [timer.id, timer]))
+  const passed = before && move?.type === 'time' ? fired(before.zone, move.timer) : undefined
+  let zone = passed ?? before?.zone ?? { ids: [], bounds: [[0]] }
+  for (const id of zone.ids) if (!has.has(id)) zone = clear(zone, id)
+  for (const [id, timer] of has) if (had.get(id) !== timer || !zone.ids.includes(id)) zone = set(zone, id, timer.dueMs)
+  return elapsed(zone)
+}
+
+function choicesText(choices: readonly Choice[]): string {
+  return choices.length === 0 ? '' : ` (if ${choices.map(({ guard, isTrue }) => `${isTrue ? '' : 'not '}${guard}`).join(' and ')})`
+}

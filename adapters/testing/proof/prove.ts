@@ -1,0 +1,174 @@
+import type { AnyStateMachine } from 'xstate'
+import { leadsTo, never, type Property } from '../../../machines/properties/properties.ts'
+import { notTerm, TERMINAL, THROWN } from '../../../machines/properties/terms.ts'
+import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { checkOptions, objectSuchAs, textSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { checkAgent } from '../../../runtime/runtime-options.ts'
+import { CoverageLog } from '../coverage.ts'
+import type { Cases } from '../plan/cases.ts'
+import { walkChart } from '../run/chart-run.ts'
+import { agentGrounds } from './agent-ground.ts'
+import { chartGround, type ChartCases } from './chart-ground.ts'
+import { counterexampleIn, type Counterexample } from './counterexample.ts'
+import type { Choice } from './open-guards.ts'
+import { spaceOf, type Edge, type Space } from './space.ts'
+
+/** The options of a proof. */
+export interface ProofOptions {
+  /** The maximum number of configurations per opening message. Default 20,000. Above it nothing is proved, but counterexamples are. */
+  readonly limit?: number
+  /** Only properties whose name contains this text. */
+  readonly only?: string
+}
+
+/** One step of a counterexample. */
+export interface WalkStep {
+  /** A clause: `the client says "large"`. */
+  readonly says: string
+  /** The sender: `client`, `time`, or the logic of an actor. */
+  readonly from: string
+  /** The chart after it, as XState's state value. */
+  readonly state: unknown
+  /** The names of updates: `WORKING`, `artifact`, or the type of an emitted event. */
+  readonly told: readonly string[]
+  /** The types of events that the chart sends to actors. */
+  readonly sent: readonly string[]
+}
+
+/** A counterexample: a walk from the start, and for an endless one the steps that repeat for ever. */
+export interface Walk {
+  /** The start, as a clause: `opened by "a coffee"`. */
+  readonly opening: string
+  readonly begins: Omit<WalkStep, 'says' | 'from'>
+  readonly steps: readonly WalkStep[]
+  readonly again: readonly WalkStep[]
+  /** `moment`: its last step violates the property. `end`: nothing goes on after it. `loop`: `again` repeats. */
+  readonly kind: 'moment' | 'end' | 'loop'
+}
+
+/**
+ * The verdict on a property. `proved`: it holds on every walk. `confirmed`: the real chart walks a counterexample with the cases. `possible`: there
+ * is a counterexample if some guards decide so about data that no case gives. `unknown`: none was found, but not everything could be seen.
+ */
+export type Verdict = { readonly property: string } & (
+  | { readonly outcome: 'proved' }
+  | { readonly outcome: 'confirmed'; readonly walk: Walk }
+  | { readonly outcome: 'possible'; readonly walk: Walk; readonly guards: readonly Choice[] }
+  | { readonly outcome: 'unknown'; readonly why: string }
+)
+
+/** The result of a proof. */
+export interface Proof {
+  readonly verdicts: readonly Verdict[]
+  /** The number of configurations, of all openings together. */
+  readonly configurations: number
+  /** Whether these are all. */
+  readonly isWhole: boolean
+  /** The openings, as clauses. */
+  readonly openings: readonly string[]
+  /** The data that no case gives, as clauses. Guards hold both ways from there. */
+  readonly guesses: readonly string[]
+  /** Walks that could not be followed, since the chart throws with data that no case gives. */
+  readonly lost: readonly string[]
+}
+
+const OPTIONS: OptionKinds<ProofOptions & { readonly cases: Cases }> = {
+  cases: objectSuchAs("{ opening: { start: 'start' } }"),
+  limit: [value => Number(value) > 0, 'a number above 0'],
+  only: textSuchAs("'is paid'")
+}
+
+/** Properties of every chart of work, also without any of its author's. */
+export const OWN_PROPERTIES: Readonly<Record<string, Property>> = {
+  'the chart never throws': never(THROWN),
+  'every task can end': leadsTo(notTerm(TERMINAL), TERMINAL, 'choice')
+}
+
+/**
+ * Proves the properties of an agent on the chart of its work, in every configuration that its cases lead to. A client may cancel anywhere, the
+ * deadline may pass anywhere, actors end and timers fire in any order that time allows. Guards are evaluated with the cases' data; where no
+ * case gives the data they hold both ways. Also checks that the chart never throws and that every task can end. Throws TypeError if the work
+ * is no chart, no message opens a task, or no property has the text `only`.
+ */
+export async function proveAgent(agent: Agent, { cases = {}, ...options }: ProofOptions & { readonly cases?: Cases } = {}): Promise<Proof> {
+  checkAgent(agent, 'proveAgent')
+  checkOptions({ cases, ...options }, OPTIONS, 'proveAgent', 'proveAgent(agent, { cases })')
+  const { work, properties = {} } = agent
+  if (typeof work !== 'object') throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
+  const found = await agentGrounds(agent, cases)
+  const spaces = found.grounds.map(ground => spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS))
+  return proofOf(work, spaces, { ...properties, ...OWN_PROPERTIES }, options, found)
+}
+
+/**
+ * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws RangeError if no property has the
+ * text `only`.
+ */
+export function proveChart(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
+  const { ground, lost } = chartGround(machine, cases)
+  const guesses = cases.events ? [] : ['data of events']
+  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], properties, options, { guesses, lost })
+}
+
+const MOST_CONFIGURATIONS = 20_000
+
+interface Unseen {
+  readonly guesses: readonly string[]
+  readonly lost: ReadonlySet<string>
+}
+
+function proofOf(machine: AnyStateMachine, spaces: readonly Space[], properties: Readonly<Record<string, Property>>, { only = '' }: ProofOptions, { guesses, lost }: Unseen): Proof {
+  const chosen = Object.entries(properties).filter(([name]) => name.includes(only))
+  if (chosen.length === 0) throw new RangeError(`no property's name contains ${JSON.stringify(only)}. There are: ${Object.keys(properties).join('; ')}.`)
+  const isWhole = spaces.every(space => space.isWhole)
+  const verdicts = chosen.map(([name, property]): Verdict => {
+    const [shortest] = spaces.flatMap(space => {
+      const found = counterexampleIn(space, property)
+      return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
+    }).toSorted((one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found))
+    if (!shortest) return { property: name, ...unseen(property, spaces, isWhole, lost) }
+    const { space, found, isReal } = shortest
+    const walk = walkOf(space, found, property)
+    return isReal ? { property: name, outcome: 'confirmed', walk } : { property: name, outcome: 'possible', walk, guards: choicesOf(found) }
+  })
+  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost] }
+}
+
+/** The verdict without a counterexample. */
+function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: boolean, { size }: ReadonlySet<string>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
+  if (!isWhole) return { outcome: 'unknown', why: 'there are more configurations than the limit' }
+  if (size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
+  if (readsContext && spaces.some(({ isOpen }) => isOpen)) return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
+  return { outcome: 'proved' }
+}
+
+/** The outcomes of guards that a counterexample needs, each once. */
+function choicesOf({ steps, loop }: Counterexample): Choice[] {
+  const all = [...steps, ...loop].flatMap(({ stride }) => stride.choices)
+  return [...new Map(all.map(choice => [`${choice.guard} ${choice.isTrue}`, choice])).values()]
+}
+
+/** Whether an actor of the real chart takes these steps. */
+function isWalked(machine: AnyStateMachine, { ground }: Space, { steps, loop }: Counterexample): boolean {
+  const taken = [...steps, ...loop].flatMap(({ stride: { move, to } }) => (move ? [{ move, turn: to.played, told: [] }] : []))
+  try {
+    walkChart({ start: ground.start, steps: taken, input: ground.input as never }, 'live', new CoverageLog(machine))
+    return true
+  } catch {
+    return false
+  }
+}
+
+function lengthOf({ steps, loop }: Counterexample): number {
+  return steps.length + loop.length
+}
+
+function walkOf({ ground, moments }: Space, { steps, loop }: Counterexample, { fairness }: Property): Walk {
+  const { chart, told } = ground.start
+  const begins = { state: chart.value, told: told.map(({ name }) => name), sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name) }
+  return { opening: ground.name, begins, steps: steps.map(stepOf), again: loop.map(stepOf), kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment' }
+}
+
+function stepOf({ stride: { says, from, to } }: Edge): WalkStep {
+  return { says, from, state: to.chart.value, told: to.told.map(({ name }) => name), sent: to.sent.map(({ type }) => type) }
+}

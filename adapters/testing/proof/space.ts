@@ -1,0 +1,84 @@
+import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
+import { placesFrom } from '../plan/graph.ts'
+import { keyOf, seen, type Ground, type Spot, type Stride } from './ground.ts'
+
+/** A configuration, and the steps from it. */
+export interface Node {
+  readonly spot: Spot
+  readonly edges: readonly Edge[]
+  /** The sources that can act here: actors, timers, the client. */
+  readonly sources: ReadonlySet<string>
+  /** Whether its steps are unknown, since the limit was reached. */
+  readonly isCut: boolean
+}
+
+/** A step between configurations. */
+export interface Edge {
+  readonly stride: Stride
+  /** The configuration after it, by its number. */
+  readonly to: number
+  readonly moments: readonly Moment[]
+  /** Sources that were stopped and started by it: actors and timers. */
+  readonly restarts: readonly string[]
+}
+
+/** Every configuration of a chart from one start, numbered from 0, the start. */
+export interface Space {
+  readonly ground: Ground
+  readonly nodes: readonly Node[]
+  readonly moments: readonly Moment[]
+  readonly isWhole: boolean
+  readonly isOpen: boolean
+}
+
+/**
+ * Explores a chart with @xstate/graph, shortest walks first, up to a number of configurations.
+ *
+ * This takes the adjacency map of @xstate/graph, its breadth-first search and its serialization of states. @xstate/graph lacks the following.
+ * Its limit throws, and gives nothing that was found. An event has one outcome; here each outcome is an event of its own. It knows neither
+ * actors nor timers and their order; here their ends are moves. It finds no cycles.
+ */
+export function spaceOf(ground: Ground, limit: number): Space {
+  const keys = new Set<string>()
+  const cut = new Set<string>()
+  const key = (spot: Spot) => keyOf(spot, ground.memory)
+  const places = placesFrom<Spot, Stride>(ground.start, {
+    take: (_, stride) => stride.to,
+    legalIn: spot => {
+      if (keys.size <= limit) return ground.stridesFrom(spot)
+      cut.add(key(spot))
+      return []
+    },
+    keyOf: spot => {
+      const found = key(spot)
+      keys.add(found)
+      return found
+    },
+    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer : '']),
+    limit: Infinity
+  })
+  const numbers = new Map(places.map((place, number) => [place, number]))
+  const nodes = places.map(({ turn: spot, legal }): Node => {
+    const edges = legal.map((leading): Edge => ({
+      stride: leading.move,
+      to: Number(numbers.get(leading.to)),
+      moments: momentsOf(seen(leading, spot, ground.start)),
+      restarts: restartsIn(spot, leading.turn)
+    }))
+    return { spot, edges, sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])), isCut: cut.size > 0 && cut.has(key(spot)) }
+  })
+  return { ground, nodes, moments: momentsOf(seen(undefined, undefined, ground.start)), isWhole: cut.size === 0, isOpen: places.some(({ turn }) => turn.isOpen) }
+}
+
+/** The source of an actor's end. */
+export function actorSource(id: string): string {
+  return `the actor ${id}`
+}
+
+function restartsIn(before: Spot, after: Spot): string[] {
+  const had = before.chart.children as Readonly<Record<string, unknown>>
+  const has = after.chart.children as Readonly<Record<string, unknown>>
+  const actors = Object.keys(had).filter(id => has[id] !== undefined && has[id] !== had[id]).map(actorSource)
+  const timers = before.timers.filter(timer => after.timers.some(other => other.id === timer.id && other !== timer)).map(({ id }) => `the timer ${id}`)
+  return [...actors, ...timers]
+}

@@ -1,0 +1,78 @@
+import type { Clock } from '../ports/clock.ts'
+import { ReleasingMap } from '../primitives/collections.ts'
+import { contextName, type ContextKey } from '../store/store.ts'
+import { FIRST_RETRY_MS, LAST_RETRY_MS } from './wake-scheduler.ts'
+
+/** The absence of a context that broke. */
+export interface Absence {
+  readonly key: ContextKey
+  /** Delay before it is reloaded, in milliseconds, because the store refused its commit; 0 if it is reloaded at once. */
+  readonly awayMs: number
+  /** The timer that reloads it. */
+  timer: unknown
+}
+
+/** Exponential back-off after a refused commit: a second, or twice the last delay if the context was reloaded less than a minute ago. */
+export function awayAfter(before: Absence | undefined, presentMs: number): number {
+  if (!before || presentMs >= LAST_RETRY_MS) return FIRST_RETRY_MS
+  return Math.min(Math.max(2 * before.awayMs, FIRST_RETRY_MS), LAST_RETRY_MS)
+}
+
+/** Contexts that have left the memory of this process by a failure. Reloading one is no recovery, because its process has not ended. */
+export class Absences {
+  readonly #clock: Clock
+  readonly #broken = new ReleasingMap<Absence>()
+  /** Contexts that this node of a cluster has lost with its session, until it knows who had them since. */
+  readonly #lost = new Map<string, ContextKey>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** The absence of a context, if it broke. */
+  of(name: string): Absence | undefined {
+    return this.#broken.size > 0 ? this.#broken.get(name) : undefined
+  }
+
+  /** Notes that a context broke. After `awayMs`, unless that is 0, calls `reload`. */
+  add(key: ContextKey, awayMs: number, reload: () => void): void {
+    const absence: Absence = { key, awayMs, timer: undefined }
+    this.#broken.set(contextName(key), absence)
+    if (awayMs === 0) return
+    absence.timer = this.#clock.setTimeout(() => {
+      absence.timer = undefined
+      reload()
+    }, awayMs)
+  }
+
+  /** The context is in memory again. */
+  end(name: string): void {
+    this.#clock.clearTimeout(this.#broken.get(name)?.timer)
+    this.#broken.delete(name)
+  }
+
+  /** Notes that this node has lost a context with its session. */
+  lose(key: ContextKey): void {
+    this.#lost.set(contextName(key), key)
+  }
+
+  /** Notes that this node has lost its session: contexts that broke are not reloaded. */
+  loseBroken(isLost: (key: ContextKey) => boolean): void {
+    for (const [name, { key }] of this.#broken.entries()) {
+      if (!isLost(key)) continue
+      this.end(name)
+      this.lose(key)
+    }
+  }
+
+  /** Of the contexts that were lost, those that nobody else has had since count as absent. */
+  regain(isContinued: (key: ContextKey) => boolean): void {
+    for (const key of this.#lost.values()) if (isContinued(key)) this.add(key, 0, () => {})
+    this.#lost.clear()
+  }
+
+  /** Ends all timers. */
+  close(): void {
+    for (const { timer } of this.#broken.values()) this.#clock.clearTimeout(timer)
+  }
+}

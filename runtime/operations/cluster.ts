@@ -1,0 +1,71 @@
+import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
+import type { FeedListener } from '../streams/subscriptions.ts'
+
+/** The calls that only the node of a context can answer: its changes, and why its agent's output was not valid A2A. */
+export type ChangeName = 'send' | 'cancel' | 'authorized' | 'createPushConfig' | 'deletePushConfig' | 'invalidOutput'
+
+/**
+ * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
+ * the node that was asked, if it has shards.
+ */
+export type Place = { readonly scope: Scope; readonly taskId: string } | { readonly context: ContextKey } | { readonly text: string } | undefined
+
+/** A change, and the node for it. */
+export interface Change {
+  readonly name: ChangeName
+  readonly place: Place
+  /** Its parameters as JSON, for another node. */
+  readonly request: object
+  /** Whether it may be made twice, so that it is repeated when a node fails and the outcome of the first attempt is unknown. */
+  readonly isRepeatable: boolean
+  readonly signal?: AbortSignal | undefined
+}
+
+/** The result of a change: of this node, or the JSON of another. */
+export type Made<Here> = { readonly here: Here } | { readonly there: unknown }
+
+/** The nodes that share a store. Each context, with its tasks, belongs to one node at a time. */
+export interface Cluster {
+  /** Adds a runtime as this node. Called once, by `createRuntime`. */
+  join(member: Member): Membership
+}
+
+/** The cluster, for the runtime of one node. */
+export interface Membership {
+  /** Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no node has the shard. */
+  make<Here>(change: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>>
+  /** Whether a context belongs to this node. */
+  owns(key: ContextKey): boolean
+  /** A new id of a context in a shard. */
+  contextId(shard: number): string
+  /** A new id of a task of a context. */
+  taskId(key: ContextKey): string
+  /** Called when a task gets its first listener on this node. Its events of other nodes are published until the result is called. */
+  readonly followed: (taskId: string, scope: Scope) => () => void
+  /** Erases data while all other nodes withhold it. */
+  erase(whose: Erasure, erase: () => Promise<boolean>): Promise<boolean>
+  /** Hands everything over to the other nodes. May be called twice. */
+  leave(): Promise<void>
+}
+
+/** The runtime of one node, for its cluster. */
+export interface Member {
+  /** Makes a change of another node. */
+  make(name: ChangeName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
+  /** The context of a task; `undefined` for an unknown task. */
+  contextOf(scope: Scope, taskId: string): Promise<ContextKey | undefined>
+  /** Adds a listener for the events of a task of this node. Call the result to remove it. */
+  listen(taskId: string, listener: FeedListener): () => void
+  /** Publishes events of a task of another node. */
+  publish(taskId: string, events: readonly TaskEvent[]): void
+  /** Tells the listeners of a task that it has this generation: they read what they miss from the store. */
+  advance(taskId: string, generation: number): void
+  /** The newest generation of a task in the store; `undefined` for an unknown task. */
+  generationOf(scope: Scope, taskId: string): Promise<number | undefined>
+  /** Resumes the contexts and webhooks that this node has just got. `isContinued`: no other node has had the context since this one. */
+  gained(isContinued: (key: ContextKey) => boolean): void
+  /** Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed. */
+  release(isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean }, isOrderly: boolean): Promise<void>
+  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` tells whether there was any. */
+  withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
+}

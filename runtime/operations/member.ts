@@ -1,0 +1,68 @@
+import type { RecoveryQueue } from '../contexts/recovery.ts'
+import type { ChangeName, Member } from './cluster.ts'
+import { authorizeHere, type GivenAuthorization } from './deliver-authorization.ts'
+import type { OperationServices } from './dependencies.ts'
+import { erase } from './erase.ts'
+import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
+import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
+import type { Admitted } from './admission.ts'
+import { routeHere } from './send-message.ts'
+import type { SentMessage, SentOutcome } from './send-on-node.ts'
+import { cancelHere, type TaskToCancel } from './tasks.ts'
+
+type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
+
+const MAKE: Readonly<Record<ChangeName, Make>> = {
+  send: routeSent,
+  cancel: (services, request: TaskToCancel) => cancelHere(services, request),
+  authorized: (services, request: GivenAuthorization) => authorizeHere(services, request),
+  createPushConfig: createPushConfigHere,
+  deletePushConfig: deletePushConfigHere,
+  invalidOutput: async ({ feeds }, { taskId }: { readonly taskId: string }) => feeds.invalidOutput(taskId)?.message ?? null
+}
+
+/** The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster themselves. */
+export function memberOf(services: () => OperationServices, recoveryQueue: RecoveryQueue): Member {
+  const contextOf: Member['contextOf'] = async (scope, taskId) => {
+    const stored = await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+    return stored && { ...scope, contextId: stored.task.contextId }
+  }
+  return {
+    make: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
+    contextOf,
+    listen: (taskId, listener) => services().feeds.listen(taskId, listener),
+    publish: (taskId, events) => services().feeds.publish(taskId, events),
+    advance: (taskId, generation) => services().feeds.advance(taskId, generation),
+    generationOf: async (scope, taskId) => (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,
+    gained(isContinued) {
+      const { contexts, push } = services()
+      recoveryQueue.takesOver()
+      contexts.gained(isContinued)
+      push?.webhooks.start()
+    },
+    async release(isLost, isOrderly) {
+      const { contexts, push } = services()
+      await Promise.all([contexts.release(isLost.context, isOrderly), push?.webhooks.release(isLost.task)])
+    },
+    async withhold(whose, withheld, erased) {
+      const { metering } = services()
+      await erase(services(), whose, () => {
+        withheld()
+        return erased
+      })
+      metering.forget(whose)
+    }
+  }
+}
+
+/** Routes a message of another node. */
+async function routeSent(services: OperationServices, { name, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
+  let after: string | undefined
+  const taskName = name === undefined ? undefined : { name, continuesAfter: (taskId: string) => (after = taskId) }
+  const call: Admitted<SendMessageRequest> = { ...sent, taskName, connection: undefined, numbered: undefined, room: undefined, signal }
+  const outcome = await routeHere(services, call, shard)
+  if ('message' in outcome) return outcome
+  const { key: { contextId }, row: { taskId, generation, state }, tail } = outcome
+  tail.end()
+  return { contextId, row: { taskId, generation, state }, ...(after !== undefined && { after }) }
+}

@@ -1,0 +1,142 @@
+import { isTerminal, TASK_STATES, type TaskState } from '../machines/protocol/states.ts'
+import type { CallScheduler } from './access/call-scheduler.ts'
+import { inTime } from './access/time-limit.ts'
+import type { ContextRegistry } from './contexts/context-registry.ts'
+import type { Health } from './health.ts'
+import type { StoreStatus } from './store/rows.ts'
+import type { Clock } from './ports/clock.ts'
+import type { Store } from './store/store.ts'
+import type { Counters, Counts } from './telemetry/counters.ts'
+import { busySeconds, type Delays, EventLoopDelay } from './telemetry/event-loop-delay.ts'
+import type { Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/metrics.ts'
+import type { Webhooks } from './webhooks/webhooks.ts'
+
+/** The parts of a runtime that its metrics are read from. */
+export interface MeasuredParts {
+  readonly counters: Counters
+  readonly contexts: Pick<ContextRegistry, 'size'>
+  readonly store: Store
+  readonly clock: Clock
+  readonly scheduler: Pick<CallScheduler, 'waiting'>
+  readonly webhooks: Pick<Webhooks, 'waiting'> | undefined
+  readonly health: () => Health
+}
+
+/** Values that are read once for all metrics. */
+interface Readings extends MeasuredParts {
+  /** Open tasks by state; `undefined` if the store does not answer. */
+  readonly tasks: OpenTasks | undefined
+  readonly status: StoreStatus
+  readonly delays: Delays
+}
+
+type OpenTasks = Record<TaskState, number>
+
+/** How many open tasks are counted in one read of the store. */
+const PORTION = 2000
+
+/** How long metrics wait for the store. */
+const COUNT_MS = 2000
+
+/** How long a count serves further reads: so readers, however many, cost the store at most one count a second. */
+const COUNT_SERVES_MS = 1000
+
+const IDLE: StoreStatus = { isStopped: false, waitingReads: 0, waitingWrites: 0 }
+
+/** Every metric: its definition, and how it is read. */
+const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readings) => readonly MetricValue[] })[] = [
+  gauge('ready', '1', 'Whether the runtime can serve calls, as /readyz reports: 1 or 0', ({ health }) => one(health().isReady ? 1 : 0)),
+  gauge('tasks', '{task}', 'Open tasks in the store, by state', ({ tasks }) => (tasks ? OPEN.map(state => ({ value: tasks[state], attributes: { state: nameOf(state) } })) : [])),
+  counter('tasks.opened', '{task}', 'Tasks opened', ({ counters }) => one(counters.openedTasks)),
+  counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) => by('state', counters.endedTasks, nameOf)),
+  counter('events', '{event}', 'Events of tasks that were committed', ({ counters }) => one(counters.events)),
+  counter('commits', '{commit}', 'Commits that the store accepted', ({ counters }) => one(counters.commits)),
+  counter('commit.failures', '{commit}', 'Commits that the store refused, or that lost a race against another process', ({ counters }) =>
+    by('reason', { refused: counters.refusedCommits, race: counters.lostRaces })),
+  gauge('contexts', '{context}', 'Contexts in memory', ({ contexts }) => one(contexts.size)),
+  counter('calls', '{call}', 'Calls of operations', ({ counters }) => by('operation', counters.calls)),
+  counter('call.errors', '{call}', 'Calls and requests that were answered with an error, by its code', ({ counters }) => by('reason', counters.errors)),
+  counter('refused.requests', '{request}', 'Requests and handshakes that a server refused before it read them, by HTTP status', ({ counters }) => by('status', counters.refusals)),
+  gauge('waiting.calls', '{call}', 'Calls that wait to be parsed or to start', ({ scheduler }) => one(scheduler.waiting)),
+  gauge('connections', '{connection}', 'Open WebSockets, and HTTP requests in progress', ({ counters }) =>
+    by('transport', { http: counters.connectionsBy('http'), websocket: counters.connectionsBy('websocket') })),
+  gauge('store.waiting', '{call}', 'Reads and writes that the store has not answered', ({ status }) => by('kind', { read: status.waitingReads, write: status.waitingWrites })),
+  gauge('webhooks.waiting', '{webhook}', 'Webhooks with an event that is not delivered', ({ webhooks }) => one(webhooks?.waiting ?? 0)),
+  counter('webhook.posts', '{post}', 'Posts to webhooks, by result', ({ counters }) => by('result', counters.deliveries)),
+  counter('webhooks.given_up', '{webhook}', 'Webhooks that were given up', ({ counters }) => one(counters.webhooksGivenUp)),
+  gauge('event_loop.delay', 's', 'Delay of the event loop in the last 30 seconds or more', ({ delays: { p50, p99, max } }) => by('statistic', { p50, p99, max })),
+  counter('event_loop.busy', 's', 'Time for which the event loop ran code', () => one(busySeconds()))
+]
+
+const DEFINITIONS = METRICS.map(({ name, kind, unit, description }): MetricDefinition => ({ name, kind, unit, description }))
+
+/** The metrics of one runtime. Nothing is measured before the first read, except for the counters. */
+export class RuntimeMetrics implements MetricSource {
+  readonly definitions = DEFINITIONS
+  readonly #parts: MeasuredParts
+  readonly #delay = new EventLoopDelay()
+  #count: Promise<OpenTasks | undefined> | undefined
+  /** When the count ended; `undefined` while it goes on. */
+  #countedAtMs: number | undefined
+
+  constructor(parts: MeasuredParts) {
+    this.#parts = parts
+  }
+
+  async read(): Promise<readonly Metric[]> {
+    const delays = this.#delay.read()
+    const tasks = await this.#openTasks()
+    const readings: Readings = { ...this.#parts, tasks, delays, status: this.#parts.store.status?.() ?? IDLE }
+    return METRICS.map(({ values, ...definition }) => ({ ...definition, values: values(readings) }))
+  }
+
+  stop(): void {
+    this.#delay.stop()
+  }
+
+  /** One count at a time; `undefined` if it fails or takes long, since the other metrics then matter most. */
+  #openTasks(): Promise<OpenTasks | undefined> {
+    const { clock } = this.#parts
+    if (!this.#count || (this.#countedAtMs !== undefined && Math.abs(clock.now() - this.#countedAtMs) >= COUNT_SERVES_MS)) {
+      this.#countedAtMs = undefined
+      this.#count = this.#countTasks().catch(() => undefined).finally(() => (this.#countedAtMs = clock.now()))
+    }
+    return inTime(this.#count, COUNT_MS, 'the store', clock).catch(() => undefined)
+  }
+
+  async #countTasks(): Promise<OpenTasks> {
+    const counts = Object.fromEntries(OPEN.map(state => [state, 0])) as OpenTasks
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      const page = await this.#parts.store.countStates(PORTION, after)
+      for (const state of OPEN) counts[state] += page.states[state] ?? 0
+      after = page.next
+    }
+    return counts
+  }
+}
+
+const STATES = Object.keys(TASK_STATES) as TaskState[]
+const OPEN = STATES.filter(state => !isTerminal(state))
+
+function gauge(name: string, unit: string, description: string, values: (readings: Readings) => readonly MetricValue[]) {
+  return { name: `taskchart.${name}`, kind: 'gauge', unit, description, values } as const
+}
+
+function counter(name: string, unit: string, description: string, values: (readings: Readings) => readonly MetricValue[]) {
+  return { name: `taskchart.${name}`, kind: 'counter', unit, description, values } as const
+}
+
+function one(value: number): readonly MetricValue[] {
+  return [{ value, attributes: {} }]
+}
+
+/** A value for each name, which is the attribute. */
+function by(attribute: string, counts: Counts, nameOf = (name: string) => name): readonly MetricValue[] {
+  return Object.entries(counts).map(([name, value]) => ({ value, attributes: { [attribute]: nameOf(name) } }))
+}
+
+/** A task's state as the command line spells it: `input-required`. */
+function nameOf(state: string): string {
+  return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+}

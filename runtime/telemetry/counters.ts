@@ -1,0 +1,89 @@
+import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
+import { OPERATIONS, type OperationName } from '../../machines/protocol/operations.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
+
+/** Counts by name. All names exist from the start, with 0, so that a rate is known from the first event on. */
+export type Counts<Name extends string = string> = Record<Name, number>
+
+/** HTTP statuses of requests that a server refuses before it reads them. */
+const REFUSALS = [400, 401, 403, 404, 415, 421, 426, 429, 500, 501, 503]
+
+/** Results of a post to a webhook. */
+const DELIVERIES = ['received', 'rejected', 'failed'] as const
+
+/** An operation, in camelCase. */
+export type CountedCall = OperationName | 'authorized'
+
+/** The commit of a turn, as the store receives it. */
+interface Committed {
+  readonly log: readonly { readonly generation?: number; readonly message?: unknown }[]
+  readonly tasks: readonly { readonly state: TaskState }[]
+}
+
+/** Kinds of connections that limits.connections bounds. */
+export type Transport = 'websocket' | 'http'
+
+/**
+ * Counts of a runtime and its servers since it was created: plain numbers, incremented where things happen. Names are of the code, never of
+ * a client.
+ */
+export class Counters {
+  commits = 0
+  refusedCommits = 0
+  lostRaces = 0
+  events = 0
+  openedTasks = 0
+  webhooksGivenUp = 0
+  /** By terminal state. */
+  readonly endedTasks = zeros((Object.keys(TASK_STATES) as TaskState[]).filter(isTerminal))
+  readonly calls = zeros<CountedCall>([...Object.values(OPERATIONS).map(({ name }) => name), 'authorized'])
+  /** By the code of the error that a caller got. */
+  readonly errors: Counts<ErrorCode> = zeros(Object.keys(ERRORS) as ErrorCode[])
+  /** By HTTP status. */
+  readonly refusals: Counts = zeros(REFUSALS.map(String))
+  readonly deliveries = zeros(DELIVERIES)
+  readonly #connections: Record<Transport, Set<() => number>> = { websocket: new Set(), http: new Set() }
+
+  /** Counts a commit that the store has accepted. */
+  committed({ log, tasks }: Committed): void {
+    this.commits += 1
+    for (const entry of log) {
+      if (entry.message !== undefined) continue
+      this.events += 1
+      if (entry.generation === 1) this.openedTasks += 1
+    }
+    for (const { state } of tasks) if (isTerminal(state)) this.endedTasks[state] += 1
+  }
+
+  /** Counts a call of an operation. */
+  called(operation: CountedCall): void {
+    this.calls[operation] += 1
+  }
+
+  /** Counts an error that a caller gets. */
+  failed(code: ErrorCode): void {
+    this.errors[code] += 1
+  }
+
+  /** Counts a request that a server refuses before it reads it, by its HTTP status. */
+  refused(status: number): void {
+    this.refusals[status] = (this.refusals[status] ?? 0) + 1
+  }
+
+  /** Adds a server, with the number of its open connections. Returns the function that removes it. */
+  serves(transport: Transport, connections: () => number): () => void {
+    this.#connections[transport].add(connections)
+    return () => void this.#connections[transport].delete(connections)
+  }
+
+  /** Number of open connections at all servers. */
+  connectionsBy(transport: Transport): number {
+    let sum = 0
+    for (const connections of this.#connections[transport]) sum += connections()
+    return sum
+  }
+}
+
+function zeros<Name extends string>(names: readonly Name[]): Counts<Name> {
+  return Object.fromEntries(names.map(name => [name, 0])) as Counts<Name>
+}

@@ -1,0 +1,255 @@
+import { Actor, createActor, type ActorOptions, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type EventObject } from 'xstate'
+import { defaults, LeanSystem, type FullSystem } from './actor-system.ts'
+
+type Action = Parameters<AnyActorScope['actionExecutor']>[0]
+type Executable = { exec?(info: unknown, params: unknown): void }
+
+/** XState's own parts of an actor, which its types do not promise. `test/runtime/compiled-logic.test.ts` compares both kinds of actors. */
+interface ActorParts {
+  observers: Set<unknown>
+  eventListeners: Map<string, Set<(event: EventObject) => void>>
+  _deferred: (() => void)[]
+  _processingStatus: number
+  _process(event: EventObject): void
+  _initState(snapshot: unknown): void
+}
+
+const RUNNING = 1
+const STOPPED = 2
+
+const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unknown; on(type: string, handler: unknown): unknown }
+
+const NO_OBSERVERS: ReadonlySet<never> = new Set<never>()
+const NO_LISTENERS: ReadonlyMap<string, never> = new Map<string, never>()
+
+/** Marks logic that calls the methods of its actor's scope only as methods, and copies a scope only with {@link scopeWith}. */
+export const LEAN = Symbol('lean')
+
+/**
+ * An actor that behaves as that of `createActor`. With logic that is marked with {@link LEAN} it allocates less: 0.7 kB instead of 1.6, and
+ * 0.8 kB instead of 3.6 as the root of a system. Measured on Node 24 by `process.memoryUsage` around 10,000 of each.
+ */
+export function newActor<Logic extends AnyActorLogic>(logic: Logic, options: ActorOptions<Logic>): Actor<Logic> {
+  return LEAN in logic ? (new LeanActor(logic, options) as unknown as Actor<Logic>) : createActor(logic, options as never)
+}
+
+/** Sends an event to an actor: `actor.send`, without the function that XState binds for each actor. */
+export function tell<Target extends AnyActorRef>(actor: Target, event: Parameters<Target['send']>[0]): void {
+  (actor.system as FullSystem)._relay(undefined, actor, event)
+}
+
+/** Whether no inspector sees what the actor of a scope does now. */
+export function runsUnseen({ system, self }: AnyActorScope): boolean {
+  return system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING
+}
+
+/** A scope with other methods. */
+export function scopeWith(scope: AnyActorScope, changes: Partial<Pick<AnyActorScope, 'defer' | 'emit' | 'actionExecutor'>>): AnyActorScope {
+  return scope instanceof LeanScope ? (new ChangedScope(scope, changes) as AnyActorScope) : { ...scope, ...changes }
+}
+
+/** `change(scope)`, once for each actor. */
+export function changedOnce(scope: AnyActorScope, change: (scope: AnyActorScope) => AnyActorScope): AnyActorScope {
+  if (!(scope instanceof LeanScope)) return change(scope)
+  return (scope.changed ??= change(scope as AnyActorScope))
+}
+
+/** XState's queue of events for one actor, without an object for each event. */
+class Mailbox {
+  readonly #actor: ActorParts
+  #isBusy = true
+  #waiting: EventObject[] | undefined
+
+  constructor(actor: ActorParts) {
+    this.#actor = actor
+  }
+
+  start(): void {
+    this.#work(this.#waiting?.shift())
+  }
+
+  clear(): void {
+    this.#waiting = undefined
+  }
+
+  enqueue(event: EventObject): void {
+    if (!this.#isBusy) this.#work(event)
+    else if (this.#waiting) this.#waiting.push(event)
+    else this.#waiting = [event]
+  }
+
+  #work(first: EventObject | undefined): void {
+    this.#isBusy = true
+    for (let event = first; event; event = this.#waiting?.shift()) this.#actor._process(event)
+    this.#isBusy = false
+  }
+}
+
+/** The scope of a {@link LeanActor}. */
+class LeanScope {
+  readonly self: AnyActorRef
+  /** See {@link changedOnce}. */
+  changed: AnyActorScope | undefined = undefined
+
+  constructor(self: AnyActorRef) {
+    this.self = self
+  }
+
+  get id(): string {
+    return this.self.id
+  }
+
+  get sessionId(): string {
+    return this.self.sessionId
+  }
+
+  get system(): AnyActorRef['system'] {
+    return this.self.system
+  }
+
+  get logger(): unknown {
+    return (this.self as unknown as { readonly logger: unknown }).logger
+  }
+
+  get #parts(): ActorParts {
+    return this.self as unknown as ActorParts
+  }
+
+  defer(run: () => void): void {
+    this.#parts._deferred.push(run)
+  }
+
+  stopChild(child: AnyActorRef): void {
+    if (child._parent !== this.self) throw new Error(`Cannot stop child actor ${child.id} of ${this.id} because it is not a child`)
+    ;(child as unknown as { _stop(): void })._stop()
+  }
+
+  emit(event: EventObject): void {
+    const { eventListeners } = this.#parts
+    if (eventListeners.size === 0) return
+    for (const listener of [...(eventListeners.get(event.type) ?? []), ...(eventListeners.get('*') ?? [])]) {
+      try {
+        listener(event)
+      } catch (error) {
+        setTimeout(() => {
+          throw error
+        })
+      }
+    }
+  }
+
+  actionExecutor(action: Action): void {
+    if (this.#parts._processingStatus === RUNNING) this.#execute(action)
+    else this.defer(() => this.#execute(action))
+  }
+
+  #execute(action: Action): void {
+    const { type, params, info } = action
+    ;(this.system as unknown as LeanSystem)._sendInspectionEvent({ type: '@xstate.action', actorRef: this.self, action: { type, params } })
+    ;(action as Executable).exec?.(info, params)
+  }
+}
+
+class ChangedScope extends LeanScope {
+  readonly #scope: LeanScope
+  readonly #changes: Parameters<typeof scopeWith>[1]
+
+  constructor(scope: LeanScope, changes: Parameters<typeof scopeWith>[1]) {
+    super(scope.self)
+    this.#scope = scope
+    this.#changes = changes
+  }
+
+  override defer(run: () => void): void {
+    if (this.#changes.defer) this.#changes.defer(run)
+    else this.#scope.defer(run)
+  }
+
+  override emit(event: EventObject): void {
+    if (this.#changes.emit) this.#changes.emit(event)
+    else this.#scope.emit(event)
+  }
+
+  override actionExecutor(action: Action): void {
+    if (this.#changes.actionExecutor) this.#changes.actionExecutor(action)
+    else this.#scope.actionExecutor(action)
+  }
+}
+
+type LeanOptions = { readonly id?: string; readonly parent?: AnyActorRef; readonly clock?: unknown; readonly logger?: unknown; readonly inspect?: Parameters<FullSystem['inspect']>[0]; readonly systemId?: string; readonly src?: unknown; readonly syncSnapshot?: boolean; readonly snapshot?: unknown; readonly input?: unknown }
+
+/** XState's actor, whose members that most actors never use are made on first use. Its prototype is XState's, so that all other methods are XState's. */
+class LeanActor {
+  readonly logic: AnyActorLogic
+  _snapshot: { readonly status: string } | undefined = undefined
+  readonly clock: unknown
+  readonly options: LeanOptions
+  readonly id: string
+  readonly mailbox: Mailbox
+  observers: ReadonlySet<unknown> = NO_OBSERVERS
+  eventListeners: ReadonlyMap<string, unknown> = NO_LISTENERS
+  readonly logger: unknown
+  _processingStatus = 0
+  readonly _parent: AnyActorRef | undefined
+  readonly _syncSnapshot: boolean | undefined
+  readonly ref: AnyActorRef
+  readonly _actorScope: LeanScope
+  systemId: string | undefined = undefined
+  readonly sessionId: string
+  readonly system: FullSystem
+  _doneEvent: unknown = undefined
+  readonly src: unknown
+  readonly _deferred: unknown[] = []
+
+  constructor(logic: AnyActorLogic, options: LeanOptions) {
+    const { id, parent, clock, logger, inspect, systemId, src, syncSnapshot, snapshot } = options
+    const self = this as unknown as AnyActorRef & ActorParts
+    const system = parent ? (parent.system as FullSystem) : (new LeanSystem(self, clock ?? defaults._clock, logger ?? defaults._logger) as unknown as FullSystem)
+    this.logic = logic
+    this.system = system
+    if (inspect && !parent) system.inspect(inspect)
+    this.sessionId = system._bookId()
+    this.id = id ?? this.sessionId
+    this.logger = logger ?? system._logger
+    this.clock = clock ?? system._clock
+    this._parent = parent
+    this._syncSnapshot = syncSnapshot
+    this.options = options
+    this.src = src ?? logic
+    this.ref = self
+    this.mailbox = new Mailbox(self)
+    this._actorScope = new LeanScope(self)
+    ;(system as unknown as LeanSystem)._sendInspectionEvent({ type: '@xstate.actor', actorRef: this })
+    if (systemId) {
+      this.systemId = systemId
+      system._set(systemId, self)
+    }
+    self._initState(snapshot)
+    if (systemId && this._snapshot?.status !== 'active') system._unregister(self)
+  }
+
+  get send(): (event: EventObject) => void {
+    return event => tell(this as unknown as AnyActorRef, event)
+  }
+
+  subscribe(...given: unknown[]): unknown {
+    if (this.observers === NO_OBSERVERS) this.observers = new Set()
+    return own.subscribe.apply(this, given)
+  }
+
+  on(type: string, handler: unknown): unknown {
+    if (this.eventListeners === NO_LISTENERS) this.eventListeners = new Map()
+    return own.on.call(this, type, handler)
+  }
+
+  _stopProcedure(): this {
+    if (this._processingStatus !== RUNNING) return this
+    this.system.scheduler.cancelAll(this as unknown as AnyActorRef)
+    this.mailbox.clear()
+    this._processingStatus = STOPPED
+    this.system._unregister(this as unknown as AnyActorRef)
+    return this
+  }
+}
+
+Object.setPrototypeOf(LeanActor.prototype, Actor.prototype)
