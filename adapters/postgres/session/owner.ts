@@ -68,7 +68,7 @@ export class Owner implements ShardOwner {
   #backend: Backend | undefined
   #timer: NodeJS.Timeout | undefined
   #attempt: Promise<void> | undefined
-  /** The last refusal that was logged. */
+  /** The refusal that was logged since the database went away. */
   #said: string | undefined
   readonly #spread = jitter(1)
 
@@ -125,6 +125,7 @@ export class Owner implements ShardOwner {
     const { logger, place } = this.#options
     try {
       this.#owned = await this.#own(false)
+      this.#said = undefined
       logger.warn('the database is back', { database: place, awayMs: Date.now() - sinceMs })
     } catch (error) {
       // Another process has it, or it is a standby now: said once.
