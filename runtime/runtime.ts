@@ -4,6 +4,7 @@ import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { scopeOf, type CallContext } from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
+import { Connections } from './access/connections.ts'
 import { limitsWith } from './access/limits.ts'
 import { counted, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
@@ -122,7 +123,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const capabilities = capabilitiesOf(agent, options.push !== undefined)
   const extensions = extensionsOf(agent)
   const tenants = new Tenants(options.tenants, limits, logger)
-  const metering = new Metering({ store, clock, limits, tenants })
+  const metering = new Metering({ store, clock, limits, tenants, shared: options.cluster && { inTurn: agent.negotiate === undefined } })
   const cards = new AgentCards({ agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }, tenants, options.signCard, { limits, clock, logger })
   const scheduler = new CallScheduler()
   const counters = new Counters()
@@ -141,7 +142,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue))
   if (cluster) feeds.followed = cluster.followed
   const services: OperationServices = {
-    cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
+    cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
   }
   const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler: tenants.listed || authenticate ? scheduler : undefined, extensions, refused: refusedOperations(capabilities) })

@@ -1,12 +1,13 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Commit, Erasure, Scope, Store, TaskRow } from '../store/store.ts'
 import { scopeOf, type CallContext } from './call-context.ts'
-import type { Quota, Quotas } from './limits.ts'
+import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
+import { REFILL_MS, Usage } from './usage.ts'
 
 /** Usage of a tenant, and of its principals that have called recently. */
 interface Tenancy {
@@ -27,6 +28,8 @@ export interface MeteringServices {
   readonly clock: Clock
   readonly limits: Quotas
   readonly tenants: Tenants
+  /** In a cluster, other nodes open tasks too. `inTurn`: opening one takes no longer than a commit. */
+  readonly shared?: { readonly inTurn: boolean } | undefined
 }
 
 /**
@@ -85,34 +88,46 @@ export class Metering {
 
   /** Runs `open`, which may open a task, and counts it meanwhile. Rejects with RateLimited if the quota of open tasks is used up. */
   async opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
-    const users = this.#usersOf(scope, this.#services.clock.now())
-    if (!isKnown(users)) await this.#readOpen(users, scope)
-    const { tenancy, usage } = users
+    const { clock, shared } = this.#services
+    const users = this.#usersOf(scope, clock.now())
+    if (shared) await this.#readOften(users, scope)
+    else if (!isKnown(users)) await this.#readOpen(users, scope)
+    const tight = shared?.inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
+    if (!tight) return this.#open(users, taskId, open)
+    return tight.inTurn(async () => {
+      await this.#readOften(users, scope)
+      return this.#open(users, taskId, open)
+    })
+  }
+
+  #open<T>({ tenancy, usage }: Users, taskId: string, open: () => Promise<T>): Promise<T> {
     usage.checkOpening()
     tenancy.usage.checkOpening()
     usage.opening += 1
     tenancy.usage.opening += 1
-    this.#opening.set(taskId, users)
+    this.#opening.set(taskId, { tenancy, usage })
     return open().finally(() => this.#opened(taskId))
   }
 
   /** Counts the events and tasks of a committed turn. */
   committed(scope: Scope, { log, rows }: Pick<Commit, 'log'> & { readonly rows: readonly Pick<TaskRow, 'state'>[] }): void {
     let events = 0
-    let open = 0
+    let opened = 0
+    let ended = 0
     for (const entry of log) {
       if ('message' in entry) continue
       events += 1
       if (entry.generation > 1) continue
-      open += 1
+      opened += 1
       this.#opened(entry.taskId)
     }
-    for (const { state } of rows) if (isTerminal(state)) open -= 1
+    for (const { state } of rows) if (isTerminal(state)) ended += 1
     if (events === 0) return
     const nowMs = this.#services.clock.now()
     const { tenancy, usage } = this.#usersOf(scope, nowMs)
-    usage.committed(events, open, nowMs)
-    tenancy.usage.committed(events, open, nowMs)
+    // In a cluster the end may have been counted before: it is read.
+    if (this.#services.shared) ended = 0
+    for (const each of [usage, tenancy.usage]) each.committed(events, opened, ended, nowMs)
   }
 
   /** Drops the counts of open tasks of a scope, after an erasure for example. They are read from the store when needed. */
@@ -148,6 +163,13 @@ export class Metering {
     if (tenancy.usage.open === undefined) await store.countOpen({ tenant }).then(count => (tenancy.usage.open = count))
     if (!isKnown(users)) await store.countOpen({ tenant, principal }).then(count => (usage.open = count))
   }
+
+  /** Reads counts of open tasks that other nodes change: whenever the last count does not leave room enough. */
+  async #readOften({ tenancy, usage }: Users, { principal }: Scope): Promise<void> {
+    const { store } = this.#services
+    const { tenant } = tenancy
+    await Promise.all([tenancy.usage.recount(() => store.countOpen({ tenant })), usage.recount(() => store.countOpen({ tenant, principal }))])
+  }
 }
 
 function tenancyOf({ perTenant, perPrincipal }: Quotas, tenant?: string): Tenancy {
@@ -169,102 +191,5 @@ export function counted<T>(countStray: CountStray, call: CallContext, params: un
     return read()
   } catch (error) {
     throw countStray(call, params) ?? error
-  }
-}
-
-const MINUTE_MS = 60_000
-
-/** Time after which any bucket is full again. */
-export const REFILL_MS = 2 * MINUTE_MS
-
-/** Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more capacity. */
-export class TokenBucket {
-  readonly #perMinute: number
-  #used = 0
-  #atMs = 0
-
-  constructor(perMinute: number) {
-    this.#perMinute = Math.min(perMinute, Number.MAX_SAFE_INTEGER)
-  }
-
-  /** Milliseconds until `more` tokens are available; 0 if they are now. */
-  waitMs(more: number, nowMs: number): number {
-    const over = this.#usedBy(nowMs) + more - Math.max(1, this.#perMinute)
-    return over > 0 ? (over * MINUTE_MS) / this.#perMinute : 0
-  }
-
-  /** Takes tokens, even if they are not available. */
-  use(count: number, nowMs: number): void {
-    this.#used = Math.min(this.#usedBy(nowMs) + count, 2 * Math.max(1, this.#perMinute))
-  }
-
-  /** Refills by the time since the last call; not at all if the clock was set back. */
-  #usedBy(nowMs: number): number {
-    if (nowMs === this.#atMs) return this.#used
-    const filled = (Math.max(0, nowMs - this.#atMs) * this.#perMinute) / MINUTE_MS
-    this.#atMs = nowMs
-    return (this.#used = Math.max(0, this.#used - filled))
-  }
-}
-
-/** `retryAfterMs` of a refusal until some task ends, whose time is unknown. */
-const TASK_ENDS_MS = 1000
-
-/** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */
-export class Usage {
-  readonly quota: Quota
-  /** Tasks that have not ended; `undefined` until it is read from the store. */
-  open: number | undefined
-  /** Tasks that are being opened. */
-  opening = 0
-  readonly #of: keyof Quotas
-  readonly #requests: TokenBucket
-  readonly #events: TokenBucket
-  readonly #bytes: TokenBucket
-
-  constructor(of: keyof Quotas, quota: Quota) {
-    this.#of = of
-    this.quota = quota
-    this.#requests = new TokenBucket(quota.requestsPerMinute)
-    this.#events = new TokenBucket(quota.eventsPerMinute)
-    this.#bytes = new TokenBucket(quota.bytesPerMinute)
-  }
-
-  /** Known number of tasks that are open or being opened. */
-  get tasks(): number {
-    return (this.open ?? 0) + this.opening
-  }
-
-  checkRequest(nowMs: number): void {
-    const requestsMs = this.#requests.waitMs(1, nowMs)
-    if (requestsMs > 0) throw this.#usedUp('requestsPerMinute', 'requests per minute', 'Send it again later.', requestsMs)
-    const bytesMs = this.#bytes.waitMs(0, nowMs)
-    if (bytesMs > 0) throw this.#usedUp('bytesPerMinute', 'request bytes per minute', 'Send it again later, and large files by url.', bytesMs)
-  }
-
-  countRequest(bytes: number, nowMs: number): void {
-    this.#requests.use(1, nowMs)
-    if (bytes > 0) this.#bytes.use(bytes, nowMs)
-  }
-
-  checkEvents(nowMs: number): void {
-    const eventsMs = this.#events.waitMs(0, nowMs)
-    if (eventsMs > 0) throw this.#usedUp('eventsPerMinute', 'task events per minute', 'Send it again later.', eventsMs)
-  }
-
-  checkOpening(): void {
-    if (this.tasks < this.quota.openTasks) return
-    throw this.#usedUp('openTasks', 'open tasks', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
-  }
-
-  committed(events: number, open: number, nowMs: number): void {
-    this.#events.use(events, nowMs)
-    if (this.open !== undefined) this.open += open
-  }
-
-  #usedUp(name: keyof Quota, what: string, advice: string, retryAfterMs: number): A2AError {
-    const limit = String(this.quota[name])
-    const who = this.#of === 'perTenant' ? 'This tenant has' : 'You have'
-    return new A2AError('RateLimited', `${who} reached the limit of ${limit} ${what}. ${advice}`, { retryAfterMs: Math.ceil(retryAfterMs), metadata: { quota: `${this.#of}.${name}`, limit } })
   }
 }

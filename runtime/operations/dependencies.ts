@@ -1,3 +1,4 @@
+import type { Connections } from '../access/connections.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Metering } from '../access/quotas.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
@@ -22,6 +23,7 @@ export interface OperationServices {
   readonly limits: Limits
   readonly metering: Metering
   readonly sendsUnderWay: PendingSends
+  readonly connections: Connections
   /** Whether messages are deduplicated even if the client does not ask for it. */
   readonly dedupe: boolean
   /** Whether working tasks accept messages. */

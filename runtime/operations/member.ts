@@ -56,13 +56,13 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
 }
 
 /** Routes a message of another node. */
-async function routeSent(services: OperationServices, { name, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
+async function routeSent(services: OperationServices, { name, connection, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
   let after: string | undefined
   const taskName = name === undefined ? undefined : { name, continuesAfter: (taskId: string) => (after = taskId) }
-  const call: Admitted<SendMessageRequest> = { ...sent, taskName, connection: undefined, numbered: undefined, room: undefined, signal }
+  const call: Admitted<SendMessageRequest> = { ...sent, taskName, connection: connection === undefined ? undefined : services.connections.named(connection), numbered: undefined, room: undefined, signal }
   const outcome = await routeHere(services, call, shard)
   if ('message' in outcome) return outcome
-  const { key: { contextId }, row: { taskId, generation, state }, tail } = outcome
+  const { key: { contextId }, row: { taskId, generation, state }, tail, opened } = outcome
   tail.end()
-  return { contextId, row: { taskId, generation, state }, ...(after !== undefined && { after }) }
+  return { contextId, row: { taskId, generation, state }, ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }), ...(after !== undefined && { after }) }
 }

@@ -35,7 +35,7 @@ export interface Routed {
   /** Follows the task from before that turn. The caller has to start or end it. */
   readonly tail: TaskTail
   /** The turn, if the message opened the task in it. */
-  readonly opened?: Turn
+  readonly opened?: Pick<Turn, 'log'>
 }
 
 /** Outcome of a message: an answer without a task, or the task that it reached. */

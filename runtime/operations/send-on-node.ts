@@ -2,6 +2,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Conditions } from '../access/call-context.ts'
+import type { Turn } from '../commits/turn.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -24,12 +25,16 @@ export interface SentMessage {
   /** The client's own name for the task. */
   readonly name: string | undefined
   readonly trace: TraceCarrier | undefined
+  /** The connection of an anonymous caller. */
+  readonly connection: string | undefined
 }
 
 /** The outcome of a message on another node, as JSON: the agent's answer, or the task that it reached. */
 export type SentOutcome = { readonly message: Message } | {
   readonly contextId: string
   readonly row: { readonly taskId: string; readonly generation: number; readonly state: TaskState }
+  /** What the turn says of the task that it opened: the caller's stream begins with that. */
+  readonly opened?: Turn['log']
   /** The ended task of the same name. */
   readonly after?: string
 }
@@ -39,22 +44,22 @@ export type SentOutcome = { readonly message: Message } | {
  * fails later interrupts nobody.
  */
 export async function routeOnNode(services: OperationServices, call: Call, cluster: Membership, routeHere: (shard: number) => Promise<Outcome>): Promise<Outcome> {
-  const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal } = call
-  const request: SentMessage = { scope, params, extensions, reliable, conditions, dialect, name: taskName?.name, trace }
+  const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal, connection } = call
+  const request: SentMessage = { scope, params, extensions, reliable, conditions, dialect, name: taskName?.name, trace, connection: connection && services.connections.nameOf(connection) }
   const change = { name: 'send' as const, place: await placeOf(services, call), request, isRepeatable: !taskName && (reliable || services.dedupe), signal }
   const made = await cluster.make(change, routeHere)
   if ('here' in made) return made.here
   const outcome = made.there as SentOutcome
   if ('message' in outcome) return outcome
   if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
-  const { row, contextId } = outcome
+  const { row, contextId, opened } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
   // Later events may have been told before the tail listened.
   const stored = await services.store.readTask(scope, row.taskId, { historyLength: 0, artifacts: false }).catch((error: unknown) => {
     tail.end()
     throw error
   })
-  return { key: { ...scope, contextId }, row, tail: tail.startAfter(row.generation, stored?.generation) }
+  return { key: { ...scope, contextId }, row, tail: tail.startAfter(row.generation, stored?.generation), ...(opened && { opened: { log: opened } }) }
 }
 
 /** Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the shard of its key, so that a resent one meets it. */

@@ -60,6 +60,13 @@ await t.test('a node without shards serves tasks of the others', async t => {
     t.ok(first && first.length > 2)
     for (const other of others) t.strictSame(other, first)
   })
+  await t.test('a stream, which begins with the task as its message has opened it', async t => {
+    const events = async (runtime: TestNode['runtime']) => (await collect(runtime.sendStreamingMessage(say('x'), withGenerations))).map(event => [generationOf(event), brief(event)])
+    const [there] = await Promise.all([front, one.runtime].map(events))
+    t.strictSame(there, await events(one.runtime))
+    t.strictSame(there?.map(([, event]) => event), ['task:submitted', 'working', 'input-required: Which day?'])
+    t.equal(taskIn(await front.sendMessage(say('y', {}, { returnImmediately: true }))).status.state, 'TASK_STATE_SUBMITTED')
+  })
   await t.test('refusals with all of their details', async t => {
     const ended = taskIn(await front.sendMessage(say('x')))
     await front.cancelTask({ id: ended.id })
@@ -251,13 +258,41 @@ await t.test('a context whose commit failed is not lost with the session', async
   t.equal((await reaches(one.runtime, task.id, 'completed')).status.state, 'TASK_STATE_COMPLETED')
 })
 
-await t.test('a quota refuses with its delay, on every node', async t => {
+await t.test('a quota of open tasks holds for all nodes together', async t => {
+  const limits = { perPrincipal: { openTasks: 6 } }
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
-  const limits = { perPrincipal: { openTasks: 1 } }
+  const nodes = [await cluster.add({ limits }), await cluster.add({ limits }), await cluster.add({ limits, mayOwn: false })]
+  const open = async () => (await cluster.store.listTasks(scope, { limit: 100, historyLength: 0, state: 'TASK_STATE_INPUT_REQUIRED' })).tasks.map(({ task }) => task.id)
+  const sent = await Promise.allSettled(Array.from({ length: 24 }, (_, i) => (nodes[i % 3] as TestNode).runtime.sendMessage(say('x'))))
+  for (const outcome of sent) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.openTasks' } })
+  t.ok((await open()).length <= 8, 'one more a node that opens tasks')
+  for (const { runtime } of nodes) t.match(await rejection(until(async () => (await runtime.sendMessage(say('y'))) && false)), { code: 'RateLimited' })
+  await t.test('also after they have moved and ended elsewhere', async t => {
+    await cluster.places.dies(String(nodes[0]?.address), { isTold: true, comesBack: true })
+    const ids = await open()
+    for (const id of ids) await nodes[2]?.runtime.cancelTask({ id })
+    for (const { runtime } of nodes) t.equal(taskIn(await runtime.sendMessage(say('z'))).status.state, 'TASK_STATE_INPUT_REQUIRED')
+  })
+  await t.test('large ones are read once in a while', async t => {
+    let counts = 0
+    const inner = memoryStore()
+    const many = testCluster(t, defineAgent({ card, work: asks }), { store: { ...inner, countOpen: whose => (counts += 1, inner.countOpen(whose)) } })
+    const { runtime } = await many.add({ limits: { perTenant: { openTasks: 4096 } } })
+    for (let i = 0; i < 8; i += 1) await runtime.sendMessage(say('x'))
+    t.equal(counts, 3, 'that of the tenant again, because it had room for four more')
+  })
+})
+
+await t.test("an anonymous caller's connection has its share on every node", async t => {
+  const limits = { liveContexts: 8 }
+  const cluster = testCluster(t, defineAgent({ card, work: async ({ sleep }) => sleep(1e9) }))
   await cluster.add({ limits })
   const { runtime } = await cluster.add({ limits, mayOwn: false })
-  await runtime.sendMessage(say('x'))
-  t.match(await rejection(runtime.sendMessage(say('y'))), { code: 'RateLimited', retryAfterMs: 1000 })
+  const [first, second] = [{}, {}]
+  const send = (connection: object) => runtime.sendMessage(say('x', {}, { returnImmediately: true }), { connection })
+  await Promise.all([send(first), send(first)])
+  t.match(await refusal(send(first)), { code: 'RateLimited', metadata: { share: 'perConnection.liveContexts' } })
+  t.ok(taskIn(await send(second)))
 })
 
 await t.test('an erasure ends the tasks on all nodes', async t => {

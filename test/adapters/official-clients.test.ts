@@ -9,7 +9,7 @@ import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import sailboat from '../../examples/sailboat.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { createRuntime } from '../../runtime/index.ts'
+import { createdRuntime } from '../fixtures/behind-node.ts'
 import { A2AClient, ClientFactory, ClientFactoryOptions, RestTransportFactory, type Artifact03, type Message03, type SendParams03, type Task03 } from '../fixtures/sdk-03.ts'
 
 /** What is compared of a task: its state as 0.3 has it, and its one picture. */
@@ -117,7 +117,7 @@ const CLIENTS: Readonly<Record<string, (url: string) => Promise<Send>>> = {
 /** Serves the sailboat agent in all versions, with a signed card. */
 async function served(t: Test): Promise<string> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const runtime = createRuntime({ agent: sailboat, signCard: cardSigner({ key: privateKey }) })
+  const runtime = createdRuntime({ agent: sailboat, signCard: cardSigner({ key: privateKey }) })
   t.teardown(() => runtime.close())
   const { url, close } = await serve(runtime, { port: 0, dialects: [dialect03(runtime), dialect01(runtime)] })
   t.teardown(close)
@@ -145,7 +145,7 @@ for (const [name, open] of Object.entries(CLIENTS)) {
 }
 
 await t.test('the card tells clients of 0.3 and of 1.0 how to authenticate', async t => {
-  const runtime = createRuntime({ agent: sailboat, authenticate: apiKey({ keys: { ann: 'secret' } }) })
+  const runtime = createdRuntime({ agent: sailboat, authenticate: apiKey({ keys: { ann: 'secret' } }) })
   t.teardown(() => runtime.close())
   const { url, close } = await serve(runtime, { port: 0, dialects: [dialect03(runtime)] })
   t.teardown(close)

@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import type { StreamResponse } from '../../machines/protocol/objects.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
+import { Connections } from '../../runtime/access/connections.ts'
 import { defaultLimits } from '../../runtime/access/limits.ts'
 import { contextLogic } from '../../runtime/contexts/context-logic.ts'
 import { ContextRegistry } from '../../runtime/contexts/context-registry.ts'
@@ -281,5 +282,5 @@ function assembled(t: Test) {
   const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
   const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger), counters: new Counters() })
   t.teardown(() => contexts.close())
-  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
+  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
 }

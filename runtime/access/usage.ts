@@ -1,0 +1,134 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
+import type { Quota, Quotas } from './limits.ts'
+
+const MINUTE_MS = 60_000
+
+/** Time after which any bucket is full again. */
+export const REFILL_MS = 2 * MINUTE_MS
+
+/** Token bucket with the capacity of one minute, of at least 1 token. It fills evenly, and may be overdrawn by one more capacity. */
+export class TokenBucket {
+  readonly #perMinute: number
+  #used = 0
+  #atMs = 0
+
+  constructor(perMinute: number) {
+    this.#perMinute = Math.min(perMinute, Number.MAX_SAFE_INTEGER)
+  }
+
+  /** Milliseconds until `more` tokens are available; 0 if they are now. */
+  waitMs(more: number, nowMs: number): number {
+    const over = this.#usedBy(nowMs) + more - Math.max(1, this.#perMinute)
+    return over > 0 ? (over * MINUTE_MS) / this.#perMinute : 0
+  }
+
+  /** Takes tokens, even if they are not available. */
+  use(count: number, nowMs: number): void {
+    this.#used = Math.min(this.#usedBy(nowMs) + count, 2 * Math.max(1, this.#perMinute))
+  }
+
+  /** Refills by the time since the last call; not at all if the clock was set back. */
+  #usedBy(nowMs: number): number {
+    if (nowMs === this.#atMs) return this.#used
+    const filled = (Math.max(0, nowMs - this.#atMs) * this.#perMinute) / MINUTE_MS
+    this.#atMs = nowMs
+    return (this.#used = Math.max(0, this.#used - filled))
+  }
+}
+
+/** `retryAfterMs` of a refusal until some task ends, whose time is unknown. */
+const TASK_ENDS_MS = 1000
+
+/** In a cluster, with so much room for each, tasks are opened without counting those of other nodes again. */
+const ROOM_UNCOUNTED = 1024
+
+/** In a cluster, with less room for each, tasks are opened one after the other, so that every node opens at most one too many. */
+const ROOM_AT_ONCE = 16
+
+/** Usage of a quota by a tenant, or by a principal in it. The `check` methods throw RateLimited and count nothing. */
+export class Usage {
+  readonly quota: Quota
+  /** Tasks that have not ended; `undefined` until it is read from the store. */
+  open: number | undefined
+  /** Tasks that are being opened. */
+  opening = 0
+  /** Tasks that were opened here. */
+  #opened = 0
+  /** Tasks that may be opened before the count is read again, in a cluster. */
+  #left = 0
+  /** The end of the last task's opening in turn. */
+  #turn: Promise<unknown> = Promise.resolve()
+  readonly #of: keyof Quotas
+  readonly #requests: TokenBucket
+  readonly #events: TokenBucket
+  readonly #bytes: TokenBucket
+
+  constructor(of: keyof Quotas, quota: Quota) {
+    this.#of = of
+    this.quota = quota
+    this.#requests = new TokenBucket(quota.requestsPerMinute)
+    this.#events = new TokenBucket(quota.eventsPerMinute)
+    this.#bytes = new TokenBucket(quota.bytesPerMinute)
+  }
+
+  /** Known number of tasks that are open or being opened. */
+  get tasks(): number {
+    return (this.open ?? 0) + this.opening
+  }
+
+  checkRequest(nowMs: number): void {
+    const requestsMs = this.#requests.waitMs(1, nowMs)
+    if (requestsMs > 0) throw this.#usedUp('requestsPerMinute', 'requests per minute', 'Send it again later.', requestsMs)
+    const bytesMs = this.#bytes.waitMs(0, nowMs)
+    if (bytesMs > 0) throw this.#usedUp('bytesPerMinute', 'request bytes per minute', 'Send it again later, and large files by url.', bytesMs)
+  }
+
+  countRequest(bytes: number, nowMs: number): void {
+    this.#requests.use(1, nowMs)
+    if (bytes > 0) this.#bytes.use(bytes, nowMs)
+  }
+
+  checkEvents(nowMs: number): void {
+    const eventsMs = this.#events.waitMs(0, nowMs)
+    if (eventsMs > 0) throw this.#usedUp('eventsPerMinute', 'task events per minute', 'Send it again later.', eventsMs)
+  }
+
+  checkOpening(): void {
+    if (this.tasks < this.quota.openTasks) return
+    throw this.#usedUp('openTasks', 'open tasks', 'Wait for one to end, or cancel one.', TASK_ENDS_MS)
+  }
+
+  /** Reads the count of open tasks, unless the last one leaves room for more. */
+  async recount(read: () => Promise<number>): Promise<void> {
+    this.#left -= 1
+    if (this.#left >= 0) return
+    const before = this.#opened
+    const count = await read()
+    this.open = count + this.#opened - before
+    this.#left = Math.floor((this.quota.openTasks - this.tasks) / ROOM_UNCOUNTED)
+  }
+
+  /** Whether the quota is so nearly used up that what other nodes are opening counts. */
+  get isTight(): boolean {
+    return this.quota.openTasks - this.tasks < ROOM_AT_ONCE * (this.opening + 1)
+  }
+
+  /** Runs one after the other. */
+  inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const end = this.#turn.then(run)
+    this.#turn = end.catch(() => {})
+    return end
+  }
+
+  committed(events: number, opened: number, ended: number, nowMs: number): void {
+    this.#events.use(events, nowMs)
+    this.#opened += opened
+    if (this.open !== undefined) this.open += opened - ended
+  }
+
+  #usedUp(name: keyof Quota, what: string, advice: string, retryAfterMs: number): A2AError {
+    const limit = String(this.quota[name])
+    const who = this.#of === 'perTenant' ? 'This tenant has' : 'You have'
+    return new A2AError('RateLimited', `${who} reached the limit of ${limit} ${what}. ${advice}`, { retryAfterMs: Math.ceil(retryAfterMs), metadata: { quota: `${this.#of}.${name}`, limit } })
+  }
+}
