@@ -53,8 +53,18 @@ export function connectionOf({ direct, incoming }: NodeResponse): object | undef
   return connection
 }
 
+/** The parts of a Request that the bindings read. */
+export interface HttpRequest extends Pick<Request, 'method' | 'url'> {
+  readonly headers: Pick<Request['headers'], 'get' | 'has'> & Iterable<[string, string]>
+  /** Undefined for a request whose body is small. */
+  readonly body?: Request['body']
+  /** Undefined for a request with Node's response. */
+  readonly signal?: AbortSignal
+  arrayBuffer(): Promise<ArrayBuffer | Uint8Array>
+}
+
 /** A fetch handler. */
-export type Handler = (request: Request, served?: NodeResponse) => Promise<Response>
+export type Handler = (request: HttpRequest, served?: NodeResponse) => Promise<Response>
 
 /** The direction of a frame, from the view of the agent. */
 export type Direction = 'in' | 'out'

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { getRequestListener } from '@hono/node-server'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { overShare, Shares, type Sharer } from '../../runtime/access/shares.ts'
 import type { Health } from '../../runtime/health.ts'
@@ -13,6 +12,7 @@ import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
 import { disconnectSignal, type Handler } from './connection.ts'
 import { answeredHealth } from './health-checks.ts'
+import { listenerOf } from './small-request.ts'
 
 /** The queue of one connection: whether a request is being answered, and the callbacks of waiting ones. */
 interface Line {
@@ -127,10 +127,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  const answer = getRequestListener(
-    (request, { incoming, outgoing }) => handler(request, { direct: { response: outgoing as ServerResponse, socket: incoming.socket, claim: sharer => claim(outgoing as ServerResponse, sharer) } }),
-    { overrideGlobalObjects: false }
-  )
+  const answer = listenerOf(handler, ({ socket }, response) => ({ response, socket, claim: sharer => claim(response, sharer) }))
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
   const shares = new Shares(settings.limits.connections, settings.limits)

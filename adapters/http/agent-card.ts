@@ -5,6 +5,7 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { tenantUrl } from '../../runtime/agent/tenant-interfaces.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { LightResponse, statusAnswer, type Headers } from '../entry/answers.ts'
+import type { HttpRequest } from '../entry/connection.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 
 const MAX_AGE_SECONDS = 300
@@ -25,7 +26,7 @@ export class CardAnswers {
   }
 
   /** Answers with the card in the version `named`, the raw value from the request, which may be empty. `more`: headers of every answer. */
-  async card(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers, tenant?: string): Promise<Response> {
+  async card(request: HttpRequest, named: string, interfaces: readonly AgentInterface[], more: Headers, tenant?: string): Promise<Response> {
     const version = asked(named)
     const dialect = this.#dialectOf(version)
     try {
@@ -37,7 +38,7 @@ export class CardAnswers {
   }
 
   /** Answers with a card from before 1.0. A request without a version gets all of them merged, since no members conflict. */
-  oldCard(request: Request, named: string, interfaces: readonly AgentInterface[], more: Headers): Promise<Response> | Response {
+  oldCard(request: HttpRequest, named: string, interfaces: readonly AgentInterface[], more: Headers): Promise<Response> | Response {
     if (this.#dialectOf(asked(named))) return this.card(request, named, interfaces, more)
     const made = this.#runtime.agentCard(interfaces)
     return cardAnswer(Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()), this.#since, request, more)
@@ -57,7 +58,7 @@ function asked(version: string): string {
  * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and revalidated by its ETag or its date (§8.6.1):
  * `since`, the start of the server. `card` is JSON in the requested dialect, `more` the headers of every answer.
  */
-function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Request, more: Readonly<Record<string, string>>): Response {
+function cardAnswer(card: unknown, since: Date, { method, headers: asked }: HttpRequest, more: Readonly<Record<string, string>>): Response {
   const body = JSON.stringify(card)
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
   const caching = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version, Origin' }
@@ -67,7 +68,7 @@ function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Requ
 }
 
 /** Answers a request for `/` with a page that shows how to call the agent. */
-export function pageOf(card: AgentCard, { method }: Request): Response {
+export function pageOf(card: AgentCard, { method }: HttpRequest): Response {
   return pageAnswer(method, page(card), { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'", ...SAFE })
 }
 
@@ -78,7 +79,7 @@ function pageAnswer(method: string, body: string, headers: Record<string, string
 }
 
 /** With an ETag, the date is ignored (RFC 9110 §13.1.3). */
-function isKnown(asked: Request['headers'], etag: string, since: Date): boolean {
+function isKnown(asked: HttpRequest['headers'], etag: string, since: Date): boolean {
   const tags = asked.get('if-none-match')
   if (tags !== null) return tags.split(',').some(tag => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag)
   const date = asked.get('if-modified-since')

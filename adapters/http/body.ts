@@ -1,6 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
+import type { HttpRequest } from '../entry/connection.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
@@ -21,21 +22,21 @@ export interface BodyIntake {
  * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Resolves at the end of a turn of the event loop,
  * so that requests that arrive together run each step together. This uses the processor's caches and takes a sixth less time.
  */
-export async function bodyOf(request: Request, limit: number, intake?: BodyIntake): Promise<string> {
+export async function bodyOf(request: HttpRequest, limit: number, intake?: BodyIntake): Promise<string> {
   const length = request.headers.get('content-length')
   if (Number(length ?? 0) > limit) throw tooLarge(limit)
   const isSmall = length !== null && Number(length) <= UNCOUNTED_BYTES
   const size = intake?.size ?? { bytes: 0 }
   const unfinished = isSmall ? undefined : intake?.unfinished()
   try {
-    const bytes = await (isSmall ? request.arrayBuffer() : collected(request.body, limit, size, unfinished)).catch((cause: unknown) => {
-      throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
-    })
+    const bytes = await (isSmall ? request.arrayBuffer() : collected(request.body, limit, size, unfinished))
     size.bytes = bytes.byteLength
     await turnEnd()
     const turn = intake?.turn(size.bytes)
     if (turn) await turn
     return decoded(bytes)
+  } catch (cause) {
+    throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
   } finally {
     unfinished?.count(0)
   }
@@ -49,7 +50,7 @@ function decoded(bytes: ArrayBuffer | Uint8Array): string {
   }
 }
 
-async function collected(body: ReadableStream<Uint8Array> | null, limit: number, size: BodySize, unfinished: Unfinished | undefined): Promise<Uint8Array> {
+async function collected(body: HttpRequest['body'], limit: number, size: BodySize, unfinished: Unfinished | undefined): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   for await (const chunk of body ?? []) {
     size.bytes += chunk.byteLength

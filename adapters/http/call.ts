@@ -8,14 +8,14 @@ import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { jitter } from '../../runtime/primitives/jitter.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { connectionOf, disconnectSignal, type NodeResponse } from '../entry/connection.ts'
+import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
 import type { BodyIntake, BodySize } from './body.ts'
 
 /** An admitted request, with what its bindings need. */
 export interface HttpCall {
-  readonly request: Request
+  readonly request: HttpRequest
   /** Node's response, if the server provides it. */
   readonly served: NodeResponse
   /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
@@ -43,7 +43,7 @@ const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
 /** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
-export function termsOf({ headers }: Request, query: URLSearchParams, supported: readonly string[]): CallTerms {
+export function termsOf({ headers }: HttpRequest, query: URLSearchParams, supported: readonly string[]): CallTerms {
   const parameters = new Map<string, string>()
   const read = (name: string) => {
     const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
@@ -84,7 +84,7 @@ export function intakeOf({ settings }: Runtime, { principal, tenant, size, serve
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
-  return direct ? disconnectSignal(direct.socket) : request.signal
+  return direct ? disconnectSignal(direct.socket) : (request.signal as AbortSignal)
 }
 
 function queried(query: URLSearchParams, wanted: string): string {

@@ -8,11 +8,12 @@ import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Refusal } from '../entry/admission.ts'
+import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Identified, type Refusal } from '../entry/admission.ts'
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
-import { connectionOf, type Handler, type NodeResponse } from '../entry/connection.ts'
+import { connectionOf, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
+import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
@@ -66,7 +67,7 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const routed = settings.hasTenants ? routeOf(request.method, path) : undefined
     const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
-    const { principal, refusal } = await identified(() => Object.fromEntries(request.headers), settings)
+    const { principal, refusal }: Identified = settings.authenticate ? await identified(() => Object.fromEntries(request.headers), settings) : {}
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
     const refuse = (refusal: Refusal) => (settings.counters.refused(refusal.status), refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding))
     if (refusal) return refuse(refusal)
@@ -79,9 +80,9 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
       return refuse(over ? refusalOf(over) : refused)
     }
     const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
-    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter({ user: connectionOf(served) ?? request, ...settings.sharerOf(principal, asked) }, bytes)), path, query, principal, terms, interfaces, traced, headers: { ...headers, ...activation(request, terms.activated) } }
+    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter({ user: connectionOf(served) ?? request, ...settings.sharerOf(principal, asked) }, bytes)), path, query, principal, terms, interfaces, traced, headers: terms.activated.length === 0 ? headers : { ...headers, ...activation(request, terms.activated) } }
     const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
-    await turnEnd()
+    if (answer !== RESPONSE_ALREADY_SENT) await turnEnd()
     return answer
   })
 }
@@ -103,7 +104,7 @@ type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
 
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
-function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: Request, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
+function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
   const base = path.replace(/\/+$/, '')
@@ -123,7 +124,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   /** The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host header. */
   const mountedRefusal = (address: URL, host: string) => hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
 
-  const admitted = async (request: Request, address: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> => {
+  const admitted = (request: HttpRequest, address: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> | Response => {
     const { pathname, searchParams: query } = address
     const interfaces = placed(address, served)
     const below = belowBase(pathname)
@@ -143,7 +144,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return answer(request, { path: below, query, terms, headers, interfaces }, served)
   }
 
-  return async (request, served = {}) => {
+  const answered = (request: HttpRequest, served: NodeResponse): Promise<Response> | Response => {
     const address = addressOf(request.url)
     const origin = request.headers.get('origin') ?? undefined
     const host = (served.direct ? undefined : request.headers.get('host')) ?? address.host
@@ -155,6 +156,7 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     if (request.method === 'OPTIONS') return preflight(origin, request)
     return admitted(request, address, crossOrigin(origin), served)
   }
+  return (request, served = {}) => Promise.resolve(answered(request, served))
 }
 
 /** The path below the base, with one leading slash and no trailing one; empty outside of the base. Joined URLs may have two slashes. */
@@ -165,8 +167,7 @@ function pathBelow(base: string, pathname: string): string {
 }
 
 /** Lists the active extensions in the header of the request's version: 0.3 has another name. */
-function activation({ headers }: Request, activated: readonly string[]): Record<string, string> {
-  if (activated.length === 0) return {}
+function activation({ headers }: HttpRequest, activated: readonly string[]): Record<string, string> {
   return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
 }
 
@@ -179,7 +180,7 @@ function crossOrigin(origin: string | undefined): Record<string, string> {
 }
 
 /** Answers a CORS preflight request. Credentials are sent in headers, never in cookies. */
-function preflight(origin: string | undefined, { headers }: Request): Response {
+function preflight(origin: string | undefined, { headers }: HttpRequest): Response {
   return new LightResponse(null, {
     status: 204,
     headers: {

@@ -5,24 +5,25 @@ import { jsonLimitsOf } from '../../runtime/access/limits.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../entry/admission.ts'
+import type { HttpRequest } from '../entry/connection.ts'
 import { bodyOf } from './body.ts'
 import { intakeOf, type HttpCall } from './call.ts'
 import type { Routed } from './routes.ts'
 
 /** Whether a request declares a JSON body. */
-export function isJson(request: Request): boolean {
+export function isJson(request: HttpRequest): boolean {
   const type = typeOf(request)
   return type === 'application/json' || type === A2A_JSON
 }
 
 /** The content type of an answer: `application/json`, unless the client sends or accepts A2A's own. */
-export function answerType(request: Request): string {
+export function answerType(request: HttpRequest): string {
   const asked = request.headers.get('accept')?.toLowerCase().includes(A2A_JSON) ?? false
   return asked || typeOf(request) === A2A_JSON ? A2A_JSON : 'application/json'
 }
 
 /** The error for a body of another content type. */
-export function wrongType(request: Request): A2AError {
+export function wrongType(request: HttpRequest): A2AError {
   const given = typeOf(request)
   return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
 }
@@ -31,19 +32,19 @@ export function wrongType(request: Request): A2AError {
  * The HTTP status of a REST error, if it differs from the status of its code. A body that is not JSON gets 415 (RFC 9110 §15.5.16), as
  * over JSON-RPC; ContentTypeNotSupported for a part of a message keeps its A2A status.
  */
-export function statusOfBody(error: unknown, request: Request): number | undefined {
+export function statusOfBody(error: unknown, request: HttpRequest): number | undefined {
   return isA2AError(error) && error.code === 'ContentTypeNotSupported' && !isJson(request) ? 415 : undefined
 }
 
 /** Refuses a body with a content coding such as gzip (RFC 9110 §15.5.16); `undefined` without one. */
-export function codingRefusal({ headers }: Request): Refusal | undefined {
+export function codingRefusal({ headers }: HttpRequest): Refusal | undefined {
   const codings = headers.get('content-encoding')
   if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase()))) return undefined
   const error = new A2AError('ContentTypeNotSupported', `Send the body without Content-Encoding: ${codings.slice(0, 64)}.`)
   return { status: 415, message: error.message, headers: { 'Accept-Encoding': 'identity' }, error }
 }
 
-function typeOf({ headers }: Request): string {
+function typeOf({ headers }: HttpRequest): string {
   return nameOf(headers.get('content-type') ?? '')
 }
 

@@ -1,6 +1,7 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { headersFor, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
+import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
@@ -12,20 +13,17 @@ import { inPieces, streamed, type Encoding } from './streaming.ts'
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
-  const envelope = await envelopeOf(runtime, call)
+  let envelope: Envelope
+  try {
+    const { limits } = runtime.settings
+    envelope = readEnvelope(await bodyOf(call.request, limits.messageBytes, intakeOf(runtime, call)), limits)
+  } catch (error) {
+    envelope = { kind: 'invalid', id: null, error: shownError(error) }
+  }
   if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
   if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
   if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
   return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
-}
-
-async function envelopeOf(runtime: Runtime, call: HttpCall): Promise<Envelope> {
-  const { limits } = runtime.settings
-  try {
-    return readEnvelope(await bodyOf(call.request, limits.messageBytes, intakeOf(runtime, call)), limits)
-  } catch (error) {
-    return { kind: 'invalid', id: null, error: shownError(error) }
-  }
 }
 
 async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
@@ -35,7 +33,9 @@ async function perform(runtime: Runtime, methods: Methods, { id, method: name, p
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     const answer = await method.answer(params, contextOf(call))
     if (call.space.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
-    return jsonAnswer(resultFrame(id, JSON.stringify(answer)), call.headers)
+    const text = resultFrame(id, JSON.stringify(answer))
+    const { direct } = call.served
+    return direct ? sendJson(direct, text, call.headers) : jsonAnswer(text, call.headers)
   } catch (error) {
     call.space.end()
     await delayRefusal(error, runtime.settings)

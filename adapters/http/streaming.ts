@@ -1,4 +1,3 @@
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
@@ -8,6 +7,7 @@ import type { Seen } from '../../runtime/streams/task-tail.ts'
 import { expired } from '../entry/admission.ts'
 import { LightResponse, type Headers } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
+import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
 import type { HttpCall, StreamTerms } from './call.ts'
 import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
 import { BodySink, ResponseSink } from './sinks.ts'
@@ -19,9 +19,6 @@ export interface Encoding {
   readonly encodeLarge: (event: object) => Iterable<string>
   readonly encodeError: (error: unknown) => string
 }
-
-// Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary one.
-void RESPONSE_ALREADY_SENT.body
 
 type Events = AsyncGenerator<object, void, undefined>
 

@@ -5,7 +5,7 @@ import { WebSocketServer, type WebSocket } from 'ws'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, targetOf, type Refusal, type Target } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
-import type { Tap } from '../entry/connection.ts'
+import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { addressOf, FULL } from '../entry/listen.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
 import type { SideApp } from '../serve/side-app.ts'
@@ -66,7 +66,7 @@ export class Inspector implements SideApp {
     return `${addressOf(server, '/')}${isOpen(server, runtime) ? '' : `?token=${this.token}`}`
   }
 
-  answer(request: Request): Promise<Response | undefined> | undefined {
+  answer(request: HttpRequest): Promise<Response | undefined> | undefined {
     if (request.method !== 'GET' && request.method !== 'HEAD') return undefined
     const { pathname } = new URL(request.url)
     if (pathname === '/' || pathname === '/stately') return this.#page(request, pathname)
@@ -123,7 +123,7 @@ export class Inspector implements SideApp {
     return this.#open
   }
 
-  async #page(request: Request, pathname: '/' | '/stately'): Promise<Response | undefined> {
+  async #page(request: HttpRequest, pathname: '/' | '/stately'): Promise<Response | undefined> {
     const { server, runtime, url } = this.#served
     const { host, searchParams } = new URL(request.url)
     if (!isOpen(server, runtime) && !hasToken(request.url, this.token)) {
@@ -135,7 +135,7 @@ export class Inspector implements SideApp {
     return this.#parts.page.index(host, { 'taskchart-token': this.token, 'taskchart-agent': atHost(url, host) })
   }
 
-  async #story(request: Request): Promise<Response> {
+  async #story(request: HttpRequest): Promise<Response> {
     if (!hasToken(request.url, this.token)) return jsonAnswer(JSON.stringify({ error: 'The inspector requires its token. Reload the page.' }), {}, 401)
     const taskId = new URL(request.url).searchParams.get('task') ?? ''
     const story = await this.#served.hub.story(taskId)

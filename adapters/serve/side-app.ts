@@ -1,14 +1,14 @@
 import type { Server } from 'node:http'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Handler, Tap } from '../entry/connection.ts'
+import type { Handler, HttpRequest, Tap } from '../entry/connection.ts'
 
 /** An app on the port of an agent, such as an inspector. */
 export interface SideApp {
   /** Observes the frames of the agent's connections. */
   readonly tap: Tap
   /** Answers its own requests; `undefined` for requests of the agent. */
-  answer(request: Request): Promise<Response | undefined> | undefined
+  answer(request: HttpRequest): Promise<Response | undefined> | undefined
   /** Starts beside this runtime on a listening server; the agent is at `url` (`ws:`). Resolves with the function that ends it. */
   open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>>
 }

@@ -249,5 +249,5 @@ await t.test('cardHandler serves the card with caching headers to fetch handlers
   t.match(JSON.parse((await get(url, `${AGENT_CARD_PATH}?A2A-Version=0.3`)).body), { protocolVersion: /^0\.3/, url: GRPC.url })
   const fetched = await handler(new Request('http://anywhere.example/card', { headers: known }))
   t.equal(fetched.status, 304)
-  t.equal((await (handler as Handler)(new Request('http://anywhere.example/card'), { outgoing: undefined })).status, 200)
+  t.equal((await (handler as unknown as Handler)(new Request('http://anywhere.example/card'), { outgoing: undefined })).status, 200)
 })
