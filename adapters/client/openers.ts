@@ -24,12 +24,12 @@ export const OPENERS: Openers = {
   '1.0': {
     WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
-    'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).openRest, peers: '@a2a-js/sdk' },
-    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).openGrpc, peers: GRPC_PEERS }
+    'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).loadRest(), peers: '@a2a-js/sdk' },
+    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), peers: GRPC_PEERS }
   },
   '0.3': {
     JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
     'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
-    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).openGrpc03, peers: GRPC_PEERS }
+    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).loadGrpc03(), peers: GRPC_PEERS }
   }
 }

@@ -5,6 +5,7 @@ import * as sdkErrors from '@a2a-js/sdk/errors'
 import { ServerCallContext, UnauthenticatedUser, type User } from '@a2a-js/sdk/server'
 import { jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express'
 import { A2AService, grpcService } from '@a2a-js/sdk/server/grpc'
+import * as wire from '@bufbuild/protobuf/wire'
 import * as grpc from '@grpc/grpc-js'
 import express, { type Request } from 'express'
 import { execFile } from 'node:child_process'
@@ -334,7 +335,7 @@ async function arrivals(t: Test, error: A2AError, mapsErrors: boolean, user = 'a
   const client = new Client(urls.GRPC, grpc.credentials.createInsecure())
   t.teardown(() => client.close())
   const methods = client as unknown as { getTask: (...given: unknown[]) => void; subscribeToTask: (...given: unknown[]) => EventEmitter }
-  const told = ({ code, details, metadata }: grpc.ServiceError) => ({ status: grpc.status[code], message: details, details: detailsOf(Buffer.from(metadata.get('grpc-status-details-bin')[0] ?? '')) })
+  const told = ({ code, details, metadata }: grpc.ServiceError) => ({ status: grpc.status[code], message: details, details: detailsOf(wire, Buffer.from(metadata.get('grpc-status-details-bin')[0] ?? '')) })
   return {
     rpc: [await answer(urls.JSONRPC, '1.0', rpc('GetTask')), await answer(urls.JSONRPC, '1.0', rpc('SubscribeToTask'))],
     rest: [await answer(`${urls['HTTP+JSON']}/tasks/x`, '1.0'), await answer(`${urls['HTTP+JSON']}/tasks/x:subscribe`, '1.0', {})],

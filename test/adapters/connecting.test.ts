@@ -208,5 +208,5 @@ await t.test('a fetch error without a reason may follow a sent request', async t
 })
 
 await t.test('operations without a method of the official client are refused', async t => {
-  t.match(await refusal(perform({} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
+  t.match(await refusal(perform({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
 })

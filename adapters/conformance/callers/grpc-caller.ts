@@ -1,6 +1,7 @@
 import * as sdk from '@a2a-js/sdk'
 import { GRPC_STATUS_DETAILS_BIN } from '@a2a-js/sdk/errors/grpc'
 import { A2AService } from '@a2a-js/sdk/server/grpc'
+import * as wire from '@bufbuild/protobuf/wire'
 import * as grpc from '@grpc/grpc-js'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
@@ -81,5 +82,5 @@ export function grpcCaller(url: string, usual: Terms): Caller {
 /** The status of a call, with the ErrorInfo in its trailing metadata. */
 function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
   const found = metadata.get(GRPC_STATUS_DETAILS_BIN) as Buffer[]
-  return new Refusal(grpc.status[code] ?? String(code), details, found.flatMap(detailsOf))
+  return new Refusal(grpc.status[code] ?? String(code), details, found.flatMap(status => detailsOf(wire, status)))
 }

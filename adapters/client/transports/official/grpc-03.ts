@@ -1,13 +1,11 @@
-import { LegacyGrpcTransport } from '@a2a-js/sdk/compat/v0_3/client/grpc'
-import { parameters03, type Calls } from '../../calls.ts'
-import type { ConnectOptions } from '../../options.ts'
-import { openGrpc, type GrpcDialect } from './grpc.ts'
+import { parameters03 } from '../../calls.ts'
+import { loadGrpc, type GrpcDialect } from './grpc.ts'
+import { importPeer, type SdkLegacyGrpc } from './peers.ts'
 
 /** A marker in the metadata of an appended chunk, which restores `append`: the official client drops it. */
 const APPENDED = 'taskchart-append'
 
-const GRPC_03: GrpcDialect = {
-  open: (endpoint, { grpcChannelCredentials, grpcCallOptions }) => new LegacyGrpcTransport({ endpoint, grpcChannelCredentials, grpcCallOptions }),
+const GRPC_03: Omit<GrpcDialect, 'open'> = {
   metadata: parameters03,
   received: event => {
     const { payload } = event as { readonly payload: { readonly $case: string; readonly value: { readonly append?: boolean; metadata?: object } } }
@@ -22,7 +20,10 @@ const GRPC_03: GrpcDialect = {
   }
 }
 
-/** Connects to an agent over the gRPC of 0.3, through the official client. Calls and answers are in wire JSON of 1.0. */
-export async function openGrpc03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
-  return openGrpc(url, options, isReliable, GRPC_03)
+/** Loads the official client. The returned function connects to an agent over the gRPC of 0.3. Calls and answers are in wire JSON of 1.0. */
+export function loadGrpc03() {
+  return loadGrpc(async () => {
+    const { LegacyGrpcTransport } = await importPeer<SdkLegacyGrpc>('@a2a-js/sdk/compat/v0_3/client/grpc')
+    return { ...GRPC_03, open: (endpoint, { grpcChannelCredentials, grpcCallOptions }) => new LegacyGrpcTransport({ endpoint, grpcChannelCredentials, grpcCallOptions }) }
+  })
 }

@@ -1,7 +1,5 @@
-import { AgentCard, Message } from '@a2a-js/sdk'
 import type { Transport } from '@a2a-js/sdk/client'
-import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc'
-import { credentials, InterceptingCall, Metadata, status as STATUS, type ChannelCredentials, type Client, type Interceptor } from '@grpc/grpc-js'
+import type { ChannelCredentials, Client, Interceptor, status as Status } from '@grpc/grpc-js'
 import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
 import { serviceParameters, type Calls } from '../../calls.ts'
 import { isPlainHost } from '../../hosts.ts'
@@ -13,14 +11,13 @@ import type { AgentTransport, ResponseSink } from '../transport.ts'
 import { fromRpcStatus } from './errors.ts'
 import { detailsIn } from './grpc-status.ts'
 import { perform } from './official.ts'
+import { importPeer, type Grpc, type Sdk, type SdkGrpcClient, type Wire } from './peers.ts'
 
 /** The metadata key of a request's id for the interceptor, which removes it before the request is sent. */
 const REQUEST = 'taskchart-request'
 
 /** The metadata key of a binary `google.rpc.Status`. */
 const DETAILS = 'grpc-status-details-bin'
-
-const NO_MESSAGE = { $case: 'message', value: Message.fromJSON({}) }
 
 /** A pending request, and the details of its error. */
 interface Exchange {
@@ -32,6 +29,12 @@ interface Exchange {
 export interface ChannelOptions {
   readonly grpcChannelCredentials: ChannelCredentials
   readonly grpcCallOptions: { interceptors: Interceptor[] }
+}
+
+interface Peers {
+  readonly sdk: Sdk
+  readonly grpc: Grpc
+  readonly wire: Wire
 }
 
 /** The differences between versions of A2A over gRPC. */
@@ -46,41 +49,48 @@ export interface GrpcDialect {
   result(value: unknown): unknown
 }
 
-const CURRENT: GrpcDialect = {
-  open: (target, options) => new GrpcTransportFactory(options).create(target, AgentCard.fromJSON({})),
-  metadata: parameters => parameters,
-  received: event => event,
-  result: value => value
+async function current(sdk: Sdk): Promise<GrpcDialect> {
+  const { GrpcTransportFactory } = await importPeer<SdkGrpcClient>('@a2a-js/sdk/client/grpc')
+  return {
+    open: (target, options) => new GrpcTransportFactory(options).create(target, sdk.AgentCard.fromJSON({})),
+    metadata: parameters => parameters,
+    received: event => event,
+    result: value => value
+  }
 }
 
 /**
- * Connects to an agent over gRPC (§10), through the official client. Nothing is sent before the first call. `url` is `host:port`, with TLS
- * unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and `https:` with TLS. Requests and
- * streams are retried as over JSON-RPC.
+ * Loads the official client. The returned function connects to an agent over gRPC (§10), and sends nothing before the first call. Its
+ * `url` is `host:port`, with TLS unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and
+ * `https:` with TLS. Requests and streams are retried as over JSON-RPC.
  */
-export async function openGrpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
-  return new CarriedCalls({ carrier: await grpcCarrier(url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
+export async function loadGrpc(loadDialect = current): Promise<(url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>> {
+  const [sdk, grpc, wire] = await Promise.all([importPeer<Sdk>('@a2a-js/sdk'), importPeer<Grpc>('@grpc/grpc-js'), importPeer<Wire>('@bufbuild/protobuf/wire')])
+  const dialect = await loadDialect(sdk)
+  return async (url, options, isReliable) =>
+    new CarriedCalls({ carrier: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<AgentTransport> {
+async function grpcCarrier(peers: Peers, url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<AgentTransport> {
+  const { sdk, grpc } = peers
   const { target, isPlain } = addressOf(url)
   const exchanges = new Map<string, Exchange>()
   const transport = await dialect.open(target, {
-    grpcChannelCredentials: isPlain ? credentials.createInsecure() : credentials.createSsl(),
-    grpcCallOptions: { interceptors: [listenIn(exchanges, dialect)] }
+    grpcChannelCredentials: isPlain ? grpc.credentials.createInsecure() : grpc.credentials.createSsl(),
+    grpcCallOptions: { interceptors: [listenIn(peers, exchanges, dialect)] }
   })
   let lastRequest = 0
   return {
     carry: async (frame, hearer, signal) => {
       const request = String((lastRequest += 1))
-      const parameters = checked({ ...currentHeaders(options), ...dialect.metadata(serviceParameters(options, frame)) })
+      const parameters = checked(grpc, { ...currentHeaders(options), ...dialect.metadata(serviceParameters(options, frame)) })
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {
         const told: Pick<ResponseSink, 'result'> = { result: value => hearer.result(dialect.result(value)) }
-        await perform(transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
+        await perform(sdk, transport, frame, told, { signal, serviceParameters: { ...parameters, [REQUEST]: request } })
       } catch (error) {
-        throw isA2AError(error) ? error : grpcError(error, exchange.details)
+        throw isA2AError(error) ? error : grpcError(grpc, error, exchange.details)
       } finally {
         exchanges.delete(request)
       }
@@ -95,9 +105,10 @@ async function grpcCarrier(url: string, options: ConnectOptions, dialect: GrpcDi
  * details and answers without content from that client, which would throw outside of any call. Such an answer gets
  * content that validation refuses later.
  */
-function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
+function listenIn({ sdk, grpc, wire }: Peers, exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
+  const nothing = { $case: 'message', value: sdk.Message.fromJSON({}) }
   return (options, nextCall) =>
-    new InterceptingCall(nextCall(options), {
+    new grpc.InterceptingCall(nextCall(options), {
       start: (metadata, _, next) => {
         const exchange = exchanges.get(String(metadata.get(REQUEST)[0]))
         metadata.remove(REQUEST)
@@ -107,12 +118,12 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect
             pass(received)
           },
           onReceiveMessage: (message: object | null, pass: (message: object | null) => void) => {
-            pass(message && 'payload' in message ? dialect.received({ payload: message.payload ?? NO_MESSAGE }) : message)
+            pass(message && 'payload' in message ? dialect.received({ payload: message.payload ?? nothing }) : message)
           },
           onReceiveStatus: (status, pass) => {
             const [details] = status.metadata.get(DETAILS)
             status.metadata.remove(DETAILS)
-            if (exchange && details instanceof Uint8Array) exchange.details = detailsOf(details)
+            if (exchange && details instanceof Uint8Array) exchange.details = detailsOf(wire, details)
             pass(status)
           }
         })
@@ -121,17 +132,17 @@ function listenIn(exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect
 }
 
 /** The details of a status; empty if they are malformed. */
-export function detailsOf(status: Uint8Array): object[] {
+export function detailsOf(wire: Wire, status: Uint8Array): object[] {
   try {
-    return detailsIn(status)
+    return detailsIn(wire, status)
   } catch {
     return []
   }
 }
 
 /** Converts an error of the official client, without the prefix that it adds to the agent's message. */
-function grpcError(error: unknown, details: readonly object[]): unknown {
-  const { status, message } = error as Error & { readonly status: STATUS }
+function grpcError({ status: STATUS }: Grpc, error: unknown, details: readonly object[]): unknown {
+  const { status, message } = error as Error & { readonly status: Status }
   const text = message.replace(/^gRPC error for \w+: \d+ ?/, '')
   if (details.length === 0 && (status === STATUS.UNAVAILABLE || /RST_STREAM|Connection dropped/.test(text))) {
     return new ConnectionLost(text, { isUnsent: /^(?:No connection established|Name resolution failed)/.test(text), cause: error })
@@ -141,7 +152,7 @@ function grpcError(error: unknown, details: readonly object[]): unknown {
 }
 
 /** Validates headers as metadata, whose names are stricter. Throws for those that it cannot carry. */
-function checked(headers: Readonly<Record<string, string>>): Record<string, string> {
+function checked({ Metadata }: Grpc, headers: Readonly<Record<string, string>>): Record<string, string> {
   const metadata = new Metadata()
   for (const [name, value] of Object.entries(headers)) metadata.set(name, value)
   return { ...headers }

@@ -1,34 +1,34 @@
-import * as sdk from '@a2a-js/sdk'
+import type { StreamResponse } from '@a2a-js/sdk'
 import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { RequestFrame } from '../../requests.ts'
 import { notIn03 } from '../json-rpc-03.ts'
 import type { ResponseSink } from '../transport.ts'
+import type { Sdk } from './peers.ts'
 
-type Unary = (transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
+type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 
 const UNARY: Readonly<Record<string, Unary>> = {
-  SendMessage: async (transport, params, options) => {
+  SendMessage: async (sdk, transport, params, options) => {
     const answer = await transport.sendMessage(sdk.SendMessageRequest.fromJSON(params), options)
     return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
   },
-  GetTask: async (transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
-  ListTasks: async (transport, params, options) => sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
-  CancelTask: async (transport, params, options) => sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
-  GetExtendedAgentCard: async (transport, params, options) =>
+  GetTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
+  ListTasks: async (sdk, transport, params, options) => sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
+  CancelTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
+  GetExtendedAgentCard: async (sdk, transport, params, options) =>
     sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
 }
 
 /** Performs a request with the official client, and passes results to `hearer` as wire JSON. Throws errors for `officialError`. */
-export async function perform(transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
-  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options), hearer)
-  if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options), hearer)
+export async function perform(sdk: Sdk, transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
+  const tell = async (events: AsyncIterable<StreamResponse>) => {
+    for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
+  }
+  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options))
+  if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
   const unary = UNARY[method]
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
-  hearer.result(await unary(transport, params, options))
-}
-
-async function tell(events: AsyncIterable<sdk.StreamResponse>, hearer: Pick<ResponseSink, 'result'>): Promise<void> {
-  for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
+  hearer.result(await unary(sdk, transport, params, options))
 }

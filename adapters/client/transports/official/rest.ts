@@ -1,5 +1,3 @@
-import { AgentCard } from '@a2a-js/sdk'
-import { RestTransportFactory } from '@a2a-js/sdk/client'
 import { isObject } from '../../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
 import { httpParameters, type Calls } from '../../calls.ts'
@@ -14,22 +12,25 @@ import { sendRequest } from '../http-request.ts'
 import type { AgentTransport, ResponseSink } from '../transport.ts'
 import { fromRpcStatus, officialError } from './errors.ts'
 import { perform } from './official.ts'
+import { importPeer, type Sdk, type SdkClient } from './peers.ts'
 
 /**
- * Connects to an agent over REST (§11), through the official client. Nothing is sent before the first call. Requests and streams are
- * retried as over JSON-RPC. Redirects are refused. The official client limits an event to 4 Mi characters.
+ * Loads the official client. The returned function connects to an agent over REST (§11), and sends nothing before the first call. Requests
+ * and streams are retried as over JSON-RPC. Redirects are refused. The official client limits an event to 4 Mi characters.
  */
-export async function openRest(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
-  return new CarriedCalls({ carrier: restCarrier(httpAddress(url), options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
+export async function loadRest(): Promise<(url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>> {
+  const [sdk, client] = await Promise.all([importPeer<Sdk>('@a2a-js/sdk'), importPeer<SdkClient>('@a2a-js/sdk/client')])
+  return async (url, options, isReliable) =>
+    new CarriedCalls({ carrier: restCarrier(sdk, client, httpAddress(url), options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-function restCarrier(url: string, options: ConnectOptions): AgentTransport {
+function restCarrier(sdk: Sdk, { RestTransportFactory }: SdkClient, url: string, options: ConnectOptions): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
       const headers = Object.fromEntries(new Headers({ ...currentHeaders(options), ...httpParameters(frame, options) }))
       const factory = new RestTransportFactory({ fetchImpl: (input, init) => answerTo(input as string, init, hearer) })
       try {
-        await perform(await factory.create(url, AgentCard.fromJSON({})), frame, hearer, { signal, serviceParameters: headers })
+        await perform(sdk, await factory.create(url, sdk.AgentCard.fromJSON({})), frame, hearer, { signal, serviceParameters: headers })
       } catch (error) {
         throw officialError(error)
       }
