@@ -39,6 +39,7 @@ import { RuntimeMetrics } from './runtime-metrics.ts'
 import { settingsOf, type Settings } from './settings.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
 import { retentionWith, RetentionSweeper } from './store/retention.ts'
+import { TransitionFlush } from './store/transition-flush.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { roundsBefore } from './streams/whole-task.ts'
 import { Counters } from './telemetry/counters.ts'
@@ -136,7 +137,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const recoveryQueue = new RecoveryQueue(clock)
   const loads = new TaskLoads({ store, limits, logger })
-  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
+  const heat = store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
+  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
   const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue))
@@ -157,6 +159,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     metrics.stop()
     recoveryQueue.close()
     const told = webhooks?.close()
+    // A node that has left has no shard to write to.
+    await heat?.flush()
     await cluster?.leave()
     await contexts.processEnds()
     const erased = contexts.close()
@@ -164,6 +168,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     feeds.close(shutDown())
     await cleanUps.settled()
     await Promise.all([erased, swept, told])
+    await heat?.flush()
     await store.close()
   }
   contexts.resume()

@@ -3,4 +3,5 @@ export type {
   Commit, ContextKey, Erasure, JournalRow, MessageRow, OpenTasksFilter, ReadOptions, Scope, Store, StoredContext, StoredTask, SweepBounds, TaskChoice, TaskCursor,
   TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from './store/store.ts'
-export type { DeduplicationKey, NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, Webhook, WebhookNote, WebhookProgress, WebhookRow } from './store/rows.ts'
+export type { TransitionCount } from './xstate/transition-counter.ts'
+export type { DeduplicationKey, NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, TransitionStore, Webhook, WebhookNote, WebhookProgress, WebhookRow } from './store/rows.ts'

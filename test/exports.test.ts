@@ -70,7 +70,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     values: '',
     types: `
       Commit ContextKey DeduplicationKey Erasure JournalRow MessageRow NewWebhook OpenTasksFilter ReadOptions Scope SendRow StateCounts Store StoreStatus
-      StoredContext StoredTask StoredWebhook SweepBounds TaskChoice TaskCursor TaskEvent TaskPage TaskQuery TaskRow TaskSize Wake
+      StoredContext StoredTask StoredWebhook SweepBounds TaskChoice TaskCursor TaskEvent TaskPage TaskQuery TaskRow TaskSize TransitionCount TransitionStore Wake
       WakeCursor Webhook WebhookNote WebhookProgress WebhookRow
     `
   },

@@ -12,6 +12,7 @@ import { chatCommand } from './talk/chat/chat.ts'
 import { sendCommand } from './talk/send.ts'
 import { watchCommand } from './talk/watch.ts'
 import { tasksCommand } from './tasks/command.ts'
+import { coverageCommand } from './test/coverage.ts'
 import { pathsCommand } from './test/paths.ts'
 import { proveCommand } from './test/prove.ts'
 import { replayCommand } from './test/replay.ts'
@@ -20,5 +21,5 @@ import { testCommand } from './test/test.ts'
 /** All commands, in the order of the help. Help, completion and corrections come from this table. */
 export const COMMANDS: readonly Command[] = [
   initCommand, devCommand, serveCommand, chatCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand,
-  testCommand, proveCommand, graphCommand, openCommand, doctorCommand, completionCommand(() => COMMANDS)
+  testCommand, coverageCommand, proveCommand, graphCommand, openCommand, doctorCommand, completionCommand(() => COMMANDS)
 ]

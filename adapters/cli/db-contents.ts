@@ -87,7 +87,7 @@ export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io
 }
 
 /** Writes a message about the data as a line. */
-function tellOn(output: Output): (message: string) => void {
+export function tellOn(output: Output): (message: string) => void {
   return message => output.write(`taskchart: ${oneLine(message)}\n`)
 }
 

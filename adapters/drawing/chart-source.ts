@@ -1,5 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { actionName, guardName, isGiven, transitionsOf } from './chart-parts.ts'
+import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { actionName, guardName, isGiven } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>
 

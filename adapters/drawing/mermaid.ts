@@ -1,5 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { occasionOf, transitionsOf } from './chart-parts.ts'
+import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { occasionOf } from './chart-parts.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states and the transitions between them. */
 export function chartMermaid({ root }: AnyStateMachine): string {

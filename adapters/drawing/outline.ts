@@ -1,5 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { actionName, guardName, isGiven, statesOf, transitionName, transitionsOf } from './chart-parts.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { actionName, guardName, isGiven } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {

@@ -38,7 +38,11 @@ const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   messages: { key: ['context', 'number'], long: 'body', columns: { context: 'int8', number: 'int4', task: 'int8', ...BODY } },
   journal: { key: ['task', 'key'], long: 'body', columns: { task: 'int8', key: 'text', entry: 'int8', name: 'text', ...BODY }, unsummed: 'entry' },
   sends: { key: ['tenant', 'principal', 'key'], long: 'body', columns: { tenant: 'text', principal: 'text', key: 'text', context_id: 'text', shard: 'int4', expires_at_ms: 'float8', ...BODY } },
-  webhooks: { key: ['place'], long: 'body', columns: { place: 'int8', shard: 'int4', context: 'int8', task: 'int8', key: 'text', is_open: 'bool', ...BODY }, unsummed: 'place' }
+  webhooks: { key: ['place'], long: 'body', columns: { place: 'int8', shard: 'int4', context: 'int8', task: 'int8', key: 'text', is_open: 'bool', ...BODY }, unsummed: 'place' },
+  transitions: {
+    key: ['chart', 'previous', 'taken', 'writer'], long: 'taken',
+    columns: { chart: 'text', previous: 'text', taken: 'text', writer: 'int4', count: 'int8', timed: 'int8', ms: 'int8', at_ms: 'float8' }
+  }
 }
 
 /** The schema of the command line. */

@@ -4,7 +4,7 @@ import type { Store } from '../../runtime/store/store.ts'
 import type { Change } from '../rows/changes.ts'
 import { rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce } from '../rows/damage.ts'
-import { readsBy, userOf, type ReadName } from '../rows/store-reader.ts'
+import { readsBy, userOf, type StoreReads } from '../rows/store-reader.ts'
 import { ReadQueue } from './read/read-queue.ts'
 import { Reads } from './read/reads.ts'
 import type { ShardOwner } from './session/owner.ts'
@@ -68,13 +68,14 @@ export function storeOf(owner: ShardOwner, { pool, name, sessions, end }: Connec
     deleteWebhook: async (scope, taskId, id) => (await change({ webhooks: { delete: id, scope, taskId } })) as boolean,
     sweep: async (due, limit) => (await change({ sweep: due, limit })) as number,
     erase: async whose => (await change({ erase: whose })) as boolean,
+    countTransitions: async (counts, atMs) => void (await change({ counts, atMs })),
     status: () => ({ isStopped: closed !== undefined || !owner.isOwner, waitingReads: queue.size, waitingWrites: writer.waiting }),
     close: () => (closed ??= close())
   }
 }
 
 /** The reads of the port: each waits for a session, scheduled fairly among callers. `check` throws if reads are refused now. */
-export function readsOf(queue: ReadQueue, report: (message: string) => void, check = () => {}): Pick<Store, ReadName> {
+export function readsOf(queue: ReadQueue, report: (message: string) => void, check = () => {}): StoreReads {
   return readsBy(async (name, args) => {
     check()
     return queue.read(userOf(args[0]), async session => {

@@ -1,6 +1,7 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
 import type { NewWebhook, WebhookNote } from '../../runtime/store/rows.ts'
 import type { Erasure, Scope, SweepBounds } from '../../runtime/store/store.ts'
+import type { TransitionCount } from '../../runtime/xstate/transition-counter.ts'
 import { StorageError } from './storage-error.ts'
 
 /** A change of webhooks outside of a commit. */
@@ -12,10 +13,16 @@ export type WebhookChange =
 /** The store port's result of a change of webhooks. */
 export type WebhookChanged = 'written' | 'absent' | 'full' | boolean | boolean[]
 
-/** A removal, or a change of webhooks. */
-export type Change = { readonly sweep: SweepBounds; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange }
+/** Counts of transitions to add. */
+export interface CountChange {
+  readonly counts: readonly TransitionCount[]
+  readonly atMs: number
+}
 
-/** The result of a change. */
+/** A removal, or a change of webhooks or of counts. */
+export type Change = { readonly sweep: SweepBounds; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange } | CountChange
+
+/** The result of a change; true for counts. */
 export type Changed = number | WebhookChanged
 
 /** A result. An error is sent between threads as its message, and its code if it is an A2AError. */

@@ -4,7 +4,7 @@ import type { Cell } from './damage.ts'
  * The tables of a store, in the order in which they are copied. A row has the cells of any engine: names in their stored form, and a key as the
  * whole text in `name`. Numbers of scopes, shards and hashes of keys are the engine's own.
  */
-export const COPIED_TABLES = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks'] as const
+export const COPIED_TABLES = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'transitions'] as const
 
 export type CopiedTable = (typeof COPIED_TABLES)[number]
 

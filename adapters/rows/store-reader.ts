@@ -3,14 +3,17 @@ import { userName } from './write-queue.ts'
 
 const READS = [
   'loadContext', 'readSnapshot', 'readWakes', 'readTask', 'readEvents', 'readTaskMessages', 'readJournal', 'readMessages', 'measureTasks', 'listTasks', 'readSend', 'countOpen', 'countStates',
-  'readWebhooks', 'readOpenWebhooks'
+  'readWebhooks', 'readOpenWebhooks', 'readTransitions'
 ] as const satisfies readonly (keyof Store)[]
 
 /** A read of the store port. */
 export type ReadName = (typeof READS)[number]
 
+/** The reads of a store in a file or database. */
+export type StoreReads = Required<Pick<Store, ReadName>>
+
 /** The reads of a store, and its scopes. */
-export type StoreReader = Pick<Store, ReadName> & {
+export type StoreReader = StoreReads & {
   /** Every tenant and principal that has data. */
   scopes(): Promise<Scope[]>
   /** May be called twice. Later calls of other methods reject. */
@@ -18,10 +21,10 @@ export type StoreReader = Pick<Store, ReadName> & {
 }
 
 /** The reads of the port, by one function that is told which one is meant. */
-export function readsBy(read: (name: ReadName, args: readonly unknown[]) => Promise<unknown>): Pick<Store, ReadName> {
+export function readsBy(read: (name: ReadName, args: readonly unknown[]) => Promise<unknown>): StoreReads {
   const reads: Partial<Record<ReadName, (...args: readonly unknown[]) => Promise<unknown>>> = {}
   for (const name of READS) reads[name] = async (...args) => read(name, args)
-  return reads as Pick<Store, ReadName>
+  return reads as StoreReads
 }
 
 /** The user whose quota a read counts against; empty for reads of the runtime. */

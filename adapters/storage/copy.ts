@@ -23,7 +23,8 @@ const ROWS: Readonly<Record<CopiedTable, string>> = {
   messages: '* FROM messages',
   journal: '*, key AS name FROM journal',
   sends: `sends.*, key AS name, ${WITH_SCOPE} FROM sends LEFT JOIN scopes USING (scope)`,
-  webhooks: '*, id AS name FROM webhooks'
+  webhooks: '*, id AS name FROM webhooks',
+  transitions: '* FROM transitions'
 }
 
 /** Opens a file of `sqliteStore` to be copied. No server may use it meanwhile. Throws StorageError for an unusable file. */

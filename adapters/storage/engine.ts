@@ -5,13 +5,14 @@ import { APPLICATION_ID } from './file/file-header.ts'
 import { OpenFiles } from './file/open-files.ts'
 import { Reads, type ReportDamage } from './read/reads.ts'
 import { TaskReader } from './read/task-reader.ts'
-import type { WebhookChange } from '../rows/changes.ts'
+import type { CountChange, WebhookChange } from '../rows/changes.ts'
 import type { CommitRows } from '../rows/commit-rows.ts'
 import { tablesOf } from './rows/tables.ts'
 import { StorageError } from '../rows/storage-error.ts'
 import { reasonOf, troubleOf } from './storage-error.ts'
 import { CommitWriter } from './write/commit-writer.ts'
 import { Removals } from './write/removals.ts'
+import { TransitionWriter } from './write/transition-writer.ts'
 import { WebhookWriter } from './write/webhook-writer.ts'
 
 /** The length of the log, in frames of one page, at which it is written back: 16 MiB. */
@@ -48,6 +49,7 @@ export class Engine {
   readonly #removals: Removals
   readonly #files: OpenFiles
   readonly #webhooks: WebhookWriter
+  readonly #transitions: TransitionWriter
   /** The length of the log at the next checkpoint. It grows while a reader prevents the log from restarting. */
   #checkpointAt = LOG_FRAMES
   /** Whether there may be free pages, for example after a process that ended before releasing them. */
@@ -67,6 +69,7 @@ export class Engine {
     this.#webhooks = new WebhookWriter(database, tables)
     this.#writer = new CommitWriter(database, tables, this.#webhooks)
     this.#removals = new Removals(database, tables)
+    this.#transitions = new TransitionWriter(database, tables)
     database.exec(WRITE_PAGE_1)
     killPoint('before log mark')
     this.#files = new OpenFiles(file)
@@ -111,6 +114,11 @@ export class Engine {
   /** Changes webhooks outside of a commit. */
   changeWebhooks(change: WebhookChange): ReturnType<WebhookWriter['change']> {
     return this.#transaction(() => this.#webhooks.change(change))
+  }
+
+  /** Adds counts of transitions. */
+  countTransitions(change: CountChange): true {
+    return this.#transaction(() => this.#transitions.add(change))
   }
 
   read<T>(read: (reads: Reads) => T): T {

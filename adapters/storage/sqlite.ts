@@ -64,6 +64,7 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
     deleteWebhook: async (scope, taskId, id) => (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,
     sweep: async (due, limit) => (await link.change({ sweep: due, limit })) as number,
     erase: async whose => (await link.change({ erase: whose })) as boolean,
+    countTransitions: async (counts, atMs) => void (await link.change({ counts, atMs })),
     status: () => link.status,
     close: () => link.close().finally(release)
   }

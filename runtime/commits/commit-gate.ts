@@ -5,6 +5,7 @@ import { atomicStep } from '../xstate/atomic-step.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { changedOnce, scopeWith } from '../xstate/lean-actor.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
+import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 
 /** The id that XState gives to an actor of `spawnChild` without an id. */
@@ -47,23 +48,27 @@ const START_FAILED = 'taskchart.start.failed'
  * receive events and are aborted only after the causing turn is committed. Of a machine, custom actions wait; XState's own (raise,
  * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
  */
-export function gated(logic: AnyActorLogic): AnyActorLogic {
-  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic), holdActions)) : gatedLeaf(logic))
+export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
+  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic, counter), holdActions, counter)) : gatedLeaf(logic))
 }
 
-/** The machine with gated actors, compiled if possible. Its own actions are not held back yet. */
-export function gatedMachine(machine: AnyStateMachine): AnyStateMachine {
+/** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
+export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic)])) })
+  const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })
   if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MAX_ITERATIONS }
+  counter?.watch(provided)
   return compiled(provided)
 }
 
-/** The logic with another actor scope. Each transition marks its task as changed. */
-export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope): AnyActorLogic {
+/** The logic with another actor scope. Each transition marks its task as changed. `counter` is that of a chart whose transitions are counted. */
+export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope, counter?: TransitionCounter): AnyActorLogic {
   return {
     ...logic,
-    getInitialSnapshot: (scope, input) => logic.getInitialSnapshot(changedOnce(scope, scopeOf), input),
+    getInitialSnapshot: (scope, input) => {
+      counter?.started(scope.self)
+      return logic.getInitialSnapshot(changedOnce(scope, scopeOf), input)
+    },
     transition: (snapshot, event, scope) => {
       noteMove(scope)
       return logic.transition(snapshot, event, changedOnce(scope, scopeOf))

@@ -11,22 +11,23 @@ import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { scopeWith } from '../xstate/lean-actor.ts'
+import type { TransitionCounter } from '../xstate/transition-counter.ts'
 
 /** The context chart with an agent's logic. */
 export type ContextLogic = typeof contextMachine
 
 /** Provides an agent's work and negotiation to the charts. Made once per runtime and shared by its contexts. */
-export function contextLogic({ work, negotiate, input }: Agent): ContextLogic {
+export function contextLogic({ work, negotiate, input }: Agent, counter?: TransitionCounter): ContextLogic {
   // An agent without work may have stored tasks, which then end with a reason.
-  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}))) }
+  const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
   return compiled(contextMachine.provide({ actors }))
 }
 
 /** An agent's work as the actor that its tasks invoke. */
-function workLogic(work: Exclude<Agent['work'], undefined>): AnyActorLogic {
-  if (typeof work !== 'function') return workChart(work)
+function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionCounter | undefined): AnyActorLogic {
+  if (typeof work !== 'function') return workChart(work, counter)
   return isGenerator(work) ? workGenerator(work) : workFunction(work)
 }
 

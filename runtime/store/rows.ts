@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { AuthenticationInfo } from '../../machines/protocol/push.ts'
+import type { TransitionCount } from '../xstate/transition-counter.ts'
 import type { Scope } from './store.ts'
 
 /**
@@ -115,4 +116,26 @@ export interface StoreStatus {
   /** Number of reads and of writes that have not been answered. */
   readonly waitingReads: number
   readonly waitingWrites: number
+}
+
+/** The part of the storage port that counts transitions of charts. An engine has both methods or neither; then nothing is counted. */
+export interface TransitionStore {
+  /**
+   * Adds counts at this time, in milliseconds since 1970, and resolves when they are durable. Erasures leave them, since they say nothing of
+   * a task. `sweep` deletes the counts of a chart that was counted last before `endedBeforeMs`.
+   */
+  countTransitions?(counts: readonly TransitionCount[], atMs: number): Promise<void>
+  /** The counts of a version of a chart: one for each pair of transitions, in any order. */
+  readTransitions?(chart: string): Promise<TransitionCount[]>
+}
+
+/** One count for each pair of transitions, in the order of the first of each. */
+export function summed(counts: readonly TransitionCount[]): TransitionCount[] {
+  const sums = new Map<string, TransitionCount>()
+  for (const one of counts) {
+    const pair = JSON.stringify([one.chart, one.previous, one.taken])
+    const sum = sums.get(pair)
+    sums.set(pair, sum ? { ...sum, count: sum.count + one.count, timed: sum.timed + one.timed, ms: sum.ms + one.ms } : one)
+  }
+  return [...sums.values()]
 }

@@ -2,7 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, WebhookNote } from './rows.ts'
+import type { NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, TransitionStore, WebhookNote } from './rows.ts'
 
 /**
  * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait for the context get it
@@ -218,7 +218,7 @@ export function isErased(erasure: Erasure, key: ContextKey): boolean {
  * - Objects in a commit do not change after the call, so an engine may keep them. Returned objects belong to the caller. Keys are
  *   compared whole: `a` is not `ab`.
  */
-export interface Store {
+export interface Store extends TransitionStore {
   commit(commit: Commit): Promise<boolean>
   /** The live tasks are in the order of their creation. Snapshots that do not fit into `bytes`, together with earlier ones, are not read. Default: no limit. */
   loadContext(key: ContextKey, bytes?: number): Promise<StoredContext | undefined>

@@ -6,6 +6,7 @@ import { gatedMachine, holdActions, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep } from '../xstate/atomic-step.ts'
 import { scopeWith } from '../xstate/lean-actor.ts'
+import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
 /**
@@ -15,12 +16,12 @@ import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from '.
  * fails it, and a final state tagged `failed` or `rejected` ends it in that state. The state's `meta` has the message: `prompt`
  * or `reason`.
  */
-export function workChart(machine: AnyStateMachine): AnyActorLogic {
+export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
-  const gated = gatedMachine(machine)
+  const gated = gatedMachine(machine, counter)
   const logic = withScope(gated, scope => {
     return scopeWith(holdActions(scope), { emit: words => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) })
-  })
+  }, counter)
   const failedAtStart = new WeakSet<AnyActorRef>()
   return {
     ...logic,

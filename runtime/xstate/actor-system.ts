@@ -1,5 +1,6 @@
-import { createActor, fromTransition, toObserver, type AnyActorRef, type EventObject, type InspectionEvent } from 'xstate'
+import { createActor, fromTransition, toObserver, type AnyActorRef, type AnyTransitionDefinition, type EventObject, type InspectionEvent } from 'xstate'
 import type { PersistedSnapshot } from './persisted-snapshot.ts'
+import { countedOf } from './transition-counter.ts'
 
 type System = AnyActorRef['system']
 type Schedule = System['scheduler']['schedule']
@@ -102,7 +103,9 @@ export class LeanSystem {
     target._send?.(event)
   }
 
-  _sendInspectionEvent(event: object): void {
+  /** Also counts the transitions of a microstep: of charts that are not compiled, and of all charts while they are inspected. */
+  _sendInspectionEvent(event: { readonly type: string; readonly [member: string]: unknown }): void {
+    if (event.type === '@xstate.microstep') for (const transition of event._transitions as AnyTransitionDefinition[]) countedOf(transition)?.take(event.actorRef as AnyActorRef)
     if (!this.isInspected) return
     const seen = { ...event, rootId: this.#root.sessionId } as InspectionEvent
     this.#inspectors?.forEach(({ next }) => next?.(seen))

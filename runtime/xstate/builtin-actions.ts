@@ -1,4 +1,4 @@
-import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyTransitionDefinition, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
+import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { newActor, runsUnseen } from './lean-actor.ts'
 
@@ -124,12 +124,6 @@ export function perform(actions: readonly PreparedAction[], draft: Draft, step: 
   const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
   performAll(actions, draft, step, retries)
   for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, draft.snapshot, params)
-}
-
-/** Reports a microstep to the system's inspectors. */
-export function tellInspectors(snapshot: AnyMachineSnapshot, { event, scope }: Step, transitions: readonly AnyTransitionDefinition[]): void {
-  const system = scope.system as unknown as { _sendInspectionEvent(seen: object): void }
-  system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: scope.self, event, snapshot, _transitions: transitions })
 }
 
 function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {

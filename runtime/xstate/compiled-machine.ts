@@ -1,7 +1,7 @@
 import { assign, stopChild, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type ErrorActorEvent, type EventObject, type Snapshot, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
-import { Draft, perform, prepared, tellInspectors, type PreparedAction, type Step } from './builtin-actions.ts'
+import { Draft, perform, prepared, type PreparedAction, type Step } from './builtin-actions.ts'
 import { LEAN } from './lean-actor.ts'
 import { persistedChart } from './persisted-snapshot.ts'
 import { mayCompile } from './self-check.ts'
@@ -112,7 +112,7 @@ class TableInterpreter {
 
   #moved(move: Move | undefined, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
     const snapshot = move ? this.#move(move, before, step) : before
-    tellInspectors(snapshot, step, move ? [move.transition] : [])
+    tellMicrostep(snapshot, step, move)
     return snapshot
   }
 
@@ -189,11 +189,19 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
   return new Error(`Unable to evaluate guard ${name}in transition for event '${type}' in state node '${source.id}':\n${(error as Error).message}`)
 }
 
+/** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
+function tellMicrostep(snapshot: AnyMachineSnapshot, { event, scope }: Step, move?: Move): void {
+  const { self } = scope
+  const system = scope.system as unknown as { readonly isInspected?: boolean; _sendInspectionEvent(seen: object): void }
+  if (system.isInspected === false) move?.counted?.take(self)
+  else system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: self, event, snapshot, _transitions: move ? [move.transition] : [] })
+}
+
 function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
   const draft = new Draft(before)
   perform(stopsOf(before), draft, step)
   const snapshot = { ...draft.snapshot, ...end } as AnyMachineSnapshot
-  tellInspectors(snapshot, step, [])
+  tellMicrostep(snapshot, step)
   return snapshot
 }
 

@@ -190,6 +190,8 @@ class LeanActor {
   eventListeners: ReadonlyMap<string, unknown> = NO_LISTENERS
   readonly logger: unknown
   _processingStatus = 0
+  /** See `transition-counter.ts`. */
+  lastTaken: unknown = undefined
   readonly _parent: AnyActorRef | undefined
   readonly _syncSnapshot: boolean | undefined
   readonly ref: AnyActorRef

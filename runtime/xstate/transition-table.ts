@@ -1,5 +1,6 @@
 import { pathToStateValue, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type UnknownAction } from 'xstate'
 import { prepared, type PreparedAction } from './builtin-actions.ts'
+import { countedOf, type Counted } from './transition-counter.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {
@@ -10,6 +11,7 @@ export interface Actions {
 /** A transition from one configuration, with its actions, in order, and its target. */
 export interface Move {
   readonly transition: AnyTransitionDefinition
+  readonly counted: Counted | undefined
   readonly steps: readonly Actions[]
   readonly target: Configuration
   /** The final state in which the chart ends, if it does. */
@@ -31,7 +33,7 @@ export interface Configuration {
 
 /** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
-  readonly start: Omit<Move, 'transition'>
+  readonly start: Omit<Move, 'transition' | 'counted'>
   readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
 }
 
@@ -82,14 +84,15 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
 function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
-  if (!target) return { transition, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
+  const counted = countedOf(transition)
+  if (!target) return { transition, counted, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
   const staysInside = !reenter && (target === source || isInside(target, source))
   const domain = staysInside ? source : (ancestorsOf(target).find(node => isInside(source, node)) as AnyStateNode)
   const exited = [leaf, ...ancestorsOf(leaf)].filter(node => isInside(node, domain))
   const around = ancestorsOf(target).filter(node => isInside(node, domain)).toReversed()
   const inner = initialPath(target)
   const entries = [...around.map(node => entered(node, false)), ...inner.filter(node => node !== domain).map(node => entered(node))]
-  return { transition, steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine), ...arrival(inner, at) }
+  return { transition, counted, steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine), ...arrival(inner, at) }
 }
 
 function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Configuration): Pick<Move, 'target' | 'ends'> {

@@ -17,6 +17,7 @@ import { collect, generationOf } from '../fixtures/runtime-helpers.ts'
 import { IS_DEEP } from '../fixtures/sample.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
 import { edit, ending, opening, quiet, scope } from '../fixtures/stored-tasks.ts'
+import { counted } from '../fixtures/transition-suite.ts'
 
 const server = await PostgresServer.start()
 t.teardown(() => server.stop())
@@ -43,13 +44,14 @@ async function fill(store: Store): Promise<void> {
     const tasks = first.tasks.map(row => ({ ...row, snapshot: JSON.stringify({ name }), wakeAtMs: 1.5 }))
     await store.commit({ ...first, tasks, key, sends: [send], journal: [...first.journal, { taskId: name, key: i === 0 ? long : name, value: { i } }], webhooks: [{ ...hook(name), told: 0 }, { ...hook(long), told: 0 }] })
     await store.noteWebhooks([{ scope: key, taskId: name, id: long, progress: { told: 1, tries: 2, end: 'given up' } }])
+    await store.countTransitions?.([counted('chart', name, i, { previous: name, timed: 1, ms: 2 })], i)
     if (i % 3 === 0) await store.commit({ ...ending(name, { contextId, text: 'x'.repeat(i * 100_000) }), key })
   }
   for (let i = 0; i < 1100; i += 550) await Promise.all(Array.from({ length: 550 }, (_, n) => store.commit(opening(`t${i + n}`, { contextId: `c${i + n}` }))))
 }
 
 const KEYS: Readonly<Record<CopiedTable, string>> = {
-  contexts: 'context', tasks: 'task', snapshots: 'task', events: 'task, generation', messages: 'context, number', journal: 'task, key', sends: 'context_id, key', webhooks: 'place'
+  contexts: 'context', tasks: 'task', snapshots: 'task', events: 'task, generation', messages: 'context, number', journal: 'task, key', sends: 'context_id, key', webhooks: 'place', transitions: 'chart, previous, taken, writer'
 }
 
 /** All rows of a database, with checksums. */

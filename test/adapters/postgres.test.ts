@@ -12,6 +12,8 @@ import { checkServer } from '../../adapters/postgres/session/server-checks.ts'
 import { Session, type Prepared } from '../../adapters/postgres/session/session.ts'
 import { binaryArray } from '../../adapters/postgres/write/binary-arrays.ts'
 import { shardOf } from '../../adapters/postgres/write/row-shapes.ts'
+import { countTransitions } from '../../adapters/postgres/write/transition-rows.ts'
+import { sumOf } from '../../adapters/rows/damage.ts'
 import { openStore } from '../../adapters/cli/serve/open-store.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../runtime/index.ts'
 import { emptiedStore } from '../fixtures/emptied-store.ts'
@@ -19,6 +21,7 @@ import { onDatabase, PostgresServer } from '../fixtures/postgres.ts'
 import { runCommand } from '../fixtures/run-command.ts'
 import { tasksIn, until } from '../fixtures/runtime-helpers.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
+import { counted, transitionSuite } from '../fixtures/transition-suite.ts'
 import { contextKey, ending, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const server = await PostgresServer.start()
@@ -433,4 +436,33 @@ await t.test('the command line takes the URL of a database', async t => {
   t.match(await runCommand(['db', 'check', url]), { code: 0, stderr: `postgres://127.0.0.1:${server.port}/postgres: 1 tasks are intact, 0 damages were found.\n` })
   t.match(await runCommand(['db', 'migrate', url]), { code: 1, stderr: /is in use by process/ })
   t.match(await runCommand(['tasks', 'show', 'none', '--db', url]), { code: 1, stderr: /none/ })
+})
+
+await t.test('transitions are counted by the first shard of each process', async t => {
+  await t.test('as in all engines', async t => transitionSuite(t, await opened(t, newSchema())))
+
+  await t.test('a damaged count is unreadable, and begins again; counts of other shards are added', async t => {
+    const schema = newSchema()
+    const store = await opened(t, schema)
+    await store.countTransitions?.([counted('a', 'go', 5), counted('a', 'stop', 5)], 1)
+    await sql(schema, "UPDATE transitions SET count = 99 WHERE taken = 'go'")
+    await t.rejects(async () => store.readTransitions?.('a'), { code: 'InternalError' })
+    await store.countTransitions?.([counted('a', 'go', 1)], 2)
+    const sum = sumOf(['a', '', 'stop', 7, 10, 0, 0, 3])
+    await sql(schema, `INSERT INTO transitions VALUES ('a', '', 'stop', 7, 10, 0, 0, 3, ${sum})`)
+    t.strictSame((await store.readTransitions?.('a'))?.toSorted((a, b) => a.count - b.count), [counted('a', 'go', 1), counted('a', 'stop', 15)])
+  })
+
+  await t.test('a process without a shard writes nothing, and one that has lost its shard may not', async t => {
+    const schema = newSchema()
+    const store = await opened(t, schema)
+    const pool = poolOf(url, 1)
+    t.teardown(() => pool.end())
+    const session = await Session.open(pool, schema)
+    const change = { counts: [counted('a', 'go', 1)], atMs: 1 }
+    await countTransitions({ session, shards: [], epochs: [] }, change)
+    await t.rejects(countTransitions({ session, shards: [3], epochs: [99] }, change), { code: 'TC001' })
+    session.close()
+    t.strictSame(await store.readTransitions?.('a'), [])
+  })
 })

@@ -19,6 +19,7 @@ import { emptiedStore } from '../fixtures/emptied-store.ts'
 import { HOSTILE } from '../fixtures/hostile-keys.ts'
 import { tasksIn } from '../fixtures/runtime-helpers.ts'
 import { storeSuite } from '../fixtures/store-suite.ts'
+import { counted, transitionSuite } from '../fixtures/transition-suite.ts'
 import { contextKey, DRIVERS, edit, editBesideIndex, ending, FAST_FOLDER, opening, quiet, scope, taskIds } from '../fixtures/stored-tasks.ts'
 
 const fileIn = (t: Test) => join(t.testdir(), 'tasks.db')
@@ -348,8 +349,9 @@ await t.test('the schema has a version', async t => {
 
   await t.test('a file from before webhooks is readable, and a store migrates it without loss', async t => {
     const file = await written(t)
-    edit(file, database => database.exec('DROP TABLE webhooks; PRAGMA user_version = 1'))
+    edit(file, database => database.exec('DROP TABLE webhooks; DROP TABLE transitions; PRAGMA user_version = 1'))
     const reader = readSqlite(file)
+    t.strictSame(await reader.readTransitions('a'), [])
     t.strictSame(await reader.readWebhooks(scope, 'over'), [])
     t.strictSame(await reader.readOpenWebhooks(10, 0), [])
     const before = await reader.readTask(scope, 'over')
@@ -357,6 +359,7 @@ await t.test('the schema has a version', async t => {
     await reader.close()
     t.equal(versionOf(file).version, 1)
     const store = opened(t, file)
+    await store.countTransitions?.([counted('a', 'go', 1)], 1)
     t.strictSame(await store.readTask(scope, 'over'), before)
     t.equal(await store.writeWebhook(scope, { taskId: 'over', id: 'w', webhook: { url: 'https://hooks.example/' }, version: '1.0' }, 1), 'written')
     await store.close()
@@ -368,6 +371,20 @@ await t.test('a file whose tables do not match its version is refused by readers
   const file = await written(t)
   edit(file, database => database.exec('ALTER TABLE contexts RENAME COLUMN messages TO massages'))
   t.match(refusal(() => readSqlite(file)), { name: 'StorageError', message: /cannot be used: .*messages/ })
+})
+
+for (const driver of DRIVERS) await t.test(`transitions are counted with ${driver}`, async t => transitionSuite(t, opened(t, fileIn(t), { driver })))
+
+await t.test('a damaged count of a transition is unreadable, and begins again', async t => {
+  const file = await written(t)
+  const store = opened(t, file)
+  await store.countTransitions?.([counted('a', 'go', 5), counted('a', 'stop', 5)], 1)
+  await store.close()
+  edit(file, database => database.exec("UPDATE transitions SET count = 99 WHERE taken = 'go'"))
+  const again = opened(t, file, { logger: quiet().logger })
+  await t.rejects(async () => again.readTransitions?.('a'), { code: 'InternalError', message: 'The counts of transitions cannot be read: its stored data is damaged.' })
+  await again.countTransitions?.([counted('a', 'go', 1), counted('a', 'stop', 1)], 2)
+  t.strictSame(await again.readTransitions?.('a'), [counted('a', 'go', 1), counted('a', 'stop', 6)])
 })
 
 await t.test('a damaged webhook is unreadable, gets no updates and can be deleted; others work', async t => {
@@ -597,6 +614,8 @@ await t.test('a corrupt file stops the store: every call and its owner receive t
   const { logger, said } = quiet()
   const stops: Error[] = []
   const store = opened(t, file, { logger, stopped: error => stops.push(error) })
+  // From now on the thread has the schema, which takes more than page 1, but not the pages of lists.
+  await store.readSend(scope, 'none')
   const descriptor = openSync(file, 'r+')
   for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
   closeSync(descriptor)

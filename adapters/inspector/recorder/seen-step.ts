@@ -1,5 +1,5 @@
 import type { AnyEventObject, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { transitionName } from '../../drawing/chart-parts.ts'
+import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import type { ShownEvent, Step } from '../feed.ts'
 import { stateIds, type ActorEntry } from './actor-entry.ts'
 

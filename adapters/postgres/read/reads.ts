@@ -1,13 +1,15 @@
-import type { SendRow, StateCounts, StoredWebhook } from '../../../runtime/store/rows.ts'
+import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
+import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import { sumOf, damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
 import { checkCount, fewest } from '../../rows/task-rows.ts'
 import type { Field, Prepared, Session } from '../session/session.ts'
 import { contextOf, keyOf, TASK_AT, TASK_WIDTH, taskOf, verified, type PgContext, type PgTask } from '../write/row-shapes.ts'
+import { transitionOf } from '../write/transition-rows.ts'
 import { rowIn, webhookOf, type PlacedWebhook } from '../write/webhook-rows.ts'
 import { listTasks } from './list-tasks.ts'
 import { READS } from './statements.ts'
@@ -172,6 +174,11 @@ export class Reads {
   }
 
   /** Every scope that has data. */
+  async readTransitions(chart: string): Promise<TransitionCount[]> {
+    const rows = await this.#rows(READS.transitions, [chart])
+    return reading('The counts of transitions', () => summed(rows.map(transitionOf)))
+  }
+
   async scopes(): Promise<Scope[]> {
     return (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({ tenant: originalText(String(tenant)), principal: originalText(String(principal)) }))
   }

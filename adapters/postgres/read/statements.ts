@@ -1,5 +1,6 @@
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
 import { CONTEXT_COLUMNS, TASK_COLUMNS, TASK_WIDTH } from '../write/row-shapes.ts'
+import { TRANSITION_COLUMNS } from '../write/transition-rows.ts'
 import { WEBHOOK_COLUMNS } from '../write/webhook-rows.ts'
 
 /** All states of tasks. */
@@ -43,6 +44,7 @@ export const READS = {
   firstMessage: prepared('first_message', 'SELECT min(number) FROM messages WHERE task IS NOT NULL AND task = (SELECT task FROM tasks WHERE task_id = $2 AND context::text = $1)'),
   messageSizes: prepared('message_sizes', 'SELECT octet_length(body) FROM messages WHERE context = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3::int'),
   messages: prepared('messages', 'SELECT task, context, number, body, sum FROM messages WHERE context = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3::int'),
+  transitions: prepared('transitions', `SELECT ${TRANSITION_COLUMNS} FROM transitions WHERE chart = $1`),
   journal: prepared('journal', 'SELECT task, key, name, body, sum FROM journal WHERE task = $1 ORDER BY entry'),
   sizes: prepared('sizes', `
     SELECT task_id, bytes, (SELECT coalesce(sum(octet_length(body)), 0) FROM journal WHERE journal.task = tasks.task) FROM tasks

@@ -127,6 +127,20 @@ BEGIN
 END $body$;
 `
 
+/** The columns of counts of transitions, in order: chart, previous, taken, writer, count, timed, ms, at_ms, sum. */
+export const TRANSITION_TYPES = ['text', 'text', 'text', 'int4', 'int8', 'int8', 'int8', 'float8', 'int8'] as const
+
+const COUNT = `
+CREATE FUNCTION count_transitions(
+  shards_ int4[], epochs_ int8[], h1 text[], h2 text[], h3 text[], h4 int4[], h5 int8[], h6 int8[], h7 int8[], h8 float8[], h9 int8[]
+) RETURNS void LANGUAGE plpgsql AS $body$
+BEGIN
+  PERFORM check_owner(shards_, epochs_);
+  INSERT INTO transitions (chart, previous, taken, writer, count, timed, ms, at_ms, sum) SELECT * FROM unnest(h1, h2, h3, h4, h5, h6, h7, h8, h9)
+    ON CONFLICT (chart, previous, taken, writer) DO UPDATE SET count = excluded.count, timed = excluded.timed, ms = excluded.ms, at_ms = excluded.at_ms, sum = excluded.sum;
+END $body$;
+`
+
 const REMOVE = `
 CREATE FUNCTION drop_tasks(tasks_ bigint[], slot_ int) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
@@ -157,6 +171,7 @@ DECLARE
   more int;
 BEGIN
   PERFORM check_owner(shards_, epochs_);
+  DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(at_ms) < ended_);
   SELECT array_agg(context), array_agg(task), array_agg(tenant), array_agg(principal) INTO contexts_, tasks_, tenants_, principals_ FROM (
     SELECT context, task, tenant, principal, sum(bytes) OVER (ORDER BY ended_at_ms, task ROWS UNBOUNDED PRECEDING) - bytes AS earlier FROM (
       SELECT * FROM tasks WHERE ended_at_ms IS NOT NULL AND ended_at_ms < ended_ AND shard = ANY (shards_) ORDER BY ended_at_ms, task LIMIT limit_
@@ -215,4 +230,4 @@ END $body$;
 `
 
 /** The SQL of all functions of version 1. */
-export const FUNCTIONS = `${OWNED}${WRITE}${REMOVE}`
+export const FUNCTIONS = `${OWNED}${WRITE}${COUNT}${REMOVE}`

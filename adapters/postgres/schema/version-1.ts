@@ -1,6 +1,7 @@
 /**
  * Version 1: the tables. Names of tenants, principals, contexts and tasks are texts of `storedText`, sorted by their bytes. Contexts, tasks, sends and
- * webhooks have the shard of their context, so that processes can share a database shard by shard. `sum` is a checksum over the cells that
+ * webhooks have the shard of their context, so that processes can share a database shard by shard. Counts of transitions have the
+ * first shard of the process that counted as their writer. `sum` is a checksum over the cells that
  * the writer sets. Updated rows have room in their page.
  *
  * Each condition fits one index only, so that the planner has no choice that is right for a small table alone. So no two indexes of a table begin
@@ -75,9 +76,14 @@ export const TABLES = `
     PRIMARY KEY (tenant, principal, state, slot)
   ) WITH (fillfactor = 50);
   CREATE INDEX counters_of_principal ON counters ((principal || ''));
+
+  CREATE TABLE transitions (
+    chart text COLLATE "C" NOT NULL, previous text COLLATE "C" NOT NULL, taken text COLLATE "C" NOT NULL, writer int NOT NULL, count bigint NOT NULL,
+    timed bigint NOT NULL, ms bigint NOT NULL, at_ms float8 NOT NULL, sum bigint NOT NULL, PRIMARY KEY (chart, previous, taken, writer)
+  ) WITH (fillfactor = 50);
 `
 
-const GROWING = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'counters'] as const
+const GROWING = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'counters', 'transitions'] as const
 
 /** Autovacuum after few changed rows, so that each run has little to do. The default waits for a fifth of a table. */
 export const VACUUM = GROWING.map(table =>

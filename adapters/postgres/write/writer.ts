@@ -9,6 +9,7 @@ import type { Ownership, ShardOwner } from '../session/owner.ts'
 import { isLost, toStoreError, troubleOf } from '../session/trouble.ts'
 import { Batch } from './batch.ts'
 import { KnownRows, Numbers, tasksIn } from './known-rows.ts'
+import { countTransitions } from './transition-rows.ts'
 import { changeWebhooks, KnownWebhooks } from './webhook-rows.ts'
 import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
 
@@ -172,6 +173,7 @@ export class Writer {
   }
 
   async #change(owned: Ownership, change: Change): Promise<Changed> {
+    if ('counts' in change) return countTransitions(owned, change)
     if ('webhooks' in change) {
       const { groups, changed } = await changeWebhooks(owned.session, change.webhooks)
       await this.#send(owned, groups, new Set(owned.shards))

@@ -1,11 +1,11 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { rollBack, type Database } from '../driver.ts'
-import { AS_VERSION_2, VERSION_1, VERSION_2 } from '../rows/tables.ts'
+import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3 } from '../rows/tables.ts'
 import { tooNew } from '../../rows/storage-error.ts'
 import { APPLICATION_ID } from './file-header.ts'
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2]
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3]
 
 /** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
 const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'
@@ -36,5 +36,6 @@ export function checkVersion(database: Database, file: string, known = MIGRATION
 
 /** Lets a reader use a file of an older version, which stays unchanged, like the newest. Throws StorageError for a newer version. */
 export function readAsNewest(database: Database, file: string): void {
-  if (checkVersion(database, file) < 2) database.exec(AS_VERSION_2)
+  const own = checkVersion(database, file)
+  for (const [version, sql] of AS_VERSION) if (own < version) database.exec(sql)
 }

@@ -1,8 +1,9 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import type { SendRow, StateCounts, StoredWebhook } from '../../../runtime/store/rows.ts'
+import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../../runtime/store/store.ts'
+import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import type { Database, Statement } from '../driver.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
@@ -60,7 +61,8 @@ export class Reads {
       messages: tables.messages.reading(['context'], 'AND number < ? ORDER BY number DESC LIMIT ?'),
       send: tables.sends.reading(['scope', 'key']),
       webhooks: tables.webhooks.reading(['task'], 'ORDER BY place'),
-      webhook: tables.webhooks.reading(['place'])
+      webhook: tables.webhooks.reading(['place']),
+      transitions: tables.transitions.reading(['chart'])
     }
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
@@ -196,6 +198,11 @@ export class Reads {
       if (webhooks.length === limit || found.length < wanted || !last) return webhooks
       from = last.place
     }
+  }
+
+  readTransitions(chart: string): TransitionCount[] {
+    const rows = reading('The counts of transitions', () => this.#find.transitions.all(chart))
+    return summed(rows.map(({ previous, taken, count, timed, ms }) => ({ chart, previous: originalText(previous), taken: originalText(taken), count, timed, ms })))
   }
 
   /** Every scope that has data. */

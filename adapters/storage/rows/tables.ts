@@ -55,6 +55,9 @@ export type SendTableRow = { scope: number; key: string; contextId: string; expi
 /** `place` is the order of first writing, `isOpen` is 1 until its delivery ends; `body` is the WebhookRow as JSON. */
 export type WebhookTableRow = { place: number; task: number; id: string; isOpen: number; body: string }
 
+/** Names are texts of `storedText`. `writer` is 0, or that of the database from which the row was copied. */
+export type TransitionRow = { chart: string; previous: string; taken: string; writer: number; count: number; timed: number; ms: number; atMs: number }
+
 /** The tables of a file, whose rows have checksums. */
 export function tablesOf(database: Database) {
   return {
@@ -68,7 +71,8 @@ export function tablesOf(database: Database) {
     messages: new Table<MessageTableRow>(database, 'messages', ['context', 'number', 'task', 'body']),
     journal: new Table<JournalTableRow>(database, 'journal', ['entry', 'task', 'key', 'body']),
     sends: new Table<SendTableRow>(database, 'sends', ['scope', 'key', 'contextId', 'expiresAtMs', 'body']),
-    webhooks: new Table<WebhookTableRow>(database, 'webhooks', ['place', 'task', 'id', 'isOpen', 'body'])
+    webhooks: new Table<WebhookTableRow>(database, 'webhooks', ['place', 'task', 'id', 'isOpen', 'body']),
+    transitions: new Table<TransitionRow>(database, 'transitions', ['chart', 'previous', 'taken', 'writer', 'count', 'timed', 'ms', 'atMs'])
   }
 }
 
@@ -138,5 +142,13 @@ export const VERSION_2 = `
   CREATE INDEX webhooks_open ON webhooks (place) WHERE isOpen = 1;
 `
 
-/** A temporary table that stands for version 2 while a file of version 1 is read. */
-export const AS_VERSION_2 = `CREATE TEMP TABLE webhooks ${WEBHOOKS}`
+const TRANSITIONS = `(
+  chart TEXT NOT NULL, previous TEXT NOT NULL, taken TEXT NOT NULL, writer INTEGER NOT NULL, count INTEGER NOT NULL, timed INTEGER NOT NULL, ms INTEGER NOT NULL,
+  atMs INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (chart, previous, taken, writer)
+) WITHOUT ROWID`
+
+/** Version 3: counts of transitions. */
+export const VERSION_3 = `CREATE TABLE transitions ${TRANSITIONS}`
+
+/** Temporary tables that stand for those of a version while an older file is read, by version. */
+export const AS_VERSION: ReadonlyMap<number, string> = new Map([[2, `CREATE TEMP TABLE webhooks ${WEBHOOKS}`], [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`]])

@@ -115,5 +115,6 @@ function written({ commits, change }: Writes): Told {
 
 function changed(change: Change): Changed {
   if ('webhooks' in change) return engine.changeWebhooks(change.webhooks)
+  if ('counts' in change) return engine.countTransitions(change)
   return 'erase' in change ? engine.erase(change.erase) : engine.sweep(change.sweep, change.limit)
 }

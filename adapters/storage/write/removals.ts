@@ -38,13 +38,15 @@ export class Removals {
     this.#drop = {
       events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), webhooks: drop('webhooks', 'task'), task: drop('tasks', 'task'),
       messages: drop('messages', 'context'), context: drop('contexts', 'context'), scope: drop('scopes', 'scope'),
-      send: database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
+      send: database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?'),
+      transitions: database.prepare('DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(atMs) < ?)')
     }
     this.#changeContext = contexts.updating(['tasks'], ['context'])
   }
 
   /** Removes expired rows: at most `limit`, and about `bytes` of text. Returns the number of tasks, contexts and sends. */
   sweep({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number, bytes: number): number {
+    this.#drop.transitions.run(endedBeforeMs)
     let left = bytes
     let removed = 0
     const room = () => (left > 0 ? limit - removed : 0)

@@ -5,7 +5,7 @@ import type { WorkMeta, WorkTag } from '../../../runtime/authoring/setup-work.ts
 import type { Words } from '../../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { validated, type StandardSchema } from '../../../runtime/ports/standard-schema.ts'
-import { statesOf } from '../../drawing/chart-parts.ts'
+import { statesOf } from '../../../runtime/xstate/transition-names.ts'
 import type { ByName } from './cases.ts'
 import type * as payloads from './payloads.ts'
 

@@ -5,6 +5,7 @@ import { sizeOf, type LoggedTask } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { MemorySends } from './deduplication.ts'
 import { latestFirst } from './status-index.ts'
+import { MemoryTransitions } from './transitions.ts'
 
 /** A task for a reader, without artifacts and history if it is large. */
 function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
@@ -28,6 +29,7 @@ export function memoryStore(): Store {
   const contexts = new MemoryContexts()
   const { webhooks } = contexts
   const sends = new MemorySends()
+  const transitions = new MemoryTransitions()
   let open = true
 
   /** Runs a call synchronously, so in the order of the calls, and gives a promise, as slower engines do. */
@@ -106,6 +108,7 @@ export function memoryStore(): Store {
       return task !== undefined && webhooks.delete(task, id)
     }),
     sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) => call(() => {
+      transitions.sweep(endedBeforeMs)
       const tasks = contexts.sweepTasks(endedBeforeMs, limit)
       const swept = tasks + contexts.sweepContexts(idleBeforeMs, limit - tasks)
       return swept + sends.sweep(sendsBeforeMs, limit - swept)
@@ -114,6 +117,8 @@ export function memoryStore(): Store {
       const hadSends = sends.erase(whose)
       return contexts.erase(whose) || hadSends
     }),
+    countTransitions: (counts, atMs) => call(() => transitions.add(counts, atMs)),
+    readTransitions: chart => call(() => transitions.of(chart)),
     close: async () => {
       open = false
     }
