@@ -51,7 +51,7 @@ export interface Step {
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
 type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
-type Resolver = (action: never, draft: Draft, args: Args, params: unknown, step: Step) => unknown
+type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
 
 /**
  * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
@@ -71,10 +71,10 @@ const LEFT = Symbol('left to XState')
 const ENQUEUE = 'xstate.enqueueActions'
 
 /**
- * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and to
- * allocate less.
+ * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and for
+ * `enqueueActions`, to allocate less.
  */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, 'xstate.emit': emitted, 'xstate.sendTo': sent, [ENQUEUE]: gathered }
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
 
 /** Copy-on-write snapshot: the one before, until the first change makes a copy. */
 export class Draft {
@@ -144,7 +144,7 @@ function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step
       scope.actionExecutor({ type, info: args, params: given, exec: known as () => void })
       continue
     }
-    let params: unknown = resolver ? resolver(known as never, draft, args, given, step) : LEFT
+    let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
     let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
     if (params === LEFT) {
       const resolved = known.resolve(scope, snapshot, args, given, known, step)
@@ -229,27 +229,8 @@ function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, 
   const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
   const { children } = draft.snapshot
   const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
-  draft.own.children = child && isOnly(child, children) ? NO_CHILDREN : othersOf(children, child)
+  draft.own.children = othersOf(children, child)
   return child
-}
-
-function emitted({ event }: { event: unknown }, _: Draft, args: Args, params: unknown): unknown {
-  return { event: typeof event === 'function' ? event(args, params) : event }
-}
-
-interface Sending {
-  readonly to: unknown
-  readonly event: unknown
-  readonly id: string | undefined
-  readonly delay: unknown
-}
-
-/** An event for one of the children. Others are left to XState. */
-function sent({ to, event, id, delay }: Sending, { snapshot: { children } }: Draft, args: Args, params: unknown, { deferredActorIds }: Step): unknown {
-  if (delay !== undefined || typeof event === 'string') return LEFT
-  const targetId: unknown = typeof to === 'function' ? to(args, params) : to
-  const target = typeof targetId === 'string' && !deferredActorIds?.includes(targetId) ? children[targetId] : undefined
-  return target ? { to: target, targetId, event: typeof event === 'function' ? event(args, params) : event, id, delay } : LEFT
 }
 
 function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
@@ -257,15 +238,6 @@ function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, 
 }
 
 type Children = Record<string, AnyActorRef>
-
-/** The children of a context without tasks, shared. */
-const NO_CHILDREN: Children = Object.freeze(Object.create(null))
-
-/** Whether a table has no other child. */
-function isOnly({ id }: AnyActorRef, children: Children): boolean {
-  for (const name in children) if (name !== id) return false
-  return Object.getPrototypeOf(children) === null
-}
 
 /** A mutable copy of children, without one of them. */
 function othersOf(children: Children, child?: AnyActorRef): Children {
