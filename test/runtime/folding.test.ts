@@ -50,7 +50,7 @@ await t.test('a context that waited long reads as before, and continues', async 
   t.strictSame((await reaches(runtime, id, 'completed')).history?.map(textOf).slice(0, 1), ['a boat'])
 })
 
-await t.test('messages keep their places among a task’s events, and artifacts and metadata are rebuilt', async t => {
+await t.test('messages keep their places among a task’s events, and artifacts, metadata and the journal are rebuilt', async t => {
   const store = memoryStore()
   const key = { ...scope, contextId: 'c' }
   const said = (text: string, generation?: number): MessageRow => ({ message: { messageId: text, role: 'ROLE_USER', parts: [{ text }] }, ...(generation !== undefined && { taskId: 't', generation }) })
@@ -58,10 +58,10 @@ await t.test('messages keep their places among a task’s events, and artifacts 
     taskId: 't', generation, update: { statusUpdate: { taskId: 't', contextId: 'c', metadata: { [text]: generation }, status: { state, message: { messageId: text, role: 'ROLE_AGENT', parts: [{ text }] } } } }
   })
   const produced = (generation: number): TaskEvent => ({ taskId: 't', generation, update: { artifactUpdate: { taskId: 't', contextId: 'c', append: true, artifact: { artifactId: 'a', parts: [{ text: `${generation}` }] } } } })
-  const log: Commit['log'] = [said('loose'), said('open', 0), status(1, 'one'), said('first', 1), said('second', 1), status(2, 'two'), produced(3), produced(4), status(5, 'asks', 'TASK_STATE_INPUT_REQUIRED'), said('last', 5)]
+  const log: Commit['log'] = [said('loose'), { ...said('unplaced'), taskId: 't' }, said('open', 0), status(1, 'one'), said('first', 1), said('second', 1), status(2, 'two'), produced(3), produced(4), status(5, 'asks', 'TASK_STATE_INPUT_REQUIRED'), said('last', 5)]
   const row = { taskId: 't', generation: 5, state: 'TASK_STATE_INPUT_REQUIRED' as const, snapshot: '{"a":1}', wakeAtMs: 7 }
-  await store.commit({ key, expected: 0, atMs: 0, snapshot: '{"b":2}', tasks: [row], log, journal: [], sends: [], webhooks: [] })
-  const read = async () => [await store.readTask(scope, 't'), await store.readEvents(scope, 't', 0, 10), await store.readMessages(key, 10), await store.loadContext(key)]
+  await store.commit({ key, expected: 0, atMs: 0, snapshot: '{"b":2}', tasks: [row], log, journal: [{ taskId: 't', key: 'step', value: 1 }], sends: [], webhooks: [] })
+  const read = async () => [await store.readTask(scope, 't'), await store.readEvents(scope, 't', 0, 10), await store.readMessages(key, 10), await store.readJournal(key, 't'), await store.loadContext(key)]
   const before = await read()
   await crowd(store)
   t.strictSame(await read(), before)
