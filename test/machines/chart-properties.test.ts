@@ -8,6 +8,7 @@ import { spaceOf, type Space } from '../../adapters/testing/proof/space.ts'
 import type { Moment } from '../../machines/properties/terms.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import type { Property } from '../../runtime/index.ts'
+import { context, contextCases, contextProperties } from '../fixtures/context-properties.ts'
 import { mutantsOf, withChange } from '../fixtures/chart-mutants.ts'
 import { negotiation, negotiationCases, negotiationProperties } from '../fixtures/negotiation-properties.ts'
 import { sampleOf } from '../fixtures/sample.ts'
@@ -16,30 +17,34 @@ import { task, taskCases, taskProperties } from '../fixtures/task-properties.ts'
 interface Proved {
   readonly chart: AnyStateMachine
   readonly properties: Readonly<Record<string, Property>>
-  readonly cases: ChartCases
+  /** One for each input. */
+  readonly cases: readonly ChartCases[]
 }
 
 const charts = {
-  task: { chart: task, properties: taskProperties, cases: taskCases },
-  negotiation: { chart: negotiation, properties: negotiationProperties, cases: negotiationCases }
+  task: { chart: task, properties: taskProperties, cases: [taskCases] },
+  negotiation: { chart: negotiation, properties: negotiationProperties, cases: [negotiationCases] },
+  context: { chart: context, properties: contextProperties, cases: contextCases }
 } satisfies Record<string, Proved>
 
 /** The configurations of a chart, up to several times as many as the real one has. */
-function explored(machine: AnyStateMachine, { cases }: Proved): Space {
-  return spaceOf(chartGround(machine, cases).ground, 2000)
+function explored(machine: AnyStateMachine, { cases }: Proved): Space[] {
+  return cases.map(given => spaceOf(chartGround(machine, given).ground, 2000))
 }
 
 /** The first property that a chart does not have. */
-function violatedIn(space: Space, { properties }: Proved): string | undefined {
-  return Object.entries(properties).find(([, property]) => counterexampleIn(space, property))?.[0]
+function violatedIn(spaces: readonly Space[], { properties }: Proved): string | undefined {
+  return Object.entries(properties).find(([, property]) => spaces.some(space => counterexampleIn(space, property)))?.[0]
 }
 
 for (const [name, proved] of Object.entries(charts)) {
   await t.test(`the ${name} chart has its properties`, t => {
-    const { verdicts, configurations, isWhole } = proveChart(proved.chart, proved.properties, proved.cases)
-    t.strictSame(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])
-    t.ok(isWhole)
-    t.comment(`${verdicts.length} properties, ${configurations} configurations`)
+    for (const cases of proved.cases) {
+      const { verdicts, configurations, isWhole } = proveChart(proved.chart, proved.properties, cases)
+      t.strictSame(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])
+      t.ok(isWhole)
+      t.comment(`${verdicts.length} properties, ${configurations} configurations`)
+    }
     t.end()
   })
 
@@ -49,9 +54,9 @@ for (const [name, proved] of Object.entries(charts)) {
     const mutants = mutantsOf(withChange(proved.chart, ['options'], { maxIterations: 100 }))
     let alike = 0
     for (const { name, machine } of sampleOf(t, mutants, 1)) {
-      const space = explored(machine, proved)
-      const isViolated = violatedIn(space, proved) !== undefined
-      t.equal(isAlike(original, space), !isViolated, name)
+      const spaces = explored(machine, proved)
+      const isViolated = violatedIn(spaces, proved) !== undefined
+      t.equal(spaces.every((space, i) => isAlike(original[i] as Space, space)), !isViolated, name)
       alike += isViolated ? 0 : 1
     }
     t.comment(`${mutants.length} mistakes, ${alike} that change nothing`)
