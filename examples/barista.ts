@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { answerOf, defineAgent, fromPromise, progress, setupWork, text, typed } from 'taskchart'
+import { answerOf, defineAgent, fromPromise, progress, propertiesOf, setupWork, text, typed } from 'taskchart'
 import { assign, emit } from 'xstate'
 import { z } from 'zod'
 
@@ -36,6 +36,8 @@ const barista = setupWork({
   output: ({ context }) => ({ artifact: { name: 'coffee.txt', parts: [text(context.coffee)] } })
 })
 
+const { event, precedes } = propertiesOf(barista)
+
 /** The cases of its tests, one for each way in which the chart may react: `npx taskchart test` takes them from here. */
 export const cases = {
   messages: { large: 'large', 'another size': 'huge' },
@@ -48,5 +50,7 @@ export default defineAgent({
     description: 'Makes coffee, small or large.',
     skills: [{ id: 'coffee', name: 'Make coffee', description: 'Asks for the size and makes a coffee.', tags: ['coffee'], examples: ['a coffee'] }]
   },
-  work: barista
+  work: barista,
+  // Claims about every walk: `npx taskchart prove` proves them, or shows the shortest walk on which one is false.
+  properties: { 'a size is said before a coffee is brewed': precedes(event('message.received'), 'brewing') }
 })

@@ -1,7 +1,7 @@
 import '../fixtures/unmeasured-threads.ts'
 import t from 'tap'
 import { proposeTerms } from '../../adapters/client/messages.ts'
-import { testAgent } from '../../adapters/testing/index.ts'
+import { proveAgent, testAgent } from '../../adapters/testing/index.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'
@@ -11,6 +11,13 @@ import { someWalks } from '../fixtures/some-walks.ts'
 
 for (const [name, agent, options] of exampleCharts) {
   await t.test(`every path of ${name} is walked, with all states and transitions reached`, t => walkedWhole(t, agent, options))
+
+  if (agent.properties) {
+    await t.test(`the properties of ${name} are proved`, async t => {
+      const { verdicts } = await proveAgent(agent, options)
+      t.strictSame(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])
+    })
+  }
 }
 
 await t.test('the task of a function is walked too', async t => {
