@@ -68,6 +68,7 @@ const walks = paths.map(({ turns }) => statesOf(turns))
 await t.test('on every path of the task chart', async t => testChartPaths(t, [chart]))
 await t.test('the compiled chart', async t => testCompiled(t, [chart]))
 
+// Properties hold also if nothing triggers them; this table demands that each event is tried in each state, and says all that it causes.
 await t.test('each event has its effect in each state that is not terminal', async t => {
   const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'
   const [work, ask, need, fail, stop, deny] = ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'FAILED', 'CANCELED', 'REJECTED']
@@ -114,6 +115,7 @@ await t.test('each event has its effect in each state that is not terminal', asy
   t.strictSame([...tried].toSorted(), fields.toSorted(), 'every field of the table was tried, and no other exists')
 })
 
+// Properties say what no walk does; this says also that each change of state that the protocol allows happens on some walk.
 await t.test('states follow one another only as the protocol allows (§4.1.3)', async t => {
   const [WORKING, INPUT, AUTH] = ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const
   const [COMPLETED, FAILED, CANCELED, REJECTED] = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const
