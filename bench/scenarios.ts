@@ -2,6 +2,7 @@ import { figuresOf } from './figures.ts'
 import { run, type Race } from './race.ts'
 import type { Scale } from './scale.ts'
 import { chunkRaces } from './scenarios/chunks.ts'
+import { clusterTables } from './scenarios/cluster.ts'
 import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces } from './scenarios/inspect.ts'
@@ -27,6 +28,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   postgres: async (scale, show) => {
     for (const { title, rows } of await postgresTables(scale)) show(section(title, rows))
+  },
+  cluster: async (scale, show) => {
+    for (const { title, rows } of await clusterTables(scale)) show(section(title, rows))
   },
   tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
   memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))

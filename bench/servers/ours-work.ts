@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { setupWork } from '../../runtime/authoring/setup-work.ts'
 import { artifact, text, textOf } from '../../runtime/authoring/words.ts'
 import type { WorkFunction, WorkGenerator } from '../../runtime/work/function-work.ts'
@@ -16,6 +17,16 @@ const inChunks: WorkGenerator = async function* ({ message }) {
   }
 }
 
+/** Appends the time, a hundred times a second. */
+const ticking: WorkGenerator = async function* ({ message }) {
+  const errand = errandIn(textOf(message))
+  const count = errand.kind === 'chunks' ? errand.count : 1
+  for (let made = 0; made < count; made += 1) {
+    await setTimeout(10)
+    yield artifact({ artifactId: 'text', parts: [text((performance.timeOrigin + performance.now()).toFixed(3))] }, { append: made > 0 })
+  }
+}
+
 /** Asks, and hands over the artifact once it has an answer. */
 const asking = setupWork({}).createMachine({
   initial: 'asking',
@@ -27,4 +38,4 @@ const asking = setupWork({}).createMachine({
 })
 
 /** The work for each kind of errand, in the form that its author would choose. */
-export const ourWork = { artifact: atOnce, chunks: inChunks, ask: asking }
+export const ourWork = { artifact: atOnce, chunks: inChunks, ticking, ask: asking }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { postgresNode } from '../../adapters/cluster/cluster.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
 import { postgresStore } from '../../adapters/postgres/postgres.ts'
 import { serve } from '../../adapters/serve/serve.ts'
@@ -23,17 +24,21 @@ export interface OursOptions {
   /** The URL and the schema of a PostgreSQL database for the tasks. */
   readonly database?: string
   readonly schema?: string
+  /** Makes it a node of those that share the database. */
+  readonly node?: { readonly address: string; readonly secret: string }
   readonly deadlineMs?: number
   /** Whether its inspector is served beside it. */
   readonly inspected?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
-const store = database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
-const runtime = createRuntime({ agent, ...(store && { store }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
+const node = database !== undefined && place ? await postgresNode(database, { schema, ...place }) : undefined
+const store = node ? node.store : database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
+const runtime = createRuntime({ agent, ...(store && { store }), ...(node && { cluster: node }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
+await node?.open()
 const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: inspect({ token: BENCH_TOKEN }) }) })
 report(Number(new URL(url).port))
 
