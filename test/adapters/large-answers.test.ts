@@ -11,6 +11,7 @@ import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { WriteQueue } from '../../adapters/rows/write-queue.ts'
 import { Intake } from '../../adapters/websocket/inbox.ts'
+import { LargeAnswer, LargeAnswers } from '../../adapters/websocket/large-answer.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
@@ -20,7 +21,7 @@ import type { Store } from '../../runtime/store/store.ts'
 import { completed, largeBytes, LARGE_BYTES } from '../../runtime/streams/whole-task.ts'
 import { ask, rpc } from '../fixtures/http-agent.ts'
 import { frameOf, RawSocket } from '../fixtures/raw-socket.ts'
-import { refusal, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
+import { deferred, refusal, rest, say, start, taskIn, until } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket } from '../fixtures/served-agent.ts'
 import { NO_SQLITE } from '../fixtures/sqlite.ts'
 import { standsStill } from '../fixtures/stands-still.ts'
@@ -143,6 +144,25 @@ await t.test('large tasks are read one by one, as fast as their client reads the
   await once(http, 'close')
   await rest()
   t.match(await runtime.getTask({ id, historyLength: 0 }), { id })
+})
+
+await t.test('a large answer is sent after the answers before it', async t => {
+  const sending = deferred()
+  const waits: (Promise<void> | undefined)[] = [undefined, sending.promise, sending.promise]
+  const sent: string[] = []
+  const outbox = { get drained() {
+      return waits.shift()
+    }, sendPieces: async (pieces: Iterable<string>) => void sent.push(...pieces) }
+  const sharer = { user: {}, tenant: '' }
+  const answers = new LargeAnswers(outbox as never, new AnswerRoom(new Shares(100, { principalShare: 1, tenantShare: 1 })), sharer)
+  const answer = new LargeAnswer(answers, 1, [], new AbortController().signal)
+  await answer.room(10)
+  const ended = answer.send({ a: 1 })
+  await rest()
+  t.strictSame(sent, [])
+  sending.resolve()
+  await ended
+  t.match(sent.join(''), '"a":1')
 })
 
 await t.test("large answers wait for room in each user's order, and a single one always fits", async t => {
