@@ -150,6 +150,8 @@ export interface Hello {
   readonly authorizes: boolean
   /** Whether the hub accepts `test`. */
   readonly tests: boolean
+  /** Whether the hub accepts `heat`. */
+  readonly counts: boolean
 }
 
 /**
@@ -232,8 +234,23 @@ export interface Authorized {
   readonly error?: string
 }
 
+/** What tasks took in one of the author's charts. Counts are stored once a second, for each structure of a chart. */
+export interface ChartHeat {
+  readonly chart: ChartId
+  /** Each transition of the chart, by its name in `data-transition`; `count` is 0 if no task took it. */
+  readonly transitions: readonly { readonly name: string; readonly count: number }[]
+}
+
+/** The answer to `heat`. */
+export interface Heat {
+  readonly type: 'heat'
+  readonly charts: readonly ChartHeat[]
+  /** Why the counts could not be read, for people. */
+  readonly error?: string
+}
+
 /** A message from the hub to a page. */
-export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Lost | Reload | Crash | Authorized
+export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Lost | Reload | Crash | Authorized | Heat
 
 /** Requests the actors and steps of a context, instead of the previous one; null for none. */
 export interface Watch {
@@ -263,5 +280,10 @@ export interface AskTest {
   readonly type: 'test'
 }
 
+/** Requests what tasks took in the author's charts until now. */
+export interface AskHeat {
+  readonly type: 'heat'
+}
+
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskHeat | Authorize

@@ -7,6 +7,7 @@ import { TalkRecord } from './contexts/talk-record.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { Recorder } from './recorder/recorder.ts'
 import { earlierTasks, TaskIndex } from './recorder/task-index.ts'
+import { heatReader } from './shown-agent.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
 export interface Sink {
@@ -80,6 +81,7 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
   return {
     instance: randomIds(),
     recorder, tasks, contexts, frames, redact, observation, stirred, test,
+    heat: heatReader(observation),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, atMs: (key, messageId) => contexts.atMs(key, messageId) })
       const owner = tasks.newest.find(row => row.contextId === contextId)?.owner ?? ANYBODY

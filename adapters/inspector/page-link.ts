@@ -6,7 +6,7 @@ import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import type { ContextIndex, ContextListener } from './contexts/context-index.ts'
 import type { TalkRecord } from './contexts/talk-record.ts'
-import type { ContextRow, FromHub, TaskRow } from './feed.ts'
+import type { ChartHeat, ContextRow, FromHub, TaskRow } from './feed.ts'
 import { rowOf } from './recorder/actor-entry.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
@@ -31,6 +31,8 @@ export interface Shown {
   readonly authorize: (taskId: string, data: unknown) => Promise<void>
   /** Runs the tests of the agent, unless they run already. */
   readonly test: () => void
+  /** Reads what tasks took in the author's charts, if that is counted. */
+  readonly heat: (() => Promise<ChartHeat[]>) | undefined
 }
 
 /** The parts of a context that a page has received. */
@@ -210,8 +212,10 @@ export class PageLink implements TaskListener, ContextListener {
         return this.#authorize(shown, String(asked.taskId), asked.data ?? null)
       case 'test':
         return shown.test()
+      case 'heat':
+        return this.#heat(shown)
       default:
-        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, to test, or to authorize.')
+        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, to test, or to authorize.')
     }
   }
 
@@ -231,6 +235,13 @@ export class PageLink implements TaskListener, ContextListener {
       this.#frames?.close()
       this.#frames = undefined
     }
+  }
+
+  #heat({ heat }: Shown): void {
+    heat?.().then(
+      charts => this.send({ type: 'heat', charts }),
+      (error: Error) => this.send({ type: 'heat', charts: [], error: error.message })
+    )
   }
 
   #authorize(shown: Shown, taskId: string, data: unknown): void {

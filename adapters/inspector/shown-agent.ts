@@ -1,11 +1,14 @@
 import type { AnyStateMachine } from 'xstate'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { Observation } from '../../runtime/contexts/observers.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import { chartVersion } from '../../runtime/xstate/transition-counter.ts'
 import { chartsOf } from '../drawing/agent-charts.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
-import type { Chart, Hello } from './feed.ts'
+import { heatOf } from '../drawing/transition-heat.ts'
+import type { Chart, ChartHeat, Hello } from './feed.ts'
 
 /** The number of example messages that pages show. */
 const MOST_EXAMPLES = 4
@@ -29,4 +32,12 @@ export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger)
     })
     return { id, title, svg, mermaid: chartMermaid(machine) }
   }))
+}
+
+/** Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no such charts. */
+export function heatReader({ agent, store }: Observation): (() => Promise<ChartHeat[]>) | undefined {
+  const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
+  const read = store.readTransitions?.bind(store)
+  if (!read || charts.length === 0) return undefined
+  return async () => Promise.all(charts.map(async ({ id, machine }) => ({ chart: id, transitions: heatOf(machine, await read(chartVersion(machine))).transitions })))
 }

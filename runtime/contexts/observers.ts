@@ -28,7 +28,7 @@ export interface Observer {
 /** Access of an observer to its runtime. */
 export interface Observation {
   readonly agent: Agent
-  readonly store: Pick<Store, 'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages'>
+  readonly store: Pick<Store, 'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages' | 'readTransitions'>
   /** Ends the observation. May be called twice. */
   stop(): void
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
-import type { ActorRow, Frame, FromHub, Step, TaskRow } from '../../adapters/inspector/feed.ts'
+import type { ActorRow, Chart, Frame, FromHub, Step, TaskRow } from '../../adapters/inspector/feed.ts'
 import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { createRuntime } from '../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../fixtures/chromium.ts'
@@ -10,7 +10,7 @@ import { pageAgent, story } from '../fixtures/page-agent.ts'
 import { until } from '../fixtures/runtime-helpers.ts'
 
 /** The page as it was built, a hub that says what the test has it say, and a real agent behind it. */
-async function openHubPage(t: Test, hash = '') {
+async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
   const page = await openPage(t)
   const runtime = createRuntime({ agent: pageAgent })
   t.teardown(() => runtime.close())
@@ -18,7 +18,7 @@ async function openHubPage(t: Test, hash = '') {
   t.teardown(() => served.close())
   const chart = drawnChart('work', ['painter', 'painter.choosing', 'painter.painting', 'painter.painted'], ['choosing to painting', 'painting to painted'])
   const own = drawnChart('task', ['task', 'task.active', 'task.active.submitted', 'task.active.started', 'task.active.started.working', 'task.completed', 'task.failed'], ['task.active.submitted on task.start to started', 'task.active.started on work.produced stays', 'task.active.started on xstate.done.actor.work (branch 3) to completed'])
-  const hub = await fakeHub(t, Number(new URL(served.url).port), { charts: [chart, own] })
+  const hub = await fakeHub(t, Number(new URL(served.url).port), { charts: [chart, own, ...charts] })
   const troubles: string[] = []
   page.on('pageerror', ({ message }) => troubles.push(message))
   page.on('console', message => message.type() === 'error' && troubles.push(message.text()))
@@ -186,6 +186,48 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.waitForSelector('[data-transition="painting to painted"].uncovered', { state: 'attached' })
     t.match(await page.innerText('#part'), /2 not reached[^]*no case paints/)
     t.match(await classes(page, '[data-state]'), [/visited/, /visited/, /leaf$/, /uncovered/])
+  })
+
+  await t.test('Paths shows what tasks took, asked for only while it is shown', async t => {
+    const child = { ...drawnChart('child:dry', ['drying', 'drying.wet'], ['wet stays']), title: 'dry, which the work starts' }
+    const { page, hub, show, troubles } = await openHubPage(t, '', [child])
+    const heat = (counts: readonly [number, number]): FromHub => ({
+      type: 'heat',
+      charts: [
+        { chart: 'work', transitions: ['choosing to painting', 'painting to painted'].map((name, i) => ({ name, count: counts[i] ?? 0 })) },
+        { chart: 'child:dry', transitions: [{ name: 'wet stays', count: 7 }] }
+      ]
+    })
+    const marked = (name: string, mark: string) => page.waitForSelector(`[data-transition="${name}"].${mark}`, { state: 'attached' })
+    const asks = () => hub.asked.filter(({ type }) => type === 'heat').length
+    await show('paths')
+    await page.waitForSelector('#part select')
+    t.equal(asks(), 0)
+    await page.selectOption('#part select', 'tasks')
+    await until(() => asks() > 0)
+    t.match(await page.innerText('#part'), 'Reading the counts')
+    await hub.tell({ type: 'heat', charts: [], error: 'no disk' })
+    await page.waitForSelector('[role=alert] >> text=no disk')
+    await hub.tell(heat([0, 0]))
+    await marked('choosing to painting', 'untaken')
+    t.match(await page.innerText('#part'), /Tasks took 0 of 2 transitions[^]*a kill may lose the last second[^]*never choosing to painting/)
+    await hub.tell({ type: 'coverage', chart: 'work', atMs: 1, reached: { states: [], transitions: ['choosing to painting'] }, missing: [] })
+    await hub.tell(heat([1200, 0]))
+    await marked('choosing to painting', 'heat-4')
+    t.match(await texts(page, '[aria-label=Transitions] li'), ['never painting to painted no test takes it', '1,200 × choosing to painting'])
+    await hub.tell(heat([1200, 1]))
+    await marked('painting to painted', 'heat-1')
+    t.equal(await page.locator('.untaken').count(), 0)
+    await page.selectOption('#part select >> nth=1', 'child:dry')
+    await marked('wet stays', 'heat-4')
+    const before = asks()
+    await until(() => asks() > before, 'it asks again')
+    await page.selectOption('#part select >> nth=0', 'tests')
+    await page.waitForSelector('text=Everything was reached')
+    t.same(troubles, [])
+    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [child, { ...child, id: 'work' }], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, counts: false })
+    await page.waitForSelector('text=Sculptor')
+    await page.waitForSelector('#part select', { state: 'detached' })
   })
 
   await t.test('the sequence shows sender and receiver of each event, and one step in full', async t => {
@@ -394,7 +436,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({ type: 'reload', error: null })
     await page.waitForSelector('.banner', { state: 'detached' })
     await hub.tell({ type: 'reload', error: 'agent.ts:4: nor this' })
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false })
+    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, counts: false })
     await page.waitForSelector('text=Sculptor')
     t.equal(await page.locator('.banner').count(), 0, 'a reloaded agent has no error')
     t.match(await page.innerText('#part'), 'no charts')

@@ -440,6 +440,47 @@ await t.test('the hub', async t => {
     t.equal(alone.all('testing').length, 0)
   })
 
+  await t.test('tells a page on request what tasks took in the charts of the author', async t => {
+    const dry = setup({}).createMachine({ id: 'drying', initial: 'wet', states: { wet: { always: 'dry' }, dry: { type: 'final' } } })
+    const work = setupWork({ actors: { dry } }).createMachine({ id: 'painter', initial: 'on', states: { on: { invoke: { src: 'dry', id: 'dry', onDone: 'off', onError: 'off' } }, off: { type: 'final' } } })
+    const { runtime, page, clock } = await inspected(t, { work })
+    const reader = await page()
+    t.equal((await reader.frame('hello')).counts, true)
+    const heat = (done: number, dried: number) => ({
+      type: 'heat',
+      charts: [
+        { chart: 'work', transitions: [{ name: 'painter.on on xstate.done.actor.dry to off', count: done }, { name: 'painter.on on xstate.error.actor.dry to off', count: 0 }] },
+        { chart: 'child:dry', transitions: [{ name: 'drying.wet on its own to dry', count: dried }] }
+      ]
+    })
+    reader.ask({ type: 'heat' })
+    t.strictSame(await reader.frame('heat'), heat(0, 0))
+    for (const text of ['a', 'b']) t.equal(taskIn(await runtime.sendMessage(say(text))).status.state, 'TASK_STATE_COMPLETED')
+    clock.increment(1000)
+    await until(() => {
+      reader.ask({ type: 'heat' })
+      return reader.all('heat').some(({ charts }) => charts[0]?.transitions[0]?.count === 2)
+    })
+    t.strictSame(reader.all('heat').at(-1), heat(2, 2))
+  })
+
+  await t.test('tells a page why the counts cannot be read, and nothing where none are kept', async t => {
+    const store = { ...memoryStore(), readTransitions: () => Promise.reject(new Error('no disk')) }
+    const reader = await (await inspected(t, { work: obedient }, {}, { store })).page()
+    await reader.frame('hello')
+    reader.ask({ type: 'heat' })
+    t.strictSame(await reader.frame('heat'), { type: 'heat', charts: [], error: 'no disk' })
+    const { countTransitions: _, readTransitions: _read, ...uncounted } = memoryStore()
+    for (const one of [await inspected(t, { work: obedient }, {}, { store: uncounted }), await inspected(t, { work: () => ({}) })]) {
+      const alone = await one.page()
+      t.equal((await alone.frame('hello')).counts, false)
+      alone.ask({ type: 'heat' })
+      alone.ask({ type: 'authorize', taskId: 'unknown' })
+      await alone.frame('authorized')
+      t.equal(alone.all('heat').length, 0)
+    }
+  })
+
   await t.test('authorizes a task for a page, or gives the reason why not', async t => {
     const work = setupWork({ types: { events: {} as AuthorizationReceived } }).createMachine({ initial: 'on', states: { on: { tags: 'auth-required', meta: { prompt: 'Key?' }, on: { 'authorization.received': 'off' } }, off: { type: 'final' } } })
     const { runtime, page } = await inspected(t, { work })

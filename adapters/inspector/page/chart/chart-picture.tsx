@@ -17,8 +17,8 @@ export interface ChartPictureProps {
   readonly scrolls?: boolean
 }
 
-/** The CSS classes of marks; the picture's own style knows all but `last`. */
-const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered']
+/** The CSS classes of marks; the picture's own style knows `active`, `visited`, `taken` and `uncovered`. */
+const MARKS = ['active', 'visited', 'taken', 'last', 'uncovered', 'untaken', 'heat-1', 'heat-2', 'heat-3', 'heat-4']
 
 /** A chart that is moved by dragging and by arrow keys, and zoomed by the wheel, + and −; 0 fits it. */
 export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictureProps) {

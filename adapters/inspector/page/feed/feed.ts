@@ -1,5 +1,5 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, Hello } from '../../feed.ts'
+import type { Authorized, FromHub, FromPage, Heat, Hello } from '../../feed.ts'
 import type { Coverage, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
@@ -17,6 +17,9 @@ export const coverage = signal<Coverage | undefined>(undefined)
 
 /** The progress of the tests that a page asked for, or how they ended. */
 export const testing = signal<Testing | undefined>(undefined)
+
+/** What tasks took, as of the last answer. */
+export const heat = signal<Heat | undefined>(undefined)
 
 /** The result of the last authorization. */
 export const authorized = signal<Authorized | undefined>(undefined)
@@ -107,6 +110,9 @@ function take(frame: FromHub): void {
     case 'testing':
       testing.value = frame
       return
+    case 'heat':
+      heat.value = frame
+      return
     case 'authorized':
       authorized.value = frame
       return
@@ -139,6 +145,7 @@ function greet(frame: Hello): void {
     forgetWatched()
     forgetFrames()
     coverage.value = undefined
+    heat.value = undefined
   }
   watch(contextId.peek(), frame.instance)
   if (wantsFrames.peek()) socket?.send({ type: 'frames', on: true })

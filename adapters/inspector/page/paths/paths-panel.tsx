@@ -6,6 +6,7 @@ import { ageText, nowMs } from '../frame/time.ts'
 import { Paste } from '../frame/paste.tsx'
 import { counted } from '../frame/wording.ts'
 import { chosenWalk, FailedWalks, walkedPath } from './failed-walks.tsx'
+import { showsTasks, TaskHeat, TestsOrTasks } from './task-heat.tsx'
 
 const chart = computed(() => hello.value?.charts.find(({ id }) => id === 'work'))
 
@@ -29,15 +30,19 @@ const isChanged = computed(() => {
   return tested.size !== drawn.size || [...drawn].some(name => !tested.has(name))
 })
 
-/** The coverage of the work's chart by the last `taskchart test`, and the walks that failed. */
+/** The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what tasks took. */
 export function PathsPanel() {
   if (!chart.value) return <p class="empty">{hello.value ? 'The work of this agent is a function: only charts have paths.' : 'Waiting for the agent…'}</p>
+  if (showsTasks.value) return <TaskHeat />
   if (!coverage.value) {
     return (
-      <div class="empty">
-        <p>The chart’s paths have not been tested yet.{hello.value?.tests ? '' : ' In a terminal:'}</p>
-        {hello.value?.tests ? <RunTests label="Run the tests" /> : <Paste line="npx taskchart test AGENT.ts" />}
-        <p class="quiet">Its coverage then appears here.</p>
+      <div class="panel">
+        {hello.value?.counts && <div class="tools"><TestsOrTasks /></div>}
+        <div class="empty">
+          <p>The chart’s paths have not been tested yet.{hello.value?.tests ? '' : ' In a terminal:'}</p>
+          {hello.value?.tests ? <RunTests label="Run the tests" /> : <Paste line="npx taskchart test AGENT.ts" />}
+          <p class="quiet">Its coverage then appears here.</p>
+        </div>
       </div>
     )
   }
@@ -46,6 +51,7 @@ export function PathsPanel() {
   return (
     <div class={chosenWalk.value ? 'panel' : 'panel paths-panel'}>
       <div class="tools">
+        <TestsOrTasks />
         <b>{missing.length === 0 ? 'Everything was reached' : `${missing.length} not reached`}</b>
         <span>{`${reached.states.length} of ${Math.max(states, reached.states.length)} states, ${reached.transitions.length} transitions`}</span>
         <span class="quiet">{`tested ${ageText(atMs, nowMs.value)} ago`}</span>
