@@ -17,7 +17,7 @@ const ONLY_ON_SQLITE = [
 ]
 
 /** What only tests on a PostgreSQL server cover; without one they are left out. */
-const ONLY_ON_POSTGRES = ['adapters/postgres/', 'adapters/cluster/cluster.ts', 'adapters/cluster/placement/', 'adapters/cli/serve/open-node.ts']
+const ONLY_ON_POSTGRES = ['adapters/postgres/', 'adapters/cluster/cluster.ts', 'adapters/cluster/status.ts', 'adapters/cluster/placement/', 'adapters/cli/cluster/', 'adapters/cli/serve/open-node.ts']
 
 /** The page runs in a browser, where its tests drive it. The others run when the package or the example is built. */
 const ELSEWHERE = ['adapters/inspector/page/', 'adapters/client/browser/vite.', 'examples/web/']

@@ -1,4 +1,5 @@
 import { cardCommand } from './card/card.ts'
+import { clusterCommand } from './cluster/command.ts'
 import type { Command } from './command.ts'
 import { completionCommand } from './completion.ts'
 import { dbCommand } from './db.ts'
@@ -20,6 +21,6 @@ import { testCommand } from './test/test.ts'
 
 /** All commands, in the order of the help. Help, completion and corrections come from this table. */
 export const COMMANDS: readonly Command[] = [
-  initCommand, devCommand, serveCommand, chatCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand,
+  initCommand, devCommand, serveCommand, clusterCommand, chatCommand, sendCommand, watchCommand, cardCommand, tasksCommand, dbCommand, replayCommand, pathsCommand,
   testCommand, coverageCommand, proveCommand, graphCommand, openCommand, doctorCommand, completionCommand(() => COMMANDS)
 ]

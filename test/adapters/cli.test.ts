@@ -16,7 +16,7 @@ await t.test('help', async t => {
     await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
       const { code, stdout, stderr } = await run(argv)
       t.equal(code, 0)
-      t.match(stdout, /taskchart serve .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/)
+      t.match(stdout, /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/)
       t.equal(stderr, '')
     })
   }

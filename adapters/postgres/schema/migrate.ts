@@ -48,13 +48,18 @@ export function checkFinished(place: string, { copyOf }: Opened): void {
 export async function checkReadable(pool: PostgresPool, schema: string, name: string): Promise<void> {
   const session = await Session.open(pool, schema)
   try {
-    const found = await readVersion(session, name)
-    if (!found) throw new StorageError(`${name} has no tables of taskchart in the schema ${schema}.`)
-    checkFinished(name, found)
-    if (found.version < MIGRATIONS.length) throw new StorageError(`${name} has the older schema version ${found.version}. Migrate it first: taskchart db migrate URL`)
+    await checkTables(session, schema, name)
   } finally {
     session.close()
   }
+}
+
+/** Does the same in a session. */
+export async function checkTables(session: Session, schema: string, name: string): Promise<void> {
+  const found = await readVersion(session, name)
+  if (!found) throw new StorageError(`${name} has no tables of taskchart in the schema ${schema}.`)
+  checkFinished(name, found)
+  if (found.version < MIGRATIONS.length) throw new StorageError(`${name} has the older schema version ${found.version}. Migrate it first: taskchart db migrate URL`)
 }
 
 /** Creates the schema with version 1, if it is not there. Two processes may do it at the same time. */
