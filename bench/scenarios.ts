@@ -8,6 +8,7 @@ import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces } from './scenarios/inspect.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { postgresTables } from './scenarios/postgres.ts'
+import { postgresGrowthTables } from './scenarios/postgres-growth.ts'
 import { sendRaces } from './scenarios/send.ts'
 import { streamRaces } from './scenarios/stream.ts'
 import { tenantTable } from './scenarios/tenants.ts'
@@ -31,6 +32,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   cluster: async (scale, show) => {
     for (const { title, rows } of await clusterTables(scale)) show(section(title, rows))
+  },
+  'postgres-growth': async (scale, show) => {
+    for (const { title, rows } of await postgresGrowthTables(scale)) show(section(title, rows))
   },
   tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
   memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))

@@ -1,7 +1,6 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import type { Change } from '../rows/changes.ts'
 import { rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce } from '../rows/damage.ts'
 import { readsBy, userOf, type StoreReads } from '../rows/store-reader.ts'
@@ -9,7 +8,8 @@ import { ReadQueue } from './read/read-queue.ts'
 import { Reads } from './read/reads.ts'
 import type { ShardOwner } from './session/owner.ts'
 import { isPool, placeName, poolOf, type PostgresPool } from './session/pool.ts'
-import { Writer } from './write/writer.ts'
+import { Sweeper } from './write/sweeper.ts'
+import { Writer, type OrderedChange } from './write/writer.ts'
 
 /** The connections that a store needs beside those for reads: one that writes, and one more for a moment at the start. */
 const OTHER_CONNECTIONS = 2
@@ -40,11 +40,12 @@ export function connectionsOf(place: string | PostgresPool, readers: number, tak
 export function storeOf(owner: ShardOwner, { pool, name, sessions, end }: Connections, schema: string, logger: Logger): Store {
   const writer = new Writer(owner, name)
   const queue = new ReadQueue({ pool, schema, place: name, sessions })
+  const sweeper = new Sweeper(owner, queue, writer)
   let closed: Promise<void> | undefined
   const checkOpen = () => {
     if (closed) throw new TypeError('The store is closed.')
   }
-  const change = (what: Change) => {
+  const change = (what: OrderedChange) => {
     checkOpen()
     return writer.change(what)
   }
@@ -66,7 +67,10 @@ export function storeOf(owner: ShardOwner, { pool, name, sessions, end }: Connec
     writeWebhook: async (scope, write, limit) => (await change({ webhooks: { write, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await change({ webhooks: { notes } })) as boolean[],
     deleteWebhook: async (scope, taskId, id) => (await change({ webhooks: { delete: id, scope, taskId } })) as boolean,
-    sweep: async (due, limit) => (await change({ sweep: due, limit })) as number,
+    sweep: async (due, limit) => {
+      checkOpen()
+      return sweeper.sweep(due, limit)
+    },
     erase: async whose => (await change({ erase: whose })) as boolean,
     countTransitions: async (counts, atMs) => void (await change({ counts, atMs })),
     status: () => ({ isStopped: closed !== undefined || !owner.isOwner, waitingReads: queue.size, waitingWrites: writer.waiting }),

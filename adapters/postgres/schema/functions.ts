@@ -16,7 +16,7 @@ END $body$;
 /** The parameters of `write_rows`, in order: groups of columns with their types. `undefined` groups are null. */
 export const WRITE_GROUPS = {
   owned: ['int4', 'int8'],
-  /** before, context, shard, tenant, principal, context_id, commits, at_ms, tasks, messages, snapshot, sum. `before` is 0 for a new one. */
+  /** before, context, shard, tenant, principal, context_id, commits, at_ms, added tasks, messages, snapshot, sum. `before` is 0 for a new one. */
   contexts: ['int8', 'int8', 'int4', 'text', 'text', 'text', 'int8', 'float8', 'int4', 'int4', 'text', 'int8'],
   /** is_new, context, task, shard, tenant, principal, context_id, task_id, state, time, status_at, generation, messages, bytes, wake_at_ms, ended_at_ms, sum. */
   tasks: ['bool', 'int8', 'int8', 'int4', 'text', 'text', 'text', 'text', 'text', 'text', 'int4', 'int4', 'int4', 'int8', 'float8', 'float8', 'int8'],
@@ -62,13 +62,13 @@ BEGIN
   PERFORM check_owner(shards_, epochs_);
   IF c1 IS NOT NULL THEN
     INSERT INTO contexts (context, shard, tenant, principal, context_id, commits, at_ms, tasks, messages, snapshot, sum)
-      SELECT c.context, c.shard, c.tenant, c.principal, c.context_id, c.commits, c.at_ms, c.tasks, c.messages, c.snapshot, c.sum
+      SELECT c.context, c.shard, c.tenant, c.principal, c.context_id, c.commits, c.at_ms, c.added, c.messages, c.snapshot, c.sum
       FROM unnest(c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12)
-        AS c (before, context, shard, tenant, principal, context_id, commits, at_ms, tasks, messages, snapshot, sum) WHERE c.before = 0;
+        AS c (before, context, shard, tenant, principal, context_id, commits, at_ms, added, messages, snapshot, sum) WHERE c.before = 0;
     GET DIAGNOSTICS added = ROW_COUNT;
     IF added < cardinality(c1) THEN
-      UPDATE contexts SET commits = c.commits, at_ms = c.at_ms, tasks = c.tasks, messages = c.messages, snapshot = c.snapshot, sum = c.sum
-        FROM unnest(c1, c2, c7, c8, c9, c10, c11, c12) AS c (before, context, commits, at_ms, tasks, messages, snapshot, sum)
+      UPDATE contexts SET commits = c.commits, at_ms = c.at_ms, tasks = contexts.tasks + c.added, messages = c.messages, snapshot = c.snapshot, sum = c.sum
+        FROM unnest(c1, c2, c7, c8, c9, c10, c11, c12) AS c (before, context, commits, at_ms, added, messages, snapshot, sum)
         WHERE c.before > 0 AND contexts.context = c.context AND contexts.commits = c.before;
       GET DIAGNOSTICS changed = ROW_COUNT;
     END IF;
@@ -115,6 +115,9 @@ BEGIN
   END IF;
   IF x1 IS NOT NULL THEN DELETE FROM webhooks WHERE place = ANY (x1); END IF;
   IF w1 IS NOT NULL THEN
+    PERFORM FROM tasks WHERE task = ANY (w3) FOR KEY SHARE;
+    GET DIAGNOSTICS changed = ROW_COUNT;
+    IF changed < (SELECT count(DISTINCT task) FROM unnest(w3) AS w (task)) THEN RAISE EXCEPTION 'a task was removed' USING ERRCODE = 'TC002'; END IF;
     INSERT INTO webhooks (place, shard, context, task, key, is_open, body, sum)
       SELECT nextval('places'), w.shard, w.context, w.task, w.key, w.is_open, w.body, w.sum
       FROM unnest(w1, w2, w3, w4, w5, w6, w7) WITH ORDINALITY AS w (shard, context, task, key, is_open, body, sum, place) ORDER BY w.place
@@ -141,6 +144,11 @@ BEGIN
 END $body$;
 `
 
+/**
+ * A sweep runs beside the writer, and waits for none of its locks but those of contexts, which both take in ascending order. It takes tasks, then
+ * contexts; what a writer has locked is not due. Its own slot of the counters keeps writers from waiting for it. While it runs, no other
+ * process gets a shard.
+ */
 const REMOVE = `
 CREATE FUNCTION drop_tasks(tasks_ bigint[], slot_ int) RETURNS void LANGUAGE plpgsql AS $body$
 BEGIN
@@ -150,52 +158,65 @@ BEGIN
   DELETE FROM journal WHERE task = ANY (tasks_);
   DELETE FROM webhooks WHERE task = ANY (tasks_);
   WITH gone AS (DELETE FROM tasks WHERE task = ANY (tasks_) RETURNING tenant, principal, state)
-    INSERT INTO counters (tenant, principal, state, slot, count) SELECT tenant, principal, state, slot_, -count(*) FROM gone GROUP BY tenant, principal, state
+    INSERT INTO counters (tenant, principal, state, slot, count) SELECT tenant, principal, state, slot_, -count(*) FROM gone GROUP BY tenant, principal, state ORDER BY tenant, principal, state
       ON CONFLICT (tenant, principal, state, slot) DO UPDATE SET count = counters.count + excluded.count;
 END $body$;
 
 CREATE FUNCTION drop_counters(tenants_ text[], principals_ text[]) RETURNS void LANGUAGE plpgsql AS $body$
+DECLARE
+  idle record;
+  locked int;
 BEGIN
-  DELETE FROM counters USING (SELECT DISTINCT * FROM unnest(tenants_, principals_) AS n (tenant, principal)) AS s
-    WHERE counters.tenant = s.tenant AND counters.principal = s.principal
-      AND NOT EXISTS (SELECT FROM tasks WHERE tasks.tenant = s.tenant AND tasks.principal = s.principal);
+  FOR idle IN SELECT DISTINCT * FROM unnest(tenants_, principals_) AS n (tenant, principal)
+    WHERE NOT EXISTS (SELECT FROM tasks WHERE tasks.tenant = n.tenant AND tasks.principal = n.principal)
+  LOOP
+    -- A writer that has just counted a new task has one of the rows, or waits for it.
+    PERFORM FROM counters WHERE tenant = idle.tenant AND principal = idle.principal FOR UPDATE SKIP LOCKED;
+    GET DIAGNOSTICS locked = ROW_COUNT;
+    DELETE FROM counters WHERE tenant = idle.tenant AND principal = idle.principal
+      AND locked = (SELECT count(*) FROM counters AS c WHERE c.tenant = idle.tenant AND c.principal = idle.principal)
+      AND NOT EXISTS (SELECT FROM tasks WHERE tasks.tenant = idle.tenant AND tasks.principal = idle.principal);
+  END LOOP;
 END $body$;
 
-CREATE FUNCTION sweep_rows(shards_ int[], epochs_ bigint[], slot_ int, ended_ float8, idle_ float8, sends_ float8, limit_ int, bytes_ bigint) RETURNS int LANGUAGE plpgsql AS $body$
+CREATE FUNCTION sweep_rows(shards_ int[], epochs_ bigint[], slot_ int, ended_ float8, idle_ float8, sends_ float8, limit_ int, bytes_ bigint)
+RETURNS TABLE (tenant_ text, principal_ text, context_id_ text, task_id_ text) LANGUAGE plpgsql AS $body$
 DECLARE
   contexts_ bigint[];
   tasks_ bigint[];
   tenants_ text[];
   principals_ text[];
   removed int := 0;
-  more int;
 BEGIN
+  PERFORM FROM shards WHERE shard = ANY (shards_) FOR SHARE;
   PERFORM check_owner(shards_, epochs_);
   DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(at_ms) < ended_);
   SELECT array_agg(context), array_agg(task), array_agg(tenant), array_agg(principal) INTO contexts_, tasks_, tenants_, principals_ FROM (
     SELECT context, task, tenant, principal, sum(bytes) OVER (ORDER BY ended_at_ms, task ROWS UNBOUNDED PRECEDING) - bytes AS earlier FROM (
-      SELECT * FROM tasks WHERE ended_at_ms IS NOT NULL AND ended_at_ms < ended_ AND shard = ANY (shards_) ORDER BY ended_at_ms, task LIMIT limit_
+      SELECT * FROM tasks WHERE ended_at_ms IS NOT NULL AND ended_at_ms < ended_ AND shard = ANY (shards_) ORDER BY ended_at_ms, task LIMIT limit_ FOR UPDATE SKIP LOCKED
     ) AS due
   ) AS portion WHERE earlier < bytes_;
   IF tasks_ IS NOT NULL THEN
+    removed := cardinality(tasks_);
+    PERFORM FROM contexts WHERE context = ANY (contexts_) ORDER BY context FOR UPDATE;
+    RETURN QUERY SELECT tenant, principal, context_id, task_id FROM tasks WHERE task = ANY (tasks_);
     PERFORM drop_tasks(tasks_, slot_);
     UPDATE contexts SET tasks = contexts.tasks - g.count FROM (SELECT context, count(*) AS count FROM unnest(contexts_) AS c (context) GROUP BY context) AS g WHERE contexts.context = g.context;
-    removed := cardinality(tasks_);
     PERFORM drop_counters(tenants_, principals_);
   END IF;
   SELECT array_agg(context) INTO contexts_ FROM (
     SELECT context, sum(length(snapshot) + 1024) OVER (ORDER BY at_ms, context ROWS UNBOUNDED PRECEDING) AS earlier FROM (
-      SELECT context, at_ms, snapshot FROM contexts WHERE tasks = 0 AND at_ms < idle_ AND shard = ANY (shards_) ORDER BY at_ms LIMIT greatest(limit_ - removed, 0)
+      SELECT context, at_ms, snapshot FROM contexts WHERE tasks = 0 AND at_ms < idle_ AND shard = ANY (shards_) ORDER BY at_ms LIMIT greatest(limit_ - removed, 0) FOR UPDATE SKIP LOCKED
     ) AS due
   ) AS portion WHERE earlier <= bytes_ + 1024;
   IF contexts_ IS NOT NULL THEN
-    DELETE FROM messages WHERE context = ANY (contexts_);
-    DELETE FROM contexts WHERE context = ANY (contexts_);
     removed := removed + cardinality(contexts_);
+    DELETE FROM messages WHERE context = ANY (contexts_);
+    RETURN QUERY DELETE FROM contexts WHERE context = ANY (contexts_) RETURNING tenant, principal, context_id, NULL::text;
   END IF;
-  DELETE FROM sends WHERE ctid = ANY (ARRAY(SELECT ctid FROM sends WHERE expires_at_ms < sends_ AND shard = ANY (shards_) ORDER BY expires_at_ms LIMIT greatest(limit_ - removed, 0)));
-  GET DIAGNOSTICS more = ROW_COUNT;
-  RETURN removed + more;
+  RETURN QUERY DELETE FROM sends WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM sends WHERE expires_at_ms < sends_ AND shard = ANY (shards_) ORDER BY expires_at_ms LIMIT greatest(limit_ - removed, 0) FOR UPDATE SKIP LOCKED
+  )) RETURNING NULL::text, NULL::text, NULL::text, NULL::text;
 END $body$;
 
 CREATE FUNCTION erase_rows(shards_ int[], epochs_ bigint[], slot_ int, tenant_ text, principal_ text, context_id_ text) RETURNS bigint LANGUAGE plpgsql AS $body$
@@ -212,7 +233,8 @@ BEGIN
     SELECT array_agg(context) INTO contexts_ FROM contexts WHERE tenant = tenant_ AND principal = principal_ AND context_id = context_id_;
   END IF;
   IF contexts_ IS NOT NULL THEN
-    SELECT array_agg(task) INTO tasks_ FROM tasks WHERE context = ANY (contexts_);
+    SELECT array_agg(task) INTO tasks_ FROM (SELECT task FROM tasks WHERE context = ANY (contexts_) FOR UPDATE) AS found;
+    PERFORM FROM contexts WHERE context = ANY (contexts_) ORDER BY context FOR UPDATE;
     IF tasks_ IS NOT NULL THEN PERFORM drop_tasks(tasks_, slot_); END IF;
     DELETE FROM messages WHERE context = ANY (contexts_);
     DELETE FROM contexts WHERE context = ANY (contexts_);

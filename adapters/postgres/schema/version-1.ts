@@ -85,10 +85,14 @@ export const TABLES = `
 
 const GROWING = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'counters', 'transitions'] as const
 
-/** Autovacuum after few changed rows, so that each run has little to do. The default waits for a fifth of a table. */
+/**
+ * Autovacuum after few changed rows, and five times as fast as by default, so that dead rows stay below 2 % of a table, 2,000, and those of
+ * one `autovacuum_naptime` of the server. The default waits for a fifth of a table.
+ */
 export const VACUUM = GROWING.map(table =>
-  `ALTER TABLE ${table} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.02);`
+  `ALTER TABLE ${table} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.05,
+    autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_limit = 1000);`
 ).join('\n')
 
-/** The number of slots in which the tasks of a scope and state are counted: so many processes count without waiting for each other. */
+/** The number of slots in which the tasks of a scope and state are counted: so many processes count without waiting for each other. Sweeps have one more. */
 export const SLOTS = 16

@@ -68,9 +68,10 @@ export class Batch {
   /** Everything to be written. */
   groups(): WriteGroups {
     const groups = this.#groups
-    for (const { row, before, snapshot } of this.#contexts.values()) {
+    // In ascending order, as a sweep locks contexts: neither waits for the other in a circle.
+    for (const { row, before, snapshot } of [...this.#contexts.values()].toSorted((a, b) => a.row.context - b.row.context)) {
       const { context, shard, tenant, principal, contextId, commits, atMs, tasks, messages } = row
-      groups.add('contexts', before?.commits ?? 0, context, shard, tenant, principal, contextId, commits, atMs, tasks, messages, snapshot, sumOfContext(row, snapshot))
+      groups.add('contexts', before?.commits ?? 0, context, shard, tenant, principal, contextId, commits, atMs, tasks - (before?.tasks ?? 0), messages, snapshot, sumOfContext(row, snapshot))
     }
     for (const { row, before } of this.#tasks.values()) this.#writeTask(row, before)
     for (const [taskId, snapshot] of this.#snapshots) this.#writeSnapshot(taskId, snapshot)

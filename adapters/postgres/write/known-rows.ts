@@ -25,6 +25,14 @@ export interface BatchRows {
   readonly damagedTasks: Map<string, Error>
 }
 
+/** A task, or a context, that was removed. Texts are in their stored form. */
+export interface Removed {
+  readonly tenant: string
+  readonly principal: string
+  readonly contextId: string
+  readonly taskId: string | undefined
+}
+
 /**
  * The writer's view of contexts and tasks. Only the owner writes, so it need not read the rows that it has written. Contexts and tasks that a
  * commit opens count as new without a look. If one exists, the write fails as a whole, and the commits are tried again with `careful`.
@@ -59,6 +67,14 @@ export class KnownRows {
   keep(contexts: Iterable<PgContext>, tasks: Iterable<PgTask>): void {
     for (const row of contexts) this.#contexts.set(nameOf(row.tenant, row.principal, row.contextId), row)
     for (const row of tasks) this.#tasks.set(row.taskId, row)
+  }
+
+  /** Drops rows that a sweep has removed. */
+  remove(removed: readonly Removed[]): void {
+    for (const { tenant, principal, contextId, taskId } of removed) {
+      if (taskId === undefined) this.#contexts.delete(nameOf(tenant, principal, contextId))
+      else this.#tasks.delete(taskId)
+    }
   }
 
   /** Clears the caches, after other writes or a failure. */

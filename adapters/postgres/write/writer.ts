@@ -1,6 +1,7 @@
+import { randomInt } from 'node:crypto'
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
-import type { Erasure, SweepBounds } from '../../../runtime/store/store.ts'
-import type { Change, Changed } from '../../rows/changes.ts'
+import type { Erasure } from '../../../runtime/store/store.ts'
+import type { Change, Changed, WebhookChange } from '../../rows/changes.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
 import { storedText } from '../../rows/stored-text.ts'
 import { WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
@@ -8,16 +9,15 @@ import { SLOTS } from '../schema/version-1.ts'
 import type { Ownership, ShardOwner } from '../session/owner.ts'
 import { isLost, toStoreError, troubleOf } from '../session/trouble.ts'
 import { Batch } from './batch.ts'
-import { KnownRows, Numbers, tasksIn } from './known-rows.ts'
+import { KnownRows, Numbers, tasksIn, type Removed } from './known-rows.ts'
 import { countTransitions } from './transition-rows.ts'
 import { changeWebhooks, KnownWebhooks } from './webhook-rows.ts'
 import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
 
-/** The text that one sweep removes at most, in bytes, so that commits do not wait long for it. */
-const SWEPT_BYTES = 4 * 1024 * 1024
-
-const SWEEP = { name: 'taskchart_sweep', text: 'SELECT sweep_rows($1, $2, $3, $4, $5, $6, $7, $8)' }
 const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4, $5, $6)' }
+
+/** What waits for its turn among the commits. */
+export type OrderedChange = Exclude<Change, { readonly sweep: unknown }>
 
 /** The result of a commit: whether it won its race, or its error. */
 type Outcome = boolean | Error
@@ -43,7 +43,8 @@ export class Writer {
   constructor(owner: ShardOwner, place: string) {
     this.#owner = owner
     this.#place = place
-    this.#slot = process.pid % SLOTS
+    // Not the process id: every container may have the same.
+    this.#slot = randomInt(SLOTS)
   }
 
   /** Writes that have not been answered. */
@@ -55,8 +56,13 @@ export class Writer {
     return this.#ask(waiting => this.#queue.addCommit(rows, waiting))
   }
 
-  change(what: Change): Promise<Changed> {
+  change(what: OrderedChange): Promise<Changed> {
     return this.#ask(waiting => this.#queue.addChange(what, waiting))
+  }
+
+  /** Tells the writer what a sweep has removed. */
+  swept(removed: readonly Removed[]): void {
+    this.#rows.remove(removed)
   }
 
   /** Resolves when everything that was asked so far is written or refused. */
@@ -104,7 +110,7 @@ export class Writer {
       else reject(outcome)
     }
     if (!change) return
-    const changed = await this.#guarded<Changed | { error: Error }>(owned => this.#change(owned, change.what), error => ({ error }))
+    const changed = await this.#guarded<Changed | { error: Error }>(owned => this.#change(owned, change.what as OrderedChange), error => ({ error }))
     if (typeof changed === 'object' && 'error' in changed) change.waiting.reject(changed.error)
     else change.waiting.resolve(changed)
   }
@@ -172,22 +178,26 @@ export class Writer {
     killPoint('synced')
   }
 
-  async #change(owned: Ownership, change: Change): Promise<Changed> {
+  async #change(owned: Ownership, change: OrderedChange): Promise<Changed> {
     if ('counts' in change) return countTransitions(owned, change)
     if ('webhooks' in change) {
-      const { groups, changed } = await changeWebhooks(owned.session, change.webhooks)
-      await this.#send(owned, groups, new Set(owned.shards))
-      return changed
+      try {
+        return await this.#changeWebhooks(owned, change.webhooks)
+      } catch (error) {
+        if (troubleOf(error) !== 'conflict') throw error
+        // A sweep has removed a task meanwhile.
+        return this.#changeWebhooks(owned, change.webhooks)
+      }
     }
-    const removed = 'erase' in change ? (await this.#erase(owned, change.erase)) > 0 : await this.#sweep(owned, change.sweep, change.limit)
-    if (removed !== 0 && removed !== false) this.#rows.forget()
-    return removed
+    const removed = await this.#erase(owned, change.erase)
+    if (removed > 0) this.#rows.forget()
+    return removed > 0
   }
 
-  async #sweep({ session, shards, epochs }: Ownership, { endedBeforeMs, idleBeforeMs, sendsBeforeMs }: SweepBounds, limit: number): Promise<number> {
-    killPoint('before sweep')
-    const [[removed] = []] = await session.rows(SWEEP, [[...shards], [...epochs], this.#slot, endedBeforeMs, idleBeforeMs, sendsBeforeMs, limit, SWEPT_BYTES])
-    return Number(removed)
+  async #changeWebhooks(owned: Ownership, change: WebhookChange): Promise<Changed> {
+    const { groups, changed } = await changeWebhooks(owned.session, change)
+    await this.#send(owned, groups, new Set(owned.shards))
+    return changed
   }
 
   async #erase({ session, shards, epochs }: Ownership, { tenant, principal, contextId }: Erasure): Promise<number> {
