@@ -2,10 +2,10 @@ import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import type { Ownership, ShardOwner } from '../../postgres/session/owner.ts'
 import type { PostgresPool } from '../../postgres/session/pool.ts'
-import { checkServer, refusePooler } from '../../postgres/session/server-checks.ts'
+import { checkedDatabase, checkServer } from '../../postgres/session/server-checks.ts'
 import { Session } from '../../postgres/session/session.ts'
 import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
-import { createSchema, MIGRATIONS, readVersion } from '../../postgres/schema/migrate.ts'
+import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
 import { StorageError, thisHolder } from '../../rows/storage-error.ts'
 import { wantedOwner, type Placement, type Seat } from './placement.ts'
 import { SignsOfLife } from './signs-of-life.ts'
@@ -73,16 +73,13 @@ export class PostgresPlacement implements Placement, ShardOwner {
 
   /** Creates the tables if needed. Rejects with StorageError for a database that cannot be used. */
   static async open(options: PostgresPlacementOptions): Promise<PostgresPlacement> {
-    const { pool, place, schema, shards, logger } = options
+    const { pool, place, schema, logger } = options
     try {
       const session = await Session.open(pool, schema)
       try {
-        await refusePooler(session, pool, place, schema)
-        await checkServer(session, place, logger)
-        if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
-        const found = await readVersion(session, place)
-        if (found && found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
-        return new PostgresPlacement(options, Number(found?.shards))
+        const found = await checkedDatabase(session, options, logger)
+        if (found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
+        return new PostgresPlacement(options, found.shards)
       } finally {
         session.close()
       }

@@ -1,9 +1,9 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { jitter } from '../../../runtime/primitives/jitter.ts'
 import { inUse, StorageError, type Holder } from '../../rows/storage-error.ts'
-import { checkFinished, createSchema, LOCK_CLASS, migrate, MIGRATIONS, readVersion } from '../schema/migrate.ts'
+import { checkFinished, LOCK_CLASS, migrate, MIGRATIONS } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
-import { checkServer, refusePooler } from './server-checks.ts'
+import { checkedDatabase } from './server-checks.ts'
 import { Session } from './session.ts'
 import { overloaded, reasonOf } from './trouble.ts'
 
@@ -135,19 +135,13 @@ export class Owner implements ShardOwner {
   }
 
   async #own(isFirst: boolean): Promise<Ownership> {
-    const { pool, place, schema, shards, logger } = this.#options
+    const { pool, place, schema, logger } = this.#options
     const session = await Session.open(pool, schema)
     try {
-      await refusePooler(session, pool, place, schema)
-      await checkServer(session, place, isFirst ? logger : undefined)
-      let found = await readVersion(session, place)
-      if (!found) {
-        await createSchema(session, schema, shards)
-        found = await readVersion(session, place)
-      }
-      if (found && !this.#options.isCopied) checkFinished(place, found)
+      const found = await checkedDatabase(session, this.#options, isFirst ? logger : undefined)
+      if (!this.#options.isCopied) checkFinished(place, found)
       await this.#lock(session)
-      if (found && found.version < MIGRATIONS.length) await migrate(session, found.version)
+      if (found.version < MIGRATIONS.length) await migrate(session, found.version)
       const rows = await session.once('UPDATE shards SET epoch = epoch + 1, holder = $1 RETURNING shard, epoch', [JSON.stringify(this.#options.holder)])
       const [[pid, startedAt]] = await session.once(`SELECT pid, ${STARTED_AT} FROM pg_stat_activity WHERE pid = pg_backend_pid()`) as [[string, string]]
       this.#backend = { pid, startedAt }

@@ -1,16 +1,25 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { StorageError } from '../../rows/storage-error.ts'
+import { createSchema, readVersion, type Opened } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
 import { Session } from './session.ts'
 
 /** The oldest version with all that the schema needs. */
 const OLDEST = 140_000
 
+/** Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A logger hears warnings. */
+export async function checkedDatabase(session: Session, { pool, place, schema, shards }: { readonly pool: PostgresPool; readonly place: string; readonly schema: string; readonly shards: number }, logger: Logger | undefined): Promise<Opened> {
+  await refusePooler(session, pool, place, schema)
+  await checkServer(session, place, logger)
+  if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
+  return (await readVersion(session, place)) as Opened
+}
+
 /**
  * Refuses a pooler that gives the server's sessions to its clients for one transaction each, such as PgBouncer's transaction mode. There
  * the locks and settings of a session are those of any client. Two connections at the same time have the same process of the server.
  */
-export async function refusePooler(session: Session, pool: PostgresPool, place: string, schema: string): Promise<void> {
+async function refusePooler(session: Session, pool: PostgresPool, place: string, schema: string): Promise<void> {
   const pidOf = async (of: Session) => (await of.once('SELECT pg_backend_pid(), current_setting($1), current_setting($2)', ['search_path', 'plan_cache_mode'])).join()
   const before = await pidOf(session)
   const other = await Session.open(pool, schema)
