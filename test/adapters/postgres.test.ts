@@ -264,6 +264,10 @@ await t.test('no message and no log has the password, and wrong arguments say wh
   t.match(await refusal('postgres://anna:s3cr3t@127.0.0.1:1/agent'), /^postgres:\/\/127\.0\.0\.1:1\/agent cannot be used: .*ECONNREFUSED/)
   t.match(await refusal(`postgres://anna:s3cr3t@127.0.0.1:${server.port}/agent?password=s3cr3t`), /cannot be used: role "anna" does not exist/)
   t.match(await refusal('postgres://anna:s3cr3t@[/agent'), /This one cannot be read/)
+  for (const several of ['a,b/agent?target_session_attrs=read-write', 'a:5432,b:5433/agent', 'a/agent?host=a,b', 'a/agent?sslmode=require&host=a%2Cb']) {
+    t.match(await refusal(`postgres://anna:s3cr3t@${several}`), /connects to one host, and this URL has several/)
+  }
+  t.match(await refusal('postgres://anna:s3cr3t,s3cr3t@127.0.0.1:1/a,b?application_name=a,b'), /ECONNREFUSED/, 'a comma elsewhere is none of a list')
   t.match(await refusal('mysql://anna:s3cr3t@host/agent'), /does not begin with postgres:/)
   t.match(await refusal({ url }), /takes a URL or a pool of pg, not an object/)
   t.match(await refusal(url, { readers: 0 }), /readers has to be a whole number from 1 to 1000/)

@@ -68,6 +68,9 @@ export function isPostgresUrl(text: string): boolean {
   return /^postgres(?:ql)?:\/\//i.test(text)
 }
 
+/** A URL for libpq, which tries one host after the other: `//a,b/` or `?host=a,b`. `pg` takes such a list for one name. */
+const SEVERAL_HOSTS = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)|[?&]host=[^&#]*(?:,|%2c)/i
+
 /**
  * A database's name for messages: host, port and database of the URL, without user, password and parameters. Throws TypeError for anything
  * that is neither a URL of PostgreSQL nor a pool; the message never contains the URL.
@@ -76,6 +79,7 @@ export function placeName(place: unknown, taker: string): string {
   if (isPool(place)) return 'the database of the pool'
   if (typeof place !== 'string') throw new TypeError(`${taker} takes a URL or a pool of pg, not ${kindOf(place)}: ${taker}('postgres://localhost/agent').`)
   if (!isPostgresUrl(place)) throw new TypeError(`${taker} takes a URL such as postgres://localhost/agent. This one does not begin with postgres://.`)
+  if (SEVERAL_HOSTS.test(place)) throw new TypeError(`${taker} connects to one host, and this URL has several. Give the address of the primary server, or a proxy or DNS name that follows it.`)
   if (!URL.canParse(place)) throw new TypeError(`${taker} takes a URL such as postgres://localhost/agent. This one cannot be read: is a password in it without %-escapes?`)
   const { host, pathname } = new URL(place)
   return `postgres://${host}${pathname}`
