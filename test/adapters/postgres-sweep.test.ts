@@ -148,7 +148,7 @@ await t.test('every growing table has autovacuum after 2 % and 2,000 changed row
   const { sql } = await opened(t)
   const tables = await sql(`SELECT relname, reloptions FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' ORDER BY relname`)
   const growing = tables.filter(({ relname }) => !['meta', 'nodes', 'shards'].includes(String(relname)))
-  t.equal(growing.length, 9)
+  t.equal(growing.length, 10)
   for (const { relname, reloptions } of growing) {
     t.match(new Set(reloptions as string[]), new Set(['autovacuum_vacuum_scale_factor=0.02', 'autovacuum_vacuum_threshold=2000', 'autovacuum_vacuum_cost_limit=1000']), String(relname))
   }
