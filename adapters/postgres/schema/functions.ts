@@ -190,7 +190,9 @@ DECLARE
 BEGIN
   PERFORM FROM shards WHERE shard = ANY (shards_) FOR SHARE;
   PERFORM check_owner(shards_, epochs_);
-  DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(at_ms) < ended_);
+  DELETE FROM transitions WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(at_ms) < ended_) FOR UPDATE SKIP LOCKED
+  ));
   SELECT array_agg(context), array_agg(task), array_agg(tenant), array_agg(principal) INTO contexts_, tasks_, tenants_, principals_ FROM (
     SELECT context, task, tenant, principal, sum(bytes) OVER (ORDER BY ended_at_ms, task ROWS UNBOUNDED PRECEDING) - bytes AS earlier FROM (
       SELECT * FROM tasks WHERE ended_at_ms IS NOT NULL AND ended_at_ms < ended_ AND shard = ANY (shards_) ORDER BY ended_at_ms, task LIMIT limit_ FOR UPDATE SKIP LOCKED
