@@ -5,9 +5,9 @@ import { statesOf, transitionName, transitionsOf } from './transition-names.ts'
 
 /** How often a transition of a chart was taken after another one. */
 export interface TransitionCount {
-  /** The version of the chart, as in {@link chartVersion}. */
+  /** The version of the chart: a hash of its states and transitions. */
   readonly chart: string
-  /** The transition before it: its name, {@link FROM_START} or {@link UNKNOWN}. */
+  /** The transition before it: its name, an empty text for the start, or `?` if it is not known. */
   readonly previous: string
   /** Its name, as in `transitionName`. */
   readonly taken: string
