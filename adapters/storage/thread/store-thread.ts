@@ -3,6 +3,7 @@ import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/chan
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
+import { reasonOf } from '../storage-error.ts'
 import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
@@ -26,7 +27,7 @@ const LARGE_CHARACTERS = 256 * 1024
 const { file, driver } = workerData as ThreadData
 const port = parentPort as MessagePort
 const tell = (told: Told) => port.postMessage(told)
-const engine = new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
+const engine = openEngine()
 const reads = new LeastCostQueue<NumberedRead>(MOST_BEHIND_MS)
 const writes: Writes[] = []
 let isScheduled = false
@@ -41,6 +42,16 @@ port.on('message', (sent: Batch | Word) => {
   else writes.push(sent)
   schedule()
 })
+
+/** Opens the file. An error of better-sqlite3 would lose its message on its way out of the thread. */
+function openEngine(): Engine {
+  try {
+    return new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
+  } catch (error) {
+    /* c8 ignore next -- a thread that fails reports no coverage */
+    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`)
+  }
+}
 
 /** Schedules a turn after all messages that have arrived. */
 function schedule(): void {
