@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { StorageError, type Holder } from '../rows/storage-error.ts'
 import { checkTables } from '../postgres/schema/migrate.ts'
-import { placeName, poolOf } from '../postgres/session/pool.ts'
+import { placeName, poolOf, type OwnPool } from '../postgres/session/pool.ts'
 import { Session } from '../postgres/session/session.ts'
 import { reasonOf } from '../postgres/session/trouble.ts'
 import { wantedOwner } from './placement/placement.ts'
@@ -54,13 +54,18 @@ export async function checkDatabase(url: string): Promise<void> {
 }
 
 async function withSession<T>(url: string, schema: string, use: (session: Session) => Promise<T>): Promise<T> {
-  const name = placeName(url, 'clusterStatus')
   const pool = poolOf(url, 1)
+  try {
+    return await inSession(pool, schema, use)
+  } catch (error) {
+    throw error instanceof StorageError ? error : new StorageError(`${placeName(url, 'clusterStatus')} cannot be used: ${reasonOf(error)}.`, { cause: error })
+  }
+}
+
+async function inSession<T>(pool: OwnPool, schema: string, use: (session: Session) => Promise<T>): Promise<T> {
   try {
     const session = await Session.open(pool, schema)
     return await use(session).finally(() => session.close())
-  } catch (error) {
-    throw error instanceof StorageError ? error : new StorageError(`${name} cannot be used: ${reasonOf(error)}.`, { cause: error })
   } finally {
     await pool.end()
   }

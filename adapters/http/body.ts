@@ -34,11 +34,12 @@ export async function bodyOf(request: HttpRequest, limit: number, intake?: BodyI
     await turnEnd()
     const turn = intake?.turn(size.bytes)
     if (turn) await turn
-    return decoded(bytes)
-  } catch (cause) {
-    throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
-  } finally {
+    const text = decoded(bytes)
     unfinished?.count(0)
+    return text
+  } catch (cause) {
+    unfinished?.count(0)
+    throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
   }
 }
 

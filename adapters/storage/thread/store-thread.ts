@@ -49,7 +49,7 @@ function openEngine(): Engine {
     return new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
   } catch (error) {
     /* c8 ignore next -- a thread that fails reports no coverage */
-    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`)
+    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, { cause: error })
   }
 }
 
