@@ -2,7 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import { FROM_START, UNKNOWN, type TransitionCount } from '../../runtime/xstate/transition-counter.ts'
 import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-names.ts'
 
-/** What tasks did in a chart. */
+/** The transitions that tasks took in a chart. */
 export interface Heat {
   /** Each transition of the chart, in its order; `count` is 0 if no task took it. `tested` says whether a test takes it, if that is known. */
   readonly transitions: readonly { readonly name: string; readonly count: number; readonly tested?: boolean }[]

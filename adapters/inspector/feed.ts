@@ -234,7 +234,7 @@ export interface Authorized {
   readonly error?: string
 }
 
-/** What tasks took in one of the author's charts. Counts are stored once a second, for each structure of a chart. */
+/** The transitions that tasks took in one of the author's charts. Counts are stored once a second, for each structure of a chart. */
 export interface ChartHeat {
   readonly chart: ChartId
   /** Each transition of the chart, by its name in `data-transition`; `count` is 0 if no task took it. */

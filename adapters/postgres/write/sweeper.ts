@@ -6,7 +6,7 @@ import { SLOTS } from '../schema/version-1.ts'
 import type { ShardOwner } from '../session/owner.ts'
 import type { Writer } from './writer.ts'
 
-/** What one piece removes at most: rows, and bytes of text. Commits to its contexts wait for it. */
+/** The most rows, and bytes of text, that one piece removes. Commits to its contexts wait for it. */
 const PIECE_ROWS = 256
 const PIECE_BYTES = 1024 * 1024
 

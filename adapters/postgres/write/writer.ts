@@ -16,7 +16,7 @@ import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
 
 const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4, $5, $6)' }
 
-/** What waits for its turn among the commits. */
+/** The commits and changes that wait for their turn. */
 export type OrderedChange = Exclude<Change, { readonly sweep: unknown }>
 
 /** The result of a commit: whether it won its race, or its error. */

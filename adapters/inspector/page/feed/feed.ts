@@ -18,7 +18,7 @@ export const coverage = signal<Coverage | undefined>(undefined)
 /** The progress of the tests that a page asked for, or how they ended. */
 export const testing = signal<Testing | undefined>(undefined)
 
-/** What tasks took, as of the last answer. */
+/** The transitions that tasks took, as of the last answer. */
 export const heat = signal<Heat | undefined>(undefined)
 
 /** The result of the last authorization. */
