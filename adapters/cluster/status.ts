@@ -4,7 +4,7 @@ import { checkTables } from '../postgres/schema/migrate.ts'
 import { placeName, poolOf, type OwnPool } from '../postgres/session/pool.ts'
 import { Session } from '../postgres/session/session.ts'
 import { reasonOf } from '../postgres/session/trouble.ts'
-import { wantedOwner } from './placement/placement.ts'
+import { wantedOwners } from './placement/placement.ts'
 import { LOOK } from './placement/statements.ts'
 
 /** A node gives a sign of life every 100 ms. This is the time in which one is expected, in milliseconds. */
@@ -74,7 +74,8 @@ async function inSession<T>(pool: OwnPool, schema: string, use: (session: Sessio
 /** Whether every shard has the owner that it should have. */
 export function isSettled({ nodes, shards }: ClusterStatus): boolean {
   const takers = nodes.flatMap(({ address, state, takesShards }) => (state === 'alive' && takesShards ? [address] : []))
-  return shards.every(({ shard, owner }) => owner !== undefined && owner === wantedOwner(shard, takers))
+  const wanted = wantedOwners(shards.length, takers)
+  return shards.every(({ shard, owner }) => owner !== undefined && owner === wanted[shard])
 }
 
 async function readStatus(session: Session): Promise<ClusterStatus> {

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { connect } from '../../adapters/client/connect.ts'
 import { postgresNode, type PostgresNodeOptions } from '../../adapters/cluster/cluster.ts'
 import type { ClusterNode } from '../../adapters/cluster/node.ts'
-import { wantedOwner } from '../../adapters/cluster/placement/placement.ts'
+import { wantedOwners } from '../../adapters/cluster/placement/placement.ts'
 import { PostgresPlacement } from '../../adapters/cluster/placement/postgres-placement.ts'
 import { SignsOfLife } from '../../adapters/cluster/placement/signs-of-life.ts'
 import { NODE_CLASS } from '../../adapters/cluster/placement/statements.ts'
@@ -54,7 +54,7 @@ function cluster(t: Test, agent = asks) {
 /** Waits until each of some nodes has its part of the shards, and together they have all. */
 async function shared(...nodes: readonly Node[]): Promise<void> {
   const addresses = nodes.map(({ address }) => address)
-  await until(() => nodes.every(({ node, address }) => Array.from({ length: SHARDS }, (_, shard) => node.shards.has(shard) === (wantedOwner(shard, addresses) === address)).every(Boolean)), 'every shard has its owner')
+  await until(() => nodes.every(({ node, address }) => wantedOwners(SHARDS, addresses).every((owner, shard) => node.shards.has(shard) === (owner === address))), 'every shard has its owner')
 }
 
 /** Takes locks in a session that is no node. The result ends it. */
@@ -215,7 +215,7 @@ await t.test('a placement', async t => {
     await until(() => one.lost.length === 1, 'it has lost its session')
     one.placement.lost(session, new Error('late'))
     given.resolve()
-    const owners = Array.from({ length: SHARDS }, (_, shard) => wantedOwner(shard, [one.address, two.address]))
+    const owners = wantedOwners(SHARDS, [one.address, two.address])
     await one.has(owners.filter(owner => owner === one.address).length)
     await two.has(owners.filter(owner => owner === two.address).length)
     t.equal(one.lost.length, 1)

@@ -5,6 +5,7 @@ import { Following } from '../../adapters/cluster/following.ts'
 import { ClusterNode } from '../../adapters/cluster/node.ts'
 import { Link, LinkLost } from '../../adapters/cluster/link/link.ts'
 import { LinkServer } from '../../adapters/cluster/link/link-server.ts'
+import { wantedOwners } from '../../adapters/cluster/placement/placement.ts'
 import { Shards } from '../../adapters/cluster/shards.ts'
 import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type WorkFunction } from '../../runtime/index.ts'
 import type { CallContext } from '../../runtime/access/call-context.ts'
@@ -549,4 +550,22 @@ await t.test('a page of wakes is full as long as there are more', async t => {
   const rest = await Promise.all([one, two].map(({ node }) => node.store.readWakes(12, { atMs: -1, taskId: '' })))
   for (const [i, wakes] of all.entries()) t.strictSame(wakes, rest[i]?.slice(0, 3))
   t.equal(rest.flat().length, 12)
+})
+
+await t.test('nodes share the shards evenly, in any order of the nodes, and few move when one comes', async t => {
+  const nodes = Array.from({ length: 9 }, (_, i) => `ws://10.0.0.${i}:4243`)
+  const countsOf = (owners: readonly string[], among: readonly string[]) => among.map(node => owners.filter(owner => owner === node).length)
+  for (const shards of [1, 12, 48]) {
+    for (let count = 1; count < nodes.length; count += 1) {
+      const [before, after] = [nodes.slice(0, count), nodes.slice(0, count + 1)]
+      const [owners, then] = [wantedOwners(shards, before), wantedOwners(shards, after)]
+      t.strictSame(wantedOwners(shards, before.toReversed()), owners)
+      const counts = countsOf(owners, before)
+      t.equal(counts.reduce((sum, own) => sum + own), shards)
+      t.ok(Math.max(...counts) - Math.min(...counts) <= 1, `${shards} shards on ${count} nodes: ${counts.join()}`)
+      const moved = owners.filter((owner, shard) => owner !== then[shard]).length
+      t.ok(moved <= 2.5 * Math.ceil(shards / (count + 1)), `${moved} of ${shards} shards move to node ${count + 1}`)
+    }
+  }
+  t.strictSame(wantedOwners(12, []), [])
 })

@@ -32,8 +32,22 @@ export interface Placement {
   leave(): Promise<void>
 }
 
-/** The node that should own a shard, by rendezvous hashing: when a node comes or goes, only its own shards move. `undefined` without nodes. */
-export function wantedOwner(shard: number, nodes: readonly string[]): string | undefined {
-  const weightOf = (node: string) => createHash('sha256').update(`${shard} ${node}`).digest('hex')
-  return nodes.map(node => ({ node, weight: weightOf(node) })).toSorted((a, b) => (a.weight < b.weight ? 1 : -1))[0]?.node
+/**
+ * The node that should own each shard, by rendezvous hashing in which the best pairs choose first and no node gets more than its part: when
+ * a node comes or goes, few shards of the others move. Empty without nodes.
+ */
+export function wantedOwners(shards: number, nodes: readonly string[]): string[] {
+  const owners: string[] = []
+  const pairs = nodes.flatMap(node => Array.from({ length: shards }, (_, shard) => ({ node, shard, weight: createHash('sha256').update(`${shard} ${node}`).digest('hex') })))
+  const part = Math.floor(shards / nodes.length)
+  const counts = new Map(nodes.map(node => [node, 0]))
+  let larger = shards % nodes.length
+  for (const { node, shard } of pairs.toSorted((a, b) => (a.weight < b.weight ? 1 : -1))) {
+    const count = counts.get(node) ?? 0
+    if (owners[shard] !== undefined || count > part || (count === part && larger === 0)) continue
+    if (count === part) larger -= 1
+    counts.set(node, count + 1)
+    owners[shard] = node
+  }
+  return owners
 }

@@ -7,7 +7,7 @@ import { Session } from '../../postgres/session/session.ts'
 import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
 import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
 import { StorageError, thisHolder } from '../../rows/storage-error.ts'
-import { wantedOwner, type Placement, type Seat } from './placement.ts'
+import { wantedOwners, type Placement, type Seat } from './placement.ts'
 import { SignsOfLife } from './signs-of-life.ts'
 import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NODE_CLASS, TAKE } from './statements.ts'
 
@@ -55,6 +55,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   /** The owners of shards; undefined for a session that is no node. */
   #owners = new Map<number, string | undefined>()
   #nodes: readonly SeenNode[] = []
+  #wanted: { readonly takers: string; readonly owners: readonly string[] } = { takers: '', owners: [] }
   readonly #signs = new SignsOfLife(LEASE_MS)
   #joinedAtMs = 0
   #lease: unknown
@@ -228,11 +229,18 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const owned = this.#owned
     if (!owned || this.#options.clock.now() - this.#joinedAtMs < SETTLE_MS) return
     const takers = this.#nodes.flatMap(({ address, takes }) => (takes ? [address] : []))
-    const all = Array.from({ length: this.shards }, (_, shard) => ({ shard, wanted: wantedOwner(shard, takers) }))
-    const free = all.flatMap(({ shard, wanted }) => (wanted === seat.address && !this.#owners.has(shard) ? [shard] : []))
+    const wanted = this.#wantedOf(takers)
+    const free = wanted.flatMap((owner, shard) => (owner === seat.address && !this.#owners.has(shard) ? [shard] : []))
     if (free.length > 0) await this.#take(seat, owned, free)
-    const given = all.flatMap(({ shard, wanted }) => (wanted !== undefined && wanted !== seat.address && owned.shards.includes(shard) ? [shard] : []))
+    const given = owned.shards.filter(shard => wanted[shard] !== undefined && wanted[shard] !== seat.address)
     if (given.length > 0) this.#giving ??= this.#give(seat, given).catch((error: unknown) => this.lost(owned.session, error)).finally(() => (this.#giving = undefined))
+  }
+
+  /** Who should own each shard; computed again only when other nodes take shards. */
+  #wantedOf(takers: readonly string[]): readonly string[] {
+    const key = takers.toSorted().join()
+    if (this.#wanted.takers !== key) this.#wanted = { takers: key, owners: wantedOwners(this.shards, takers) }
+    return this.#wanted.owners
   }
 
   async #take(seat: Seat, { session }: Ownership, free: readonly number[]): Promise<void> {
