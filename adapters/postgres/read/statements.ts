@@ -12,18 +12,30 @@ const prepared = (name: string, text: string) => ({ name: `taskchart_${name}`, t
 
 const NO_TASK = Array.from({ length: TASK_WIDTH }, () => 'NULL').join(', ')
 
+/** The columns of an index of tasks. */
+interface Columns {
+  readonly state: string
+  readonly time: string
+}
+
+const OF_SCOPE: Columns = { state: 'state', time: 'time' }
+const OF_CONTEXT: Columns = { state: "(state || '')", time: "(time || '')" }
+
 /** A page of a scope or a context. The index has its tasks by state, status time and id; each state gives as many as the page has. */
-const page = (name: string, of: string) => prepared(name, `
+const page = (name: string, of: string, { state, time }: Columns) => prepared(name, `
   SELECT found.* FROM unnest($1::text[]) AS s (state) CROSS JOIN LATERAL (
-    SELECT ${TASK_COLUMNS} FROM tasks WHERE ${of} AND state = s.state AND time >= $2 AND (time, task_id) < ($3, $4) ORDER BY time DESC, task_id DESC LIMIT $5::int
+    SELECT ${TASK_COLUMNS} FROM tasks WHERE ${of} AND ${state} = s.state AND ${time} >= $2 AND (${time}, (task_id || '')) < ($3, $4) ORDER BY ${time} DESC, (task_id || '') DESC LIMIT $5::int
   ) AS found ORDER BY time DESC, task_id DESC LIMIT $5::int`)
 
-const count = (name: string, of: string, next: number) => prepared(name, `
-  SELECT sum(found.count) FROM unnest($1::text[]) AS s (state) CROSS JOIN LATERAL (SELECT count(*) FROM tasks WHERE ${of} AND state = s.state AND time >= $${next}) AS found`)
+const count = (name: string, of: string, next: number, { state, time }: Columns) => prepared(name, `
+  SELECT sum(found.count) FROM unnest($1::text[]) AS s (state) CROSS JOIN LATERAL (SELECT count(*) FROM tasks WHERE ${of} AND ${state} = s.state AND ${time} >= $${next}) AS found`)
 
 const counted = (name: string, of: string) => prepared(name, `SELECT sum(count) FROM counters WHERE ${of} AND state IN (${OPEN})`)
 
-/** The statements of all reads. Each finds its rows by an index, however large the tables are. */
+/**
+ * The statements of all reads. Each finds its rows by an index, however large the tables are. A join of tables is a LATERAL with OFFSET 0 or
+ * ORDER BY, in which the planner cannot change the order: for tables that it thinks empty it would read a whole index instead.
+ */
 export const READS = {
   task: prepared('task', `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = $1`),
   context: prepared('context', `SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE tenant = $1 AND principal = $2 AND context_id = $3`),
@@ -33,7 +45,8 @@ export const READS = {
     SELECT ${CONTEXT_COLUMNS}, ${NO_TASK}, NULL::bigint FROM contexts WHERE tenant = $1 AND principal = $2 AND context_id = $3
     UNION ALL SELECT * FROM (
       SELECT NULL::bigint, NULL::int, NULL, NULL, NULL, NULL::bigint, NULL::float8, NULL::int, NULL::int, NULL, NULL::bigint, ${TASK_COLUMNS}, octet_length(snapshots.snapshot)
-      FROM contexts JOIN snapshots ON snapshots.context = contexts.context JOIN tasks ON tasks.task = snapshots.task
+      FROM contexts CROSS JOIN LATERAL (SELECT * FROM snapshots WHERE snapshots.context = contexts.context OFFSET 0) AS snapshots
+        CROSS JOIN LATERAL (SELECT * FROM tasks WHERE tasks.task = snapshots.task OFFSET 0) AS tasks
       WHERE contexts.tenant = $1 AND contexts.principal = $2 AND contexts.context_id = $3 ORDER BY tasks.task
     ) AS live`),
   wakes: prepared('wakes', `SELECT ${TASK_COLUMNS} FROM tasks WHERE wake_at_ms IS NOT NULL AND (wake_at_ms, task_id) > ($1::float8, $2) ORDER BY wake_at_ms, task_id LIMIT $3::int`),
@@ -50,11 +63,11 @@ export const READS = {
     SELECT task_id, bytes, (SELECT coalesce(sum(octet_length(body)), 0) FROM journal WHERE journal.task = tasks.task) FROM tasks
     WHERE task_id = ANY ($3::text[]) AND (tenant || '') = $1 AND (principal || '') = $2 ORDER BY time DESC, task_id DESC`),
   newestSizes: prepared('newest_sizes', `
-    SELECT task_id, bytes, (SELECT coalesce(sum(octet_length(body)), 0) FROM journal WHERE journal.task = tasks.task) FROM tasks WHERE (context + 0) = $1::bigint ORDER BY task DESC LIMIT $2::int`),
-  pageOfScope: page('page_of_scope', 'tenant = $6 AND principal = $7'),
-  pageOfContext: page('page_of_context', 'context = $6::bigint'),
-  countOfScope: count('count_of_scope', 'tenant = $2 AND principal = $3', 4),
-  countOfContext: count('count_of_context', 'context = $2::bigint', 3),
+    SELECT task_id, bytes, (SELECT coalesce(sum(octet_length(body)), 0) FROM journal WHERE journal.task = tasks.task) FROM tasks WHERE (context + 0) = $1::bigint ORDER BY (task + 0) DESC LIMIT $2::int`),
+  pageOfScope: page('page_of_scope', 'tenant = $6 AND principal = $7', OF_SCOPE),
+  pageOfContext: page('page_of_context', 'context = $6::bigint', OF_CONTEXT),
+  countOfScope: count('count_of_scope', 'tenant = $2 AND principal = $3', 4, OF_SCOPE),
+  countOfContext: count('count_of_context', 'context = $2::bigint', 3, OF_CONTEXT),
   total: prepared('total', 'SELECT coalesce(sum(count), 0) FROM counters WHERE tenant = $1 AND principal = $2 AND state = ANY ($3::text[])'),
   states: prepared('states', `SELECT state, sum(count) FROM counters WHERE state IN (${OPEN}) GROUP BY state HAVING sum(count) <> 0`),
   openOfAll: counted('open_of_all', 'true'),
@@ -65,7 +78,22 @@ export const READS = {
   webhooks: prepared('webhooks', `SELECT * FROM (SELECT ${WEBHOOK_COLUMNS} FROM webhooks WHERE task = $1 OFFSET 0) AS found ORDER BY place`),
   openWebhooks: prepared('open_webhooks', `
     SELECT ${WEBHOOK_COLUMNS}, ${TASK_COLUMNS} FROM (SELECT * FROM webhooks WHERE is_open AND place > $1 ORDER BY place LIMIT $2::int) AS webhooks
-    LEFT JOIN tasks ON tasks.task = webhooks.task ORDER BY place`),
+    LEFT JOIN LATERAL (SELECT * FROM tasks WHERE tasks.task = webhooks.task OFFSET 0) AS tasks ON true ORDER BY place`),
+  /** The events of tasks up to the generations of their rows. */
+  eventsOf: prepared('events_of', `
+    SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
+      SELECT * FROM events WHERE events.task = t.task AND events.generation <= t.generation ORDER BY events.generation) AS e`),
+  /** Only the statuses with metadata, and the newest. */
+  statusesOf: prepared('statuses_of', `
+    SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
+      SELECT * FROM (
+        SELECT * FROM events WHERE (events.task + 0) = t.task AND events.is_term AND events.generation < t.generation
+        UNION ALL SELECT * FROM events WHERE events.task = t.task AND events.generation = t.generation
+      ) AS found ORDER BY found.generation) AS e`),
+  messagesOf: prepared('messages_of', `
+    SELECT m.task, m.context, m.number, m.body, m.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, most) CROSS JOIN LATERAL (
+      SELECT * FROM messages WHERE messages.task IS NOT NULL AND messages.task = t.task ORDER BY messages.number LIMIT t.most) AS m`),
+  snapshotsOf: prepared('snapshots_of', 'SELECT task, snapshot, sum FROM snapshots WHERE task = ANY ($1::bigint[])'),
   /** Finds every scope by one step in the index of contexts. */
   scopes: prepared('scopes', `
     WITH RECURSIVE scopes (tenant, principal) AS (

@@ -6,31 +6,7 @@ import { applyRows, checkCount } from '../../rows/task-rows.ts'
 import type { Field, Session } from '../session/session.ts'
 import { binaryArray } from '../write/binary-arrays.ts'
 import { verified, type PgTask } from '../write/row-shapes.ts'
-
-/** The events of tasks up to the generations of their rows. */
-const EVENTS = {
-  name: 'taskchart_events_of',
-  text: `SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
-    SELECT * FROM events WHERE events.task = t.task AND events.generation <= t.generation ORDER BY events.generation) AS e`
-}
-
-/** Only the statuses with metadata, and the newest. */
-const STATUSES = {
-  name: 'taskchart_statuses_of',
-  text: `SELECT e.task, e.generation, e.is_term, e.body, e.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, generation) CROSS JOIN LATERAL (
-    SELECT * FROM (
-      SELECT * FROM events WHERE (events.task + 0) = t.task AND events.is_term AND events.generation < t.generation
-      UNION ALL SELECT * FROM events WHERE events.task = t.task AND events.generation = t.generation
-    ) AS found ORDER BY found.generation) AS e`
-}
-
-const MESSAGES = {
-  name: 'taskchart_messages_of',
-  text: `SELECT m.task, m.context, m.number, m.body, m.sum FROM unnest($1::bigint[], $2::int[]) AS t (task, most) CROSS JOIN LATERAL (
-    SELECT * FROM messages WHERE messages.task IS NOT NULL AND messages.task = t.task ORDER BY messages.number LIMIT t.most) AS m`
-}
-
-const SNAPSHOTS = { name: 'taskchart_snapshots_of', text: 'SELECT task, snapshot, sum FROM snapshots WHERE task = ANY ($1::bigint[])' }
+import { READS } from './statements.ts'
 
 /** An event or message: the bodies by the number of their task. Throws DamagedRow when used. */
 interface Found {
@@ -53,8 +29,8 @@ export async function readTasks(session: Session, scope: Scope, rows: readonly P
   const brief = rows.filter(row => formOf(row) !== 'whole')
   const live = isBrief ? [] : rows.filter(({ endedAtMs }) => endedAtMs === null)
   const [wholeEvents, briefEvents, messages, snapshots] = [
-    await rowsOf(session, EVENTS, whole, ({ generation }) => generation), await rowsOf(session, STATUSES, brief, ({ statusAt }) => statusAt),
-    await rowsOf(session, MESSAGES, whole, row => row.messages), await snapshotsOf(session, live)
+    await rowsOf(session, READS.eventsOf, whole, ({ generation }) => generation), await rowsOf(session, READS.statusesOf, brief, ({ statusAt }) => statusAt),
+    await rowsOf(session, READS.messagesOf, whole, row => row.messages), await snapshotsOf(session, live)
   ]
   const found: Found = { events: byTask([...wholeEvents, ...briefEvents]), messages: byTask(messages) }
   return rows.map(row => {
@@ -93,7 +69,7 @@ async function rowsOf(session: Session, statement: { name: string; text: string 
 
 /** Reads the snapshots of live tasks. The result throws DamagedRow for a damaged or missing one. */
 export async function snapshotsOf(session: Session, tasks: readonly PgTask[]): Promise<(row: PgTask) => string> {
-  const rows = tasks.length === 0 ? [] : await session.rows(SNAPSHOTS, [binaryArray('int8', tasks.map(({ task }) => task))])
+  const rows = tasks.length === 0 ? [] : await session.rows(READS.snapshotsOf, [binaryArray('int8', tasks.map(({ task }) => task))])
   const found = byTask(rows)
   return ({ task }) => {
     const [, snapshot, sum] = found.get(task)?.[0] ?? []

@@ -41,6 +41,10 @@ export const WRITE_GROUPS = {
   counters: ['text', 'text', 'text', 'int4', 'int8']
 } as const
 
+/**
+ * Without `enable_indexscan` the planner finds rows by a bitmap, which needs a condition: it would read the whole index of a table that it
+ * thinks empty.
+ */
 const WRITE = `
 CREATE FUNCTION write_rows(
   shards_ int4[], epochs_ int8[],
@@ -54,7 +58,7 @@ CREATE FUNCTION write_rows(
   k1 text[], k2 text[], k3 text[], k4 text[], k5 int4[], k6 float8[], k7 text[], k8 int8[],
   w1 int4[], w2 int8[], w3 int8[], w4 text[], w5 bool[], w6 text[], w7 int8[], x1 int8[],
   q1 text[], q2 text[], q3 text[], q4 int4[], q5 int8[]
-) RETURNS void LANGUAGE plpgsql AS $body$
+) RETURNS void LANGUAGE plpgsql SET enable_indexscan = off AS $body$
 DECLARE
   added int := 0;
   changed int := 0;
@@ -150,8 +154,9 @@ END $body$;
  * process gets a shard.
  */
 const REMOVE = `
-CREATE FUNCTION drop_tasks(tasks_ bigint[], slot_ int) RETURNS void LANGUAGE plpgsql AS $body$
+CREATE FUNCTION drop_tasks(tasks_ bigint[], contexts_ bigint[], slot_ int) RETURNS void LANGUAGE plpgsql SET enable_indexscan = off AS $body$
 BEGIN
+  UPDATE contexts SET tasks = contexts.tasks - g.count FROM (SELECT context, count(*) AS count FROM unnest(contexts_) AS c (context) GROUP BY context) AS g WHERE contexts.context = g.context;
   DELETE FROM events WHERE task = ANY (tasks_);
   DELETE FROM messages WHERE task IS NOT NULL AND task = ANY (tasks_);
   DELETE FROM snapshots WHERE task = ANY (tasks_);
@@ -168,7 +173,7 @@ DECLARE
   locked int;
 BEGIN
   FOR idle IN SELECT DISTINCT * FROM unnest(tenants_, principals_) AS n (tenant, principal)
-    WHERE NOT EXISTS (SELECT FROM tasks WHERE tasks.tenant = n.tenant AND tasks.principal = n.principal)
+    WHERE (SELECT true FROM tasks WHERE tasks.tenant = n.tenant AND tasks.principal = n.principal LIMIT 1) IS NULL
   LOOP
     -- A writer that has just counted a new task has one of the rows, or waits for it.
     PERFORM FROM counters WHERE tenant = idle.tenant AND principal = idle.principal FOR UPDATE SKIP LOCKED;
@@ -202,8 +207,7 @@ BEGIN
     removed := cardinality(tasks_);
     PERFORM FROM contexts WHERE context = ANY (contexts_) ORDER BY context FOR UPDATE;
     RETURN QUERY SELECT tenant, principal, context_id, task_id FROM tasks WHERE task = ANY (tasks_);
-    PERFORM drop_tasks(tasks_, slot_);
-    UPDATE contexts SET tasks = contexts.tasks - g.count FROM (SELECT context, count(*) AS count FROM unnest(contexts_) AS c (context) GROUP BY context) AS g WHERE contexts.context = g.context;
+    PERFORM drop_tasks(tasks_, contexts_, slot_);
     PERFORM drop_counters(tenants_, principals_);
   END IF;
   SELECT array_agg(context) INTO contexts_ FROM (
@@ -237,7 +241,7 @@ BEGIN
   IF contexts_ IS NOT NULL THEN
     SELECT array_agg(task) INTO tasks_ FROM (SELECT task FROM tasks WHERE context = ANY (contexts_) FOR UPDATE) AS found;
     PERFORM FROM contexts WHERE context = ANY (contexts_) ORDER BY context FOR UPDATE;
-    IF tasks_ IS NOT NULL THEN PERFORM drop_tasks(tasks_, slot_); END IF;
+    IF tasks_ IS NOT NULL THEN PERFORM drop_tasks(tasks_, '{}', slot_); END IF;
     DELETE FROM messages WHERE context = ANY (contexts_);
     DELETE FROM contexts WHERE context = ANY (contexts_);
     removed := cardinality(contexts_);

@@ -9,9 +9,11 @@ import { CONTEXT_COLUMNS, contextOf, nameOf, TASK_AT, TASK_COLUMNS, taskOf, type
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 4096
 
-const READ_CONTEXTS = {
+/** A LATERAL, for the reason of `READS`. */
+export const READ_CONTEXTS = {
   name: 'taskchart_known_contexts',
-  text: `SELECT ${CONTEXT_COLUMNS} FROM unnest($1::text[], $2::text[], $3::text[]) AS n (tenant, principal, context_id) JOIN contexts USING (tenant, principal, context_id)`
+  text: `SELECT c.* FROM unnest($1::text[], $2::text[], $3::text[]) AS n (tenant, principal, context_id) CROSS JOIN LATERAL (
+    SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE contexts.tenant = n.tenant AND contexts.principal = n.principal AND contexts.context_id = n.context_id OFFSET 0) AS c`
 }
 
 const READ_TASKS = { name: 'taskchart_known_tasks', text: `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = ANY ($1::text[])` }
