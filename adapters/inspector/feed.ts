@@ -204,10 +204,13 @@ export interface Frames {
   readonly frames: readonly Frame[]
 }
 
-/** The number of messages that the hub dropped because this page was too slow. */
+/**
+ * The number of steps or frames that the hub dropped because this page was too slow, or of new tasks that it does not list because there
+ * are too many. Such a task is listed when it changes while there are fewer.
+ */
 export interface Lost {
   readonly type: 'lost'
-  readonly what: 'steps' | 'frames'
+  readonly what: 'steps' | 'frames' | 'tasks'
   readonly count: number
 }
 

@@ -28,6 +28,8 @@ export interface HubOptions {
   readonly draw: DrawChart
   /** Records from the start and across reloads, also while nobody looks. Default: only while a page or a sink is there. */
   readonly recordsAlways?: boolean
+  /** See `LISTED_A_MINUTE` in `looking`, the default. */
+  readonly listedAMinute?: number
   /** The coverage of the agent's last test; `undefined` if unknown. */
   readonly coverage: () => Promise<Coverage | undefined>
   /** Runs the tests of the agent, unless they run already, and tells their progress. Default: pages cannot run them. */
@@ -182,6 +184,7 @@ export class Hub {
   #look(before?: Looking): Looking {
     this.#looking ??= lookAt(this.#runtime, {
       redact: this.#options.redact,
+      listedAMinute: this.#options.listedAMinute,
       frames: this.#frames,
       before,
       pages: this.#pages,

@@ -1,12 +1,14 @@
 import type { InspectionEvent } from 'xstate'
 import type { LiveActors, Observation } from '../../runtime/contexts/observers.ts'
+import { TokenBucket } from '../../runtime/access/usage.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { Commit } from '../../runtime/store/store.ts'
 import { ContextIndex } from './contexts/context-index.ts'
 import { TalkRecord } from './contexts/talk-record.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { Recorder } from './recorder/recorder.ts'
-import { earlierTasks, TaskIndex } from './recorder/task-index.ts'
+import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
 import { heatReader } from './shown-agent.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
@@ -31,22 +33,43 @@ export interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred
   readonly sinks: Iterable<Sink>
   /** A task was removed. */
   readonly removed: (taskId: string) => void
+  readonly listedAMinute?: number | undefined
+}
+
+/**
+ * The number of new tasks and contexts that are listed per minute: so many at once, then evenly. It bounds the cost of a flood, which nobody
+ * can read.
+ */
+const LISTED_A_MINUTE = 30_000
+
+/** The number of tasks that a commit opens. */
+function openedIn({ log }: Commit): number {
+  let count = 0
+  for (const entry of log) if ('update' in entry && entry.generation === 1) count += 1
+  return count
 }
 
 /** The scope of callers of agents without `authenticate`. */
 const ANYBODY = { tenant: '', principal: 'anonymous' }
 
 /** Observes a runtime for pages and sinks. */
-export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test }: LookingParts): Looking {
+export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
   const { clock, logger } = runtime.settings
-  const eachPage = (tell: (page: PageLink) => void) => Array.from(pages, tell)
+  const eachPage = (tell: (page: PageLink) => void) => {
+    for (const page of pages) tell(page)
+  }
   const recorder = before?.recorder ?? new Recorder(clock, {
     stirred,
     inspected: event => Array.from(sinks, sink => sink.inspected(event)),
     began: actors => Array.from(sinks, sink => sink.began(actors)),
     troubled: error => logger.error('the inspector failed', { error })
   })
+  const troubled = (error: unknown) => logger.error('the messages of a context could not be read', { error })
   const tasks = new TaskIndex(redact, {
+    missing: row => {
+      const { store } = observation
+      openingOf(store, row, (message, metadata) => tasks.title(message, metadata)).then(opening => tasks.read({ ...row, ...opening }), troubled)
+    },
     changed: row => eachPage(page => page.changed(row)),
     removed: taskId => {
       removed(taskId)
@@ -59,12 +82,26 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     said: commit => eachPage(page => page.said(commit))
   })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
-  const troubled = (error: unknown) => logger.error('the messages of a context could not be read', { error })
-  contexts.readFrom({ readMessages, title: message => tasks.title(message), troubled })
+  contexts.readFrom({ live: recorder, readMessages, title: message => tasks.title(message), troubled })
+  const room = new TokenBucket(listedAMinute)
+  const isListed = (commit: Commit) => {
+    const { key, atMs } = commit
+    if (recorder.isWatched(key.contextId) || (commit.expected > 0 && contexts.has(key) && commit.tasks.every(({ taskId }) => tasks.get(taskId)))) return true
+    // A task that was not listed is listed when it changes, once the flood is over.
+    const isNew = commit.expected === 0 || openedIn(commit) > 0
+    if (room.waitMs(isNew ? 1 : listedAMinute / 2, atMs) > 0) return false
+    room.use(1, atMs)
+    return true
+  }
   const observation = runtime.observe({
-    entered: actors => [recorder, contexts].forEach(one => one.entered(actors)),
-    left: actors => [recorder, contexts].forEach(one => one.left(actors)),
-    committed: commit => [recorder, contexts, tasks].forEach(one => one.committed(commit)),
+    entered: actors => recorder.entered(actors),
+    left: actors => recorder.left(actors),
+    committed: commit => {
+      recorder.committed(commit)
+      if (isListed(commit)) [contexts, tasks].forEach(one => one.committed(commit))
+      else eachPage(page => page.unlisted(openedIn(commit)))
+      stirred()
+    },
     erased: whose => [recorder, contexts, tasks].forEach(one => one.erased(whose))
   })
   let isStopped = false

@@ -68,6 +68,8 @@ export class PageLink implements TaskListener, ContextListener {
   #removedContexts = new Set<string>()
   /** The lists of which the page has nothing since the greeting: it keeps what it had until then. */
   #untold = new Set<'tasks' | 'contexts'>()
+  /** The tasks that are not listed, since this was last told. */
+  #unlisted = 0
   #watched: Watched | undefined
   #frames: { readonly close: () => void; last: number } | undefined
 
@@ -116,6 +118,11 @@ export class PageLink implements TaskListener, ContextListener {
     if (commit.key.contextId === this.#watched?.contextId) this.#watched.talk.committed(commit)
   }
 
+  /** Counts new tasks that are not listed. */
+  unlisted(count: number): void {
+    this.#unlisted += count
+  }
+
   send(frame: FromHub): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(JSON.stringify(frame))
   }
@@ -125,6 +132,7 @@ export class PageLink implements TaskListener, ContextListener {
     const shown = this.#shown
     if (!shown) return
     while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0)) this.#sendTasks()
+    if (this.#unlisted > 0 && !this.#isFull) this.#sendUnlisted()
     while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0)) this.#sendContexts()
     if (this.#watched && !this.#isFull) this.#sendTalk(this.#watched)
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
@@ -147,6 +155,11 @@ export class PageLink implements TaskListener, ContextListener {
     const [rows, removed] = [taken(this.#tasks, ROWS_A_FRAME), [...this.#removed]]
     this.#removed.clear()
     this.send({ type: 'tasks', rows, removed })
+  }
+
+  #sendUnlisted(): void {
+    this.send({ type: 'lost', what: 'tasks', count: this.#unlisted })
+    this.#unlisted = 0
   }
 
   #sendContexts(): void {

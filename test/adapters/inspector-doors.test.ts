@@ -21,6 +21,8 @@ import { sizeOf } from '../../adapters/inspector/recorder/seen-step.ts'
 import { EARLIER_TASKS, earlierTasks, KNOWN_TASKS, TaskIndex } from '../../adapters/inspector/recorder/task-index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
+import { inputRequired } from '../../runtime/authoring/questions.ts'
+import { textOf } from '../../runtime/authoring/words.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { hostActors, type ActorHost } from '../../runtime/commits/actor-host.ts'
 import type { Commit } from '../../runtime/store/store.ts'
@@ -308,6 +310,25 @@ await t.test('a slow page receives the number of steps that it missed', async t 
   const { count, what } = await other.frame('lost')
   const { steps: [next] } = await other.frame('steps')
   t.strictSame([what, count], ['steps', (next?.n ?? 0) - 2])
+})
+
+await t.test('a flood of tasks is listed in part, and a task that was left out once it changes later', async t => {
+  const { runtime, page, clock } = await inspected(t, { work: async ({ ask, message }) => ({ artifact: textOf(message) === 'ask' ? (textOf(await ask(inputRequired('Which?'))) ?? '') : 'done' }) }, { listedAMinute: 100 })
+  const reader = await page()
+  await reader.frame('hello')
+  reader.ask({ type: 'watch', contextId: 'watched' })
+  await reader.frame('actors')
+  for (let i = 0; i < 100; i += 1) await runtime.sendMessage(say('x', { contextId: `c${i % 10}` }))
+  const { id } = taskIn(await runtime.sendMessage(say('ask')))
+  const watched = taskIn(await runtime.sendMessage(say('x', { contextId: 'watched' })))
+  const listed = (taskId: string) => reader.all('tasks').flatMap(({ rows }) => rows).findLast(row => row.taskId === taskId)
+  t.match(await reader.frame('lost'), { what: 'tasks', count: 1 })
+  await until(() => listed(watched.id), 'the watched context')
+  t.equal(listed(id), undefined)
+  clock.increment(60_000)
+  await runtime.sendMessage(say('that one', { taskId: id }))
+  await reader.frame('tasks', ({ rows }) => rows.some(row => row.taskId === id && row.title === 'ask'))
+  t.match(listed(id), { state: 'TASK_STATE_COMPLETED' })
 })
 
 await t.test('known tasks', async t => {

@@ -6,6 +6,7 @@ import { TalkRecord } from '../../adapters/inspector/contexts/talk-record.ts'
 import type { ContextRow } from '../../adapters/inspector/feed.ts'
 import { acceptOffer, declineOffer, offerIn } from '../../adapters/client/connect.ts'
 import { accepted, declined, offer, reply, textOf } from '../../runtime/authoring/words.ts'
+import type { LiveActors } from '../../runtime/contexts/observers.ts'
 import { negotiation } from '../../runtime/negotiation/negotiation.ts'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import type { Commit, MessageRow } from '../../runtime/store/store.ts'
@@ -119,10 +120,12 @@ await t.test('the index of contexts', async t => {
     const index = new ContextIndex(listener)
     index.committed(commit('early', [{ message: userMessage('x') }], 0))
     index.committed(commit('earlier', []))
+    await index.readLive(1)
     index.erased({ tenant: '', principal: 'ann' })
     removed.length = 0
     changed.length = 0
-    index.readFrom({ readMessages, title: message => textOf(message), troubled: error => troubles.push(error) })
+    const live: LiveActors[] = []
+    index.readFrom({ live: { live, liveOf: () => undefined }, readMessages, title: message => textOf(message), troubled: error => troubles.push(error) })
     index.committed(commit('c', [{ message: userMessage('a later one') }]))
     await rest()
     t.strictSame(changed.map(({ title }) => title), ['', 'the first'])
@@ -130,7 +133,7 @@ await t.test('the index of contexts', async t => {
     index.committed(commit('d', []))
     await rest()
     t.match(troubles, [{ message: 'no disk' }])
-    index.entered({ key: { ...key, contextId: 'e' }, root: createActor(createMachine({})) })
+    live.push({ key: { ...key, contextId: 'e' }, root: createActor(createMachine({})) })
     await index.readLive(7)
     t.equal(index.keyOf('e'), undefined, 'a context in memory that cannot be read is not told')
     for (let i = 0; i < KNOWN_CONTEXTS; i += 1) index.committed(commit(`many-${i}`, [], 0))

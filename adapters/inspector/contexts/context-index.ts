@@ -27,6 +27,8 @@ export interface ContextListener {
 
 /** What the index needs. */
 export interface ContextSources {
+  /** The contexts in memory. */
+  readonly live: { readonly live: readonly LiveActors[]; liveOf(name: string): LiveActors | undefined }
   readonly readMessages: Observation['store']['readMessages']
   /** The title of a message. */
   readonly title: (message: Message) => string
@@ -38,7 +40,6 @@ export class ContextIndex {
   readonly #listener: ContextListener
   /** By context name, the longest unchanged first. */
   readonly #rows = new Map<string, ContextRow>()
-  readonly #live = new Map<string, LiveActors>()
   /** When messages were committed, in milliseconds since 1970, oldest first, by context name and message id. */
   readonly #times = new Map<string, number>()
 
@@ -51,7 +52,6 @@ export class ContextIndex {
   /** Reads from these sources from now on: those of another runtime after a reload of the agent. */
   readFrom(sources: ContextSources): void {
     this.#sources = sources
-    this.#live.clear()
   }
 
   /** All contexts, last changed first. */
@@ -65,28 +65,26 @@ export class ContextIndex {
     return row && { ...row.owner, contextId }
   }
 
+  has(key: ContextKey): boolean {
+    return this.#rows.has(contextName(key))
+  }
+
   /** When a message was committed; `undefined` before the observation. */
   atMs(key: ContextKey, messageId: string): number | undefined {
     return this.#times.get(`${contextName(key)} ${messageId}`)
   }
 
-  entered(actors: LiveActors): void {
-    this.#live.set(contextName(actors.key), actors)
-  }
-
   /** Adds the contexts that are in memory already and have messages, as of now. Older ones are not in memory, and no store lists them. */
   async readLive(nowMs: number): Promise<void> {
     const sources = this.#sources
-    for (const [name, { key, root }] of [...this.#live].filter(([name]) => !this.#rows.has(name)).slice(0, LIVE_CONTEXTS)) {
+    if (!sources) return
+    for (const { key, root } of sources.live.live.filter(({ key }) => !this.has(key)).slice(0, LIVE_CONTEXTS)) {
+      const name = contextName(key)
       const title = await this.#titleOf(key)
-      if (title === undefined || this.#rows.has(name) || !this.#live.has(name) || this.#sources !== sources) continue
+      if (title === undefined || this.#rows.has(name) || !sources.live.liveOf(name) || this.#sources !== sources) continue
       const { tenant, principal, contextId } = key
       this.#set(name, { contextId, owner: { tenant, principal }, title, openedMs: nowMs, changedMs: nowMs, ...offerIn(root) })
     }
-  }
-
-  left({ key }: LiveActors): void {
-    this.#live.delete(contextName(key))
   }
 
   committed(commit: Commit): void {
@@ -96,7 +94,7 @@ export class ContextIndex {
     for (const { message: { messageId } } of rows) this.#times.set(`${name} ${messageId}`, atMs)
     forgetOldest(this.#times, TIMED_MESSAGES)
     const before = this.#rows.get(name)
-    const live = this.#live.get(name)
+    const live = this.#sources?.live.liveOf(name)
     const { tenant, principal, contextId } = key
     const [first] = rows
     const title = before?.title || ((before || commit.expected === 0) && first ? (this.#sources?.title(first.message) ?? '') : '')

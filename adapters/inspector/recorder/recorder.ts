@@ -49,6 +49,10 @@ export class Recorder {
     return this.#live.values()
   }
 
+  liveOf(name: string): LiveActors | undefined {
+    return this.#live.get(name)
+  }
+
   /** The record of a context; if several callers have a context of that id, the newest. */
   find(contextId: string): ContextRecord | undefined {
     return this.#records.values().findLast(({ key }) => key.contextId === contextId)
@@ -63,10 +67,14 @@ export class Recorder {
     return () => void this.#watched.splice(this.#watched.indexOf(contextId), 1)
   }
 
+  isWatched(contextId: string): boolean {
+    return this.#watched.includes(contextId)
+  }
+
   entered(actors: LiveActors): void {
     const name = contextName(actors.key)
     this.#live.set(name, actors)
-    if (this.#records.has(name) || this.#watched.includes(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
+    if (this.#records.has(name) || this.isWatched(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
   }
 
   left({ key }: LiveActors): void {
@@ -104,7 +112,7 @@ export class Recorder {
     this.#bytes += bytes
     for (const [name, { key, bytes }] of this.#bytes > this.#mostBytes ? this.#records.entries() : []) {
       if (this.#bytes <= this.#mostBytes) return
-      if (bytes > 0 && !this.#watched.includes(key.contextId)) this.#drop(name)
+      if (bytes > 0 && !this.isWatched(key.contextId)) this.#drop(name)
     }
     if (this.#bytes <= this.#mostBytes) return
     for (const record of this.#records.values()) record.shrinkTo(this.#mostBytes / 2 / this.#records.values().length)
@@ -126,7 +134,7 @@ export class Recorder {
     if (this.#records.size <= REMEMBERED_CONTEXTS) return
     for (const [other, oldest] of this.#records.entries()) {
       if (this.#records.size <= REMEMBERED_CONTEXTS) break
-      if (!this.#watched.includes(oldest.key.contextId)) this.#drop(other)
+      if (!this.isWatched(oldest.key.contextId)) this.#drop(other)
     }
   }
 

@@ -19,6 +19,11 @@ export interface TaskListener {
   removed(taskId: string): void
 }
 
+interface IndexListener extends TaskListener {
+  /** A task changed whose opening was not seen. */
+  missing?(row: TaskRow): void
+}
+
 /** The tasks of all contexts, from commits. */
 export class TaskIndex {
   /** By id, the longest unchanged first, except tasks that were read from the store. */
@@ -26,9 +31,9 @@ export class TaskIndex {
   /** Tasks from before the observation whose opening was not read yet. */
   readonly #unread = new Set<string>()
   readonly #redact: Redact
-  readonly #listener: TaskListener
+  readonly #listener: IndexListener
 
-  constructor(redact: Redact, listener: TaskListener) {
+  constructor(redact: Redact, listener: IndexListener) {
     this.#redact = redact
     this.#listener = listener
   }
@@ -46,12 +51,14 @@ export class TaskIndex {
     for (const { taskId, state, generation } of tasks) {
       const before = this.#rows.get(taskId)
       const opening = before ? undefined : log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
-      if (!before && !opening) this.#unread.add(taskId)
       const first = before ? undefined : log.find((entry): entry is TaskEvent => 'update' in entry && entry.taskId === taskId && entry.generation === 1)
       const { openedMs, title } = before ?? { openedMs: atMs, title: opening ? this.title(opening.message, metadataOf(first)) : '' }
       const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs: atMs, title }
       this.#rows.delete(taskId)
       this.#set(row)
+      if (before || opening) continue
+      this.#unread.add(taskId)
+      this.#listener.missing?.(row)
     }
     for (const [oldest] of this.#rows) {
       if (this.#rows.size <= KNOWN_TASKS) break
@@ -103,6 +110,13 @@ export class TaskIndex {
 export const EARLIER_TASKS = 1000
 
 const PAGE = 100
+
+/** When a stored task was opened, as far as the store has its first event, and its title. */
+export async function openingOf(store: Observation['store'], { taskId, owner, openedMs }: TaskRow, title: TaskIndex['title']): Promise<Pick<TaskRow, 'openedMs' | 'title'>> {
+  const [[first], [opening]] = await Promise.all([store.readEvents(owner, taskId, 0, 1), store.readTaskMessages(owner, taskId, 0, 1)])
+  const update = first && 'statusUpdate' in first.update ? first.update.statusUpdate : undefined
+  return { openedMs: update ? msOf(update.status.timestamp) : openedMs, title: opening ? title(opening.message, update?.metadata) : '' }
+}
 
 /** The stored tasks of some callers, for each caller last changed first. */
 export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[], title: TaskIndex['title']): AsyncGenerator<TaskRow, void, undefined> {

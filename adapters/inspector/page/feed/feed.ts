@@ -7,7 +7,7 @@ import { feedUrl } from '../page-settings.ts'
 import { contextId } from '../selection.ts'
 import { FeedSocket, type FeedState } from './feed-socket.ts'
 import { noteContexts, noteTalk } from './known-contexts.ts'
-import { forgetFrames, forgetWatched, missedFrames, missedSteps, noteActors, noteFrames, noteSteps, noteTasks, steps } from './known.ts'
+import { forgetFrames, forgetWatched, missedFrames, missedSteps, missedTasks, noteActors, noteFrames, noteSteps, noteTasks, steps } from './known.ts'
 
 /** The hub's last greeting. */
 export const hello = signal<Hello | undefined>(undefined)
@@ -123,10 +123,11 @@ function take(frame: FromHub): void {
       crashes.value = new Map(crashes.peek()).set(frame.taskId, frame.error)
       return
     case 'lost':
-      if (frame.what === 'steps') missedSteps.value += frame.count
-      else missedFrames.value += frame.count
+      missed[frame.what].value += frame.count
   }
 }
+
+const missed = { steps: missedSteps, frames: missedFrames, tasks: missedTasks }
 
 function greet(frame: Hello): void {
   const isNew = hello.peek()?.instance !== frame.instance
@@ -141,6 +142,7 @@ function greet(frame: Hello): void {
   // As well as the progress of running tests.
   testing.value = undefined
   if (isNew) {
+    missedTasks.value = 0
     noteTalk([], true)
     forgetWatched()
     forgetFrames()

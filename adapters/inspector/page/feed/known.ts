@@ -28,6 +28,9 @@ const MOST_TASKS = 10_000
 /** The tasks by id. Readers watch `taskChanges`. */
 export const tasks = new Map<string, TaskRow>()
 
+/** The number of tasks that were not listed because too many were opened. */
+export const missedTasks = signal(0)
+
 /** Incremented whenever `tasks` changes. */
 export const taskChanges = signal(0)
 

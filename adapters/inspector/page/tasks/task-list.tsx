@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals'
 import { stateText } from '../../../../machines/protocol/states.ts'
-import { taskChanges, tasks } from '../feed/known.ts'
+import { missedTasks, taskChanges, tasks } from '../feed/known.ts'
 import { contextChanges, contexts } from '../feed/known-contexts.ts'
 import { focusOn } from '../frame/focus.ts'
 import { ageText, nowMs } from '../frame/time.ts'
@@ -54,6 +54,7 @@ export function TaskList() {
           ))}
         </select>
       </div>
+      {missedTasks.value > 0 && <p class="quiet tasks-missed">{`${counted(missedTasks.value, 'more task')}, not listed: too many came at once`}</p>}
       <VirtualList label="Tasks" items={rows.value} keyOf={rowKey} heightOf={heightOf} activeKey={chosen} isHeading={isTasksHead}
         choose={chooseRow} open={() => (phoneView.value = 'task')}
         row={row => (row.kind === 'task' ? <TaskLine {...row} /> : <ContextLine {...row} />)} empty={<NoTasks />} />
