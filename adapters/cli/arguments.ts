@@ -31,7 +31,14 @@ export function readPositionals<const Names extends readonly string[]>(positiona
 /** Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing value. */
 export function readOptions<const T extends Options>(args: readonly string[], options: T): { values: Values<T>; positionals: string[] } {
   const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true })
-  for (const token of tokens) if (token.kind === 'option') checkOption(token, options)
+  const given = new Set<string>()
+  for (const token of tokens) {
+    if (token.kind !== 'option') continue
+    checkOption(token, options)
+    const option = options[token.name]
+    if (given.has(token.name) && option?.type === 'string' && !option.multiple) throw usageError(`${token.rawName} was given twice. Give it once.`)
+    given.add(token.name)
+  }
   return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
 }
 

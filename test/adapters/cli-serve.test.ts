@@ -105,6 +105,7 @@ Ctrl-C stops it.
     }
     t.strictSame(refusals, ['INVALID_PARAMS', undefined, 'PUSH_NOTIFICATION_NOT_SUPPORTED'])
     t.match(await run(cwd, ['serve', 'hello.js', '--no-push', '--allow-loopback-webhooks']).ended(), { code: 2, stderr: /exclude each other/ })
+    t.match(await run(cwd, ['serve', 'hello.js', '--db', 'a.db', '--db', 'b.db']).ended(), { code: 2, stderr: /--db was given twice\. An agent has one database: docs\/cluster\.md#beyond-one-primary/ })
   })
 
   await t.test('is announced as JSON, can be called there, and is gone when it is stopped', async t => {

@@ -54,6 +54,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['send', 'ws://localhost', 'two', 'words'], /"words" is one argument too many\. Put quotes/],
     [['send', 'ws://localhost', 'hi', '--nope'], /There is no option --nope\. There are: --context, /],
     [['send', 'ws://localhost', 'hi', '--context'], /--context needs a value\./],
+    [['send', 'ws://localhost', 'hi', '--context', 'a', '--context=b'], /--context was given twice\. Give it once\./],
     [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
     [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes printable ASCII/],
     [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],

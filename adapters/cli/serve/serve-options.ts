@@ -31,7 +31,7 @@ const OPTIONS = {
   legacy: { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
   'allow-loopback-webhooks': { type: 'boolean', default: false },
-  db: { type: 'string' },
+  db: { type: 'string', multiple: true },
   node: { type: 'string' },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
@@ -96,9 +96,10 @@ export interface RuntimeSettings {
 /** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
 export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db, node, json = false, log } = values
+  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db: [db, secondDb] = [], node, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
+  if (secondDb !== undefined) throw usageError('--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.')
   checkNode({ db, node }, io.env[SECRET_VARIABLE])
   checkPublicUrl(publicUrl)
   checkNames(() => namedHosts(hosts ?? []))
