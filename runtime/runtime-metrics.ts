@@ -3,6 +3,7 @@ import type { CallScheduler } from './access/call-scheduler.ts'
 import { inTime } from './access/time-limit.ts'
 import type { ContextRegistry } from './contexts/context-registry.ts'
 import type { Health } from './health.ts'
+import type { Membership, NodeFigures } from './operations/cluster.ts'
 import type { StoreStatus } from './store/rows.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Store } from './store/store.ts'
@@ -20,6 +21,7 @@ export interface MeasuredParts {
   readonly scheduler: Pick<CallScheduler, 'waiting'>
   readonly webhooks: Pick<Webhooks, 'waiting'> | undefined
   readonly health: () => Health
+  readonly cluster: Pick<Membership, 'figures'> | undefined
 }
 
 /** Values that are read once for all metrics. */
@@ -28,6 +30,7 @@ interface Readings extends MeasuredParts {
   readonly tasks: OpenTasks | undefined
   readonly status: StoreStatus
   readonly delays: Delays
+  readonly node: NodeFigures
 }
 
 type OpenTasks = Record<TaskState, number>
@@ -40,6 +43,9 @@ const COUNT_MS = 2000
 
 /** How long a count serves further reads: so readers, however many, cost the store at most one count a second. */
 const COUNT_SERVES_MS = 1000
+
+/** A server on its own. */
+const ALONE: NodeFigures = { shards: 0, nodes: 0, forwarded: 0, moves: { gained: 0, given: 0, lost: 0 } }
 
 const IDLE: StoreStatus = { isStopped: false, waitingReads: 0, waitingWrites: 0 }
 
@@ -64,6 +70,10 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
   gauge('webhooks.waiting', '{webhook}', 'Webhooks with an event that is not delivered', ({ webhooks }) => one(webhooks?.waiting ?? 0)),
   counter('webhook.posts', '{post}', 'Posts to webhooks, by result', ({ counters }) => by('result', counters.deliveries)),
   counter('webhooks.given_up', '{webhook}', 'Webhooks that were given up', ({ counters }) => one(counters.webhooksGivenUp)),
+  gauge('cluster.nodes', '{node}', 'Nodes of the cluster that this one knows; 0 for a server on its own', ({ node }) => one(node.nodes)),
+  gauge('cluster.shards', '{shard}', 'Shards of this node', ({ node }) => one(node.shards)),
+  counter('cluster.shard.moves', '{shard}', 'Shards that this node gained, gave to another node, or lost', ({ node }) => by('kind', node.moves)),
+  counter('cluster.forwarded', '{call}', 'Changes that another node made for this one', ({ node }) => one(node.forwarded)),
   gauge('event_loop.delay', 's', 'Delay of the event loop in the last 30 seconds or more', ({ delays: { p50, p99, max } }) => by('statistic', { p50, p99, max })),
   counter('event_loop.busy', 's', 'Time for which the event loop ran code', () => one(busySeconds()))
 ]
@@ -86,7 +96,7 @@ export class RuntimeMetrics implements MetricSource {
   async read(): Promise<readonly Metric[]> {
     const delays = this.#delay.read()
     const tasks = await this.#openTasks()
-    const readings: Readings = { ...this.#parts, tasks, delays, status: this.#parts.store.status?.() ?? IDLE }
+    const readings: Readings = { ...this.#parts, tasks, delays, status: this.#parts.store.status?.() ?? IDLE, node: this.#parts.cluster?.figures() ?? ALONE }
     return METRICS.map(({ values, ...definition }) => ({ ...definition, values: values(readings) }))
   }
 

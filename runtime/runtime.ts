@@ -149,7 +149,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
   const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler: tenants.listed || authenticate ? scheduler : undefined, extensions, refused: refusedOperations(capabilities) })
   const health = () => healthOf({ calls, contexts, store, clock })
-  const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health })
+  const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health, cluster })
   const unmeter = telemetry?.meter?.(metrics)
   let closed: Promise<void> | undefined
 

@@ -1,5 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Change, Cluster, Made, Member, Membership, Place } from '../../runtime/operations/cluster.ts'
+import type { Change, ChangeName, Cluster, Made, Member, Membership, NodeFigures, Place } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
@@ -63,6 +63,7 @@ export class ClusterNode implements Cluster {
     const { placement } = this.#options
     this.#following = new Following({ member, shards: this.shards, placement, clock: this.#clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
     return {
+      figures: () => this.#figures(),
       make: (change, here) => this.#make(change, here),
       owns: key => this.shards.has(this.shards.of(key)),
       contextId: shard => this.shards.idIn(shard),
@@ -77,6 +78,12 @@ export class ClusterNode implements Cluster {
   /** The last epoch of each shard that this node has had. */
   readonly #epochs = new Map<number, number>()
   #left: Promise<void> | undefined
+  #forwarded = 0
+  readonly #moves = { gained: 0, given: 0, lost: 0 }
+
+  #figures(): NodeFigures {
+    return { shards: this.shards.owned.length, nodes: this.#options.placement.nodes.length, forwarded: this.#forwarded, moves: this.#moves }
+  }
 
   get #joined(): Member {
     if (!this.#member) throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
@@ -99,15 +106,18 @@ export class ClusterNode implements Cluster {
         const continued = shards.filter(shard => this.#epochs.get(shard) === Number(epochs.get(shard)) - 1)
         for (const [shard, epoch] of epochs) this.#epochs.set(shard, epoch)
         this.shards.add(shards)
+        this.#moves.gained += shards.length
         member.gained(key => continued.includes(this.shards.of(key)))
         this.#following?.gained(shards)
       },
       giving: async shards => {
         this.shards.give(shards)
+        this.#moves.given += shards.length
         await lost(shards, true)
         released(shards)
       },
       lost: shards => {
+        this.#moves.lost += shards.length
         released(shards)
         void lost(shards, false)
       },
@@ -133,13 +143,19 @@ export class ClusterNode implements Cluster {
         // An unknown task is not found here either.
         if (shard === undefined || this.shards.has(shard)) return { here: await here(shard ?? 0) }
         const owner = placement.ownerOf(shard)
-        if (owner !== undefined && owner !== address) return { there: await this.#linkTo(owner).call({ change: name, shard, request }, signal) }
+        if (owner !== undefined && owner !== address) return { there: await this.#forward(owner, { change: name, shard, request }, signal) }
       } catch (error) {
         if (error instanceof LinkLost ? error.wasSent && !isRepeatable : error !== NOT_OWNER) throw error instanceof LinkLost ? unknownOutcome(error) : error
       }
       if (this.#clock.now() >= endMs) throw nobody()
       await new Promise<void>(resolve => void this.#clock.setTimeout(resolve, LOOK_MS))
     }
+  }
+
+  async #forward(owner: string, change: { readonly change: ChangeName; readonly shard: number; readonly request: object }, signal: AbortSignal | undefined): Promise<unknown> {
+    const answer = await this.#linkTo(owner).call(change, signal)
+    this.#forwarded += 1
+    return answer
   }
 
   async #shardOf(place: NonNullable<Place>): Promise<number | undefined> {

@@ -30,8 +30,19 @@ export interface Cluster {
   join(member: Member): Membership
 }
 
+/** Figures of a node: its own shards and the nodes that it knows now, and counts since it was created. */
+export interface NodeFigures {
+  readonly shards: number
+  readonly nodes: number
+  /** Changes that another node made for this one. */
+  readonly forwarded: number
+  /** Shards that this node got, handed over, and lost: its session ended, or another node took them. */
+  readonly moves: { readonly gained: number; readonly given: number; readonly lost: number }
+}
+
 /** The cluster, for the runtime of one node. */
 export interface Membership {
+  figures(): NodeFigures
   /** Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no node has the shard. */
   make<Here>(change: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>>
   /** Whether a context belongs to this node. */

@@ -569,3 +569,20 @@ await t.test('nodes share the shards evenly, in any order of the nodes, and few 
   }
   t.strictSame(wantedOwners(12, []), [])
 })
+
+await t.test('the metrics of a node tell its shards, their moves, and what it forwarded', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: echo }))
+  const one = await cluster.add()
+  const front = await cluster.add({ mayOwn: false })
+  const read = async ({ runtime }: TestNode) => {
+    const metrics = await runtime.metrics.read()
+    return Object.fromEntries(metrics.filter(({ name }) => name.startsWith('taskchart.cluster.')).map(({ name, values }) => [name.slice('taskchart.cluster.'.length), values.map(({ value }) => value).join()]))
+  }
+  await front.runtime.sendMessage(say('x'))
+  t.strictSame(await read(front), { nodes: '2', shards: '0', 'shard.moves': '0,0,0', forwarded: '1' })
+  t.strictSame(await read(one), { nodes: '2', shards: '8', 'shard.moves': '8,0,0', forwarded: '0' })
+  const two = await cluster.add()
+  t.strictSame(await read(one), { nodes: '3', shards: '4', 'shard.moves': '8,4,0', forwarded: '0' })
+  await cluster.places.dies(two.address, { isTold: true })
+  t.match(await read(two), { shards: '0', 'shard.moves': '4,0,4' })
+})

@@ -80,7 +80,8 @@ await t.test('every metric is there from the start, with a description, its type
   const samples = samplesIn(text)
   t.strictSame([...new Set(Array.from(samples.keys(), name => name.replace(/\{.*/, '')))], [
     'ready', 'tasks', 'tasks_opened_total', 'tasks_ended_total', 'events_total', 'commits_total', 'commit_failures_total', 'contexts', 'calls_total', 'call_errors_total', 'refused_requests_total',
-    'waiting_calls', 'connections', 'store_waiting', 'webhooks_waiting', 'webhook_posts_total', 'webhooks_given_up_total', 'event_loop_delay_seconds', 'event_loop_busy_seconds_total'
+    'waiting_calls', 'connections', 'store_waiting', 'webhooks_waiting', 'webhook_posts_total', 'webhooks_given_up_total',
+    'cluster_nodes', 'cluster_shards', 'cluster_shard_moves_total', 'cluster_forwarded_total', 'event_loop_delay_seconds', 'event_loop_busy_seconds_total'
   ].map(name => `taskchart_${name}`))
   t.strictSame(Object.keys(await notZero(runtime, '')).filter(name => !name.startsWith('event_loop')), ['ready'])
   t.ok((samples.get('taskchart_event_loop_busy_seconds_total') ?? 0) > 0)
