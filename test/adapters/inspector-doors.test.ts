@@ -18,7 +18,7 @@ import { PageLink, type Shown } from '../../adapters/inspector/page-link.ts'
 import { FrameLog, shownFrame } from '../../adapters/inspector/recorder/frame-log.ts'
 import { Recorder } from '../../adapters/inspector/recorder/recorder.ts'
 import { sizeOf } from '../../adapters/inspector/recorder/seen-step.ts'
-import { EARLIER_TASKS, earlierTasks, KNOWN_TASKS, TaskIndex } from '../../adapters/inspector/recorder/task-index.ts'
+import { EARLIER_TASKS, earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from '../../adapters/inspector/recorder/task-index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
 import { inputRequired } from '../../runtime/authoring/questions.ts'
@@ -355,6 +355,10 @@ await t.test('known tasks', async t => {
     tasks.read({ ...row, taskId: 'a', title: 'again' })
     t.equal(tasks.get('a')?.title, 'before')
     t.end()
+  })
+
+  await t.test('of which nothing is stored keep the time at which they were seen, without a title', async t => {
+    t.strictSame(await openingOf(memoryStore(), { ...row, taskId: 'gone' }, () => 'x'), { openedMs: 1, title: '' })
   })
 
   await t.test('from before are read page by page, the newest of each caller', async t => {

@@ -36,7 +36,7 @@ export function statusText({ nodes, shards }: ClusterStatus, nowMs: number, colu
   const rows = nodes.map(({ address, state, takesShards, process: { pid, host, since } }) => [
     address, takesShards || state !== 'alive' ? state : 'stopping', String(of(address).length), `${pid} on ${host}`, `${lengthText(nowMs - Date.parse(since))} ago`
   ])
-  const owners = [...new Set(shards.map(({ owner = NOBODY }) => owner))].toSorted((one, other) => (one < other ? -1 : 1))
+  const owners = [...new Set(shards.map(({ owner = NOBODY }) => owner))].toSorted()
   const lists = owners.map(owner => `${owner}: ${of(owner).map(({ shard, epoch }) => `${shard}@${epoch}`).join(' ')}`)
   const table = tableLines([['NODE', 'STATE', 'SHARDS', 'PROCESS', 'JOINED'], ...rows].map(row => row.map(oneLine)), columns)
   return [...table, '', `${shards.length} shards, each with its epoch after @:`, ...lists.map(oneLine), ''].join('\n')

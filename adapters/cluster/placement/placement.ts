@@ -38,16 +38,15 @@ export interface Placement {
  */
 export function wantedOwners(shards: number, nodes: readonly string[]): string[] {
   const owners: string[] = []
-  const pairs = nodes.flatMap(node => Array.from({ length: shards }, (_, shard) => ({ node, shard, weight: createHash('sha256').update(`${shard} ${node}`).digest('hex') })))
+  const takers = nodes.map(node => ({ node, count: 0 }))
+  const pairs = takers.flatMap(taker => Array.from({ length: shards }, (_, shard) => ({ taker, shard, weight: createHash('sha256').update(`${shard} ${taker.node}`).digest('hex') })))
   const part = Math.floor(shards / nodes.length)
-  const counts = new Map(nodes.map(node => [node, 0]))
   let larger = shards % nodes.length
-  for (const { node, shard } of pairs.toSorted((a, b) => (a.weight < b.weight ? 1 : -1))) {
-    const count = counts.get(node) ?? 0
-    if (owners[shard] !== undefined || count > part || (count === part && larger === 0)) continue
-    if (count === part) larger -= 1
-    counts.set(node, count + 1)
-    owners[shard] = node
+  for (const { taker, shard } of pairs.toSorted((a, b) => (a.weight < b.weight ? 1 : -1))) {
+    if (owners[shard] !== undefined || taker.count > part || (taker.count === part && larger === 0)) continue
+    if (taker.count === part) larger -= 1
+    taker.count += 1
+    owners[shard] = taker.node
   }
   return owners
 }
