@@ -13,6 +13,7 @@ import { A2AError } from '../../runtime/index.ts'
 import { rejection, say, taskIn } from '../fixtures/runtime-helpers.ts'
 import { JsonSocket, obedient, serve } from '../fixtures/served-agent.ts'
 import { TestClock } from '../fixtures/test-clock.ts'
+import { unusedPort } from '../fixtures/unused-port.ts'
 
 const clock = new TestClock()
 const nowS = Math.floor(clock.now() / 1000)
@@ -211,11 +212,7 @@ await t.test('unavailable keys refuse tokens with Overloaded, and are fetched ag
 })
 
 await t.test('an unreachable issuer gives Overloaded', async t => {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  await new Promise(resolve => server.close(resolve))
-  const authenticate = bearerJwt({ ...ours, jwksUrl: `http://127.0.0.1:${port}/` })
+  const authenticate = bearerJwt({ ...ours, jwksUrl: `http://127.0.0.1:${await unusedPort()}/` })
   t.match(await rejection(bearing(authenticate, await token())), { code: 'Overloaded', cause: { message: 'fetch failed' } })
 })
 

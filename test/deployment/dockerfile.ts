@@ -3,8 +3,9 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { unusedPort } from '../fixtures/unused-port.ts'
 import { fromGuide, replaced } from './guide.ts'
-import { answers, freePorts, started } from './processes.ts'
+import { answers, started } from './processes.ts'
 
 /** The steps of the Dockerfile of docs/deployment.md in an empty folder, with the packed package: `.ci/deployment`. Docker is not needed. */
 const KNOWN = ['FROM', 'ENV', 'WORKDIR', 'COPY', 'RUN', 'USER', 'VOLUME', 'EXPOSE', 'HEALTHCHECK', 'CMD']
@@ -22,7 +23,7 @@ const skip = major < 22 || (major === 22 && minor < 18) ? 'the image has Node 24
 await t.test('the steps of the Dockerfile make a folder that serves the agent', { skip }, async t => {
   const folder = mkdtempSync(join(tmpdir(), 'taskchart-image-'))
   t.teardown(() => rmSync(folder, { recursive: true, force: true }))
-  const [port = 0] = await freePorts(1)
+  const port = await unusedPort()
   const npm = (args: readonly string[], cwd: string) => execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim()
   const tarball = npm(['pack', '--silent', '--pack-destination', folder], process.cwd()).split('\n').at(-1)
   const project = join(folder, 'project')

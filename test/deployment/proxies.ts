@@ -6,8 +6,9 @@ import { connect, type AgentClient } from '../../adapters/client/connect.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { until } from '../fixtures/runtime-helpers.ts'
+import { unusedPort } from '../fixtures/unused-port.ts'
 import { fromGuide, replaced } from './guide.ts'
-import { answers, freePorts, started, statusAt, type Running } from './processes.ts'
+import { answers, started, statusAt, type Running } from './processes.ts'
 
 /**
  * The proxies of docs/deployment.md, run with its configurations: `.ci/deployment`, which makes the certificate. Not in `npm test`, because
@@ -139,7 +140,8 @@ t.jobs = 4
 
 for (const proxy of PROXIES) {
   void t.test(`behind ${proxy.name}`, { buffered: true }, async t => {
-    const [agentPort = 0, port = 0] = await freePorts(2)
+    const agentPort = await unusedPort()
+    const port = await unusedPort()
     const site = new Site(port)
     t.teardown(() => site.close())
     const first = site.agent(agentPort)
@@ -196,7 +198,7 @@ for (const proxy of PROXIES) {
 }
 
 void t.test('two processes behind nginx, each with its callers', { buffered: true }, async t => {
-  const [one = 0, other = 0, port = 0] = await freePorts(3)
+  const [one, other, port] = [await unusedPort(), await unusedPort(), await unusedPort()]
   const site = new Site(port)
   t.teardown(() => site.close())
   const config = replaced(fromGuide('/etc/nginx/conf.d/agents.conf'), { 'listen 443': `listen ${port}`, ':4242': `:${one}`, ':4243': `:${other}`, '/etc/ssl/private/agent.pem': PEM, 'agent.example': 'localhost' })
