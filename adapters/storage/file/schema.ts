@@ -1,11 +1,11 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { rollBack, type Database } from '../driver.ts'
-import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3 } from '../rows/tables.ts'
+import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../rows/tables.ts'
 import { tooNew } from '../../rows/storage-error.ts'
 import { APPLICATION_ID } from './file-header.ts'
 
 /** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
-export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3]
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4]
 
 /** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
 const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'

@@ -150,5 +150,30 @@ const TRANSITIONS = `(
 /** Version 3: counts of transitions. */
 export const VERSION_3 = `CREATE TABLE transitions ${TRANSITIONS}`
 
+/**
+ * Version 4: rows with texts of any length have row ids. A search in a table without row ids compares whole rows on its way, so that it would read
+ * the long texts of others.
+ */
+export const VERSION_4 = withRowIds([
+  ['events', 'task, generation', 'task INTEGER NOT NULL, generation INTEGER NOT NULL, isTerm INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  CREATE UNIQUE INDEX events_by_generation ON events (task, generation);
+  CREATE INDEX events_with_terms ON events (task, generation) WHERE isTerm = 1;`],
+  ['messages', 'context, number', 'context INTEGER NOT NULL, number INTEGER NOT NULL, task INTEGER, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  CREATE UNIQUE INDEX messages_by_number ON messages (context, number);
+  CREATE INDEX messages_of_task ON messages (task, number) WHERE task IS NOT NULL;`],
+  ['sends', 'scope, key', 'scope INTEGER NOT NULL, key TEXT NOT NULL, contextId TEXT NOT NULL, expiresAtMs INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  CREATE UNIQUE INDEX sends_by_key ON sends (scope, key);
+  CREATE INDEX sends_of_context ON sends (scope, contextId);
+  CREATE INDEX sends_by_end ON sends (expiresAtMs);`]
+])
+
+function withRowIds(tables: readonly (readonly [name: string, order: string, columns: string, indexes: string])[]): string {
+  return tables.map(([name, order, columns, indexes]) => `
+  ALTER TABLE ${name} RENAME TO older;
+  CREATE TABLE ${name} (${columns});
+  INSERT INTO ${name} SELECT * FROM older ORDER BY ${order};
+  DROP TABLE older;${indexes}`).join('\n')
+}
+
 /** Temporary tables that stand for those of a version while an older file is read, by version. */
 export const AS_VERSION: ReadonlyMap<number, string> = new Map([[2, `CREATE TEMP TABLE webhooks ${WEBHOOKS}`], [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`]])
