@@ -1,6 +1,6 @@
 import type { RecoveryQueue } from '../contexts/recovery.ts'
 import type { ChangeName, Member } from './cluster.ts'
-import { authorizeHere, type GivenAuthorization } from './deliver-authorization.ts'
+import { authorizeHere, type GivenAuthorization } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { erase } from './erase.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
