@@ -13,15 +13,15 @@ export interface OwnFile {
 
 /**
  * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten. Throws
- * CommandError, and writes nothing, if one of the existing files belongs to the user.
+ * CommandError, and writes nothing, if one of the existing files belongs to the user. It says to give another `place`.
  */
-export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: string): Promise<string[]> {
+export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: string, place = 'folder with --out'): Promise<string[]> {
   const paths = files.map(({ name }) => join(folder, name))
   for (const [i, { begins }] of files.entries()) {
     const path = String(paths[i])
-    const there = await readFile(resolve(cwd, path), 'utf8').catch(absent(path))
+    const there = await readFile(resolve(cwd, path), 'utf8').catch(absent(path, place))
     if (there !== undefined && !there.startsWith(begins)) {
-      throw new CommandError(`${path} exists and was not written by this command. Move it away, or give another folder with --out.`)
+      throw new CommandError(`${path} exists and was not written by this command. Move it away, or give another ${place}.`)
     }
   }
   try {
@@ -29,16 +29,16 @@ export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: s
     for (const [i, { text }] of files.entries()) await writeFile(resolve(cwd, String(paths[i])), text)
     return paths
   } catch (cause) {
-    throw notWritten(folder, cause)
+    throw notWritten(folder, place, cause)
   }
 }
 
-function absent(path: string): (cause: NodeJS.ErrnoException) => undefined {
+function absent(path: string, place: string): (cause: NodeJS.ErrnoException) => undefined {
   return cause => {
-    if (cause.code !== 'ENOENT' && cause.code !== 'ENOTDIR') throw notWritten(path, cause)
+    if (cause.code !== 'ENOENT' && cause.code !== 'ENOTDIR') throw notWritten(path, place, cause)
   }
 }
 
-function notWritten(path: string, cause: unknown): CommandError {
-  return new CommandError(`${path} could not be written: ${(cause as Error).message}. Give another folder with --out.`, { cause })
+function notWritten(path: string, place: string, cause: unknown): CommandError {
+  return new CommandError(`${path} could not be written: ${(cause as Error).message}. Give another ${place}.`, { cause })
 }

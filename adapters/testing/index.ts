@@ -11,7 +11,7 @@ export { PathError } from './path-error.ts'
 export { PATH_KINDS } from './plan/path-kinds.ts'
 export { chartOf, planFor } from './plan/plan.ts'
 export { checkWalk } from './proof/check-walk.ts'
-export { proveAgent, proveChart } from './proof/prove.ts'
+export { promelaOf, proveAgent, proveChart } from './proof/prove.ts'
 export { VirtualClock } from './run/virtual-clock.ts'
 export { allDrivers } from './run/drivers.ts'
 

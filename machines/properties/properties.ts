@@ -12,8 +12,17 @@ export type Mode = 'waits' | 'watches' | 'seen' | 'within' | 'owes' | 'met' | 'v
  */
 export type Fairness = 'progress' | 'choice'
 
+/** The words of a property. */
+export interface Claim {
+  readonly word: 'never' | 'always' | 'atMostOnce' | 'precedes' | 'leadsTo' | 'eventually'
+  /** In the order in which they are written. */
+  readonly terms: readonly [Term, ...Term[]]
+  readonly after?: Term | undefined
+}
+
 /** A claim about every walk through a chart, as a small automaton over its moments. Made by the words of `propertiesOf`. */
 export interface Property {
+  readonly claim: Claim
   readonly start: Mode
   readonly next: (mode: Mode, moment: Moment) => Mode
   /** For a claim that something happens in the end: which endless walks count. A claim that something never happens has none. */
@@ -24,17 +33,17 @@ export interface Property {
 
 /** `never`: the term holds at no moment; with `after`, at none that follows it. */
 export function never(term: Term, after?: Term): Property {
-  return safety([term, after], after, (mode, moment) => (mode === 'watches' && term.holds(moment) ? 'violated' : mode))
+  return safety({ word: 'never', terms: [term], after }, (mode, moment) => (mode === 'watches' && term.holds(moment) ? 'violated' : mode))
 }
 
 /** `always`: the term holds whenever the chart rests; with `after`, from then on. */
 export function always(term: Term, after?: Term): Property {
-  return safety([term, after], after, (mode, moment) => (mode === 'watches' && moment.kind === 'state' && !term.holds(moment) ? 'violated' : mode))
+  return safety({ word: 'always', terms: [term], after }, (mode, moment) => (mode === 'watches' && moment.kind === 'state' && !term.holds(moment) ? 'violated' : mode))
 }
 
 /** `atMostOnce`: the term happens once, or not at all; with `after`, since the last of those. A state happens when it is entered. */
 export function atMostOnce(term: Term, after?: Term): Property {
-  return safety([term, after], after, (mode, moment) => {
+  return safety({ word: 'atMostOnce', terms: [term], after }, (mode, moment) => {
     if (mode === 'waits') return mode
     if (term.isLasting && moment.kind !== 'state') return mode
     if (!term.holds(moment)) return mode === 'within' ? 'seen' : mode
@@ -45,7 +54,7 @@ export function atMostOnce(term: Term, after?: Term): Property {
 
 /** `precedes`: `first` happens before `then`; with `after`, between each of those and the next `then`. */
 export function precedes(first: Term, then: Term, after?: Term): Property {
-  return safety([first, then, after], after, (mode, moment) => {
+  return safety({ word: 'precedes', terms: [first, then], after }, (mode, moment) => {
     if (mode !== 'watches') return mode
     if (first.holds(moment)) return 'waits'
     return occurs(then, moment) ? 'violated' : mode
@@ -62,12 +71,12 @@ export function leadsTo(cause: Term, effect: Term, fairness: Fairness): Property
     if (occurs(cause, moment)) return now === 'met' && cause.isLasting ? 'watches' : 'owes'
     return now
   }
-  return { start: 'watches', next, fairness, readsContext: cause.readsContext || effect.readsContext }
+  return { claim: { word: 'leadsTo', terms: [cause, effect] }, start: 'watches', next, fairness, readsContext: cause.readsContext || effect.readsContext }
 }
 
 /** `eventually`: the term holds on every walk. */
 export function eventually(term: Term, fairness: Fairness): Property {
-  return { start: 'owes', next: (mode, moment) => (term.holds(moment) ? 'waits' : mode), fairness, readsContext: term.readsContext }
+  return { claim: { word: 'eventually', terms: [term] }, start: 'owes', next: (mode, moment) => (term.holds(moment) ? 'waits' : mode), fairness, readsContext: term.readsContext }
 }
 
 /** The mode after the moments of a step. */
@@ -76,10 +85,11 @@ export function modeAfter({ next }: Property, mode: Mode, moments: readonly Mome
 }
 
 /** A claim that a finite walk can violate. It starts again at each `after`. */
-function safety(terms: readonly (Term | undefined)[], after: Term | undefined, step: Property['next']): Property {
+function safety(claim: Claim, step: Property['next']): Property {
+  const { terms, after } = claim
   const next: Property['next'] = (mode, moment) => {
     const now = step(mode, moment)
     return now !== 'violated' && after && occurs(after, moment) ? 'watches' : now
   }
-  return { start: after ? 'waits' : 'watches', next, readsContext: terms.some(term => term?.readsContext) }
+  return { claim, start: after ? 'waits' : 'watches', next, readsContext: [...terms, after].some(term => term?.readsContext) }
 }

@@ -1,11 +1,13 @@
-import { basename } from 'node:path'
+import { basename, dirname } from 'node:path'
+import { MODEL_BEGINS } from '../../testing/proof/promela.ts'
 import type { Proof, Verdict } from '../../testing/proof/prove.ts'
-import { readArguments } from '../arguments.ts'
+import { readOptions, readPositionals } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
 import { styled, type Style } from '../text/colour.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
+import { writeOwn } from '../write-own.ts'
 import { loadTesting, planError } from './testing.ts'
 import { guardsText, walkLines, walkMermaid, walkTests, type Refuted } from './walk-text.ts'
 
@@ -13,7 +15,7 @@ import { guardsText, walkLines, walkMermaid, walkTests, type Refuted } from './w
 export const proveCommand: Command = {
   name: 'prove',
   summary: 'prove the properties of an agent, or show the shortest counterexample',
-  usage: 'taskchart prove AGENT.ts|js [--only TEXT] [--limit NUMBER] [--json | --tap | --mermaid | --test]',
+  usage: 'taskchart prove AGENT.ts|js [--only TEXT] [--limit NUMBER] [--json | --tap | --mermaid | --test | --promela [FILE]]',
   details: `Explores every configuration of the chart of the agent's work and checks the agent's properties (defineAgent) on every walk.
 Two more properties are checked on each chart: it never throws, and every task can end. A client may cancel everywhere.
 Actors end and timers fire in any order that time allows. The module's export cases supplies the data. Guards are evaluated
@@ -24,34 +26,45 @@ with it; where no case gives the data, they hold both ways. Each property is one
   possible   it does not hold if the named guards decide so about data that no case gives
   unknown    no counterexample was found, but not everything could be explored, for this reason
 
-  --only TEXT     only properties whose name contains this text
-  --limit NUMBER  the maximum number of configurations per opening message; default 20000
-  --json          the proof as one line of JSON: { verdicts, configurations, isWhole, openings, guesses, lost }
-  --tap           write TAP to stdout instead
-  --mermaid       the counterexamples as sequence diagrams for mermaid
-  --test          the counterexamples as tests for Node's test runner, to paste beside the agent
+  --only TEXT       only properties whose name contains this text
+  --limit NUMBER    the maximum number of configurations per opening message; default 20000
+  --json            the proof as one line of JSON: { verdicts, configurations, isWhole, openings, guesses, lost }
+  --tap             write TAP to stdout instead
+  --mermaid         the counterexamples as sequence diagrams for mermaid
+  --test            the counterexamples as tests for Node's test runner, to paste beside the agent
+  --promela [FILE]  prove nothing, but write the configurations and the properties as a model for SPIN, another prover, to
+                    FILE or stdout; a file that this command wrote before is overwritten
 
-Exit codes: 0 all proved, 1 an error, 2 wrong usage, 3 a counterexample is confirmed, 4 a counterexample is possible or the
+Exit codes: 0 all proved, or the model is written, 1 an error, 2 wrong usage, 3 a counterexample is confirmed, 4 a counterexample is possible or the
 verdict is unknown, 130 stopped with Ctrl-C.
 `,
   run
 }
 
-const FORMS = ['json', 'tap', 'mermaid', 'test'] as const
+const FORMS = ['json', 'tap', 'mermaid', 'test', 'promela'] as const
 const FLAG = { type: 'boolean' } as const
-const OPTIONS = { only: { type: 'string' }, limit: { type: 'string' }, json: FLAG, tap: FLAG, mermaid: FLAG, test: FLAG } as const
+const OPTIONS = { only: { type: 'string' }, limit: { type: 'string' }, json: FLAG, tap: FLAG, mermaid: FLAG, test: FLAG, promela: FLAG } as const
 
-async function run(args: readonly string[], { stdout, cwd, colours }: Io): Promise<number> {
-  const { values: { only, limit: text, ...forms }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+async function run(args: readonly string[], { stdout, stderr, cwd, colours }: Io): Promise<number> {
+  const { values: { only, limit: text, ...forms }, positionals } = readOptions(args, OPTIONS)
+  // Only a model may go to a file, which follows the agent's.
+  const [file, out] = forms.promela && positionals.length === 2 ? positionals as [string, string] : readPositionals(positionals, ['AGENT.ts|js'])
   const [form, other] = FORMS.filter(form => forms[form])
   if (form && other) throw usageError(`Choose one of --${form} and --${other}.`)
   const limit = text === undefined ? undefined : Number(text)
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0)) throw usageError(`--limit has to be a number above 0, not ${String(text)}.`)
   const { agent, cases } = await loadAgent(file, cwd)
-  const { proveAgent } = await loadTesting()
-  const proof = await proveAgent(agent, { ...(cases && { cases }), ...(only !== undefined && { only }), ...(limit !== undefined && { limit }) }).catch(planError(file, agent.card, 'proved'))
+  const { promelaOf, proveAgent } = await loadTesting()
+  const options = { ...(cases && { cases }), ...(only !== undefined && { only }), ...(limit !== undefined && { limit }) }
+  if (form === 'promela') {
+    const model = await promelaOf(agent, options).catch(planError(file, agent.card, 'written as a model'))
+    if (out === undefined) stdout.write(model)
+    else for (const path of await writeOwn([{ name: basename(out), text: model, begins: MODEL_BEGINS }], dirname(out), cwd, 'FILE')) stderr.write(`${path}\n`)
+    return EXIT.ok
+  }
+  const proof = await proveAgent(agent, options).catch(planError(file, agent.card, 'proved'))
   const refuted = proof.verdicts.filter(verdict => 'walk' in verdict)
-  const texts: Record<(typeof FORMS)[number], () => string> = {
+  const texts = {
     json: () => jsonLine(proof),
     tap: () => tapOf(proof),
     mermaid: () => refuted.map(walkMermaid).join('\n'),

@@ -11,6 +11,7 @@ import { agentGrounds } from './agent-ground.ts'
 import { chartGround, type ChartCases } from './chart-ground.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
 import type { Choice } from './open-guards.ts'
+import { promelaModel } from './promela.ts'
 import { spaceOf, type Edge, type Space } from './space.ts'
 
 /** The options of a proof. */
@@ -90,14 +91,33 @@ export const OWN_PROPERTIES: Readonly<Record<string, Property>> = {
  * case gives the data they hold both ways. Also checks that the chart never throws and that every task can end. Throws TypeError if the work
  * is no chart, no message opens a task, or no property has the text `only`.
  */
-export async function proveAgent(agent: Agent, { cases = {}, ...options }: ProofOptions & { readonly cases?: Cases } = {}): Promise<Proof> {
-  checkAgent(agent, 'proveAgent')
-  checkOptions({ cases, ...options }, OPTIONS, 'proveAgent', 'proveAgent(agent, { cases })')
+export async function proveAgent(agent: Agent, options: AgentProofOptions = {}): Promise<Proof> {
+  const { machine, spaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
+  return proofOf(machine, spaces, properties, unseen)
+}
+
+/**
+ * Writes the explored chart of an agent and its properties as a model for SPIN, another prover. SPIN decides by it whether the properties hold on
+ * every walk; it takes the configurations and their steps as they are. Takes the options of `proveAgent` and throws its errors, and RangeError if
+ * there are more configurations than the limit.
+ */
+export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
+  const { spaces, properties, unseen: { guesses, lost } } = await exploredAgent(agent, options, 'promelaOf')
+  const bounds = [...(guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]), ...[...lost].map(walk => `Not followed: ${walk}`)]
+  return promelaModel({ name: agent.card.name, spaces, properties, bounds })
+}
+
+/** The options of a proof of an agent. */
+type AgentProofOptions = ProofOptions & { readonly cases?: Cases }
+
+async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURATIONS, ...options }: AgentProofOptions, caller: string) {
+  checkAgent(agent, caller)
+  checkOptions({ cases, limit, ...options }, OPTIONS, caller, `${caller}(agent, { cases })`)
   const { work, properties = {} } = agent
   if (typeof work !== 'object') throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
-  const found = await agentGrounds(agent, cases)
-  const spaces = found.grounds.map(ground => spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS))
-  return proofOf(work, spaces, { ...properties, ...OWN_PROPERTIES }, options, found)
+  const unseen = await agentGrounds(agent, cases)
+  const spaces = unseen.grounds.map(ground => spaceOf(ground, limit))
+  return { machine: work, spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
 }
 
 /**
@@ -107,7 +127,7 @@ export async function proveAgent(agent: Agent, { cases = {}, ...options }: Proof
 export function proveChart(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
   const { ground, lost } = chartGround(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
-  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], properties, options, { guesses, lost })
+  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], chosenOf(properties, options), { guesses, lost })
 }
 
 const MOST_CONFIGURATIONS = 20_000
@@ -117,9 +137,15 @@ interface Unseen {
   readonly lost: ReadonlySet<string>
 }
 
-function proofOf(machine: AnyStateMachine, spaces: readonly Space[], properties: Readonly<Record<string, Property>>, { only = '' }: ProofOptions, { guesses, lost }: Unseen): Proof {
+type Named = readonly (readonly [name: string, property: Property])[]
+
+function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }: ProofOptions): Named {
   const chosen = Object.entries(properties).filter(([name]) => name.includes(only))
   if (chosen.length === 0) throw new RangeError(`no property's name contains ${JSON.stringify(only)}. There are: ${Object.keys(properties).join('; ')}.`)
+  return chosen
+}
+
+function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Named, { guesses, lost }: Unseen): Proof {
   const isWhole = spaces.every(space => space.isWhole)
   const verdicts = chosen.map(([name, property]): Verdict => {
     const [shortest] = spaces.flatMap(space => {
