@@ -109,7 +109,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   './testing': {
     values: `
       PATH_KINDS PathError VirtualClock agentTests allDrivers chartMermaid chartOf checkWalk describeBargainMove describeMove explainFailure
-      planFor proveAgent proveChart testAgent
+      planFor promelaOf proveAgent proveChart testAgent
     `,
     types: `
       AgentTestOptions AgentTests AnyTerm AtStep BargainMove BargainPath ByName Cases ChartCases Choice ComparedEvent Coverage CoverageCount CoverageGap Driver Move

@@ -88,7 +88,18 @@ await t.test('the command says what may be false, what is unknown, and why', asy
   t.match(JSON.parse((await prove('price.js', '--json', '--only', 'dear')).stdout), { verdicts: [{ outcome: 'possible', guards: [{ guard: 'isCheap', isTrue: false }] }], isWhole: true })
 })
 
+await t.test('the model for SPIN goes to stdout, or to a file that is not the user\'s', async t => {
+  const { code, stdout } = await prove('refund.ts', '--promela', '--only', 'approved')
+  t.match({ code, stdout }, { code: 0, stdout: /^\/\* Written by taskchart prove --promela\n {3}Refunds: 9 configurations\.\n[\s\S]*\n\/\* precedes: an amount is approved before it is paid \*\/\nltl p1 / })
+  for (const _ of ['new', 'again']) t.strictSame(await prove('refund.ts', '--promela', 'refund.pml', '--only', 'approved'), { code: 0, stdout: '', stderr: 'refund.pml\n' })
+  t.equal(readFileSync(join(folder, 'refund.pml'), 'utf8'), stdout)
+  t.match(await prove('over.js', '--promela', 'over.js'), { code: 1, stderr: 'taskchart: over.js exists and was not written by this command. Move it away, or give another FILE.\n' })
+  t.match(await prove('refund.ts', '--promela', '--limit', '1'), { code: 1, stderr: /Refunds, of refund\.ts, cannot be written as a model: there are more configurations than the limit\./ })
+  t.match(await prove('price.js', '--promela'), { stdout: /No case gives results of price/ })
+})
+
 await t.test('wrong arguments are refused', async t => {
+  t.match(await prove('refund.ts', 'refund.pml'), { code: 2, stderr: /"refund\.pml" is one argument too many/ })
   t.match(await prove('refund.ts', '--json', '--tap'), { code: 2, stderr: /^taskchart: Choose one of --json and --tap\./ })
   t.match(await prove('refund.ts', '--limit', 'many'), { code: 2, stderr: /^taskchart: --limit has to be a number above 0, not many\./ })
   t.match(await prove('function.js'), { code: 1, stderr: /A, of function\.js, cannot be proved: its work is no statechart/ })

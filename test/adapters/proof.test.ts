@@ -107,6 +107,8 @@ function silent() {
 await t.test('an endless walk counts if nothing leads out of it', async t => {
   const pingPong = setupWork({}).createMachine({ id: 'table', initial: 'serve', states: { serve: { after: { 1: 'ping' } }, ping: { after: { 1: 'pong' } }, pong: { after: { 1: 'ping' } } } })
   t.strictSame(walkOf(await proveAgent(defineAgent({ card, work: pingPong })), 'every task can end'), { kind: 'loop', steps: ['1 ms pass'], again: ['1 ms pass', '1 ms pass'] })
+  const over = defineAgent({ card, work: pingPong, properties: { 'it is served again': propertiesOf(pingPong).leadsTo('ping', 'serve', { fairness: 'choice' }) } })
+  t.strictSame(walkOf(await proveAgent(over), 'it is served again').kind, 'loop', 'a client that cancels leads out of no loop')
   const trap = setupWork({}).createMachine({ id: 'trap', initial: 'free', states: { free: { tags: 'input-required', on: { 'message.received': { target: 'free', reenter: true } }, after: { 1: 'held' } }, held: {} } })
   t.strictSame(walkOf(await proveAgent(defineAgent({ card, work: trap }), { cases: { messages: { wait: 'wait' } } }), 'every task can end'), { kind: 'end', steps: ['1 ms pass'], again: [] })
 })

@@ -55,7 +55,8 @@ export function counterexampleIn({ nodes, moments }: Space, property: Property):
   const vertexAt = (number: number) => vertices[number] as Vertex
   const owing = [...vertices.keys()].filter(number => vertexAt(number).mode === 'owes')
   const graph: CycleGraph<ProductEdge> = {
-    edgesFrom: number => vertexAt(number).edges.filter(({ isOwing }) => isOwing),
+    // A client that cancels ends the claim, so this leads out of no cycle.
+    edgesFrom: number => vertexAt(number).edges.filter(({ isOwing, edge }) => isOwing && edge.stride.type !== 'cancel'),
     sourcesAt: number => vertexAt(number).node.sources,
     leaves: number => vertexAt(number).node.isCut || vertexAt(number).edges.some(({ isOwing, edge }) => !isOwing && edge.stride.type !== 'cancel')
   }

@@ -55,7 +55,7 @@ export function promelaModel({ name, spaces, properties, bounds }: Modelled): st
   const hasChoice = claims.some(({ property }) => property.fairness === 'choice')
   return [
     MODEL_BEGINS, `   ${inComment(name)}: ${before} configurations.`, ...bounds.map(bound => `   ${inComment(bound)}`), '',
-    '   spin -a model.pml && gcc -O1 -DNOREDUCE -o pan pan.c && ./pan -a -m1000000 -N p1', '',
+    '   spin -a model.pml && gcc -O1 -w -DNOREDUCE -o pan pan.c && ./pan -a -m1000000 -N p1', '',
     '   "errors: 0" means that the property holds.', ...(hasChoice ? ['   Those under CHOICE need: spin -DCHOICE -a model.pml'] : []), '*/', '',
     '/* The moment: 0 between two steps, 1 between two moments of a step. */', 'short m;', '#define still (m == 0)', '#define between (m <= 1)', ...defined, '',
     ...fairnessLines(sources.size, turns.size), '', 'active proctype walk() {', '  if', ...parts.map(({ start }) => start), '  fi;', ...parts.flatMap(({ nodes }) => nodes),
