@@ -27,6 +27,9 @@ export const oursInspectable: Contender = { ...ours, name: 'taskchart with its i
 /** The same while a page is connected, which reads what it is told. */
 export const oursInspected: Contender = { ...oursInspectable, name: 'taskchart with its inspector, a page looks', load: inspectedLoad }
 
+/** The same with properties observed. */
+export const oursObserving: Contender = { ...ours, name: 'taskchart with observeProperties', options: { observed: true } }
+
 /** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
 export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }
 

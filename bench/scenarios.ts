@@ -5,7 +5,7 @@ import { chunkRaces } from './scenarios/chunks.ts'
 import { clusterTables } from './scenarios/cluster.ts'
 import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
-import { inspectRaces } from './scenarios/inspect.ts'
+import { inspectRaces, observeRaces } from './scenarios/inspect.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { postgresTables } from './scenarios/postgres.ts'
 import { postgresGrowthTables } from './scenarios/postgres-growth.ts'
@@ -24,6 +24,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   stream: races(streamRaces),
   chunks: races(chunkRaces),
   inspect: races(inspectRaces),
+  observe: races(observeRaces),
   durable: async (scale, show) => {
     for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
   },

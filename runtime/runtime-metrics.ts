@@ -56,6 +56,7 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
   counter('tasks.opened', '{task}', 'Tasks opened', ({ counters }) => one(counters.openedTasks)),
   counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) => by('state', counters.endedTasks, nameOf)),
   counter('events', '{event}', 'Events of tasks that were committed', ({ counters }) => one(counters.events)),
+  counter('property.violations', '{task}', 'Tasks that violated a property, if properties are observed', ({ counters }) => by('property', counters.violations)),
   counter('commits', '{commit}', 'Commits that the store accepted', ({ counters }) => one(counters.commits)),
   counter('commit.failures', '{commit}', 'Commits that the store refused, or that lost a race against another process', ({ counters }) =>
     by('reason', { refused: counters.refusedCommits, race: counters.lostRaces })),

@@ -52,6 +52,11 @@ export interface RuntimeOptions {
   readonly cluster?: Cluster
   /** Traces operations and work: `openTelemetry()` of `taskchart/opentelemetry`. Default: no tracing. */
   readonly telemetry?: Telemetry
+  /**
+   * Evaluates properties on what clients are told: rules of A2A, and those of the agent's `properties` whose terms are all `told`. Violations
+   * are counted in the metrics and logged; they change no task. Default false.
+   */
+  readonly observeProperties?: boolean
 }
 
 const OPTIONS: OptionKinds<RuntimeOptions> = {
@@ -72,7 +77,8 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
   push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
   cluster: withMethods(['join'], 'a cluster of taskchart/cluster'),
-  telemetry: A_TELEMETRY
+  telemetry: A_TELEMETRY,
+  observeProperties: TRUE_OR_FALSE
 }
 
 /** Validates the names and kinds of the options of `createRuntime`. Throws TypeError that says what to write. */

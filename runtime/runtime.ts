@@ -34,6 +34,7 @@ import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
+import { PropertyWatch } from './property-watch.ts'
 import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
 import { RuntimeMetrics } from './runtime-metrics.ts'
 import { settingsOf, type Settings } from './settings.ts'
@@ -132,6 +133,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   // Contexts, streams, webhooks and observers.
   const feeds = new TaskSubscriptions()
   const observers = new Observers(logger)
+  if (options.observeProperties) observers.add(new PropertyWatch({ agent, store, clock, logger, counters }))
   const sender = capabilities.pushNotifications ? options.push : undefined
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)

@@ -26,8 +26,7 @@ function textOf(metric: Metric): string {
   return `# HELP ${name} ${metric.description}\n# TYPE ${name} ${metric.kind}\n${values.join('')}`
 }
 
-/** Names and values are plain words of the code, so nothing has to be escaped. */
 function labelsOf(attributes: Readonly<Record<string, string>>): string {
-  const labels = Object.entries(attributes).map(([name, value]) => `${name}="${value}"`)
+  const labels = Object.entries(attributes).map(([name, value]) => `${name}="${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`)
   return labels.length === 0 ? '' : `{${labels.join(',')}}`
 }

@@ -1,4 +1,4 @@
-import { ours, oursInspectable, oursInspected } from '../contenders.ts'
+import { ours, oursInspectable, oursInspected, oursObserving } from '../contenders.ts'
 import type { Race } from '../race.ts'
 import type { Scale } from '../scale.ts'
 import { sendRaces } from './send.ts'
@@ -10,4 +10,9 @@ export function inspectRaces(scale: Scale): Race[] {
   return [...sendRaces(scale).slice(-1), ...streamRaces(scale).slice(-1)].map(race => ({
     ...race, baseline, title: `${race.title}, and the inspector`, contenders: [ours, oursInspectable, oursInspected]
   }))
+}
+
+/** What it costs to observe properties. */
+export function observeRaces(scale: Scale): Race[] {
+  return sendRaces(scale).slice(-1).map(race => ({ ...race, baseline: { contender: ours, name: 'without' }, title: `${race.title}, and observed properties`, contenders: [ours, oursObserving] }))
 }

@@ -29,15 +29,17 @@ export interface OursOptions {
   readonly deadlineMs?: number
   /** Whether its inspector is served beside it. */
   readonly inspected?: boolean
+  /** Whether properties are observed. */
+  readonly observed?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected, observed = false } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
 const node = database !== undefined && place ? await postgresNode(database, { schema, ...place }) : undefined
 const store = node ? node.store : database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
-const runtime = createRuntime({ agent, ...(store && { store }), ...(node && { cluster: node }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
+const runtime = createRuntime({ agent, observeProperties: observed, ...(store && { store }), ...(node && { cluster: node }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
 await node?.open()
 const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: inspect({ token: BENCH_TOKEN }) }) })
 report(Number(new URL(url).port))

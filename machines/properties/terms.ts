@@ -26,6 +26,10 @@ export interface Term {
   readonly isLasting: boolean
   /** Whether it reads more of the chart than its states and tags. Then unknown data may change it. */
   readonly readsContext: boolean
+  /** Whether it holds while nothing is told, if only what is told decides it; `undefined` if the chart does. */
+  readonly elsewhere?: boolean | undefined
+  /** Whether it reads more of what is told than the name. */
+  readonly readsTold?: boolean
 }
 
 /** A term, a state of the chart by its path (`'order.paying'`), or a function of the chart's snapshot. */
@@ -56,9 +60,10 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Something of this name, or of this group of states, is told. Without a name, anything. */
-export function toldTerm(name: string | undefined, isIt: (value: never) => boolean = () => true): Term {
+export function toldTerm(name?: string, isIt?: (value: never) => boolean): Term {
   const names = name === undefined ? undefined : GROUPS[name] ?? [name]
-  return momentary(moment => moment.kind === 'told' && (!names || names.includes(moment.name)) && isIt(moment.value as never))
+  const holds = ({ kind, name, value }: Moment) => kind === 'told' && (!names || names.includes(name)) && (!isIt || isIt(value as never))
+  return { ...momentary(holds), elsewhere: false, readsTold: isIt !== undefined }
 }
 
 /** An event of this type arrives and is accepted. */
@@ -84,17 +89,17 @@ export function sentTerm(type: string, isIt: (event: never) => boolean = () => t
 
 /** All of the terms hold at one moment. The moment of an event has the state before it. */
 export function allOf(terms: readonly Term[]): Term {
-  return combined(terms, moment => terms.every(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting))
+  return combined(terms, moment => terms.every(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting), terms.every(({ elsewhere }) => elsewhere))
 }
 
 /** At least one of the terms holds. */
 export function anyOf(terms: readonly Term[]): Term {
-  return combined(terms, moment => terms.some(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting))
+  return combined(terms, moment => terms.some(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting), terms.some(({ elsewhere }) => elsewhere))
 }
 
 /** The term does not hold. */
 export function notTerm(term: Term): Term {
-  return combined([term], moment => !term.holds(moment), term.isLasting)
+  return combined([term], moment => !term.holds(moment), term.isLasting, !term.elsewhere)
 }
 
 /** A term as an author may write it. */
@@ -143,8 +148,9 @@ function momentary(holds: Term['holds']): Term {
   return { holds, isLasting: false, readsContext: false }
 }
 
-function combined(terms: readonly Term[], holds: Term['holds'], isLasting: boolean): Term {
-  return { holds, isLasting, readsContext: terms.some(({ readsContext }) => readsContext) }
+function combined(terms: readonly Term[], holds: Term['holds'], isLasting: boolean, elsewhere: boolean): Term {
+  const isTold = terms.every(term => term.elsewhere !== undefined)
+  return { holds, isLasting, readsContext: terms.some(({ readsContext }) => readsContext), elsewhere: isTold ? elsewhere : undefined, readsTold: terms.some(({ readsTold }) => readsTold) }
 }
 
 function checkState(path: string, { id, root }: AnyStateMachine): void {

@@ -85,7 +85,8 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   readonly deadlineMs?: number
   /**
    * Claims about every walk through the statechart of the work, by names, which are sentences. Written with the words of
-   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample; a runtime ignores them.
+   * `propertiesOf(chart)`. `taskchart prove` proves them, or shows the shortest counterexample. A runtime observes those over what is told, with
+   * `createRuntime({ observeProperties: true })`.
    */
   readonly properties?: Readonly<Record<string, Property>>
 }

@@ -42,6 +42,8 @@ export class Counters {
   /** By HTTP status. */
   readonly refusals: Counts = zeros(REFUSALS.map(String))
   readonly deliveries = zeros(DELIVERIES)
+  /** Tasks that violated a property, by its name; empty if properties are not observed. */
+  violations: Counts = {}
   readonly #connections: Record<Transport, Set<() => number>> = { websocket: new Set(), http: new Set() }
 
   /** Counts a commit that the store has accepted. */
@@ -58,6 +60,16 @@ export class Counters {
   /** Counts a call of an operation. */
   called(operation: CountedCall): void {
     this.calls[operation] += 1
+  }
+
+  /** Begins to count violations of these properties. */
+  observes(properties: readonly string[]): void {
+    this.violations = zeros(properties)
+  }
+
+  /** Counts a task that violates a property. */
+  violated(property: string): void {
+    this.violations[property] = (this.violations[property] as number) + 1
   }
 
   /** Counts an error that a caller gets. */

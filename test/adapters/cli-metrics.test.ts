@@ -30,6 +30,16 @@ await t.test('metrics are served where --metrics says, and announced', async t =
   t.match(await runCommand(['dev', 'hello.js', '--metrics', '0'], { cwd }), { code: 2, stderr: 'taskchart dev serves no metrics. Use taskchart serve --metrics PORT.' })
 })
 
+await t.test('properties are observed with --observe-properties', async t => {
+  const cwd = t.testdir({ 'hello.js': HELLO })
+  const read = async (...options: readonly string[]) => {
+    const { metrics } = JSON.parse(await serving(t, cwd, ['--metrics', '0', '--json', ...options])) as { metrics: string }
+    return (await fetch(metrics)).text()
+  }
+  t.match(await read('--observe-properties'), 'taskchart_property_violations_total{property="it is SUBMITTED once (§4.1.3)"} 0\n')
+  t.notMatch(await read(), 'taskchart_property_violations_total{')
+})
+
 await t.test('an address is a port, with or without a host', async t => {
   t.strictSame(readMetricsAddress('9464'), { host: '127.0.0.1', port: 9464 })
   t.strictSame(readMetricsAddress('0.0.0.0:0'), { host: '0.0.0.0', port: 0 })

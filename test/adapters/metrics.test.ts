@@ -64,7 +64,7 @@ async function notZero(runtime: Runtime, ...names: readonly string[]): Promise<R
 }
 
 await t.test('the guide lists every metric with its labels', async t => {
-  const { runtime } = start(t, { work: told })
+  const { runtime } = start(t, { work: told }, { observeProperties: true })
   const rows = Array.from(readFileSync('docs/deployment.md', 'utf8').matchAll(/^\| `(taskchart_\w+)` \| (?:`(\w+)`)? ?\|/gm), ([, name, label]) => [name, label])
   const metrics = await runtime.metrics.read()
   t.strictSame(rows, metrics.map(metric => [prometheusName(metric), Object.keys(metric.values[0]?.attributes ?? {})[0]]))

@@ -90,7 +90,8 @@ await t.test('an option of a runtime refuses a value of another type, with what 
     authenticate: ['key', /^authenticate has to be a function/], authorize: [true, /^authorize has to be a function/], tenants: [['acme'], /^tenants has to be an object/],
     origins: ['https://a.example', /^origins has to be a list of texts such as \['https:\/\/app\.example'\], not a string\.$/], hosts: ['a.example', /^hosts has to be a list of texts/],
     publicUrl: [new URL(url), /^publicUrl has to be a text such as 'https:/], cluster: [5, /^cluster has to be/], signCard: [5, /^signCard has to be a function/],
-    push: [webhooks, /^push has to be a sender of webhooks: webhooks\(\) of taskchart\/push, not a function\.$/], telemetry: [5, /^telemetry has to be openTelemetry\(\)/]
+    push: [webhooks, /^push has to be a sender of webhooks: webhooks\(\) of taskchart\/push, not a function\.$/], telemetry: [5, /^telemetry has to be openTelemetry\(\)/],
+    observeProperties: [['never'], /^observeProperties has to be true or false, not a list\.$/]
   }
   for (const [name, [wrong, message]] of Object.entries(wanted)) t.throws(() => createRuntime({ agent, [name]: wrong }), { name: 'TypeError', message }, name)
   t.throws(() => createRuntime(agent as Wrong), new TypeError('createRuntime takes the agent as an option: createRuntime({ agent }).'))

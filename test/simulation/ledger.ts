@@ -1,3 +1,5 @@
+import { Monitor, type Standing } from '../../machines/properties/monitor.ts'
+import { TOLD_RULES } from '../../machines/properties/told-rules.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import { contextName, type Commit, type ContextKey, type MessageRow, type TaskEvent, type TaskRow } from '../../runtime/store/store.ts'
 import { mayFollow } from './life-cycle.ts'
@@ -10,7 +12,11 @@ export interface LedgerTask {
   readonly events: TaskEvent[]
   readonly messages: (MessageRow & { readonly generation: number })[]
   state: TaskState | undefined
+  /** Where the rules of A2A stand for it. */
+  standing: Standing
 }
+
+const RULES = new Monitor(TOLD_RULES)
 
 /** What became of every commit: the truth that everything else is held against. */
 export class Ledger {
@@ -45,7 +51,7 @@ export class Ledger {
   #task(key: ContextKey, taskId: string): LedgerTask {
     const known = this.tasks.get(taskId)
     if (known && contextName(known.key) !== contextName(key)) this.#violations.add(`I10: ${taskId} is written to by another context`)
-    const task = known ?? { taskId, key, events: [], messages: [], state: undefined }
+    const task = known ?? { taskId, key, events: [], messages: [], state: undefined, standing: RULES.start }
     this.tasks.set(taskId, task)
     return task
   }
@@ -55,6 +61,9 @@ export class Ledger {
     if (generation !== task.events.length + 1) this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
     const next = 'statusUpdate' in update ? update.statusUpdate.status.state : undefined
     if (!mayFollow(task.state, next)) this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
+    const standing = RULES.after(task.standing, update)
+    for (const rule of RULES.violatedBetween(task.standing, standing)) this.#violations.add(`I5: ${taskId} violates: ${rule}`)
+    task.standing = standing
     task.events.push(event)
     task.state = next ?? task.state
   }

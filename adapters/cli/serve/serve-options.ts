@@ -31,6 +31,7 @@ const OPTIONS = {
   legacy: { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
   'allow-loopback-webhooks': { type: 'boolean', default: false },
+  'observe-properties': { type: 'boolean', default: false },
   db: { type: 'string', multiple: true },
   node: { type: 'string' },
   json: { type: 'boolean' },
@@ -53,6 +54,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
   --allow-loopback-webhooks  for development: also post to receivers on this machine, including http:. By default, only to https:
                   URLs of the public internet
+  --observe-properties  count and log tasks that violate a rule of A2A or a property of the agent (docs/prove.md#in-production)
   --db FILE|URL   store tasks in this SQLite file, created if needed, or in the PostgreSQL database of a postgres: URL (needs the
                   package pg), so that they survive a restart
   --json          when it serves, write one line of JSON, { name, url, http, card, page }, and nothing else, to stdout
@@ -91,13 +93,14 @@ export interface RuntimeSettings {
   readonly authorize?: Authorize
   readonly signCard?: SignCard
   readonly push?: WebhookSender
+  readonly observeProperties?: boolean
 }
 
 /** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
 export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db: [db, secondDb] = [], node, json = false, log } = values
-  const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback } = values
+  const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback, 'observe-properties': observeProperties } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
   if (secondDb !== undefined) throw usageError('--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.')
   checkNode({ db, node }, io.env[SECRET_VARIABLE])
@@ -108,7 +111,7 @@ export async function readServeArguments(args: readonly string[], io: Io, allowe
   const apiKey = readApiKey(key)
   if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
   const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
-  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(origins.length > 0 && { origins }), ...(signCard && { signCard }) }
+  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(origins.length > 0 && { origins }), ...(signCard && { signCard }), ...(observeProperties && { observeProperties }) }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
     if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)

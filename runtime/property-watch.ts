@@ -1,0 +1,133 @@
+import { isEnd, Monitor, nameOf, type Standing } from '../machines/properties/monitor.ts'
+import { TOLD_RULES } from '../machines/properties/told-rules.ts'
+import type { Agent } from './agent/define-agent.ts'
+import type { LiveActors, Observer } from './contexts/observers.ts'
+import type { Clock } from './ports/clock.ts'
+import type { Logger } from './ports/logger.ts'
+import type { Commit, ContextKey, Store, TaskEvent } from './store/store.ts'
+import type { Counters } from './telemetry/counters.ts'
+
+/** How many lines a minute the log gets. All violations are counted. */
+const LINES_A_MINUTE = 10
+
+const MINUTE_MS = 60_000
+
+/** How many earlier events of a restored task are read. One with more is not observed any further. */
+const MOST_EARLIER = 200
+
+/** A task in memory. */
+interface Watched {
+  readonly taskId: string
+  /** `undefined` while earlier events are read, or if the task cannot be observed. */
+  standing: Standing | undefined
+  /** Events that wait for the earlier ones. */
+  waiting: TaskEvent[] | undefined
+}
+
+interface Services {
+  readonly agent: Agent
+  readonly store: Pick<Store, 'readEvents'>
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly counters: Counters
+}
+
+/**
+ * Evaluates properties on what is told of tasks: the rules of A2A, and the agent's own. Counts each violation, once for each task and property,
+ * and logs it. A restored task gets its earlier events from the store; if they are not all there, it is not observed.
+ */
+export class PropertyWatch implements Observer {
+  readonly #services: Services
+  readonly #monitor: Monitor
+  /** The tasks of the contexts in memory that have not ended. */
+  readonly #contexts = new Map<ContextKey, Watched[]>()
+  #minuteBeganMs = -Infinity
+  #lines = 0
+  /** Violations without a line since the last line. */
+  #unlogged = 0
+
+  constructor(services: Services) {
+    this.#services = services
+    this.#monitor = new Monitor({ ...services.agent.properties, ...TOLD_RULES })
+    services.counters.observes(this.#monitor.names)
+  }
+
+  committed({ key, log }: Commit): void {
+    for (const entry of log) {
+      if (!('message' in entry)) this.#told(key, entry)
+    }
+  }
+
+  left({ key }: LiveActors): void {
+    this.#contexts.delete(key)
+  }
+
+  #told(key: ContextKey, event: TaskEvent): void {
+    const tasks = this.#contexts.get(key)
+    const watched = tasks?.find(({ taskId }) => taskId === event.taskId) ?? this.#enter(key, event, tasks)
+    if (watched.standing) this.#hear(key, watched, event)
+    else watched.waiting?.push(event)
+    if (isEnd(event.update)) this.#leave(key, watched)
+  }
+
+  #enter(key: ContextKey, { taskId, generation }: TaskEvent, tasks: Watched[] | undefined): Watched {
+    const isKnown = generation === 1
+    const waiting = isKnown || generation > MOST_EARLIER ? undefined : []
+    const watched: Watched = { taskId, standing: isKnown ? this.#monitor.start : undefined, waiting }
+    if (tasks) tasks.push(watched)
+    else this.#contexts.set(key, [watched])
+    if (waiting) void this.#catchUp(key, watched, waiting, generation - 1)
+    return watched
+  }
+
+  #leave(key: ContextKey, watched: Watched): void {
+    const others = (this.#contexts.get(key) as Watched[]).filter(one => one !== watched)
+    if (others.length > 0) this.#contexts.set(key, others)
+    else this.#contexts.delete(key)
+  }
+
+  /** Goes through the earlier events of a task, whose violations were reported in their time, then through those that wait. */
+  async #catchUp(key: ContextKey, watched: Watched, waiting: readonly TaskEvent[], count: number): Promise<void> {
+    let earlier: readonly TaskEvent[] = []
+    try {
+      earlier = await this.#services.store.readEvents(key, watched.taskId, 0, count)
+    } catch {
+      // The store says by itself that it fails. The task is not observed.
+    }
+    watched.waiting = undefined
+    if (earlier.length < count) return
+    watched.standing = this.#monitor.start
+    for (const event of earlier) this.#hear(key, watched, event, false)
+    for (const event of waiting) this.#hear(key, watched, event)
+  }
+
+  #hear(key: ContextKey, watched: Watched, event: TaskEvent, isNew = true): void {
+    const before = watched.standing
+    if (!before) return
+    try {
+      const after = this.#monitor.after(before, event.update)
+      watched.standing = after
+      if (isNew) for (const property of this.#monitor.violatedBetween(before, after)) this.#report(property, key, event)
+    } catch (error) {
+      watched.standing = undefined
+      this.#log('a property cannot be evaluated, so its task is not observed', { taskId: watched.taskId, error })
+    }
+  }
+
+  #report(property: string, { contextId }: ContextKey, { taskId, generation, update }: TaskEvent): void {
+    this.#services.counters.violated(property)
+    this.#log('a task violates a property', { property, taskId, contextId, event: nameOf(update), generation })
+  }
+
+  #log(message: string, details: Record<string, unknown>): void {
+    const { clock, logger } = this.#services
+    if (Math.abs(clock.now() - this.#minuteBeganMs) >= MINUTE_MS) {
+      this.#minuteBeganMs = clock.now()
+      this.#lines = 0
+    }
+    if (this.#lines === LINES_A_MINUTE) return void (this.#unlogged += 1)
+    this.#lines += 1
+    logger.error(message, this.#unlogged === 0 ? details : { ...details, unlogged: this.#unlogged })
+    this.#unlogged = 0
+  }
+}
