@@ -285,7 +285,8 @@ const GARBAGE: readonly Json[] = [
   { message: null }, BROKEN, { task: BROKEN }
 ]
 
-for (const garbage of sampleOf(t, GARBAGE, 1)) {
+// What coverage takes, and one of the others.
+for (const garbage of [null, ...sampleOf(t, GARBAGE.slice(1), 1)]) {
   await t.test(`a server that answers ${JSON.stringify(garbage)} gives findings, and does not stop the test`, async t => {
     for (const methods of [['SendMessage', 'ListTasks'], ['GetTask', 'CancelTask']]) {
       const url = await faultyServer(t, { answer: ({ method, id }, answer) => (methods.includes(method) ? { jsonrpc: '2.0', id, result: garbage } : answer) })
