@@ -25,7 +25,7 @@ export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts:
  *
  * `active` holds every state that may still change, so no transition can leave a terminal state. Each state emits its wire
  * name on entry; the runtime adds generation and time, and commits it. The author's logic is the actor `work`. It is invoked by
- * `task.start`, which the runtime sends after the submission is stored, and it runs on through interruptions.
+ * `task.start`, begins after the submission is stored, and runs on through interruptions.
  *
  * Crashed work is restarted as its restart policy allows, else the task fails. Work that was running when its process ended is
  * restarted too, unless that has happened too often without progress.

@@ -8,36 +8,6 @@ import { isMachine } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 
-/** The id that XState gives to an actor of `spawnChild` without an id. */
-const UNNAMED = 'undefined'
-
-/** By parent, the newest actor without an id. */
-const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
-
-/**
- * Refuses a second live actor without an id below one parent, by crashing its work. `spawnChild` gives all of them one name, and
- * XState keeps only the last; the others would run unseen and be lost with the process.
- */
-export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
-  return {
-    ...logic,
-    start: (snapshot, scope) => {
-      const { self, system } = scope
-      if (!takesPlace(self)) return logic.start?.(snapshot, scope)
-      hostOf(system).crash(familyOf(self), new TypeError("Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."))
-    }
-  }
-}
-
-function takesPlace(actor: AnyActorRef): boolean {
-  const parent = actor._parent
-  const children: Record<string, AnyActorRef> | undefined = parent?.getSnapshot().children
-  if (!parent || !children || (actor.id !== UNNAMED && children[actor.id] === actor)) return false
-  const before = newest.get(parent)
-  newest.set(parent, actor)
-  return before?.getSnapshot().status === 'active'
-}
-
 /** Default limit of eventless transitions in one macrostep, so that an endless cycle is an error. */
 const MAX_ITERATIONS = 10_000
 
@@ -74,6 +44,36 @@ export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) 
       return logic.transition(snapshot, event, changedOnce(scope, scopeOf))
     }
   }
+}
+
+/** The id that XState gives to an actor of `spawnChild` without an id. */
+const UNNAMED = 'undefined'
+
+/** By parent, the newest actor without an id. */
+const newest = new PrivateProperty<AnyActorRef, AnyActorRef>()
+
+/**
+ * Refuses a second live actor without an id below one parent, by crashing its work. `spawnChild` gives all of them one name, and
+ * XState keeps only the last; the others would run unseen and be lost with the process.
+ */
+export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
+  return {
+    ...logic,
+    start: (snapshot, scope) => {
+      const { self, system } = scope
+      if (!takesPlace(self)) return logic.start?.(snapshot, scope)
+      hostOf(system).crash(familyOf(self), new TypeError("Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."))
+    }
+  }
+}
+
+function takesPlace(actor: AnyActorRef): boolean {
+  const parent = actor._parent
+  const children: Record<string, AnyActorRef> | undefined = parent?.getSnapshot().children
+  if (!parent || !children || (actor.id !== UNNAMED && children[actor.id] === actor)) return false
+  const before = newest.get(parent)
+  newest.set(parent, actor)
+  return before?.getSnapshot().status === 'active'
 }
 
 /** An actor scope in which custom actions wait for the commit. */

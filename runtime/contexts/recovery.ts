@@ -23,7 +23,8 @@ type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'fai
 
 /**
  * Recovers the tasks of one context that were running when the process ended, or in which a delayed event is due. Effects and events
- * of a task are held back until its chart has decided on the recovery, and that is committed.
+ * of a task are held back until its chart has decided on the recovery, and that is committed. The actors are restored before, by
+ * `snapshots/restored-task.ts` and `LiveContext`.
  */
 export class ContextRecovery {
   readonly #services: ContextServices

@@ -1,6 +1,6 @@
 import { inUse, type Holder, StorageError } from '../../rows/storage-error.ts'
 import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
-import { reasonOf } from '../storage-error.ts'
+import { reasonOf } from '../trouble.ts'
 import { createPrivately } from './file-header.ts'
 
 const ADVICE = 'Stop that one, or use another file.'

@@ -3,7 +3,7 @@ import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/chan
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
-import { reasonOf } from '../storage-error.ts'
+import { reasonOf } from '../trouble.ts'
 import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
