@@ -24,7 +24,10 @@ export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection 
 /** The same with its inspector beside it, at which nobody looks. */
 export const oursInspectable: Contender = { ...ours, name: 'taskchart with its inspector, nobody looks', options: { inspected: true } }
 
-/** The same while a page is connected, which reads what it is told. */
+/** The same while it records, as in `taskchart dev`, and nobody looks. */
+export const oursRecorded: Contender = { ...ours, name: 'taskchart with its inspector, which records', options: { inspected: true, recorded: true } }
+
+/** The inspector while a page is connected, which reads what it is told. */
 export const oursInspected: Contender = { ...oursInspectable, name: 'taskchart with its inspector, a page looks', load: inspectedLoad }
 
 /** The same with properties observed. */

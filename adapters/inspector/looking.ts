@@ -3,7 +3,7 @@ import type { LiveActors, Observation } from '../../runtime/contexts/observers.t
 import { TokenBucket } from '../../runtime/access/usage.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Commit } from '../../runtime/store/store.ts'
+import { contextName, type Commit } from '../../runtime/store/store.ts'
 import { ContextIndex } from './contexts/context-index.ts'
 import { TalkRecord } from './contexts/talk-record.ts'
 import type { PageLink, Shown } from './page-link.ts'
@@ -84,9 +84,9 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, title: message => tasks.title(message), troubled })
   const room = new TokenBucket(listedAMinute)
-  const isListed = (commit: Commit) => {
+  const isListed = (commit: Commit, name: string) => {
     const { key, atMs } = commit
-    if (recorder.isWatched(key.contextId) || (commit.expected > 0 && contexts.has(key) && commit.tasks.every(({ taskId }) => tasks.get(taskId)))) return true
+    if (recorder.isWatched(key.contextId) || (commit.expected > 0 && contexts.has(name) && commit.tasks.every(({ taskId }) => tasks.get(taskId)))) return true
     // A task that was not listed is listed when it changes, once the flood is over.
     const isNew = commit.expected === 0 || openedIn(commit) > 0
     if (room.waitMs(isNew ? 1 : listedAMinute / 2, atMs) > 0) return false
@@ -97,9 +97,12 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     entered: actors => recorder.entered(actors),
     left: actors => recorder.left(actors),
     committed: commit => {
-      recorder.committed(commit)
-      if (isListed(commit)) [contexts, tasks].forEach(one => one.committed(commit))
-      else eachPage(page => page.unlisted(openedIn(commit)))
+      const name = contextName(commit.key)
+      recorder.committed(commit, name)
+      if (isListed(commit, name)) {
+        contexts.committed(commit, name)
+        tasks.committed(commit)
+      } else eachPage(page => page.unlisted(openedIn(commit)))
       stirred()
     },
     erased: whose => [recorder, contexts, tasks].forEach(one => one.erased(whose))

@@ -267,9 +267,12 @@ export class PageLink implements TaskListener, ContextListener {
 
 /** Removes rows from a map, at most `limit`, and gives them. */
 function taken<Row>(rows: Map<string, Row>, limit: number): Row[] {
-  const first = [...rows].slice(0, limit)
-  for (const [name] of first) rows.delete(name)
-  return first.map(([, row]) => row)
+  const entries = rows.entries()
+  return Array.from({ length: Math.min(limit, rows.size) }, () => {
+    const [name, row] = entries.next().value as [string, Row]
+    rows.delete(name)
+    return row
+  })
 }
 
 function readJson(text: string): Record<string, unknown> {

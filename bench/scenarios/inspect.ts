@@ -1,4 +1,4 @@
-import { ours, oursInspectable, oursInspected, oursObserving } from '../contenders.ts'
+import { ours, oursInspectable, oursInspected, oursObserving, oursRecorded } from '../contenders.ts'
 import type { Race } from '../race.ts'
 import type { Scale } from '../scale.ts'
 import { sendRaces } from './send.ts'
@@ -8,7 +8,7 @@ import { streamRaces } from './stream.ts'
 export function inspectRaces(scale: Scale): Race[] {
   const baseline = { contender: ours, name: 'without' }
   return [...sendRaces(scale).slice(-1), ...streamRaces(scale).slice(-1)].map(race => ({
-    ...race, baseline, title: `${race.title}, and the inspector`, contenders: [ours, oursInspectable, oursInspected]
+    ...race, baseline, title: `${race.title}, and the inspector`, contenders: [ours, oursInspectable, oursRecorded, oursInspected]
   }))
 }
 

@@ -2,12 +2,17 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { postgresNode } from '../../adapters/cluster/cluster.ts'
+import { drawChart } from '../../adapters/drawing/chart-drawing.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
+import { builtPage } from '../../adapters/inspector/inspect.ts'
+import { Inspector } from '../../adapters/inspector/inspector.ts'
+import { loadStately } from '../../adapters/inspector/stately/stately-sink.ts'
 import { postgresStore } from '../../adapters/postgres/postgres.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import type { LimitChanges } from '../../runtime/access/limits.ts'
 import type { TenantOptions } from '../../runtime/access/tenants.ts'
+import { redacted } from '../../runtime/ports/redact.ts'
 import { defineAgent } from '../../runtime/agent/define-agent.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { BENCH_TOKEN, report } from './control.ts'
@@ -29,11 +34,13 @@ export interface OursOptions {
   readonly deadlineMs?: number
   /** Whether its inspector is served beside it. */
   readonly inspected?: boolean
+  /** Whether that records from the start, as in `taskchart dev`. */
+  readonly recorded?: boolean
   /** Whether properties are observed. */
   readonly observed?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected, observed = false } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected, recorded, observed = false } = JSON.parse(process.argv[2] ?? '') as OursOptions
 
 const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
 // All load comes over one connection, which one client's rate limit would end.
@@ -41,8 +48,13 @@ const node = database !== undefined && place ? await postgresNode(database, { sc
 const store = node ? node.store : database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
 const runtime = createRuntime({ agent, observeProperties: observed, ...(store && { store }), ...(node && { cluster: node }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
 await node?.open()
-const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: inspect({ token: BENCH_TOKEN }) }) })
+const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: recorded ? recording() : inspect({ token: BENCH_TOKEN }) }) })
 report(Number(new URL(url).port))
+
+/** The inspector of `taskchart dev`. */
+function recording(): Inspector {
+  return new Inspector({ redact: redacted, draw: drawChart, recordsAlways: true, coverage: async () => undefined, page: builtPage, loadStately, token: BENCH_TOKEN })
+}
 
 /** A file in a folder that goes with the process. */
 function temporaryFile(): string {

@@ -4,6 +4,7 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import type { LiveActors, Observation } from '../../../runtime/contexts/observers.ts'
 import { contextName, isErased, type Commit, type ContextKey, type Erasure, type MessageRow } from '../../../runtime/store/store.ts'
 import type { ContextRow } from '../feed.ts'
+import { Recent } from '../recorder/recent.ts'
 
 /** The number of contexts kept, last changed first. */
 export const KNOWN_CONTEXTS = 10_000
@@ -35,13 +36,19 @@ export interface ContextSources {
   readonly troubled: (error: unknown) => void
 }
 
-/** The contexts of all callers, from commits and from memory: what each is about, and its standing offer. */
+/** The row of a context, which changes in place, so that a commit costs little. */
+type ChangingRow = { -readonly [Name in keyof ContextRow]: ContextRow[Name] }
+
+/**
+ * The contexts of all callers, from commits and from memory: what each is about, and its standing offer. A row that a listener gets changes
+ * in place later.
+ */
 export class ContextIndex {
   readonly #listener: ContextListener
   /** By context name, the longest unchanged first. */
-  readonly #rows = new Map<string, ContextRow>()
+  readonly #rows = new Recent<ChangingRow>(KNOWN_CONTEXTS)
   /** When messages were committed, in milliseconds since 1970, oldest first, by context name and message id. */
-  readonly #times = new Map<string, number>()
+  readonly #times = new Recent<number>(TIMED_MESSAGES)
 
   #sources: ContextSources | undefined
 
@@ -56,17 +63,17 @@ export class ContextIndex {
 
   /** All contexts, last changed first. */
   get newest(): ContextRow[] {
-    return [...this.#rows.values()].toSorted((a, b) => b.changedMs - a.changedMs)
+    return this.#rows.values().toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
   /** The key of the newest context of an id. */
   keyOf(contextId: string): ContextKey | undefined {
-    const row = [...this.#rows.values()].findLast(row => row.contextId === contextId)
+    const row = this.#rows.values().findLast(row => row.contextId === contextId)
     return row && { ...row.owner, contextId }
   }
 
-  has(key: ContextKey): boolean {
-    return this.#rows.has(contextName(key))
+  has(name: string): boolean {
+    return this.#rows.has(name)
   }
 
   /** When a message was committed; `undefined` before the observation. */
@@ -78,37 +85,43 @@ export class ContextIndex {
   async readLive(nowMs: number): Promise<void> {
     const sources = this.#sources
     if (!sources) return
-    for (const { key, root } of sources.live.live.filter(({ key }) => !this.has(key)).slice(0, LIVE_CONTEXTS)) {
+    for (const { key, root } of sources.live.live.filter(({ key }) => !this.has(contextName(key))).slice(0, LIVE_CONTEXTS)) {
       const name = contextName(key)
       const title = await this.#titleOf(key)
       if (title === undefined || this.#rows.has(name) || !sources.live.liveOf(name) || this.#sources !== sources) continue
       const { tenant, principal, contextId } = key
-      this.#set(name, { contextId, owner: { tenant, principal }, title, openedMs: nowMs, changedMs: nowMs, ...offerIn(root) })
+      const offer = offerIn(root)
+      this.#set(name, { contextId, owner: { tenant, principal }, title, openedMs: nowMs, changedMs: nowMs, ...(offer && { offer }) })
     }
   }
 
-  committed(commit: Commit): void {
-    const { key, atMs, log } = commit
-    const name = contextName(key)
-    const rows = log.filter((entry): entry is MessageRow => 'message' in entry)
-    for (const { message: { messageId } } of rows) this.#times.set(`${name} ${messageId}`, atMs)
-    forgetOldest(this.#times, TIMED_MESSAGES)
+  committed(commit: Commit, name = contextName(commit.key)): void {
+    const { key, atMs, log, expected } = commit
+    let first: MessageRow | undefined
+    for (const entry of log) {
+      if (!('message' in entry)) continue
+      first ??= entry
+      this.#times.set(`${name} ${entry.message.messageId}`, atMs)
+    }
     const before = this.#rows.get(name)
-    const live = this.#sources?.live.liveOf(name)
     const { tenant, principal, contextId } = key
-    const [first] = rows
-    const title = before?.title || ((before || commit.expected === 0) && first ? (this.#sources?.title(first.message) ?? '') : '')
-    this.#rows.delete(name)
-    this.#set(name, { contextId, owner: { tenant, principal }, title, openedMs: before?.openedMs ?? atMs, changedMs: atMs, ...(live && offerIn(live.root)) })
-    for (const oldest of forgetOldest(this.#rows, KNOWN_CONTEXTS)) this.#listener.removedContext(oldest.contextId)
-    if (rows.length > 0) this.#listener.said(commit)
-    if (!before && commit.expected > 0) void this.#addTitle(name, key)
+    const row: ChangingRow = before ?? { contextId, owner: { tenant, principal }, title: '', openedMs: atMs, changedMs: atMs }
+    if (row.title === '' && first && (before || expected === 0)) row.title = this.#sources?.title(first.message) ?? ''
+    row.changedMs = atMs
+    const live = this.#sources?.live.liveOf(name)
+    const offer = live && offerIn(live.root)
+    if (offer) row.offer = offer
+    else if (row.offer) delete row.offer
+    this.#set(name, row)
+    if (first) this.#listener.said(commit)
+    if (!before && expected > 0) void this.#addTitle(name, key)
   }
 
   erased(whose: Erasure): void {
-    for (const [name, { owner, contextId }] of this.#rows) {
-      if (!isErased(whose, { ...owner, contextId })) continue
-      this.#rows.delete(name)
+    for (const { owner, contextId } of this.#rows.values()) {
+      const key = { ...owner, contextId }
+      if (!isErased(whose, key)) continue
+      this.#rows.delete(contextName(key))
       this.#listener.removedContext(contextId)
     }
   }
@@ -132,27 +145,17 @@ export class ContextIndex {
     }
   }
 
-  #set(name: string, row: ContextRow): void {
-    this.#rows.set(name, row)
+  #set(name: string, row: ChangingRow): void {
+    const displaced = this.#rows.set(name, row)
     this.#listener.changedContext(row)
+    if (displaced) this.#listener.removedContext(displaced.contextId)
   }
 }
 
 /** The standing offer of a context's negotiation, if any. */
-function offerIn(root: AnyActorRef): Pick<ContextRow, 'offer'> {
+function offerIn(root: AnyActorRef): ContextRow['offer'] {
   const { children } = root.getSnapshot() as { readonly children: Readonly<Record<string, AnyActorRef | undefined>> }
   const context: unknown = children['bargaining']?.getSnapshot()?.context
   const standing = isObject(context) ? context['standing'] : undefined
-  return isObject(standing) ? { offer: { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) } } : {}
-}
-
-/** Removes the oldest entries above a limit, and gives them. */
-function forgetOldest<Value>(map: Map<string, Value>, limit: number): Value[] {
-  const gone: Value[] = []
-  for (const [name, value] of map) {
-    if (map.size <= limit) break
-    map.delete(name)
-    gone.push(value)
-  }
-  return gone
+  return isObject(standing) ? { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) } : undefined
 }

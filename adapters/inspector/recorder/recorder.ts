@@ -84,8 +84,8 @@ export class Recorder {
     this.#listener.stirred()
   }
 
-  committed(commit: Commit): void {
-    this.#records.get(contextName(commit.key))?.committed(commit)
+  committed(commit: Commit, name = contextName(commit.key)): void {
+    this.#records.get(name)?.committed(commit)
   }
 
   erased(whose: Erasure): void {

@@ -5,6 +5,7 @@ import { textOf } from '../../../runtime/authoring/words.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
 import { type Commit, type Erasure, isErased, type Scope, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
+import { Recent } from './recent.ts'
 import type { Redact } from './seen-step.ts'
 
 /** The number of tasks kept, last changed first. */
@@ -24,13 +25,18 @@ interface IndexListener extends TaskListener {
   missing?(row: TaskRow): void
 }
 
-/** The tasks of all contexts, from commits. */
+/** The row of a task, which changes in place, so that a commit costs little. */
+type ChangingRow = { -readonly [Name in keyof TaskRow]: TaskRow[Name] }
+
+/** The tasks of all contexts, from commits. A row that a listener gets changes in place later. */
 export class TaskIndex {
   /** By id, the longest unchanged first, except tasks that were read from the store. */
-  readonly #rows = new Map<string, TaskRow>()
+  readonly #rows = new Recent<ChangingRow>(KNOWN_TASKS)
   /** Tasks from before the observation whose opening was not read yet. */
   readonly #unread = new Set<string>()
   readonly #redact: Redact
+  /** The last message with a title: a context and its first task have the same one. */
+  #titled: { readonly message?: Message; readonly words: string } = { words: '' }
   readonly #listener: IndexListener
 
   constructor(redact: Redact, listener: IndexListener) {
@@ -44,25 +50,27 @@ export class TaskIndex {
 
   /** All tasks, last changed first. */
   get newest(): TaskRow[] {
-    return [...this.#rows.values()].toSorted((a, b) => b.changedMs - a.changedMs)
+    return this.#rows.values().toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
   committed({ key: { tenant, principal, contextId }, atMs, tasks, log }: Commit): void {
     for (const { taskId, state, generation } of tasks) {
       const before = this.#rows.get(taskId)
-      const opening = before ? undefined : log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
-      const first = before ? undefined : log.find((entry): entry is TaskEvent => 'update' in entry && entry.taskId === taskId && entry.generation === 1)
-      const { openedMs, title } = before ?? { openedMs: atMs, title: opening ? this.title(opening.message, metadataOf(first)) : '' }
-      const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs: atMs, title }
-      this.#rows.delete(taskId)
+      if (before) {
+        before.state = state
+        before.generation = generation
+        before.changedMs = atMs
+        this.#set(before)
+        continue
+      }
+      const opening = log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
+      const first = log.find((entry): entry is TaskEvent => 'update' in entry && entry.taskId === taskId && entry.generation === 1)
+      const title = opening ? this.title(opening.message, metadataOf(first)) : ''
+      const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs: atMs, changedMs: atMs, title }
       this.#set(row)
-      if (before || opening) continue
+      if (opening) continue
       this.#unread.add(taskId)
       this.#listener.missing?.(row)
-    }
-    for (const [oldest] of this.#rows) {
-      if (this.#rows.size <= KNOWN_TASKS) break
-      this.#remove(oldest)
     }
   }
 
@@ -71,21 +79,28 @@ export class TaskIndex {
     const { taskId, openedMs, title } = row
     const known = this.#rows.get(taskId)
     if (known ? !this.#unread.delete(taskId) : this.#rows.size >= KNOWN_TASKS) return
-    this.#set(known ? { ...known, openedMs, title } : row)
+    this.#set(known ? Object.assign(known, { openedMs, title }) : { ...row })
   }
 
   erased(whose: Erasure): void {
     for (const { taskId, owner, contextId } of this.#rows.values()) {
-      if (isErased(whose, { ...owner, contextId })) this.#remove(taskId)
+      if (!isErased(whose, { ...owner, contextId })) continue
+      this.#rows.delete(taskId)
+      this.#forget(taskId)
     }
   }
 
   /** The title of a task, from its opening message, and from the agreed terms in its metadata. */
   title(message: Message, metadata?: Readonly<Record<string, unknown>>): string {
-    const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
-    const words = typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
+    if (this.#titled.message !== message) this.#titled = { message, words: this.#words(message) }
+    const { words } = this.#titled
     const terms = this.#terms(metadata?.[NEGOTIATION_EXTENSION])
     return terms === '' ? words : `${words}${words === '' ? '' : ' · '}${terms}`
+  }
+
+  #words(message: Message): string {
+    const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
+    return typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
   }
 
   #terms(agreed: unknown): string {
@@ -94,13 +109,13 @@ export class TaskIndex {
     return Object.entries(shown).map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(', ').slice(0, LONGEST_TITLE)
   }
 
-  #set(row: TaskRow): void {
-    this.#rows.set(row.taskId, row)
+  #set(row: ChangingRow): void {
+    const displaced = this.#rows.set(row.taskId, row)
     this.#listener.changed(row)
+    if (displaced) this.#forget(displaced.taskId)
   }
 
-  #remove(taskId: string): void {
-    this.#rows.delete(taskId)
+  #forget(taskId: string): void {
     this.#unread.delete(taskId)
     this.#listener.removed(taskId)
   }
