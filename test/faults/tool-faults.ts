@@ -8,5 +8,5 @@ export const toolFaults: readonly Fault[] = [
   { name: 'an approval is used for another call', file: 'adapters/ai/tools/tool-questions.ts', unit: 'test/adapters/ai.test.ts', find: 'decision.approvalId !== undefined && decision.approvalId !== approvalId', replace: `decision.approvalId === ''` },
   { name: 'the inspector shows secrets in events', file: 'adapters/inspector/recorder/seen-step.ts', unit: 'test/adapters/inspector.test.ts', find: '{ ...(redact(event) as object), type }', replace: '{ ...event, type }' },
   { name: 'the inspector shows secrets in titles', file: 'adapters/inspector/recorder/task-index.ts', unit: 'test/adapters/inspector.test.ts', find: 'this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))', replace: 'textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE)' },
-  { name: 'the inspector lists tasks that were erased', file: 'adapters/inspector/recorder/task-index.ts', unit: 'test/adapters/inspector-doors.test.ts', find: 'if (isErased(whose, { ...owner, contextId })) this', replace: 'if (whose.contextId === contextId) this' }
+  { name: 'the inspector lists tasks that were erased', file: 'adapters/inspector/recorder/task-index.ts', unit: 'test/adapters/inspector-doors.test.ts', find: 'if (!isErased(whose, { ...owner, contextId })) continue', replace: 'if (whose.contextId !== contextId) continue' }
 ]
