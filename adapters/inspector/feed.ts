@@ -1,6 +1,6 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { Coverage, Testing } from './test-result.ts'
+import type { Coverage, Proving, Testing } from './test-result.ts'
 
 /*
  * The inspector's feed: messages between the hub and its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`.
@@ -150,6 +150,8 @@ export interface Hello {
   readonly authorizes: boolean
   /** Whether the hub accepts `test`. */
   readonly tests: boolean
+  /** Whether the hub accepts `prove`. */
+  readonly proves: boolean
   /** Whether the hub accepts `heat`. */
   readonly counts: boolean
 }
@@ -253,7 +255,7 @@ export interface Heat {
 }
 
 /** A message from the hub to a page. */
-export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Lost | Reload | Crash | Authorized | Heat
+export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Proving | Lost | Reload | Crash | Authorized | Heat
 
 /** Requests the actors and steps of a context, instead of the previous one; null for none. */
 export interface Watch {
@@ -283,10 +285,15 @@ export interface AskTest {
   readonly type: 'test'
 }
 
+/** Proves the properties of the agent, unless that runs already. */
+export interface AskProve {
+  readonly type: 'prove'
+}
+
 /** Requests what tasks took in the author's charts until now. */
 export interface AskHeat {
   readonly type: 'heat'
 }
 
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskHeat | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | Authorize

@@ -10,7 +10,7 @@ import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
 import { drawnCharts, shownAgent, type DrawChart } from './shown-agent.ts'
-import type { Coverage, Testing } from './test-result.ts'
+import type { Coverage, Proving, Testing } from './test-result.ts'
 import { taskStory } from './story/task-story.ts'
 
 /** The interval at which changes are sent to pages. */
@@ -34,6 +34,8 @@ export interface HubOptions {
   readonly coverage: () => Promise<Coverage | undefined>
   /** Runs the tests of the agent, unless they run already, and tells their progress. Default: pages cannot run them. */
   readonly test?: (told: (progress: Testing) => void) => void
+  /** Proves the properties of the agent, unless that runs already, and tells the result. Default: pages cannot prove them. */
+  readonly prove?: (told: (progress: Proving) => void) => void
 }
 
 /**
@@ -54,6 +56,8 @@ export class Hub {
   #trouble: string | null = null
   /** The progress of running tests. */
   #testing: Testing | undefined
+  /** The last proof, or that one runs. */
+  #proving: Proving | undefined
   readonly #crashes = new Map<string, Crash>()
 
   constructor(runtime: Runtime, url: string, options: HubOptions, tap: Tap) {
@@ -79,6 +83,7 @@ export class Hub {
     this.#url = url
     this.#charts = undefined
     this.#trouble = null
+    if (!this.#proving?.isRunning) this.#proving = undefined
     if (before) this.#look(before)
     for (const page of this.#pages) {
       page.show(undefined)
@@ -154,7 +159,7 @@ export class Hub {
   /** Sends `hello` to a page, and then everything that is known. */
   async #greet(page: PageLink): Promise<void> {
     const shown = this.#look()
-    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined, counts: shown.heat !== undefined } as const
+    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined, proves: this.#options.prove !== undefined, counts: shown.heat !== undefined } as const
     const charts = await this.#drawn(shown.observation)
     // The page may have gone meanwhile, or a reload may greet it again.
     if (this.#looking !== shown || !this.#pages.has(page)) return
@@ -165,6 +170,7 @@ export class Hub {
     const coverage = await this.#options.coverage()
     if (coverage) page.send(coverage)
     if (this.#testing) page.send(this.#testing)
+    if (this.#proving) page.send(this.#proving)
   }
 
   #test(): void {
@@ -172,6 +178,15 @@ export class Hub {
       this.#testing = progress.isRunning ? progress : undefined
       this.#tellAll(progress)
       if (!progress.isRunning) void this.cover()
+    })
+  }
+
+  #prove(): void {
+    const runtime = this.#runtime
+    this.#options.prove?.(progress => {
+      // A proof that began before a reload may be about another chart.
+      this.#proving = runtime === this.#runtime ? progress : { type: 'proving', isRunning: progress.isRunning, error: 'The agent was loaded again meanwhile. Prove it again.' }
+      this.#tellAll(this.#proving)
     })
   }
 
@@ -191,7 +206,8 @@ export class Hub {
       sinks: this.#sinks,
       removed: taskId => this.#crashes.delete(taskId),
       stirred: () => this.#stirred(),
-      test: () => this.#test()
+      test: () => this.#test(),
+      prove: () => this.#prove()
     })
     return this.#looking
   }

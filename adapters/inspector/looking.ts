@@ -26,7 +26,7 @@ export interface Looking extends Shown {
 }
 
 /** The receivers of an observation, and what it goes on from. */
-export interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test'> {
+export interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: Looking | undefined
   readonly pages: Iterable<PageLink>
@@ -53,7 +53,7 @@ function openedIn({ log }: Commit): number {
 const ANYBODY = { tenant: '', principal: 'anonymous' }
 
 /** Observes a runtime for pages and sinks. */
-export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
+export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
   const { clock, logger } = runtime.settings
   const eachPage = (tell: (page: PageLink) => void) => {
     for (const page of pages) tell(page)
@@ -120,7 +120,7 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
   readEarlier().catch((error: unknown) => logger.error('the earlier tasks could not be read', { error }))
   return {
     instance: randomIds(),
-    recorder, tasks, contexts, frames, redact, observation, stirred, test,
+    recorder, tasks, contexts, frames, redact, observation, stirred, test, prove,
     heat: heatReader(observation),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, atMs: (key, messageId) => contexts.atMs(key, messageId) })

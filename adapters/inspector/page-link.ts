@@ -31,6 +31,8 @@ export interface Shown {
   readonly authorize: (taskId: string, data: unknown) => Promise<void>
   /** Runs the tests of the agent, unless they run already. */
   readonly test: () => void
+  /** Proves the properties of the agent, unless that runs already. */
+  readonly prove: () => void
   /** Reads what tasks took in the author's charts, if that is counted. */
   readonly heat: (() => Promise<ChartHeat[]>) | undefined
 }
@@ -225,10 +227,12 @@ export class PageLink implements TaskListener, ContextListener {
         return this.#authorize(shown, String(asked.taskId), asked.data ?? null)
       case 'test':
         return shown.test()
+      case 'prove':
+        return shown.prove()
       case 'heat':
         return this.#heat(shown)
       default:
-        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, to test, or to authorize.')
+        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, to test, to prove, or to authorize.')
     }
   }
 

@@ -1,5 +1,5 @@
 /*
- * The part of the feed about the tests of the agent. Types only, so that code for the browser may import them.
+ * The part of the feed about the tests and the proofs of the agent. Types only, so that code for the browser may import them.
  */
 
 /** One step of a walk through the work's chart. The first is the opening of its task. */
@@ -49,5 +49,48 @@ export interface Testing {
   readonly total: number
   readonly failed: number
   /** Why they could not run, for people. */
+  readonly error?: string
+}
+
+/** A counterexample: its steps, the opening first. */
+export interface ShownWalk {
+  /** `told`: what the step tells clients and sends to actors, in words. */
+  readonly steps: readonly (WalkedStep & { readonly told: string })[]
+  /** How many of the last steps repeat for ever. */
+  readonly loops: number
+  /** What comes before the steps that repeat, or after the last step; empty if the last step violates the property. */
+  readonly ending: string
+  /** The command that proves the property alone. */
+  readonly alone: string
+}
+
+/** The verdict on a property. */
+export interface ShownVerdict {
+  readonly property: string
+  readonly outcome: 'proved' | 'confirmed' | 'possible' | 'unknown'
+  /** The meaning of the outcome, for people. */
+  readonly means: string
+  /** The reason, as a clause; may be empty. */
+  readonly says: string
+  readonly walk?: ShownWalk
+}
+
+/** The properties of an agent, as `taskchart prove AGENT` decides them. */
+export interface ShownProof {
+  /** When it ended, milliseconds since 1970. */
+  readonly atMs: number
+  /** Its size, for people. */
+  readonly head: string
+  /** What could not be seen, as lines. */
+  readonly bounds: readonly string[]
+  readonly verdicts: readonly ShownVerdict[]
+}
+
+/** The proof that a page asked for, or that it still runs. */
+export interface Proving {
+  readonly type: 'proving'
+  readonly isRunning: boolean
+  readonly proof?: ShownProof
+  /** Why there is no proof, for people. */
   readonly error?: string
 }

@@ -63,7 +63,7 @@ await t.test('an agent under development', async t => {
     for (const path of ['', 'stately']) t.equal((await answer('http://localhost:5173', path)).headers.get('access-control-allow-origin'), null, `${path} cannot be read by another page`)
   })
 
-  await t.test('is announced with its page, which can run its tests, and that saving reloads it', async t => {
+  await t.test('is announced with its page, which can run its tests and prove its properties, and that saving reloads it', async t => {
     const { announcement, url, stop, ended } = await developing(t, folder(t), ['agent.mjs'])
     t.equal(announcement, `Painter, red
 
@@ -82,6 +82,11 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     await page.frame('hello')
     page.ask({ type: 'test' })
     t.match(await page.frame('testing'), { isRunning: true, done: 0 }, 'the page can run the tests')
+    page.ask({ type: 'prove' })
+    t.same(await page.frame('proving'), { type: 'proving', isRunning: true }, 'and prove its properties')
+    page.ask({ type: 'prove' })
+    await until(() => page.all('proving').some(({ proof }) => proof))
+    t.match(page.all('proving').slice(1), [{ isRunning: false, proof: { head: '3 configurations, all, opened by "start"', verdicts: [{ property: 'the chart never throws', outcome: 'proved', says: 'in 3 configurations' }, { property: 'every task can end', says: 'in 3 configurations, if everything that is possible again and again happens in the end' }] } }])
     stop()
     t.equal((await ended).code, 0)
     await t.rejects(fetch(url))

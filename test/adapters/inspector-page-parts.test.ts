@@ -225,9 +225,56 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.selectOption('#part select >> nth=0', 'tests')
     await page.waitForSelector('text=Everything was reached')
     t.same(troubles, [])
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [child, { ...child, id: 'work' }], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, counts: false })
+    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [child, { ...child, id: 'work' }], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
     await page.waitForSelector('text=Sculptor')
-    await page.waitForSelector('#part select', { state: 'detached' })
+    await page.waitForSelector('#part option[value=tasks]', { state: 'detached' })
+  })
+
+  await t.test('Paths proves properties, and draws a counterexample in the chart', async t => {
+    const { page, hub, show, troubles } = await openHubPage(t)
+    const step = (move: string, states: readonly string[], transitions: readonly string[], told = '') => ({ move, states, transitions, told })
+    const steps = [step('opened by "a boat"', ['painter', 'painter.choosing'], [], 'tells WORKING'), step('the client says "red"', ['painter', 'painter.painting'], ['choosing to painting']), step('1 ms passes', ['painter', 'painter.painting'], [])]
+    const walk = (loops: number, ending: string) => ({ steps, loops, ending, alone: 'npx taskchart prove agent.ts --only x' })
+    const verdicts = [
+      { property: 'it is red', outcome: 'confirmed' as const, means: 'the real chart walks it', says: '', walk: walk(0, '') },
+      { property: 'it ends', outcome: 'possible' as const, means: 'guards decide', says: 'if isDry', walk: walk(1, 'and for ever again:') },
+      { property: 'it dries', outcome: 'confirmed' as const, means: 'the real chart walks it', says: '', walk: walk(0, 'and then nothing goes on') },
+      { property: 'it never throws', outcome: 'proved' as const, means: 'it holds', says: 'in 9 configurations, if whatever waits goes on' },
+      { property: 'it is known', outcome: 'unknown' as const, means: 'not everything was seen', says: 'there are more configurations than the limit' }
+    ]
+    const proof = { atMs: Date.now(), head: '9 configurations, all, opened by "a boat"', bounds: ['No case gives results of dry.'], verdicts }
+    await show('paths')
+    await page.selectOption('#part select', 'proof')
+    await page.click('button >> text=Prove')
+    await until(() => hub.asked.some(({ type }) => type === 'prove'))
+    await hub.tell({ type: 'proving', isRunning: true })
+    await page.waitForSelector('[role=status] >> text=exploring the chart')
+    t.ok(await page.isDisabled('button >> text=Prove'))
+    await hub.tell({ type: 'proving', isRunning: false, error: 'no cases' })
+    await page.waitForSelector('[role=alert] >> text=no cases')
+    await hub.tell({ type: 'proving', isRunning: false, proof })
+    await page.waitForSelector('text=4 not proved')
+    t.match(await page.innerText('#part'), /9 configurations, all[^]*proved (?:just now|\d+ s ago)[^]*No case gives results of dry\./)
+    t.strictSame(await texts(page, '[aria-label=Properties] li'), ['confirmed it is red', 'possible it ends if isDry', 'confirmed it dries', 'proved it never throws in 9 configurations, if whatever waits goes on', 'unknown it is known there are more configurations than the limit'])
+    t.equal(await page.getAttribute('.verdict-unknown', 'title'), 'not everything was seen')
+    await page.focus('[aria-label=Properties] button')
+    await page.keyboard.press('Enter')
+    await page.waitForSelector('[data-transition="choosing to painting"].taken', { state: 'attached' })
+    t.match(await classes(page, '[data-state]'), [/visited/, /visited/, /active/, /leaf$/])
+    t.strictSame(await texts(page, '[aria-label="A counterexample"] li'), ['opened by "a boat" tells WORKING', 'the client says "red"', '1 ms passes'])
+    t.strictSame(await texts(page, '[aria-label="A counterexample"] [aria-current=step]'), ['1 ms passes'])
+    t.match(await page.innerText('#part'), /confirmed: the real chart walks it[^]*npx taskchart prove agent\.ts --only x/)
+    await page.click('text=← All')
+    await page.click('text=it ends')
+    t.strictSame(await texts(page, '[aria-label="A counterexample"] .wrong'), ['and for ever again: 1 ms passes'])
+    await page.click('text=← All')
+    await page.click('text=it dries')
+    await page.waitForSelector('p >> text=and then nothing goes on')
+    await hub.tell({ type: 'proving', isRunning: false, proof: { ...proof, verdicts: verdicts.slice(3, 4) } })
+    await page.waitForSelector('text=Everything is proved')
+    t.same(troubles, [])
+    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [drawnChart('work', ['painter'], [])], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
+    await page.waitForSelector('text=npx taskchart prove AGENT.ts')
   })
 
   await t.test('the sequence shows sender and receiver of each event, and one step in full', async t => {
@@ -436,7 +483,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({ type: 'reload', error: null })
     await page.waitForSelector('.banner', { state: 'detached' })
     await hub.tell({ type: 'reload', error: 'agent.ts:4: nor this' })
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, counts: false })
+    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
     await page.waitForSelector('text=Sculptor')
     t.equal(await page.locator('.banner').count(), 0, 'a reloaded agent has no error')
     t.match(await page.innerText('#part'), 'no charts')

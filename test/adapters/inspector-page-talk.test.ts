@@ -145,15 +145,18 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     const step = { atMs: 1, kind: 'event', to: FAKE_ID, taskId, event: { type: HOSTILE, text: HOSTILE } } as const
     await hub.tell({ type: 'steps', contextId, steps: [{ n: 1, ...step, from: 'x:9' }, { n: 2, ...step, kind: 'microstep', states: ['painter', 'painter.choosing'], transitions: [HOSTILE] }] })
     await hub.tell({ type: 'coverage', chart: 'work', atMs: 1, reached: { states: [HOSTILE], transitions: [HOSTILE] }, missing: [{ name: HOSTILE, why: HOSTILE }], failed: [{ name: HOSTILE, driver: HOSTILE, message: HOSTILE, alone: HOSTILE, at: 0, steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE] }] }] })
+    const hostile = { steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE], told: HOSTILE }], loops: 0, ending: HOSTILE, alone: HOSTILE }
+    await hub.tell({ type: 'proving', isRunning: false, proof: { atMs: 1, head: HOSTILE, bounds: [HOSTILE], verdicts: [{ property: HOSTILE, outcome: 'confirmed', means: HOSTILE, says: HOSTILE, walk: hostile }] } })
     /** The parts, each with the place of hostile text, and a click that shows more of it. */
     const parts: readonly (readonly [part: string, place: string, click?: string])[] = [
       ['talk', '.talk'], ['chart', '.trail li >> nth=1'], ['sequence', '.detail', '.sequence-panel [role=option]'], ['timeline', '.timeline > .rows'],
-      ['frames', '.detail', '.frames-panel [role=option]'], ['paths', '.walk', '.missing button']
+      ['frames', '.detail', '.frames-panel [role=option]'], ['paths', '.walk', '.missing button'], ['paths', '.walk[aria-label="A counterexample"]', '.missing button']
     ]
     for (const [part, place, click] of parts) {
       await page.click(`#tab-${part}`)
       if (part === 'frames') await until(() => hub.asked.some(({ type }) => type === 'frames'))
       if (part === 'frames') await hub.tell({ type: 'frames', frames: [{ n: 1, atMs: 1, connection: HOSTILE, direction: 'in', bytes: 9, text: HOSTILE }] })
+      if (place.includes('counterexample')) await page.selectOption('#part select', 'proof')
       if (click !== undefined) await page.click(click)
       t.match(part === 'chart' ? await page.getAttribute(place, 'title') : await page.innerText(place), '<script>document.title', `${part} shows it as text`)
       t.equal(await page.title(), 'taskchart', part)
@@ -206,9 +209,18 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await until(() => hub.asked.some(({ type }) => type === 'heat'))
     await hub.tell({ type: 'heat', charts: [{ chart: 'work', transitions: [{ name: 'choosing to painting', count: 0 }, { name: 'painting to painted', count: 3 }] }] })
     await page.waitForSelector('.heat-panel')
-    t.same(await violations(page), [], 'what tasks took')
-    await page.emulateMedia({ colorScheme: 'dark' })
-    t.same(await violations(page), [], 'what tasks took, in dark')
+    const verdicts = (['proved', 'confirmed', 'possible', 'unknown'] as const).map(outcome => ({ property: `it is ${outcome}`, outcome, means: 'so', says: 'if so', ...(outcome === 'confirmed' && { walk: { steps: [{ move: 'opened', states: ['painter'], transitions: [], told: 'tells WORKING' }], loops: 0, ending: '', alone: 'npx' } }) }))
+    await hub.tell({ type: 'proving', isRunning: false, proof: { atMs: 1, head: '2 configurations', bounds: ['No case.'], verdicts } })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.selectOption('#part select', 'tasks')
+      t.same(await violations(page), [], `what tasks took, in ${colorScheme}`)
+      await page.selectOption('#part select', 'proof')
+      t.same(await violations(page), [], `what is proved, in ${colorScheme}`)
+      await page.click('.missing button')
+      t.same(await violations(page), [], `a counterexample, in ${colorScheme}`)
+      await page.click('text=← All')
+    }
     await page.click('#tab-talk')
     t.same(await violations(page), [], 'Talk in dark')
     await page.click('#tab-chart')

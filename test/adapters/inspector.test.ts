@@ -6,7 +6,7 @@ import { fromPromise, setup } from 'xstate'
 import { transitionName, transitionsOf, statesOf } from '../../runtime/xstate/transition-names.ts'
 import type { Step } from '../../adapters/inspector/feed.ts'
 import { LINGER_MS } from '../../adapters/inspector/hub.ts'
-import type { Testing } from '../../adapters/inspector/test-result.ts'
+import type { Proving, Testing } from '../../adapters/inspector/test-result.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
 import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../adapters/inspector/recorder/context-record.ts'
 import { RECORDED_A_SECOND, REMEMBERED_CONTEXTS } from '../../adapters/inspector/recorder/recorder.ts'
@@ -412,6 +412,42 @@ await t.test('the hub', async t => {
     await inspector.cover()
     t.strictSame(await reader.frame('coverage'), coverage)
     t.strictSame(await (await page()).frame('coverage'), coverage)
+  })
+
+  await t.test('proves the properties for a page, and keeps the proof until the agent is loaded again', async t => {
+    let told: (progress: Proving) => void = () => {}
+    let asked = 0
+    const { page, inspector, runtime, url } = await inspected(t, { work: () => ({}) }, { prove: tell => ((told = tell), (asked += 1)) })
+    const reader = await page()
+    t.equal((await reader.frame('hello')).proves, true)
+    await reader.frame('tasks')
+    reader.ask({ type: 'prove' })
+    await until(() => asked === 1)
+    told({ type: 'proving', isRunning: true })
+    t.strictSame(await reader.frame('proving'), { type: 'proving', isRunning: true })
+    t.strictSame(await (await page()).frame('proving'), { type: 'proving', isRunning: true }, 'a later page too')
+    const proof = { atMs: 1, head: '1 configuration', bounds: [], verdicts: [] }
+    const proved = { type: 'proving' as const, isRunning: false, proof }
+    told(proved)
+    t.strictSame(await (await page()).frame('proving'), proved)
+    inspector.use(runtime, url)
+    const later = await page()
+    await later.frame('tasks')
+    t.equal(later.all('proving').length, 0, 'it may be about another chart')
+    later.ask({ type: 'prove' })
+    await until(() => asked === 2)
+    told({ type: 'proving', isRunning: true })
+    await later.frame('proving')
+    inspector.use(start(t, { work: () => ({}) }).runtime, url)
+    told(proved)
+    await until(() => later.all('proving').some(({ error }) => error === 'The agent was loaded again meanwhile. Prove it again.'))
+    const other = await inspected(t, { work: () => ({}) })
+    const alone = await other.page()
+    t.equal((await alone.frame('hello')).proves, false)
+    alone.ask({ type: 'prove' })
+    alone.ask({ type: 'authorize', taskId: 'unknown' })
+    await alone.frame('authorized')
+    t.equal(alone.all('proving').length, 0)
   })
 
   await t.test('runs the tests for a page, and tells all pages their progress, then the coverage', async t => {

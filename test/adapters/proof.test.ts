@@ -1,6 +1,6 @@
 import t from 'tap'
 import { assign, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
-import { checkWalk, proveAgent, proveChart, type Proof } from '../../adapters/testing/index.ts'
+import { checkWalk, proveAgent, proveChart, type Proof, type Verdict } from '../../adapters/testing/index.ts'
 import { defineAgent, propertiesOf, setupWork, typed, type AuthorizationReceived } from '../../runtime/index.ts'
 
 const card = { name: 'Proved' }
@@ -66,6 +66,12 @@ await t.test('properties of work are proved or refuted by the shortest walk', as
   t.strictSame(walkOf(proof, approved), { kind: 'moment', steps: [amount, yes, no, amount], again: [] })
   t.strictSame(walkOf(proof, 'every refund ends'), { kind: 'loop', steps: [amount, yes], again: [no, amount] })
   t.strictSame(walkOf(proof, 'it fails at most once between two amounts').steps, [amount, yes, no, '60000 ms pass', no])
+  const { walk } = proof.verdicts.find(({ property }) => property === approved) as Extract<Verdict, { walk: unknown }>
+  t.match(walk.begins, { states: ['refund', 'refund.asking'], transitions: [] })
+  t.strictSame(walk.steps.map(({ states, transitions }) => [states.at(-1), ...transitions]), [
+    ['refund.approving', 'refund.asking on message.received to approving'], ['refund.paying', 'refund.approving on authorization.received to paying'],
+    ['refund.declined', 'refund.paying on xstate.error.actor.0.refund.paying to declined'], ['refund.paying', 'refund.declined on message.received to paying']
+  ])
   t.match(proof, { configurations: 9, isWhole: true, openings: ['opened by "start"'], guesses: [], lost: [] })
 })
 
@@ -166,6 +172,7 @@ await t.test('guards are evaluated with the data of cases, and else taken both w
   const open = await proveAgent(agent)
   t.match(open.verdicts[0], { outcome: 'possible', guards: [{ guard: 'isCheap', isTrue: false }, { guard: 'a condition', isTrue: false }] })
   t.strictSame(walkOf(open, 'nothing is dear').steps, ['price ends with "done" (if not isCheap and not a condition)'])
+  t.match(open.verdicts[0], { walk: { steps: [{ states: ['price', 'price.dear'], transitions: ['price.asking on xstate.done.actor.0.price.asking (branch 3) to dear'] }] } }, 'with the guards of the walk')
   t.match(open.verdicts[1], { outcome: 'unknown', why: /context/ })
   t.strictSame(open.guesses, ['results of price'])
   t.strictSame(outcomes(await proveAgent(agent, { cases: { results: { price: { dear: 50 } } }, only: 'nothing' })), { 'nothing is dear': 'confirmed' })

@@ -21,6 +21,7 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 import { authorErrorText } from './author-error.ts'
 import { serveDev } from './dev-server.ts'
+import { ProofRun } from './proof-run.ts'
 import { Reloader } from './reloader.ts'
 import { TaskLog } from './task-log.ts'
 import { TestRun } from './test-run.ts'
@@ -81,7 +82,8 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   settings.runtimeOptions(module)
   const tested = coverageFile(resolve(cwd, file))
   const testRun = new TestRun(resolve(cwd, file))
-  const inspector = new Inspector({ redact: redacted, draw: drawChart, recordsAlways: true, coverage: () => tested.read(), test: told => testRun.start(told), page: builtPage, loadStately })
+  const proofRun = new ProofRun(resolve(cwd, file), file, clock)
+  const inspector = new Inspector({ redact: redacted, draw: drawChart, recordsAlways: true, coverage: () => tested.read(), test: told => testRun.start(told), prove: told => proofRun.start(told), page: builtPage, loadStately })
   const { store, broken } = await openStore(db, cwd, logger)
   const traced = await registeredTelemetry(logger)
   const watch = new LoopWatch({ clock, logger, elapsedMs })
@@ -115,6 +117,7 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   watch.stop()
   unwatch()
   testRun.stop()
+  proofRun.stop()
   await reloader.close()
   await park({ served, runtime: served.runtime, clock, logger, flush: traced?.flush })
   await store.close()

@@ -1,50 +1,33 @@
-import { spawn, type ChildProcess } from 'node:child_process'
-import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import type { Testing } from '../../inspector/test-result.ts'
+import { CommandRun } from './command-run.ts'
 
-/** The command, as it is built. */
-const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
-
-/** The longest error that is told. */
-const LONGEST_ERROR = 2000
-
-/** Runs `taskchart test` of a module for the page of `taskchart dev`: in a process of its own, which loads the module as it is saved. */
+/** Runs `taskchart test` of a module for the page of `taskchart dev`. */
 export class TestRun {
-  readonly #module: string
-  #child: ChildProcess | undefined
+  readonly #command: CommandRun
 
   /** `module`: the path of the agent's module. */
   constructor(module: string) {
-    this.#module = module
+    this.#command = new CommandRun(['test', module, '--tap'])
   }
 
   /** Starts it, unless it runs. Tells its progress with each test, and its end. */
   start(told: (progress: Testing) => void): void {
-    if (this.#child) return
-    const child = spawn(process.execPath, [BIN, 'test', this.#module, '--tap'], { stdio: ['ignore', 'pipe', 'pipe'] })
-    this.#child = child
     let [done, total, failed] = [0, 0, 0]
-    let errors = ''
     const tell = (more: Pick<Testing, 'isRunning' | 'error'>) => told({ type: 'testing', done, total, failed, ...more })
-    tell({ isRunning: true })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = `${errors}${text}`.slice(-LONGEST_ERROR)))
-    createInterface(child.stdout).on('line', line => {
-      const plan = /^1\.\.(\d+)$/.exec(line)
-      const point = /^(not )?ok \d/.exec(line)
+    const line = (text: string) => {
+      const plan = /^1\.\.(\d+)$/.exec(text)
+      const point = /^(not )?ok \d/.exec(text)
       if (plan) total = Number(plan[1])
       if (point) done += 1
       if (point?.[1]) failed += 1
       if (plan ?? point) tell({ isRunning: true })
-    })
-    child.on('close', () => {
-      this.#child = undefined
-      tell({ isRunning: false, ...(total === 0 && { error: errors.trim() || 'The tests did not start.' }) })
-    })
+    }
+    const ended = (errors: string) => tell({ isRunning: false, ...(total === 0 && { error: errors || 'The tests did not start.' }) })
+    if (this.#command.start(line, ended)) tell({ isRunning: true })
   }
 
   /** Ends it. May be called twice. */
   stop(): void {
-    this.#child?.kill()
+    this.#command.stop()
   }
 }

@@ -9,7 +9,8 @@ import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { writeOwn } from '../write-own.ts'
 import { loadTesting, planError } from './testing.ts'
-import { guardsText, walkLines, walkMermaid, walkTests, type Refuted } from './walk-text.ts'
+import { boundsOf, conditionOf, headOf, OUTCOMES } from './proof-words.ts'
+import { walkLines, walkMermaid, walkTests, type Refuted } from './walk-text.ts'
 
 /** `taskchart prove`: proves an agent's properties on the chart of its work. */
 export const proveCommand: Command = {
@@ -21,11 +22,7 @@ Two more properties are checked on each chart: it never throws, and every task c
 Actors end and timers fire in any order that time allows. The module's export cases supplies the data. Guards are evaluated
 with it; where no case gives the data, they hold both ways. Each property is one of these:
 
-  proved     it holds on every walk
-  confirmed  it does not: the real chart, with the cases, walks this counterexample, which is the shortest
-  possible   it does not hold if the named guards decide so about data that no case gives
-  unknown    no counterexample was found, but not everything could be explored, for this reason
-
+${Object.entries(OUTCOMES).map(([outcome, meaning]) => `  ${outcome.padEnd('confirmed'.length)}  ${meaning}\n`).join('')}
   --only TEXT       only properties whose name contains this text
   --limit NUMBER    the maximum number of configurations per opening message; default 20000
   --json            the proof as one line of JSON: { verdicts, configurations, isWhole, openings, guesses, lost }
@@ -89,30 +86,18 @@ const COLOURS: Readonly<Record<Verdict['outcome'], Style>> = { proved: 'green', 
 function proofText(name: string, proof: Proof, hasColours: boolean): string {
   const verdicts = proof.verdicts.flatMap(verdict => {
     const head = `${styled(hasColours, COLOURS[verdict.outcome], verdict.outcome.padEnd('confirmed'.length))}  ${oneLine(verdict.property)}`
-    return 'walk' in verdict ? [`${head}${conditionOf(verdict)}`, ...walkLines(verdict.walk)] : [verdict.outcome === 'unknown' ? `${head}: ${oneLine(verdict.why)}` : head]
+    return 'walk' in verdict ? [`${head}${conditionText(verdict)}`, ...walkLines(verdict.walk)] : [verdict.outcome === 'unknown' ? `${head}: ${oneLine(verdict.why)}` : head]
   })
   return [`${name}: ${headOf(proof)}`, ...verdicts, ...boundsOf(proof), ''].join('\n')
 }
 
-/** The size of the proof: `4,812 configurations, all, opened by "a coffee"`. */
-function headOf({ configurations, isWhole, openings }: Proof): string {
-  const count = configurations === 1 ? '1 configuration' : `${configurations.toLocaleString('en')} configurations`
-  return oneLine(`${count}, ${isWhole ? 'all' : 'not all'}, ${openings.join('; ')}`)
-}
-
-/** The limits of the proof, as lines. */
-function boundsOf({ guesses, lost }: Proof): string[] {
-  const open = guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
-  return [...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`)]
-}
-
-function conditionOf({ outcome, ...verdict }: Refuted): string {
-  if (outcome === 'confirmed' || !('guards' in verdict)) return ''
-  return verdict.guards.length === 0 ? ', but the real chart walks differently' : `, if ${oneLine(guardsText(verdict.guards))}`
+function conditionText(verdict: Refuted): string {
+  const condition = conditionOf(verdict)
+  return condition === '' ? '' : `, ${condition}`
 }
 
 function failureOf(verdict: Verdict): string | undefined {
   if (verdict.outcome === 'proved') return undefined
   if (verdict.outcome === 'unknown') return `unknown: ${verdict.why}`
-  return [`${verdict.outcome}${conditionOf(verdict)}`, ...walkLines(verdict.walk)].join('\n')
+  return [`${verdict.outcome}${conditionText(verdict)}`, ...walkLines(verdict.walk)].join('\n')
 }

@@ -6,15 +6,23 @@ import { oneLine } from '../text/terminal-text.ts'
 /** A verdict that has a counterexample. */
 export type Refuted = Extract<Verdict, { walk: Walk }>
 
+/** What comes before the steps that repeat, and after a walk on which nothing goes on. */
+export const ENDINGS = { moment: '', loop: 'and for ever again:', end: 'and then nothing goes on' } as const
+
 /** A counterexample in words: each step with the state after it and what is told by it. */
 export function walkLines({ opening, begins, steps, again, kind }: Walk): string[] {
   const row = ({ says, state, told, sent }: Omit<WalkStep, 'from'>, number: number) => [
-    `  ${number}`, oneLine(says), stateText(state), [...listed('tells', told), ...listed('sends', sent)].join(', ')
+    `  ${number}`, oneLine(says), stateText(state), toldText({ told, sent })
   ]
   const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
   const before = lines.slice(0, steps.length + 1)
-  if (kind === 'loop') return [...before, '  and for ever again:', ...lines.slice(steps.length + 1)]
-  return kind === 'end' ? [...before, '  and then nothing goes on'] : before
+  if (kind === 'loop') return [...before, `  ${ENDINGS.loop}`, ...lines.slice(steps.length + 1)]
+  return kind === 'end' ? [...before, `  ${ENDINGS.end}`] : before
+}
+
+/** What a step tells and sends: `tells WORKING, sends pull`. */
+export function toldText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
+  return [...listed('tells', told), ...listed('sends', sent)].join(', ')
 }
 
 function listed(verb: string, names: readonly string[]): string[] {
@@ -37,7 +45,7 @@ export function walkMermaid({ property, walk: { opening, begins, steps, again, k
   ]
   const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
   const lanes = ['client', 'task', ...senders].map(lane => `  participant ${idOf(lane)} as ${escaped(lane)}`)
-  const end = kind === 'end' ? ['  Note over client,task: and then nothing goes on'] : []
+  const end = kind === 'end' ? [`  Note over client,task: ${ENDINGS.end}`] : []
   return ['sequenceDiagram', `  %% ${escaped(property)}`, ...lanes, ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows), ...loop, ...end, ''].join('\n')
 }
 

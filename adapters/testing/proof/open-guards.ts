@@ -51,6 +51,13 @@ export class OpenGuards {
     return runs
   }
 
+  /** Calls a function with guards that have these outcomes, in the order in which they are evaluated. */
+  decided(choices: readonly Choice[], take: () => void): void {
+    this.#begin(choices.map(({ isTrue }) => isTrue))
+    take()
+    this.#script = undefined
+  }
+
   #begin(script: readonly boolean[]): void {
     this.#script = script
     this.#choices = []

@@ -1,16 +1,17 @@
 import type { AnyStateMachine } from 'xstate'
-import { leadsTo, never, type Property } from '../../../machines/properties/properties.ts'
+import { leadsTo, never, type Fairness, type Property } from '../../../machines/properties/properties.ts'
 import { notTerm, TERMINAL, THROWN } from '../../../machines/properties/terms.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { checkOptions, objectSuchAs, textSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
+import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { CoverageLog } from '../coverage.ts'
 import type { Cases } from '../plan/cases.ts'
-import { walkChart } from '../run/chart-run.ts'
+import { idsOf, recordedRun, walkChart } from '../run/chart-run.ts'
 import { agentGrounds } from './agent-ground.ts'
 import { chartGround, type ChartCases } from './chart-ground.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
-import type { Choice } from './open-guards.ts'
+import { OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { spaceOf, type Edge, type Space } from './space.ts'
 
@@ -30,6 +31,10 @@ export interface WalkStep {
   readonly from: string
   /** The chart after it, as XState's state value. */
   readonly state: unknown
+  /** The ids of the active state nodes after it, outermost first. */
+  readonly states: readonly string[]
+  /** The names of the transitions that it took. */
+  readonly transitions: readonly string[]
   /** The names of updates: `WORKING`, `artifact`, or the type of an emitted event. */
   readonly told: readonly string[]
   /** The types of events that the chart sends to actors. */
@@ -51,7 +56,11 @@ export interface Walk {
  * The verdict on a property. `proved`: it holds on every walk. `confirmed`: the real chart walks a counterexample with the cases. `possible`: there
  * is a counterexample if some guards decide so about data that no case gives. `unknown`: none was found, but not everything could be seen.
  */
-export type Verdict = { readonly property: string } & (
+export type Verdict = {
+  readonly property: string
+  /** The fairness of the endless walks that it speaks about; absent if it speaks about none. */
+  readonly fairness?: Fairness
+} & (
   | { readonly outcome: 'proved' }
   | { readonly outcome: 'confirmed'; readonly walk: Walk }
   | { readonly outcome: 'possible'; readonly walk: Walk; readonly guards: readonly Choice[] }
@@ -152,10 +161,11 @@ function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Nam
       const found = counterexampleIn(space, property)
       return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
     }).toSorted((one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found))
-    if (!shortest) return { property: name, ...unseen(property, spaces, isWhole, lost) }
+    const named = { property: name, ...(property.fairness && { fairness: property.fairness }) }
+    if (!shortest) return { ...named, ...unseen(property, spaces, isWhole, lost) }
     const { space, found, isReal } = shortest
-    const walk = walkOf(space, found, property)
-    return isReal ? { property: name, outcome: 'confirmed', walk } : { property: name, outcome: 'possible', walk, guards: choicesOf(found) }
+    const walk = walkOf(machine, space, found, property)
+    return isReal ? { ...named, outcome: 'confirmed', walk } : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
   })
   return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost] }
 }
@@ -189,12 +199,27 @@ function lengthOf({ steps, loop }: Counterexample): number {
   return steps.length + loop.length
 }
 
-function walkOf({ ground, moments }: Space, { steps, loop }: Counterexample, { fairness }: Property): Walk {
+function walkOf(machine: AnyStateMachine, { ground, moments }: Space, { steps, loop }: Counterexample, { fairness }: Property): Walk {
+  const [opening = [], ...taken] = transitionsOn(machine, ground.input, [...steps, ...loop])
   const { chart, told } = ground.start
-  const begins = { state: chart.value, told: told.map(({ name }) => name), sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name) }
-  return { opening: ground.name, begins, steps: steps.map(stepOf), again: loop.map(stepOf), kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment' }
+  const begins = { state: chart.value, states: idsOf(activeStates(chart)), transitions: opening, told: told.map(({ name }) => name), sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name) }
+  return { opening: ground.name, begins, steps: steps.map((edge, i) => stepOf(edge, taken[i])), again: loop.map((edge, i) => stepOf(edge, taken[steps.length + i])), kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment' }
 }
 
-function stepOf({ stride: { says, from, to } }: Edge): WalkStep {
-  return { says, from, state: to.chart.value, told: to.told.map(({ name }) => name), sent: to.sent.map(({ type }) => type) }
+/** The transitions that the real chart takes at its start, then on each step, if guards that unknown data decides have the outcomes of the walk. */
+function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly Edge[]): string[][] {
+  const guards = new OpenGuards(machine)
+  const { run, transitionsSince } = recordedRun(guards.machine, input)
+  const all = [transitionsSince()]
+  for (const { stride: { move, choices, to } } of edges) {
+    if (move && to.isOpen) guards.decided(choices, () => run.take(move))
+    else if (move) run.take(move)
+    all.push(transitionsSince())
+  }
+  run.stop()
+  return all
+}
+
+function stepOf({ stride: { says, from, to } }: Edge, transitions: readonly string[] = []): WalkStep {
+  return { says, from, state: to.chart.value, states: idsOf(activeStates(to.chart)), transitions, told: to.told.map(({ name }) => name), sent: to.sent.map(({ type }) => type) }
 }

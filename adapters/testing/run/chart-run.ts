@@ -48,13 +48,8 @@ export interface WalkedStep {
 
 /** The steps of a path as its chart takes them, the opening first. */
 export function walkedSteps({ steps, input }: Path, machine: AnyStateMachine): WalkedStep[] {
-  let taken: string[] = []
-  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.push(transitionName(transition)) }, input)
-  const walked = (move: string): WalkedStep => {
-    const transitions = taken
-    taken = []
-    return { move, states: run.states.toSorted((one, other) => one.order - other.order).map(({ id }) => id), transitions }
-  }
+  const { run, transitionsSince } = recordedRun(machine, input)
+  const walked = (move: string): WalkedStep => ({ move, states: idsOf(run.states), transitions: transitionsSince() })
   const all = [walked(OPENING)]
   for (const { move, turn } of steps) {
     if (turn && move.type !== 'cancel') run.take(move)
@@ -62,6 +57,18 @@ export function walkedSteps({ steps, input }: Path, machine: AnyStateMachine): W
   }
   run.stop()
   return all
+}
+
+/** The ids of states, outermost first. */
+export function idsOf(states: readonly AnyStateNode[]): string[] {
+  return states.toSorted((one, other) => one.order - other.order).map(({ id }) => id)
+}
+
+/** A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call. */
+export function recordedRun(machine: AnyStateMachine, input: unknown): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
+  const taken: string[] = []
+  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.push(transitionName(transition)) }, input)
+  return { run, transitionsSince: () => taken.splice(0) }
 }
 
 /** The records of a run. */

@@ -1,6 +1,6 @@
 import { batch, effect, signal } from '@preact/signals'
 import type { Authorized, FromHub, FromPage, Heat, Hello } from '../../feed.ts'
-import type { Coverage, Testing } from '../../test-result.ts'
+import type { Coverage, Proving, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
 import { feedUrl } from '../page-settings.ts'
@@ -17,6 +17,9 @@ export const coverage = signal<Coverage | undefined>(undefined)
 
 /** The progress of the tests that a page asked for, or how they ended. */
 export const testing = signal<Testing | undefined>(undefined)
+
+/** The last proof of the agent's properties, or that one runs. */
+export const proving = signal<Proving | undefined>(undefined)
 
 /** The transitions that tasks took, as of the last answer. */
 export const heat = signal<Heat | undefined>(undefined)
@@ -110,6 +113,9 @@ function take(frame: FromHub): void {
     case 'testing':
       testing.value = frame
       return
+    case 'proving':
+      proving.value = frame
+      return
     case 'heat':
       heat.value = frame
       return
@@ -139,8 +145,9 @@ function greet(frame: Hello): void {
   reloadError.value = undefined
   // As well as the errors that it keeps.
   crashes.value = new Map()
-  // As well as the progress of running tests.
+  // As well as the progress of running tests, and the last proof.
   testing.value = undefined
+  proving.value = undefined
   if (isNew) {
     missedTasks.value = 0
     noteTalk([], true)

@@ -33,6 +33,12 @@ export function ageText(sinceMs: number, now: number): string {
   return unit ? `${Math.floor(passed / unit.ms)} ${unit.name}` : 'now'
 }
 
+/** How long ago something was: `12 s ago`. */
+export function agoText(sinceMs: number, now: number): string {
+  const age = ageText(sinceMs, now)
+  return age === 'now' ? 'just now' : `${age} ago`
+}
+
 /** The time that is left, in its two largest units: `23 h 59 min`. */
 export function leftText(leftMs: number): string {
   const seconds = Math.max(0, Math.ceil(leftMs / 1000))

@@ -1,8 +1,8 @@
 import { computed, signal } from '@preact/signals'
-import { pathOf, type ChartPath } from '../../story/chart-path.ts'
+import type { ChartPath } from '../../story/chart-path.ts'
 import type { FailedWalk } from '../../test-result.ts'
 import { coverage } from '../feed/feed.ts'
-import { Paste } from '../frame/paste.tsx'
+import { walkedPath, WalkView } from './walk-view.tsx'
 
 const failed = computed(() => coverage.value?.failed ?? [])
 
@@ -13,8 +13,8 @@ const opened = signal<string | undefined>(undefined)
 export const chosenWalk = computed(() => failed.value.find(walk => keyOf(walk) === opened.value))
 
 /** The path of a walk through the chart, up to the step that failed. */
-export function walkedPath({ steps, at }: FailedWalk): ChartPath {
-  return pathOf(steps.slice(0, at + 1).map(({ move, states, transitions }, n) => ({ n, atMs: 0, kind: 'microstep', to: '', event: { type: move }, states, transitions })))
+export function failedPath({ steps, at }: FailedWalk): ChartPath {
+  return walkedPath(steps.slice(0, at + 1))
 }
 
 /** The failed walks: a list, or one with its steps. */
@@ -35,18 +35,11 @@ export function FailedWalks() {
 
 function Walk({ walk: { name, driver, steps, at, message, alone } }: { readonly walk: FailedWalk }) {
   return (
-    <section class="missing walk" aria-label="A failed walk" tabIndex={0}>
-      <header>
-        <button type="button" onClick={() => (opened.value = undefined)}>← All</button> <b>{driver}</b>: {name}
-      </header>
-      <ol>
-        {steps.map(({ move }, i) => (
-          <li key={i} class={i === at ? 'wrong' : i > at ? 'quiet' : ''} aria-current={i === at ? 'step' : undefined}>{move}{i === at && <b> failed</b>}</li>
-        ))}
-      </ol>
-      <pre class="part-data">{message}</pre>
-      <Paste line={alone} />
-    </section>
+    <WalkView label="A failed walk" title={<><b>{driver}</b>: {name}</>} back={() => (opened.value = undefined)} alone={alone} after={<pre class="part-data">{message}</pre>}>
+      {steps.map(({ move }, i) => (
+        <li key={i} class={i === at ? 'wrong' : i > at ? 'quiet' : ''} aria-current={i === at ? 'step' : undefined}>{move}{i === at && <b> failed</b>}</li>
+      ))}
+    </WalkView>
   )
 }
 

@@ -2,16 +2,18 @@ import { computed } from '@preact/signals'
 import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
 import { ChartPicture, namesIn, type ChartMarks } from '../chart/chart-picture.tsx'
 import { askHub, coverage, hello, testing } from '../feed/feed.ts'
-import { ageText, nowMs } from '../frame/time.ts'
+import { agoText, nowMs } from '../frame/time.ts'
 import { Paste } from '../frame/paste.tsx'
 import { counted } from '../frame/wording.ts'
-import { chosenWalk, FailedWalks, walkedPath } from './failed-walks.tsx'
-import { showsTasks, TaskHeat, TestsOrTasks } from './task-heat.tsx'
+import { chosenWalk, failedPath, FailedWalks } from './failed-walks.tsx'
+import { ProofPanel } from './proof-panel.tsx'
+import { ShownChoice, shownInPaths } from './shown-choice.tsx'
+import { TaskHeat } from './task-heat.tsx'
 
 const chart = computed(() => hello.value?.charts.find(({ id }) => id === 'work'))
 
 const marks = computed<ChartMarks>(() => {
-  if (chosenWalk.value) return pathMarks(walkedPath(chosenWalk.value))
+  if (chosenWalk.value) return pathMarks(failedPath(chosenWalk.value))
   const { reached, missing = [] } = coverage.value ?? {}
   const states = new Set(reached?.states)
   const transitions = new Set(reached?.transitions)
@@ -30,14 +32,15 @@ const isChanged = computed(() => {
   return tested.size !== drawn.size || [...drawn].some(name => !tested.has(name))
 })
 
-/** The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what tasks took. */
+/** The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what is proved, or what tasks took. */
 export function PathsPanel() {
   if (!chart.value) return <p class="empty">{hello.value ? 'The work of this agent is a function: only charts have paths.' : 'Waiting for the agent…'}</p>
-  if (showsTasks.value) return <TaskHeat />
+  if (shownInPaths.value === 'tasks') return <TaskHeat />
+  if (shownInPaths.value === 'proof') return <ProofPanel />
   if (!coverage.value) {
     return (
       <div class="panel">
-        {hello.value?.counts && <div class="tools"><TestsOrTasks /></div>}
+        <div class="tools"><ShownChoice /></div>
         <div class="empty">
           <p>The chart’s paths have not been tested yet.{hello.value?.tests ? '' : ' In a terminal:'}</p>
           {hello.value?.tests ? <RunTests label="Run the tests" /> : <Paste line="npx taskchart test AGENT.ts" />}
@@ -51,10 +54,10 @@ export function PathsPanel() {
   return (
     <div class={chosenWalk.value ? 'panel' : 'panel paths-panel'}>
       <div class="tools">
-        <TestsOrTasks />
+        <ShownChoice />
         <b>{missing.length === 0 ? 'Everything was reached' : `${missing.length} not reached`}</b>
         <span>{`${reached.states.length} of ${Math.max(states, reached.states.length)} states, ${reached.transitions.length} transitions`}</span>
-        <span class="quiet">{`tested ${ageText(atMs, nowMs.value)} ago`}</span>
+        <span class="quiet">{`tested ${agoText(atMs, nowMs.value)}`}</span>
         {isChanged.value && <span class="wrong" role="status">the chart has changed since</span>}
         {hello.value?.tests && <RunTests label="Run again" />}
         <span class="tools-gap" />

@@ -3,18 +3,13 @@ import { useEffect } from 'preact/hooks'
 import { ChartPicture, type ChartMarks } from '../chart/chart-picture.tsx'
 import { askHub, coverage, heat, hello } from '../feed/feed.ts'
 import { counted } from '../frame/wording.ts'
+import { ShownChoice } from './shown-choice.tsx'
 
 /** The interval at which the counts are requested while they are shown. */
 const ASK_MS = 2000
 
 /** The number of widths of a line. */
 const WIDTHS = 4
-
-/** Whether Paths should show what tasks took, and not what tests reach. */
-const wantsTasks = signal(false)
-
-/** Whether Paths shows what tasks took. */
-export const showsTasks = computed(() => wantsTasks.value && hello.value?.counts === true)
 
 /** The id of the chosen chart; by default, the work is shown. */
 const chosenId = signal('work')
@@ -40,20 +35,6 @@ function marksOf(count: number | undefined, most: number): string[] {
   return count === 0 ? ['untaken'] : ['taken', `heat-${Math.ceil((WIDTHS * Math.log(count + 1)) / Math.log(most + 1))}`]
 }
 
-/** The choice between tests and tasks, if the hub counts what tasks take. */
-export function TestsOrTasks() {
-  if (!hello.value?.counts) return null
-  return (
-    <label>
-      <span class="quiet">Show</span>
-      <select value={wantsTasks.value ? 'tasks' : 'tests'} onChange={event => (wantsTasks.value = event.currentTarget.value === 'tasks')}>
-        <option value="tests">what tests reach</option>
-        <option value="tasks">what tasks took</option>
-      </select>
-    </label>
-  )
-}
-
 /** How often real tasks took each transition of the author's charts. Requests it only while it is shown. */
 export function TaskHeat() {
   useEffect(() => {
@@ -64,14 +45,14 @@ export function TaskHeat() {
   }, [])
   if (!shown.value) {
     const { error } = heat.value ?? {}
-    return <div class="panel"><div class="tools"><TestsOrTasks /></div><p class="empty">{error === undefined ? 'Reading the counts…' : <span class="wrong" role="alert">{error}</span>}</p></div>
+    return <div class="panel"><div class="tools"><ShownChoice /></div><p class="empty">{error === undefined ? 'Reading the counts…' : <span class="wrong" role="alert">{error}</span>}</p></div>
   }
   const { drawn, transitions } = shown.value
   const taken = transitions.filter(({ count }) => count > 0).length
   return (
     <div class="panel heat-panel">
       <div class="tools">
-        <TestsOrTasks />
+        <ShownChoice />
         <ChartChoice />
         <b>{`Tasks took ${taken} of ${counted(transitions.length, 'transition')}`}</b>
         <span class="quiet">Counts are stored once a second: a kill may lose the last second.</span>

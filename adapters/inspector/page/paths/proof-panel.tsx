@@ -1,0 +1,102 @@
+import { computed, signal } from '@preact/signals'
+import type { ShownVerdict, ShownWalk } from '../../test-result.ts'
+import { ChartLegend, pathMarks } from '../chart/chart-panel.tsx'
+import { ChartPicture, type ChartMarks } from '../chart/chart-picture.tsx'
+import { askHub, hello, proving } from '../feed/feed.ts'
+import { Paste } from '../frame/paste.tsx'
+import { agoText, nowMs } from '../frame/time.ts'
+import { ShownChoice } from './shown-choice.tsx'
+import { walkedPath, WalkView } from './walk-view.tsx'
+
+const proof = computed(() => proving.value?.proof)
+
+/** The property whose counterexample was opened. */
+const opened = signal<string | undefined>(undefined)
+
+const chosen = computed(() => proof.value?.verdicts.find(({ property }) => property === opened.value))
+
+const marks = computed<ChartMarks>(() => (chosen.value?.walk ? pathMarks(walkedPath(chosen.value.walk.steps)) : { states: () => [], transitions: () => [] }))
+
+/** Which properties of the work's chart are proved, and the counterexamples of the others. */
+export function ProofPanel() {
+  const chart = hello.value?.charts.find(({ id }) => id === 'work')
+  if (!proof.value || !chart) {
+    return (
+      <div class="panel">
+        <div class="tools"><ShownChoice /></div>
+        <div class="empty">
+          <p>The chart’s properties have not been proved yet.{hello.value?.proves ? '' : ' In a terminal:'}</p>
+          {hello.value?.proves ? <Prove label="Prove" /> : <Paste line="npx taskchart prove AGENT.ts" />}
+        </div>
+      </div>
+    )
+  }
+  const { verdicts, head, atMs } = proof.value
+  const open = verdicts.filter(({ outcome }) => outcome !== 'proved').length
+  const property = chosen.value?.walk && chosen.value.property
+  return (
+    <div class="panel">
+      <div class="tools">
+        <ShownChoice />
+        <b>{open === 0 ? 'Everything is proved' : `${open} not proved`}</b>
+        <span class="proof-head" title={head}>{head}</span>
+        <span class="quiet">{`proved ${agoText(atMs, nowMs.value)}`}</span>
+        {hello.value?.proves && <Prove label="Prove again" />}
+        <span class="tools-gap" />
+        {property !== undefined && <ChartLegend />}
+      </div>
+      <ChartPicture label={`${chart.title}${property === undefined ? '' : `, a counterexample: ${property}`}`} svg={chart.svg} marks={marks.value} />
+      {chosen.value?.walk ? <Counterexample verdict={chosen.value} walk={chosen.value.walk} /> : <Verdicts />}
+    </div>
+  )
+}
+
+function Verdicts() {
+  const { verdicts = [], bounds = [] } = proof.value ?? {}
+  return (
+    <section class="missing verdicts" aria-label="Properties" tabIndex={0}>
+      {verdicts.some(({ walk }) => walk) && <p>Choose a property to see its counterexample in the chart:</p>}
+      <ul>
+        {verdicts.map(verdict => (
+          <li key={verdict.property}>
+            {verdict.walk ? <button type="button" class="plain" title={verdict.property} onClick={() => (opened.value = verdict.property)}><Outcome verdict={verdict} /></button> : <Outcome verdict={verdict} />}
+          </li>
+        ))}
+      </ul>
+      {bounds.map((line, i) => <p key={i} class="quiet">{line}</p>)}
+    </section>
+  )
+}
+
+function Outcome({ verdict: { property, outcome, means, says } }: { readonly verdict: ShownVerdict }) {
+  return <><b class={`verdict-${outcome}`} title={means}>{outcome}</b> {property} <span class="quiet">{says}</span></>
+}
+
+function Counterexample({ verdict, walk: { steps, loops, ending, alone } }: { readonly verdict: ShownVerdict; readonly walk: ShownWalk }) {
+  const loop = steps.length - loops
+  const last = steps.length - 1
+  return (
+    <WalkView
+      label="A counterexample" title={<Outcome verdict={verdict} />} back={() => (opened.value = undefined)} alone={alone}
+      after={<>{ending !== '' && loops === 0 && <p class="wrong">{ending}</p>}<p class="quiet">{`${verdict.outcome}: ${verdict.means}`}</p></>}
+    >
+      {steps.map(({ move, told }, i) => (
+        <li key={i} class={i >= loop || i === last ? 'wrong' : ''} aria-current={i === last ? 'step' : undefined}>
+          {i === loop && <b>{ending} </b>}{move} <span class="quiet">{told}</span>
+        </li>
+      ))}
+    </WalkView>
+  )
+}
+
+/** A button that proves the properties. */
+function Prove({ label }: { readonly label: string }) {
+  const { isRunning = false, error } = proving.value ?? {}
+  return (
+    <span class="run-tests">
+      <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'prove' })}>{label}</button>
+      <span role="status">{isRunning && 'exploring the chart…'}</span>
+      {error !== undefined && <pre class="paste wrong" role="alert">{error}</pre>}
+    </span>
+  )
+}

@@ -1,0 +1,33 @@
+import type { ComponentChildren } from 'preact'
+import { Paste } from '../frame/paste.tsx'
+import { pathOf, type ChartPath } from '../../story/chart-path.ts'
+import type { WalkedStep } from '../../test-result.ts'
+
+/** The path of steps through the chart. */
+export function walkedPath(steps: readonly WalkedStep[]): ChartPath {
+  return pathOf(steps.map(({ move, states, transitions }, n) => ({ n, atMs: 0, kind: 'microstep', to: '', event: { type: move }, states, transitions })))
+}
+
+interface WalkShown {
+  /** The name of the part, for assistive technology. */
+  readonly label: string
+  readonly title: ComponentChildren
+  readonly back: () => void
+  /** The command that runs it alone. */
+  readonly alone: string
+  /** Its steps, as items of a list, and what follows them. */
+  readonly children: ComponentChildren
+  readonly after?: ComponentChildren
+}
+
+/** A walk with its steps, its way back to all of them, and its command. */
+export function WalkView({ label, title, back, alone, children, after }: WalkShown) {
+  return (
+    <section class="missing walk" aria-label={label} tabIndex={0}>
+      <header><button type="button" onClick={back}>← All</button> {title}</header>
+      <ol>{children}</ol>
+      {after}
+      <Paste line={alone} />
+    </section>
+  )
+}
