@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { on, once } from 'node:events'
+import { readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Sample } from './sampler.ts'
 
@@ -87,9 +87,31 @@ export class Besieged {
     return peaks
   }
 
-  /** Has its process free what nothing refers to any more. */
-  collectGarbage(): void {
-    if (!this.#ended.signal.aborted) this.#child.send('collect garbage')
+  /**
+   * For how long its main thread was ready but waited for a processor, in milliseconds since its start. 0 where the system does not tell
+   * (only Linux does, in `schedstat`).
+   */
+  readonly descheduledMs = (): number => {
+    const { pid } = this.#child
+    try {
+      return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
+    } catch {
+      return 0
+    }
+  }
+
+  /** Has its process free what nothing refers to any more. Resolves with the sizes right after it. */
+  async collectGarbage(): Promise<Peaks> {
+    if (!this.#ended.signal.aborted) {
+      this.#child.send('collect garbage')
+      for await (const [sample] of on(this.#child, 'message', { close: ['exit'] })) {
+        if (!(sample as Sample).isCollected) continue
+        this.#peaks = NONE
+        this.#take(sample as Sample)
+        break
+      }
+    }
+    return this.takePeaks()
   }
 
   async kill(): Promise<void> {

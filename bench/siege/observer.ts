@@ -10,6 +10,8 @@ export interface Wait {
   readonly what: string
   readonly sentMs: number
   readonly tookMs: number
+  /** For how long of it the server's main thread was ready but waited for a processor. */
+  readonly descheduledMs: number
 }
 
 const HEADERS = { 'x-api-key': KEYS.observer, 'a2a-version': '1.0' }
@@ -33,10 +35,13 @@ export class Observer {
   readonly #socket: WebSocket
   readonly #waiting = new Map<number, (text: string) => void>()
   #lastId = 0
-  #tickedMs = 0
+  /** Ends the time since its last event. */
+  #ticked?: () => Wait
+  readonly #descheduledMs: () => number
 
-  private constructor(port: number, socket: WebSocket) {
+  private constructor(port: number, socket: WebSocket, descheduledMs: () => number) {
     this.#port = port
+    this.#descheduledMs = descheduledMs
     this.#socket = socket
     socket.on('message', (data: Buffer) => this.#take(data.toString('utf8'))).on('error', () => {})
     socket.once('close', (code: number) => {
@@ -45,10 +50,11 @@ export class Observer {
     })
   }
 
-  static async connect(port: number): Promise<Observer> {
+  /** `descheduledMs`: for how long the server's main thread has waited for a processor since its start. */
+  static async connect(port: number, descheduledMs = () => 0): Promise<Observer> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/`, { headers: HEADERS, perMessageDeflate: false })
     await once(socket, 'open')
-    const observer = new Observer(port, socket)
+    const observer = new Observer(port, socket, descheduledMs)
     await observer.#tick()
     observer.tasks.push(taskIn(await observer.#overSocket('SendMessage', say('hello'))))
     return observer
@@ -57,7 +63,7 @@ export class Observer {
   /** Sends each kind of request `aSecond` times a second, for a time or until the signal aborts. */
   async observe(aSecond: number, forMs: number, end?: AbortSignal): Promise<Wait[]> {
     this.#waits = []
-    this.#tickedMs = performance.now()
+    this.#ticked = this.#timed('an event', TICK_MS)
     const asked: Promise<unknown>[] = []
     const beganMs = performance.now()
     const isOver = () => performance.now() - beganMs >= forMs || end?.aborted === true
@@ -92,9 +98,8 @@ export class Observer {
   async #tick(): Promise<void> {
     this.#lastId += 1
     const first = new Promise<string>(resolve => this.#waiting.set(this.#lastId, text => {
-      const nowMs = performance.now()
-      if (this.#tickedMs > 0) this.#waits.push({ what: 'an event', sentMs: this.#tickedMs, tookMs: Math.max(0, nowMs - this.#tickedMs - TICK_MS) })
-      this.#tickedMs = nowMs
+      if (this.#ticked) this.#waits.push(this.#ticked())
+      this.#ticked = this.#timed('an event', TICK_MS)
       if (!text.includes('"result"')) this.#fail(`Its stream has ended: ${start(text)}`)
       resolve(text)
     }))
@@ -106,9 +111,9 @@ export class Observer {
     const [way, ask]: [string, Ask] = turn % 2 === 0 ? ['WebSocket', (...given) => this.#overSocket(...given)] : ['HTTP', (...given) => this.#overHttp(...given)]
     const known = this.tasks[(turn * 7) % this.tasks.length] ?? ''
     const timed = async (method: string, params: string, isGood: (answer: string) => boolean) => {
-      const sentMs = performance.now()
+      const ended = this.#timed(`${method}, ${way}`)
       const answer = await Promise.race([ask(method, params).catch(String), elapsed(PATIENCE_MS, `no answer in ${PATIENCE_MS} ms`, { ref: false })])
-      this.#waits.push({ what: `${method}, ${way}`, sentMs, tookMs: performance.now() - sentMs })
+      this.#waits.push(ended())
       if (!isGood(answer)) this.#fail(`${method} over ${way} was answered with ${start(answer)}`)
       return answer
     }
@@ -118,6 +123,12 @@ export class Observer {
       timed('ListTasks', '{"pageSize":10}', answer => answer.includes('"totalSize"') && answer.includes('"hello"')),
       timed('SubscribeToTask', `{"id":"${this.ticking}"}`, answer => answer.includes(`"${this.ticking}"`))
     ]
+  }
+
+  /** Begins a wait; the function that it gives ends it. `dueMs` of it are no wait. */
+  #timed(what: string, dueMs = 0): () => Wait {
+    const [sentMs, beforeMs] = [performance.now(), this.#descheduledMs()]
+    return () => ({ what, sentMs, tookMs: Math.max(0, performance.now() - sentMs - dueMs), descheduledMs: this.#descheduledMs() - beforeMs })
   }
 
   #overSocket(method: string, params: string): Promise<string> {

@@ -4,6 +4,8 @@ import { runInNewContext } from 'node:vm'
 
 /** A message that the server's process sends its parent ten times a second. Sizes are bytes. */
 export interface Sample {
+  /** Whether it was taken right after a garbage collection that was asked for. */
+  readonly isCollected: boolean
   /** The heap, and what lies outside of it for objects on it. */
   readonly heap: number
   /** The most that was ever resident. */
@@ -19,7 +21,7 @@ const EVERY_MS = 100
 /** Loaded into the process of the server with `--import`. */
 const delays = monitorEventLoopDelay({ resolution: 5 })
 delays.enable()
-setInterval(tell, EVERY_MS).unref()
+setInterval(tell, EVERY_MS, false).unref()
 process.on('disconnect', () => process.exit())
 process.on('message', collectGarbage)
 
@@ -28,11 +30,12 @@ function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   collect()
+  tell(true)
 }
 
-function tell(): void {
+function tell(isCollected: boolean): void {
   const { heapUsed, external } = process.memoryUsage()
   const { user, system } = process.cpuUsage()
-  process.send?.({ heap: heapUsed + external, rss: process.resourceUsage().maxRSS * 1024, blockedMs: delays.max / 1e6, cpuMs: (user + system) / 1000 } satisfies Sample)
+  process.send?.({ isCollected, heap: heapUsed + external, rss: process.resourceUsage().maxRSS * 1024, blockedMs: delays.max / 1e6, cpuMs: (user + system) / 1000 } satisfies Sample)
   delays.reset()
 }

@@ -48,7 +48,7 @@ const AFTER_MS = 10_000
 export async function siege(options: SiegeOptions, say: (line: string) => void): Promise<Found> {
   return onStage(options, async ({ served, attackOn }) => {
     const [server, other] = [await served('tasks.db'), await served('other.db')]
-    const observer = await Observer.connect(server.port)
+    const observer = await Observer.connect(server.port, server.descheduledMs)
     const observed = (forMs: number) => observer.observe(A_SECOND, forMs, server.ended)
     await observed(WARM_UP_MS)
     say(`No attack, ${options.idleMs / 1000} s`)
@@ -66,11 +66,7 @@ export async function siege(options: SiegeOptions, say: (line: string) => void):
     const attacks = await attacker.stop()
     const peaks = server.takePeaks()
     await observed(AFTER_MS)
-    server.collectGarbage()
-    await observed(1000)
-    server.takePeaks()
-    await observed(1000)
-    const after = server.takePeaks()
+    const after = await server.collectGarbage()
     const end = server.ended.aborted ? [`The server was ended: ${String(server.ended.reason)}`] : []
     observer.close()
     await server.kill()
