@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { NO_POSTGRES } from './.build/test/fixtures/postgres.js'
-import { NO_SQLITE } from './.build/test/fixtures/sqlite.js'
+import { NO_POSTGRES } from './.build/test/fixtures/stores/postgres.js'
+import { NO_SQLITE } from './.build/test/fixtures/stores/sqlite.js'
 
 const sources = ['machines', 'runtime', 'adapters', 'examples'].flatMap(function filesIn(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap(entry => {

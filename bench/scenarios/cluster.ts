@@ -1,5 +1,5 @@
-import { PostgresServer } from '../../test/fixtures/postgres.ts'
-import { unusedPort } from '../../test/fixtures/unused-port.ts'
+import { PostgresServer } from '../../test/fixtures/stores/postgres.ts'
+import { unusedPort } from '../../test/fixtures/network/unused-port.ts'
 import { completed, taskIdIn } from '../checks.ts'
 import { median } from '../figures.ts'
 import { repeat, type Load } from '../load/load.ts'

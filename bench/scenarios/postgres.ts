@@ -1,4 +1,4 @@
-import { PostgresServer } from '../../test/fixtures/postgres.ts'
+import { PostgresServer } from '../../test/fixtures/stores/postgres.ts'
 import { completed } from '../checks.ts'
 import { core, ours, oursDurable, oursHttp, type Contender } from '../contenders.ts'
 import { figuresOf } from '../figures.ts'

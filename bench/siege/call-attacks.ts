@@ -1,5 +1,5 @@
-import { badFrames, badHandshakes, badParams, badTexts } from '../../test/fixtures/bad-input.ts'
-import { closeFrame, frameOf, handshake, OPCODES } from '../../test/fixtures/raw-socket.ts'
+import { badFrames, badHandshakes, badParams, badTexts } from '../../test/fixtures/protocol/bad-input.ts'
+import { closeFrame, frameOf, handshake, OPCODES } from '../../test/fixtures/servers/raw-socket.ts'
 import type { Attack } from './attacks.ts'
 import { COSTLY, say } from './documents.ts'
 import type { Lane } from './lane.ts'

@@ -1,4 +1,4 @@
-import { nested } from '../../test/fixtures/bad-input.ts'
+import { nested } from '../../test/fixtures/protocol/bad-input.ts'
 
 let lastMessage = 0
 

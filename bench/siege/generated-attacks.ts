@@ -1,5 +1,5 @@
 import type { Attack } from './attacks.ts'
-import { frameOf } from '../../test/fixtures/raw-socket.ts'
+import { frameOf } from '../../test/fixtures/servers/raw-socket.ts'
 import * as generated from './generated.ts'
 import type { Lane } from './lane.ts'
 import { one } from './task-attacks.ts'

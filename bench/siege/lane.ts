@@ -1,4 +1,4 @@
-import { handshake } from '../../test/fixtures/raw-socket.ts'
+import { handshake } from '../../test/fixtures/servers/raw-socket.ts'
 import { KEYS } from './keys.ts'
 import type { Random } from './random.ts'
 import type { Tally } from './tally.ts'

@@ -10,7 +10,7 @@ class Entry<Value> {
 /**
  * A Map for entries that are often added and deleted. It stores values in entry objects, which are emptied on deletion. A plain Map
  * rehashes into a new table, and the old one stays linked to it. Once the old table is in V8's old generation, minor collections keep all
- * values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * values that it had. With Maps a task leaves 8.4 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 export class ReleasingMap<Value extends object, Name = string> {
   readonly #entries = new Map<Name, Entry<Value>>()

@@ -1,7 +1,7 @@
 /**
  * A WeakMap replacement that stores the value in a symbol property of the key. A WeakMap (of ephemerons) keeps values, and everything
  * reachable from them, until a full collection. With it a task leaves 13.8 kB behind instead of 1.0 (Node 24;
- * `test/runtime/left-behind.test.ts` measures it).
+ * `test/runtime/work/left-behind.test.ts` measures it).
  */
 export class PrivateProperty<Key extends object, Value> {
   readonly #name: symbol

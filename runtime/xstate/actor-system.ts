@@ -6,7 +6,7 @@ type System = AnyActorRef['system']
 type Schedule = System['scheduler']['schedule']
 type Observer = Parameters<System['inspect']>[0]
 
-/** A system of XState's, with the parts that its types do not promise. `test/runtime/compiled-logic.test.ts` compares it with a {@link LeanSystem}. */
+/** A system of XState's, with the parts that its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares it with a {@link LeanSystem}. */
 export interface FullSystem extends Omit<System, '_clock' | '_logger'> {
   readonly _clock: unknown
   readonly _logger: unknown
@@ -48,7 +48,7 @@ function countedIdsIn({ children = {} }: PersistedSnapshot): string[] {
  *
  * V8 allocates a closure that is written in a property assignment in the old generation, and keeps everything that the closure
  * references until a full collection. So declare the closure first, or pass it as an argument. Otherwise a task leaves 8.4 kB behind
- * instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 export function replaceSchedule({ scheduler }: System, replacement: Schedule): Schedule {
   const schedule = scheduler.schedule.bind(scheduler)

@@ -55,7 +55,7 @@ type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => un
 
 /**
  * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
- * do not promise this shape, nor how inspectors are called. This file relies on both; `test/runtime/compiled-logic.test.ts` compares
+ * do not promise this shape, nor how inspectors are called. This file relies on both; `test/runtime/xstate/compiled-logic.test.ts` compares
  * it with XState.
  */
 interface BuiltinAction {
@@ -248,7 +248,7 @@ function othersOf(children: Children, child?: AnyActorRef): Children {
 
 /**
  * A mutable copy without a prototype, for names that are used once. In an ordinary object V8 makes a hidden class for each such name. A
- * task then leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/left-behind.test.ts` measures it).
+ * task then leaves 1.3 kB behind instead of 1.0 (Node 24; `test/runtime/work/left-behind.test.ts` measures it).
  */
 function tableOf(children: Children): Children {
   return Object.assign(Object.create(null), children)

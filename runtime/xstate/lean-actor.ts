@@ -4,7 +4,7 @@ import { defaults, LeanSystem, type FullSystem } from './actor-system.ts'
 type Action = Parameters<AnyActorScope['actionExecutor']>[0]
 type Executable = { exec?(info: unknown, params: unknown): void }
 
-/** XState's own parts of an actor, which its types do not promise. `test/runtime/compiled-logic.test.ts` compares both kinds of actors. */
+/** XState's own parts of an actor, which its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares both kinds of actors. */
 interface ActorParts {
   observers: Set<unknown>
   eventListeners: Map<string, Set<(event: EventObject) => void>>

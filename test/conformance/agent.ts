@@ -4,7 +4,7 @@ import { authRequired, inputRequired } from '../../runtime/authoring/questions.t
 import { accepted, artifact, failed, progress, rejected, reply, textOf } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
-import { deferred } from '../fixtures/runtime-helpers.ts'
+import { deferred } from '../fixtures/runtime/runtime-helpers.ts'
 
 /** An agent that does what its messages say, and a way to let go what it holds. */
 export interface Obedient {

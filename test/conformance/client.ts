@@ -4,7 +4,7 @@ import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } fro
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ListTasksRequest, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
-import { say, stateName, until } from '../fixtures/runtime-helpers.ts'
+import { say, stateName, until } from '../fixtures/runtime/runtime-helpers.ts'
 
 type More = Partial<Message>
 

@@ -3,7 +3,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { unusedPort } from '../fixtures/unused-port.ts'
+import { unusedPort } from '../fixtures/network/unused-port.ts'
 import { fromGuide, replaced } from './guide.ts'
 import { answers, started } from './processes.ts'
 

@@ -1,4 +1,4 @@
-import '../fixtures/unmeasured-threads.ts'
+import '../fixtures/processes/unmeasured-threads.ts'
 import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
 import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'
@@ -8,10 +8,10 @@ import helsinki from '../../examples/helsinki.ts'
 import sailboat from '../../examples/sailboat.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
 import { accepted, createRuntime, defineAgent, inputRequired, progress, rejected, reply, textOf, type Agent, type Runtime } from '../../runtime/index.ts'
-import { ask } from '../fixtures/http-agent.ts'
-import { until } from '../fixtures/runtime-helpers.ts'
-import { JsonSocket } from '../fixtures/served-agent.ts'
-import { TestClock } from '../fixtures/test-clock.ts'
+import { ask } from '../fixtures/servers/http-agent.ts'
+import { until } from '../fixtures/runtime/runtime-helpers.ts'
+import { JsonSocket } from '../fixtures/servers/served-agent.ts'
+import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 /** How a dialect writes a message, and where in its answers things are. */
 interface Spoken {

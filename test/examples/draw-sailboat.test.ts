@@ -1,7 +1,7 @@
 import { decode, hasPngSignature } from 'fast-png'
 import t from 'tap'
 import { COLOURS, colourIn, drawSailboat } from '../../examples/draw-sailboat.ts'
-import { cpuMs } from '../fixtures/cpu-time.ts'
+import { cpuMs } from '../fixtures/processes/cpu-time.ts'
 
 const HULL = { x: 240, y: 256 }
 const SAIL = { x: 280, y: 180 }

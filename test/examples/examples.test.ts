@@ -16,8 +16,8 @@ import schedule from '../../examples/schedule.ts'
 import { scriptedModel } from '../../examples/scripted-model.ts'
 import trip from '../../examples/trip.ts'
 import { createRuntime, type Agent, type Artifact, type Runtime, type SendMessageResponse, type StreamResponse, type Task, type Message } from '../../runtime/index.ts'
-import { brief, collect, withGenerations, rejection, say, taskIn, textOf, open, reaches, rest, stateName } from '../fixtures/runtime-helpers.ts'
-import { TestClock } from '../fixtures/test-clock.ts'
+import { brief, collect, withGenerations, rejection, say, taskIn, textOf, open, reaches, rest, stateName } from '../fixtures/runtime/runtime-helpers.ts'
+import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 /** Serves an agent on a port of its own, and gives a client that is connected to it. */
 function talkTo(t: Test, agent: Agent, clock = new TestClock()): Promise<AgentClient> {

@@ -10,10 +10,10 @@ import echo from '../../examples/echo.ts'
 import helsinki from '../../examples/helsinki.ts'
 import { createRuntime, textOf, type Agent, type Runtime, type StreamResponse, type Task } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
-import { failOnLooseErrors } from '../fixtures/lives.ts'
-import { brief, collect, open, reaches, rest, say, stateName, taskIn, until, withGenerations } from '../fixtures/runtime-helpers.ts'
-import { NO_SQLITE } from '../fixtures/sqlite.ts'
-import { TestClock } from '../fixtures/test-clock.ts'
+import { failOnLooseErrors } from '../fixtures/runtime/lives.ts'
+import { brief, collect, open, reaches, rest, say, stateName, taskIn, until, withGenerations } from '../fixtures/runtime/runtime-helpers.ts'
+import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
+import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 failOnLooseErrors(t)
 

@@ -1,13 +1,13 @@
-import '../fixtures/unmeasured-threads.ts'
+import '../fixtures/processes/unmeasured-threads.ts'
 import t from 'tap'
 import { proposeTerms } from '../../adapters/client/messages.ts'
 import { proveAgent, testAgent } from '../../adapters/testing/index.ts'
 import gardener from '../../examples/negotiate.ts'
 import schedule from '../../examples/schedule.ts'
 import { createRuntime, textOf } from '../../runtime/index.ts'
-import { say } from '../fixtures/runtime-helpers.ts'
-import { exampleCharts, walkedWhole } from '../fixtures/example-charts.ts'
-import { someWalks } from '../fixtures/some-walks.ts'
+import { say } from '../fixtures/runtime/runtime-helpers.ts'
+import { exampleCharts, walkedWhole } from '../fixtures/charts/example-charts.ts'
+import { someWalks } from '../fixtures/charts/some-walks.ts'
 
 for (const [name, agent, options] of exampleCharts) {
   await t.test(`every path of ${name} is walked, with all states and transitions reached`, t => walkedWhole(t, agent, options))

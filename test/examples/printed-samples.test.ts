@@ -2,9 +2,9 @@ import t, { type Test } from 'tap'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import sailboat from '../../examples/sailboat.ts'
-import { ask } from '../fixtures/http-agent.ts'
-import { start } from '../fixtures/runtime-helpers.ts'
-import { JsonSocket } from '../fixtures/served-agent.ts'
+import { ask } from '../fixtures/servers/http-agent.ts'
+import { start } from '../fixtures/runtime/runtime-helpers.ts'
+import { JsonSocket } from '../fixtures/servers/served-agent.ts'
 
 type Json = Record<string, unknown>
 type Send = (text: string) => Promise<Json>

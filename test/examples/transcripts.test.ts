@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
-import { runBare } from '../fixtures/bare-process.ts'
-import { runCommand } from '../fixtures/run-command.ts'
-import { until } from '../fixtures/runtime-helpers.ts'
+import { runBare } from '../fixtures/processes/bare-process.ts'
+import { runCommand } from '../fixtures/cli/run-command.ts'
+import { until } from '../fixtures/runtime/runtime-helpers.ts'
 
 /** One command of a transcript, with what it prints: stdout and stderr as they come. */
 interface Step {

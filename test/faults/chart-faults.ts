@@ -45,7 +45,7 @@ export const chartFaults: readonly Fault[] = [
     replace: `return { decision: 'accepted' }`
   },
   { name: 'an error has another code on the wire', file: 'machines/protocol/errors.ts', find: 'TaskNotCancelable: row(-32002', replace: 'TaskNotCancelable: row(-32004' },
-  { name: 'half a surrogate pair is accepted', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'return value.isWellFormed() ?', replace: 'return value !== undefined ?' },
-  { name: 'JSON may hold any number of values', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'nodes += frame.values.length', replace: 'nodes += 0' },
-  { name: 'large JSON is parsed before its limits are checked', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol-json.test.ts', find: 'if (text.length <= SCANNED_LENGTH)', replace: 'if (text.length > 0)' }
+  { name: 'half a surrogate pair is accepted', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol/protocol-json.test.ts', find: 'return value.isWellFormed() ?', replace: 'return value !== undefined ?' },
+  { name: 'JSON may hold any number of values', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol/protocol-json.test.ts', find: 'nodes += frame.values.length', replace: 'nodes += 0' },
+  { name: 'large JSON is parsed before its limits are checked', file: 'machines/protocol/codec/json.ts', unit: 'test/machines/protocol/protocol-json.test.ts', find: 'if (text.length <= SCANNED_LENGTH)', replace: 'if (text.length > 0)' }
 ]

@@ -9,11 +9,11 @@ export const LAYERS: readonly Layer[] = [
   {
     name: 'chart',
     files: [
-      ...['negotiation-machine', 'supervision', 'protocol-tables', 'task-machine', 'context-machine'].map(name => `test/machines/${name}.test.ts`),
-      'test/runtime/compiled-logic.test.ts'
+      ...['negotiation-machine', 'supervision', 'protocol/protocol-tables', 'task-machine', 'context-machine'].map(name => `test/machines/${name}.test.ts`),
+      'test/runtime/xstate/compiled-logic.test.ts'
     ]
   },
   { name: 'paths', files: ['test/faults/layers/paths.ts'] },
   { name: 'simulation', files: ['test/faults/layers/simulation.ts'] },
-  { name: 'conformance', files: ['test/conformance.test.ts'] }
+  { name: 'conformance', files: ['test/conformance/conformance.test.ts'] }
 ]

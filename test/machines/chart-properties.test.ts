@@ -8,11 +8,11 @@ import { spaceOf, type Space } from '../../adapters/testing/proof/space.ts'
 import type { Moment } from '../../machines/properties/terms.ts'
 import type { ToWork } from '../../machines/task-events.ts'
 import type { Property } from '../../runtime/index.ts'
-import { context, contextCases, contextProperties } from '../fixtures/context-properties.ts'
-import { mutantsOf, withChange } from '../fixtures/chart-mutants.ts'
-import { negotiation, negotiationCases, negotiationProperties } from '../fixtures/negotiation-properties.ts'
+import { context, contextCases, contextProperties } from '../fixtures/charts/context-properties.ts'
+import { mutantsOf, withChange } from '../fixtures/charts/chart-mutants.ts'
+import { negotiation, negotiationCases, negotiationProperties } from '../fixtures/charts/negotiation-properties.ts'
 import { sampleOf } from '../fixtures/sample.ts'
-import { task, taskCases, taskProperties } from '../fixtures/task-properties.ts'
+import { task, taskCases, taskProperties } from '../fixtures/charts/task-properties.ts'
 
 interface Proved {
   readonly chart: AnyStateMachine

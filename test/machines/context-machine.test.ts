@@ -7,8 +7,8 @@ import { negotiationMachine } from '../../machines/negotiation.machine.ts'
 import type { RestartType } from '../../machines/supervision.ts'
 import type { TaskMachineEvent, WorkOutcome } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
-import { actorTurns, configurationsOf, Follower, lastTurn, pathsOf, same, testChartPaths, type Chart } from '../fixtures/chart-paths.ts'
-import { testCompiled } from '../fixtures/compiled-paths.ts'
+import { actorTurns, configurationsOf, Follower, lastTurn, pathsOf, same, testChartPaths, type Chart } from '../fixtures/charts/chart-paths.ts'
+import { testCompiled } from '../fixtures/charts/compiled-paths.ts'
 
 type Arriving = ContextMachineEvent | DoneActorEvent<NegotiationOutcome> | DoneActorEvent<undefined> | ErrorActorEvent
 type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never

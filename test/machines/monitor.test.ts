@@ -4,7 +4,7 @@ import { isEnd, Monitor, nameOf, type Update } from '../../machines/properties/m
 import type { Property } from '../../machines/properties/properties.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { propertiesOf } from '../../runtime/index.ts'
-import { brokenRules } from '../fixtures/broken-rules.ts'
+import { brokenRules } from '../fixtures/charts/broken-rules.ts'
 
 const { all, always, any, atMostOnce, event, eventually, leadsTo, never, not, precedes, terminal, told } = propertiesOf(createMachine({ initial: 'a', states: { a: {} } }))
 

@@ -4,8 +4,8 @@ import { createActor, fromPromise, waitFor, type DoneActorEvent, type ErrorActor
 import type { Arrival, ContextRequest, Matter, NegotiationFact, NegotiationMachineEvent, NegotiationOutcome, Opinion, StandingOffer } from '../../machines/negotiation-events.ts'
 import { negotiationMachine } from '../../machines/negotiation.machine.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { configurationsOf, lastTurn, pathsOf, same, testChartPaths, type Chart } from '../fixtures/chart-paths.ts'
-import { testCompiled } from '../fixtures/compiled-paths.ts'
+import { configurationsOf, lastTurn, pathsOf, same, testChartPaths, type Chart } from '../fixtures/charts/chart-paths.ts'
+import { testCompiled } from '../fixtures/charts/compiled-paths.ts'
 
 type Request = ContextRequest & { arrived: Arrival }
 type Arriving = NegotiationMachineEvent | DoneActorEvent<Opinion> | ErrorActorEvent

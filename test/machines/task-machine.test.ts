@@ -6,8 +6,8 @@ import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol
 import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
 import type { TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task-events.ts'
 import { taskMachine, type TaskContext } from '../../machines/task.machine.ts'
-import { actorTurns, configurationsOf, Follower, lastTurn, pathsOf, same, testChartPaths, type Chart, type Turn } from '../fixtures/chart-paths.ts'
-import { testCompiled } from '../fixtures/compiled-paths.ts'
+import { actorTurns, configurationsOf, Follower, lastTurn, pathsOf, same, testChartPaths, type Chart, type Turn } from '../fixtures/charts/chart-paths.ts'
+import { testCompiled } from '../fixtures/charts/compiled-paths.ts'
 
 type Arriving = TaskMachineEvent | DoneActorEvent<WorkOutcome, 'work'> | ErrorActorEvent<unknown, 'work'>
 type Crashed = Extract<Arriving, { type: 'work.crashed' }>

@@ -7,8 +7,7 @@ const BUSY = 8
 
 /** The files that take longest in a whole run, by the time of the processor. */
 const SLOWEST = [
-  'test/conformance', 'adapters/testing-servers', 'adapters/cli-testing', 'adapters/kills', 'examples/transcripts', 'adapters/postgres', 'adapters/storage',
-  'adapters/inspector-page-parts', 'readme', 'adapters/cli-cluster'
+  'conformance', 'testing-servers', 'cli-testing', 'kills', 'transcripts', 'postgres', 'storage', 'inspector-page-parts', 'readme', 'cli-cluster'
 ]
 
 /** A process that is busy for as long as the one lives that started it. */

@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { compiled } from './test-files.ts'
 
@@ -11,7 +11,7 @@ const MOST_FILES = 12
 
 /** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
 const ALONE = [
-  /fixtures\/(?:compiled-guide|needs-sqlite|needs-postgres|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
+  /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
   /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment|teardown)/m, /^(?:\S.*[( ])?t\.testdir/m, /^(?:const|let) .* = (?:await )?\w+\(t\b/m
 ]
 
@@ -25,7 +25,7 @@ export function grouped(files: readonly string[]): string[] {
   const isAlone = (file: string) => ALONE.some(sign => sign.test(readFileSync(file, 'utf8')))
   const alone = files.filter(isAlone)
   const shared = files.filter(file => !alone.includes(file))
-  const nameOf = (file: string) => dirname(file).replaceAll('/', '-')
+  const nameOf = (file: string) => file.split('/').slice(0, 2).join('-')
   const groups = [...new Set(shared.map(nameOf))].flatMap(name =>
     slices(shared.filter(file => nameOf(file) === name)).map((slice, i) => writeGroup(`${name}-${i + 1}`, slice)))
   return [...alone.map(compiled), ...groups]

@@ -3,7 +3,7 @@ import { loadedBy } from '../faults/loaded.ts'
 import type { PackagePart } from './builds.ts'
 
 /** What uses the page, or another file that browsers load. */
-const PAGE = /fixtures\/chromium|inspector\/page|dist\/browser/
+const PAGE = /fixtures\/pages\/chromium|inspector\/page|dist\/browser/
 
 /** What uses the compiled library: its name, its folder, and whatever may load one of both in another process or from another file. */
 const LIBRARY = /['/]taskchart\b|\bdist\/|examples\/|docs\/|README|tsImport|runBare|spawn|fork\(|execFile|new Worker/

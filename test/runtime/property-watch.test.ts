@@ -7,9 +7,9 @@ import { PropertyWatch } from '../../runtime/property-watch.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Commit, ContextKey, TaskEvent } from '../../runtime/store/store.ts'
 import { Counters } from '../../runtime/telemetry/counters.ts'
-import { lives } from '../fixtures/lives.ts'
-import { deferred, recordingLogger, rest, say, start, taskIn, until, type Logged } from '../fixtures/runtime-helpers.ts'
-import { TestClock } from '../fixtures/test-clock.ts'
+import { lives } from '../fixtures/runtime/lives.ts'
+import { deferred, recordingLogger, rest, say, start, taskIn, until, type Logged } from '../fixtures/runtime/runtime-helpers.ts'
+import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 /** Prints a page, asks whether to print another, and does so for every answer but `enough`. */
 const printer = setupWork({}).createMachine({

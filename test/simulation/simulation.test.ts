@@ -6,7 +6,7 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { IS_DEEP, sampleOf } from '../fixtures/sample.ts'
 import { counted } from './counted.ts'
 import { runSeed } from './simulation.ts'
-import { NO_SQLITE } from '../fixtures/sqlite.ts'
+import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 
 /** The seeds, of which `npm test` takes some. `npm run simulate -- --seed N --runs N` runs others, and shows one that failed. */
 const SEEDS = Array.from({ length: 2000 }, (_, seed) => seed)

@@ -1,6 +1,6 @@
 import { exchange } from '../../../adapters/conformance/callers/exchange.ts'
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
-import { say, userMessage } from '../../fixtures/runtime-helpers.ts'
+import { say, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 import type { Column, Test } from '../column.ts'
 import { row, type Row } from '../row.ts'
 import { GRPC_ONLY, JSON_RPC_ONLY, NOT_03, REST_ONLY, RPC_HTTP_ONLY } from './reasons.ts'

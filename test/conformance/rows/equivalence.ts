@@ -1,7 +1,7 @@
 import { Refusal } from '../../../adapters/conformance/callers/caller.ts'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
-import { brief, say } from '../../fixtures/runtime-helpers.ts'
+import { brief, say } from '../../fixtures/runtime/runtime-helpers.ts'
 import type { Binding } from '../binding.ts'
 import { jsonRpc } from '../bindings/json-rpc.ts'
 import { rest } from '../bindings/rest.ts'

@@ -1,7 +1,7 @@
 import { dialect01, dialect03 } from '../../../adapters/legacy/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { reply } from '../../../runtime/authoring/words.ts'
-import { start } from '../../fixtures/runtime-helpers.ts'
+import { start } from '../../fixtures/runtime/runtime-helpers.ts'
 import { clientOf } from '../client.ts'
 import { openColumn, type Column, type Runtime, type Test } from '../column.ts'
 import { only, row, type Row } from '../row.ts'

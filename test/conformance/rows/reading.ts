@@ -1,6 +1,6 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../../machines/protocol/requests.ts'
-import { brief, say, textOf } from '../../fixtures/runtime-helpers.ts'
+import { brief, say, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
 import { read, type Client } from '../client.ts'
 import { byName } from '../column.ts'
 import { row, type Row } from '../row.ts'

@@ -1,6 +1,6 @@
 import { serve as serveHttp } from '../../../adapters/serve/serve.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
-import { brief, say, start, until } from '../../fixtures/runtime-helpers.ts'
+import { brief, say, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { obedientAgent } from '../agent.ts'
 import { read } from '../client.ts'
 import { byName } from '../column.ts'

@@ -3,7 +3,7 @@ import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
-import { messageIn, say, stateName, tasksIn, textOf, until, userMessage } from '../../fixtures/runtime-helpers.ts'
+import { messageIn, say, stateName, tasksIn, textOf, until, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 import { read, type Client } from '../client.ts'
 import { nowhere, row, type Row } from '../row.ts'
 

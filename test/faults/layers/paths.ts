@@ -3,8 +3,8 @@ import { z } from 'zod'
 import type { AgentTestOptions } from '../../../adapters/testing/index.ts'
 import schedule from '../../../examples/schedule.ts'
 import { defineAgent, negotiation, reply, setupWork, text, typed, type Agent } from '../../../runtime/index.ts'
-import { cases, everything } from '../../fixtures/chart-with-everything.ts'
-import { exampleCharts, walked, walkedWhole } from '../../fixtures/example-charts.ts'
+import { cases, everything } from '../../fixtures/charts/chart-with-everything.ts'
+import { exampleCharts, walked, walkedWhole } from '../../fixtures/charts/example-charts.ts'
 
 const card = { name: 'Tested' }
 const price = z.object({ euros: z.number().positive() })

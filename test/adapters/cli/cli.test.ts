@@ -1,0 +1,179 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import t from 'tap'
+import { COMMANDS } from '../../../adapters/cli/commands.ts'
+import { runCommand } from '../../fixtures/cli/run-command.ts'
+import { serve } from '../../fixtures/servers/served-agent.ts'
+
+/** Runs `taskchart`. */
+function run(argv: readonly string[], signal = new AbortController().signal) {
+  return runCommand(argv, { signal })
+}
+
+await t.test('help', async t => {
+  for (const argv of [[], ['--help'], ['-h'], ['help']]) {
+    await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
+      const { code, stdout, stderr } = await run(argv)
+      t.equal(code, 0)
+      t.match(stdout, /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/)
+      t.equal(stderr, '')
+    })
+  }
+
+  for (const argv of [['help', 'send'], ['send', '--help'], ['send', 'ws://x', '-h']]) {
+    await t.test(`taskchart ${argv.join(' ')} shows the usage and options of send`, async t => {
+      const { code, stdout } = await run(argv)
+      t.equal(code, 0)
+      t.match(stdout, /^taskchart send URL "text"[\s\S]*--reference ID/)
+    })
+  }
+
+  await t.test('taskchart --version shows the version of the package', async t => {
+    t.match(await run(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+.*\n$/ })
+  })
+})
+
+await t.test('wrong usage is reported with the usage line and exit code 2', async t => {
+  const cases: [string[], RegExp][] = [
+    [['nope'], /There is no command nope\. There are: init, dev, [^\n]*\nUsage: taskchart COMMAND/],
+    [['help', 'nope'], /There is no command nope\./],
+    [['--nope'], /There is no option --nope here\./],
+    [['--verison'], /There is no option --verison here\. Did you mean --version\?/],
+    [['sned'], /There is no command sned\. Did you mean send\?/],
+    [['dv'], /There is no command dv\. Did you mean dev\?/],
+    [['gra'], /There is no command gra\. Did you mean graph\?/],
+    [['send', 'ws://localhost', 'hi', '--josn'], /There is no option --josn\. Did you mean --json\?/],
+    [['send', 'ws://localhost', 'hi', '--json=1'], /--json takes no value\./],
+    [['send', 'ws://localhost', 'hi', '--context', '-x'], /--context needs a value\. For one that begins with a dash write --context=-x\./],
+    [['help', '--color'], /--color takes always, never, auto\./],
+    [['help', '--color=red'], /--color takes always, never, auto, not "red"\./],
+    [['constructor'], /There is no command constructor\./],
+    [['send'], /URL is missing\.\nUsage: taskchart send URL/],
+    [['send', 'ws://localhost'], /"text" is missing\./],
+    [['send', 'ws://localhost', 'two', 'words'], /"words" is one argument too many\. Put quotes/],
+    [['send', 'ws://localhost', 'hi', '--nope'], /There is no option --nope\. There are: --context, /],
+    [['send', 'ws://localhost', 'hi', '--context'], /--context needs a value\./],
+    [['send', 'ws://localhost', 'hi', '--context', 'a', '--context=b'], /--context was given twice\. Give it once\./],
+    [['send', 'localhost:4242', 'hi'], /"localhost:4242" is not the address of an agent/],
+    [['send', 'ws://localhost', 'hi', '--api-key', 'two words'], /--api-key takes printable ASCII/],
+    [['send', '--', 'ws://localhost', 'hi', '--help'], /"--help" is one argument too many/],
+    [['watch'], /URL is missing\.\nUsage: taskchart watch URL TASK/],
+    [['watch', 'ws://localhost'], /TASK is missing\./],
+    [['watch', 'ws://localhost', 't1', 't2'], /"t2" is one argument too many\./],
+    [['watch', 'ws://localhost', '-t1'], /There is no option -t\. For an argument that begins with a dash, write -- before it\./],
+    [['watch', 'ws://localhost', 't1', '--context', 'c1'], /There is no option --context\. There are: --out, /],
+    [['watch', 'localhost:4242', 't1'], /"localhost:4242" is not the address of an agent/],
+    [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes printable ASCII/],
+    [['card'], /URL is missing\.\nUsage: taskchart card URL/],
+    [['card', 'nowhere'], /"nowhere" is not the address of an agent/],
+    [['serve'], /AGENT\.ts\|js is missing\.\nUsage: taskchart serve AGENT/],
+    [['serve', 'agent.js', '--port', 'http'], /--port takes a number from 0 to 65535, not "http"/],
+    [['serve', 'agent.js', '--port', '65536'], /--port takes a number from 0 to 65535/],
+    [['serve', 'agent.js', '--api-key', ''], /--api-key takes printable ASCII/]
+  ]
+  for (const [argv, message] of cases) {
+    await t.test(`taskchart ${argv.join(' ')}`, async t => {
+      const { code, stdout, stderr } = await run(argv)
+      t.equal(code, 2)
+      t.equal(stdout, '')
+      t.match(stderr, message)
+      t.match(stderr, /\nUsage: taskchart .*\n$/)
+    })
+  }
+})
+
+await t.test('colours', async t => {
+  const { url } = await serve(t, { work: () => {} })
+  const tty = { columns: 80, hasColours: true }
+  const green = '\u001b[32mcompleted\u001b[39m\n'
+
+  await t.test('are used on a terminal that has them, unless --color overrides it', async t => {
+    t.match((await runCommand(['send', url, 'hi', '--color', 'always'])).stderr, green)
+    t.match((await runCommand(['--color=always', 'tasks', 'ls', url])).stdout, '  \u001b[32mcompleted\u001b[39m ')
+    t.match((await runCommand(['send', url, 'hi', '--color', 'auto'], { terminal: tty })).stderr, green)
+    t.notMatch((await runCommand(['send', url, 'hi'])).stderr, '\u001b')
+    t.notMatch((await runCommand(['send', url, 'hi', '--color', 'never'], { terminal: tty, screen: tty })).stderr, '\u001b[3')
+    t.match((await runCommand(['nope', '--color', 'always'])).stderr, '\u001b[31mtaskchart:\u001b[39m There is no command nope')
+  })
+
+  await t.test('ignore arguments after --', async t => {
+    t.match(await runCommand(['send', '--', url, '--color']), { code: 0 })
+  })
+})
+
+await t.test('every command lists its exit codes in its help', async t => {
+  for (const { name } of COMMANDS) t.match((await run(['help', name])).stdout, /Exit codes: ?(?:0|\n {2}0 )/, name)
+})
+
+await t.test('a card', async t => {
+  const card = {
+    name: 'Painter',
+    description: 'Paints.\u001b[2J',
+    skills: [
+      { id: 'paint', name: 'Paint', description: 'Paints boats.', tags: [], examples: ['a boat'] },
+      { id: 'wait', name: 'Wait', description: '', tags: [] }
+    ]
+  }
+  const { url } = await serve(t, { card, work: () => {} })
+
+  await t.test('is printed in readable form, without control characters', async t => {
+    const { code, stdout } = await run(['card', url])
+    t.equal(code, 0)
+    t.equal(stdout, `Painter 1.0.0
+Paints.[2J
+
+Interfaces
+  ${url} A2A 1.0, urn:taskchart:binding:websocket:1
+
+Capabilities
+  streaming
+  extension urn:taskchart:extension:reliability:1
+
+Skills
+  Paint: Paints boats.
+    "a boat"
+  Wait
+`)
+  })
+
+  await t.test('is printed as one line of JSON', async t => {
+    const { code, stdout } = await run(['card', url.replace('ws', 'http'), '--json'])
+    t.equal(code, 0)
+    t.match(JSON.parse(stdout), { name: 'Painter', supportedInterfaces: [{ url }] })
+    t.equal(stdout.trim().split('\n').length, 1)
+  })
+
+  await t.test('of another server is printed with all its fields', async t => {
+    const other = {
+      name: 'Other',
+      version: '2',
+      supportedInterfaces: [{ url: 'https://a.example', protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+      capabilities: { pushNotifications: true, extendedAgentCard: true, extensions: [{ uri: 'urn:x', required: true }] }
+    }
+    const server = createServer((_, response) => response.end(JSON.stringify(other))).listen(0, '127.0.0.1')
+    t.teardown(() => server.close())
+    await once(server, 'listening')
+    const { stdout } = await run(['card', `http://127.0.0.1:${(server.address() as AddressInfo).port}`])
+    t.equal(stdout, 'Other 2\n\nInterfaces\n  https://a.example A2A 1.0, JSONRPC\n\nCapabilities\n  push notifications\n  extended card\n  extension urn:x (required)\n')
+  })
+
+  await t.test('of an unreachable server is one line with exit code 1', async t => {
+    t.strictSame(await run(['card', 'http://127.0.0.1:1']), {
+      code: 1,
+      stdout: '',
+      stderr: 'taskchart: Nobody answers at http://127.0.0.1:1/.well-known/agent-card.json. Is the agent running?\n'
+    })
+  })
+
+  await t.test('is not waited for when the user stops: exit code 130', async t => {
+    t.strictSame(await run(['card', url], AbortSignal.abort()), { code: 130, stdout: '', stderr: '' })
+  })
+})
+
+await t.test('a thrown value that is no error is reported too', async t => {
+  const printed = () => {
+    throw 'the disk is full'
+  }
+  t.match(await runCommand(['help'], { printed }), { code: 1, stderr: 'taskchart: the disk is full\n' })
+})

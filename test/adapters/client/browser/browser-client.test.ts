@@ -1,0 +1,63 @@
+import t from 'tap'
+import { WebSocket } from 'ws'
+import { connect } from '../../../../adapters/client/connect.ts'
+import { openByCard } from '../../../../adapters/client/open-by-card.ts'
+import { OPENERS as IN_NODE } from '../../../../adapters/client/openers.ts'
+import { OPENERS } from '../../../../adapters/client/openers.browser.ts'
+import { openSocket } from '../../../../adapters/client/transports/websocket/socket.browser.ts'
+import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
+import { createRuntime, defineAgent } from '../../../../runtime/index.ts'
+import { refusal } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { httpAgent } from '../../../fixtures/peers/scripted-http.ts'
+
+t.before(() => Object.assign(globalThis, { WebSocket }))
+
+await t.test('in browsers the client loads each binding that needs no optional peer', async t => {
+  const openers = Object.values(OPENERS).flatMap(bindings => Object.values(bindings))
+  t.equal(openers.length, 4)
+  for (const { load, peers } of openers) {
+    t.type(await load(), 'function')
+    t.equal(peers, undefined)
+  }
+  for (const { load } of Object.values(IN_NODE).flatMap(bindings => Object.values(bindings))) t.type(await load(), 'function', 'as it does in Node')
+})
+
+await t.test('an interface that needs an optional peer is refused in browsers, with the supported bindings', async t => {
+  for (const [binding, version] of [['GRPC', '1.0'], ['HTTP+JSON', '1.0'], ['GRPC', '0.3']] as const) {
+    const { url } = await httpAgent(t, { binding, version })
+    t.match(await refusal(openByCard(url, {}, undefined, OPENERS)), {
+      code: 'UnsupportedOperation',
+      message: `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${version === '1.0' ? 'WEBSOCKET and JSONRPC' : 'JSONRPC and HTTP+JSON'}.`
+    })
+  }
+  const agent = await httpAgent(t, { others: ['GRPC', 'HTTP+JSON'] })
+  const { calls, binding } = await openByCard(agent.url, {}, undefined, OPENERS)
+  t.teardown(() => calls.link.close())
+  t.equal(binding, 'JSONRPC', 'such an interface is skipped if there is another')
+})
+
+await t.test('in a page of another origin the error of a failed connection mentions the origin', async t => {
+  const location = { origin: 'https://app.example' }
+  Object.assign(globalThis, { location })
+  t.teardown(() => Object.assign(globalThis, { location: undefined }))
+  const message = async (url: string) => (await refusal(connect(url))).message
+  const hint = "Does it allow pages of https://app.example? Start it with --origin https://app.example, or createRuntime({ origins: ['https://app.example'] })."
+  t.equal(await message('ws://127.0.0.1:1/'), `Nobody answers at ws://127.0.0.1:1/. Is the agent running? ${hint}`)
+  t.match(await message('http://127.0.0.1:1'), hint)
+  location.origin = 'http://127.0.0.1:1'
+  t.equal(await message('ws://127.0.0.1:1/'), 'Nobody answers at ws://127.0.0.1:1/. Is the agent running?', 'its own origin is allowed')
+  location.origin = 'null'
+  t.match(await message('ws://127.0.0.1:1/'), 'A page of a file has no origin')
+})
+
+await t.test("the client uses the browser's own WebSocket", async t => {
+  const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Empty' }, work: async () => ({}) }) })
+  t.teardown(() => runtime.close())
+  const served = await serveWebSocket(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  const socket = await openSocket(served.url, {}, new AbortController().signal)
+  t.type(socket, WebSocket)
+  t.match(socket, { readyState: WebSocket.OPEN, protocol: 'a2a.v1' })
+  socket.close()
+  t.match(await refusal(openSocket('ws://127.0.0.1:1', {}, new AbortController().signal)), { code: 'Overloaded' })
+})

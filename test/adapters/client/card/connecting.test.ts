@@ -1,0 +1,212 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { WebSocketTransportFactory } from '../../../../adapters/a2a-sdk/index.ts'
+import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
+import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
+import { originRefusal } from '../../../../adapters/client/hosts.ts'
+import { perform } from '../../../../adapters/client/transports/official/official.ts'
+import { remoteAgent } from '../../../../adapters/delegation/index.ts'
+import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
+import { refusal, rejection } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { body, httpAgent, result } from '../../../fixtures/peers/scripted-http.ts'
+import { obedient, serve } from '../../../fixtures/servers/served-agent.ts'
+
+await t.test('a signal aborts connecting at every step', async t => {
+  const { url } = await serve(t, { work: obedient })
+  const reason = new TypeError('changed my mind')
+  for (let step = 0; step < 40; step += 1) {
+    const stop = new AbortController()
+    const outcome = connect(url, { signal: stop.signal }).then(client => client.close(), (error: unknown) => error)
+    for (let turn = 0; turn < step; turn += 1) await Promise.resolve()
+    stop.abort(reason)
+    t.equal(await outcome, reason, `after ${step} turns`)
+  }
+})
+
+await t.test('a signal aborts reading a card that does not end', async t => {
+  const server = createServer((_, response) => response.writeHead(200, { 'content-length': 1000 }).write('{'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const stop = new AbortController()
+  const connecting = rejection(connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { signal: stop.signal }))
+  await once(server, 'request')
+  const reason = new TypeError('enough')
+  setImmediate(() => setImmediate(() => stop.abort(reason)))
+  t.equal(await connecting, reason)
+})
+
+await t.test('credentials go only to the given host, whatever its card says', async t => {
+  const card = {
+    name: 'A', description: '', version: '1', capabilities: {}, defaultInputModes: [], defaultOutputModes: [], skills: [],
+    supportedInterfaces: [{ url: 'ws://localhost:1/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }]
+  }
+  const server = createServer((_, response) => response.end(JSON.stringify(card)))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const error = await rejection(connect(url, { headers: { authorization: 'Bearer secret' } }))
+  t.match(error, { code: 'Forbidden', message: /another origin, ws:\/\/localhost:1\// })
+  t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is used')
+  for (const [binding, address] of [['JSONRPC', 'http://localhost:1/'], ['HTTP+JSON', 'https://evil.example'], ['GRPC', 'evil.example:1'], ['GRPC', 'grpc://localhost:1']] as const) {
+    const { url } = await httpAgent(t, { binding, address })
+    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name ` })
+  }
+  const { url: strange } = await httpAgent(t, { address: 'not an address' })
+  t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is not a URL/ })
+  for (const [binding, address] of [['JSONRPC', 'ftp://a.example'], ['HTTP+JSON', '/agent']] as const) {
+    const { url } = await httpAgent(t, { binding, address })
+    t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is not an http: URL.` })
+  }
+})
+
+await t.test('credentials go to no other port of the host, unless credentialOrigins names it', async t => {
+  const headers = { authorization: 'Bearer secret' }
+  const target = await httpAgent(t)
+  target.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
+  const address = `${target.url}/agent`
+  const { url } = await httpAgent(t, { address })
+  t.match(await refusal(connect(url, { headers })), { code: 'Forbidden', message: `name ${target.url} in credentialOrigins` })
+  t.match(await refusal(connect(url, { headers, credentialOrigins: ['https://a.example', target.url.replace('http', 'https')] })), { code: 'Forbidden' })
+  t.equal(target.asked.length, 0)
+  for (const credentialOrigins of [[target.url], [`${target.url.replace('http', 'ws')}/`]]) {
+    const client = await connect(url, { headers, credentialOrigins })
+    t.match(await client.getTask({ id: 't' }), { id: 't' })
+    t.equal(target.asked.at(-1)?.headers.authorization, 'Bearer secret')
+  }
+  const plain = await connect(url)
+  t.match(await plain.getTask({ id: 't' }), { id: 't' }, 'without credentials any origin may be named')
+})
+
+await t.test('an interface of another origin is skipped if there is another', async t => {
+  const agent = await httpAgent(t)
+  const own = (await (await fetch(`${agent.url}${AGENT_CARD_PATH}`)).json()) as { supportedInterfaces: object[] }
+  const both = { ...own, supportedInterfaces: [{ url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }, ...own.supportedInterfaces] }
+  const host = await httpAgent(t, { cardPath: '/none' })
+  host.script(body(JSON.stringify(both)))
+  t.equal((await connect(host.url, { headers: {}, credentialOrigins: [agent.url] })).binding, 'JSONRPC')
+  t.equal((await connect(host.url)).binding, 'GRPC')
+})
+
+await t.test('origins are compared by scheme, host and port, and TLS is never downgraded', t => {
+  const headers = { authorization: 'x' }
+  const card = 'https://a.example/agent'
+  const leads = (asked: string, named: string, credentialOrigins: string[] = []) => originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
+  for (const named of ['https://a.example', 'https://A.example:443/x', 'wss://a.example/', 'grpcs://a.example', 'a.example:443', 'a.example']) t.equal(leads(card, named), 'yes', named)
+  for (const named of ['https://a.example:444', 'wss://b.example', 'a.example:8443', 'https://a.example@b.example/']) {
+    t.equal(leads(card, named), 'Forbidden', named)
+    t.equal(leads(card, named, ['https://a.example:444', 'wss://b.example', 'grpcs://a.example:8443']), 'yes', named)
+  }
+  for (const asked of [card, 'wss://a.example/']) {
+    for (const named of ['http://a.example:443', 'ws://a.example', 'http://a.example', 'grpc://a.example:443', 'localhost:443']) {
+      t.equal(leads(asked, named, ['http://a.example', 'http://a.example:443', 'http://localhost:443']), 'Forbidden', named)
+      t.match(originRefusal(asked, named, {}), { message: /was read over TLS/ }, 'also without headers')
+    }
+  }
+  for (const named of ['https://a.example', 'http://a.example:8080']) t.equal(leads('http://a.example', named), 'Forbidden', named)
+  for (const [asked, named] of [['http://127.0.0.1:50', '127.0.0.1:50'], ['ws://[::1]:50', '[::1]:50'], ['http://localhost', 'localhost']] as const) t.equal(leads(asked, named), 'yes', named)
+  t.throws(() => leads(card, 'not an address'), { code: 'InvalidAgentResponse' })
+  t.end()
+})
+
+await t.test('an invalid origin in credentialOrigins throws a TypeError at once', async t => {
+  for (const origin of ['a.example', 'https://a.example/path', 'https://a.example?x', 'https://anna@a.example', 'ftp://a.example', 'https://a.example:x', '', 'https://']) {
+    const credentialOrigins = [origin]
+    const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.` }
+    t.match(await rejection(connect('http://127.0.0.1:1', { credentialOrigins })), wanted)
+    t.throws(() => remoteAgent('http://127.0.0.1:1', { credentialOrigins }), wanted)
+    t.throws(() => new WebSocketTransportFactory({ credentialOrigins }), wanted)
+  }
+})
+
+await t.test("the official client's transport sends headers only to credentialOrigins", async t => {
+  const { url } = await serve(t, { work: obedient })
+  const headers = { authorization: 'Bearer secret' }
+  t.throws(() => new WebSocketTransportFactory({ headers }), { name: 'TypeError', message: /headers need credentialOrigins/ })
+  const transport = await new WebSocketTransportFactory({ headers, credentialOrigins: [url] }).create(url)
+  t.teardown(() => transport.close())
+  t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not receive your headers/ })
+})
+
+await t.test("the official client's transport also finds a WebSocket in the card", async t => {
+  const { url } = await serve(t, { work: obedient })
+  const transport = await new WebSocketTransportFactory({ bindings: ['JSONRPC'] }).create(url.replace('ws', 'http'))
+  t.teardown(() => transport.close())
+  t.match(await transport.getTask({ id: 'none', tenant: '' }).catch((error: unknown) => error), { message: /none/ })
+  const { url: other } = await httpAgent(t, { binding: 'WEBSOCKET', address: 'ws://localhost:1/' })
+  t.match(await rejection(new WebSocketTransportFactory({ headers: { authorization: 'Bearer secret' }, credentialOrigins: [other] }).create(other)), { code: 'Forbidden' })
+})
+
+/** The binding that is chosen with these options. */
+async function chosen(t: Test, url: string, options: ConnectOptions = {}): Promise<string> {
+  const client = await connect(url, options)
+  t.teardown(() => client.close())
+  return client.binding
+}
+
+await t.test('the first interface of a card with A2A 1.0 and a supported binding is used', async t => {
+  const { url } = await serve(t, { work: obedient })
+  t.equal(await chosen(t, url), 'WEBSOCKET', 'a ws: address is used as given')
+  t.equal(await chosen(t, url.replace('ws', 'http'), { bindings: ['WebSocket'] }), 'WEBSOCKET')
+  const several = await httpAgent(t, { binding: 'JSONRPC', others: ['urn:other', 'http+json', 'GRPC'] })
+  t.equal(await chosen(t, several.url), 'HTTP+JSON')
+  t.equal(await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }), 'JSONRPC', 'bindings selects the preferred one')
+  t.equal(await chosen(t, several.url, { bindings: [WEBSOCKET_BINDING, 'jsonrpc'] }), 'JSONRPC')
+  t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', "a binding other than the address's is found by the card")
+  t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers are ignored')
+  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
+})
+
+await t.test('an unsupported binding throws a TypeError', async t => {
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is not a binding of this client. Use WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
+})
+
+await t.test('an agent of a version before 0.3 is refused', async t => {
+  const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
+  t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.` })
+  const oldest = await httpAgent(t, { cardPath: '/none' })
+  oldest.script(body(JSON.stringify({ protocolVersion: '0.2.5', name: 'Old', version: '1', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })))
+  t.match(await refusal(connect(oldest.url)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/ })
+  t.equal(older.asked.length, 0)
+})
+
+await t.test('an agent may be mounted below a path', async t => {
+  const below = `/agents/one${AGENT_CARD_PATH}`
+  const agent = await httpAgent(t, { cardPath: below })
+  agent.script(body('nothing', {}, 404))
+  for (const path of ['/agents/one', '/agents/one/', '/agents/one?x=1#y', below]) t.equal((await fetchCard(`${agent.url}${path}`)).name, 'Scripted', path)
+  t.match(await refusal(fetchCard(`${agent.url}/agents/two`)), {
+    code: 'UnsupportedOperation',
+    message: `There is no agent card at ${agent.url}/agents/two${AGENT_CARD_PATH}: HTTP 404. There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.`
+  })
+  t.equal(agent.asked.length, 2)
+  const root = await httpAgent(t)
+  root.script(body('<html>', { 'content-type': 'text/html' }))
+  t.equal((await fetchCard(`${root.url}//evil.example/page`)).name, 'Scripted', 'a page is no card, and a path no host')
+})
+
+await t.test('a truncated card is refused', async t => {
+  const agent = await httpAgent(t, { cardPath: '/none' })
+  agent.script((_, response) => {
+    response.writeHead(200, { 'content-length': 1000 }).write('{', () => setImmediate(() => response.destroy()))
+  })
+  t.match(await refusal(fetchCard(agent.url)), { code: 'InvalidAgentResponse', message: /was interrupted/ })
+})
+
+await t.test('a fetch error without a reason may follow a sent request', async t => {
+  const agent = await httpAgent(t)
+  const client = await connect(agent.url, { giveUpAfterMs: 0 })
+  t.intercept(globalThis, 'fetch', { value: () => Promise.reject(new TypeError('Failed to fetch')) })
+  t.match(await refusal(client.getTask({ id: 't' })), { code: 'Overloaded', message: /was lost \(no answer\)/ })
+})
+
+await t.test('operations without a method of the official client are refused', async t => {
+  t.match(await refusal(perform({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
+})

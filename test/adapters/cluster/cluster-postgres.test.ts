@@ -1,0 +1,322 @@
+import '../../fixtures/stores/needs-postgres.ts'
+import t, { type Test } from 'tap'
+import { connect } from '../../../adapters/client/connect.ts'
+import { postgresNode, type PostgresNodeOptions } from '../../../adapters/cluster/cluster.ts'
+import type { ClusterNode } from '../../../adapters/cluster/node.ts'
+import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
+import { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
+import { SignsOfLife } from '../../../adapters/cluster/placement/signs-of-life.ts'
+import { NODE_CLASS } from '../../../adapters/cluster/placement/statements.ts'
+import { postgresStore } from '../../../adapters/postgres/postgres.ts'
+import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
+import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/pool.ts'
+import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
+import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
+import { createRuntime, defineAgent, inputRequired, type Runtime, type RuntimeOptions } from '../../../runtime/index.ts'
+import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
+import { brief, deferred, reaches, rejection, say, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
+import { runCommand } from '../../fixtures/cli/run-command.ts'
+import { unusedPort } from '../../fixtures/network/unused-port.ts'
+
+const server = await PostgresServer.start(['max_connections=60'])
+t.teardown(() => server.stop())
+const url = server.url()
+const SHARDS = 6
+let schemas = 0
+
+interface Node {
+  readonly node: ClusterNode
+  readonly runtime: Runtime
+  readonly address: string
+  readonly said: unknown[]
+}
+
+const asks = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) ?? '' }) })
+
+/** Adds nodes to a cluster with a schema of its own. */
+function cluster(t: Test, agent = asks) {
+  const schema = `cluster_${(schemas += 1)}`
+  const add = async ({ options = {}, ...more }: Partial<PostgresNodeOptions> & { readonly options?: Partial<RuntimeOptions> } = {}): Promise<Node> => {
+    const address = more.address ?? `ws://127.0.0.1:${await unusedPort()}`
+    const { logger, said } = quiet()
+    const node = await postgresNode(url, { address, secret: 'a secret of nodes', schema, readers: 2, shards: SHARDS, logger, ...more })
+    const runtime = createRuntime({ agent, logger, store: node.store, cluster: node, ...options })
+    t.teardown(() => runtime.close())
+    await node.open()
+    return { node, runtime, address, said }
+  }
+  const run = (sql: string) => onDatabase(url, `SET search_path = ${schema}; ${sql}`)
+  const epochs = async () => (await run('SELECT epoch FROM shards ORDER BY shard')).map(({ epoch }) => Number(epoch))
+  return { schema, add, run, epochs }
+}
+
+/** Waits until each of some nodes has its part of the shards, and together they have all. */
+async function shared(...nodes: readonly Node[]): Promise<void> {
+  const addresses = nodes.map(({ address }) => address)
+  await until(() => nodes.every(({ node, address }) => wantedOwners(SHARDS, addresses).every((owner, shard) => node.shards.has(shard) === (owner === address))), 'every shard has its owner')
+}
+
+/** Takes locks in a session that is no node. The result ends it. */
+async function locked(t: Test, schema: string, locks: string): Promise<() => void> {
+  const pool = poolOf(url, 1)
+  const client = await pool.connect()
+  t.teardown(() => pool.end())
+  await client.query({ text: `SET search_path = ${schema}; SELECT ${locks}`, rowMode: 'array' })
+  let isOver = false
+  const end = () => {
+    if (!isOver) client.release(true)
+    isOver = true
+  }
+  client.on('error', end)
+  t.teardown(end)
+  return end
+}
+
+/** Ends the session that has the locks of a node. */
+const endSession = ({ run }: ReturnType<typeof cluster>, { address }: Node) => run(`SELECT pg_terminate_backend(pid) FROM nodes WHERE address = '${address}'`)
+
+await t.test('every shard has one owner, and each new owner a higher epoch', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  t.strictSame(await these.epochs(), Array.from({ length: SHARDS }, () => 1))
+  t.equal(one.runtime.health().isReady, true)
+  const two = await these.add()
+  await shared(one, two)
+  const moved = two.node.shards.owned
+  t.strictSame(await these.epochs(), Array.from({ length: SHARDS }, (_, shard) => (moved.includes(shard) ? 2 : 1)))
+  await two.runtime.close()
+  await shared(one)
+  t.strictSame((await these.epochs()).map((epoch, shard) => epoch - (moved.includes(shard) ? 2 : 0)), Array.from({ length: SHARDS }, () => 1))
+  t.equal((await these.run('SELECT * FROM nodes')).length, 1)
+})
+
+await t.test('nodes that start together make the tables once, and share the shards', async t => {
+  const these = cluster(t)
+  const nodes = await Promise.all([these.add(), these.add(), these.add()])
+  await shared(...nodes)
+})
+
+await t.test('a node whose session ends has lost everything at once, and joins again by itself', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  const two = await these.add()
+  await shared(one, two)
+  const task = taskIn(await one.runtime.sendMessage(say('x')))
+  await endSession(these, one)
+  await until(() => one.said.length > 0, 'it says so')
+  await shared(one, two)
+  t.equal(taskIn(await two.runtime.sendMessage(say('Monday', { taskId: task.id }))).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a hung node is ended by another after the lease, and writes nothing more', async t => {
+  const these = cluster(t)
+  let isHung = false
+  const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(() => void (isHung || run()), ms) }
+  const hung = await these.add({ clock })
+  await shared(hung)
+  isHung = true
+  const two = await these.add()
+  await until(() => two.node.shards.owned.length === SHARDS, 'the other has everything')
+  await until(() => hung.node.shards.owned.length === 0, 'it knows that it has nothing')
+  isHung = false
+  t.match(await rejection(hung.node.store.commit(opening("late"))), { code: 'Overloaded' })
+  const later = taskIn(await two.runtime.sendMessage(say('x')))
+  t.equal(later.status.state, 'TASK_STATE_INPUT_REQUIRED')
+})
+
+await t.test('streams and calls continue while nodes and the database fail', async t => {
+  const gates = Array.from({ length: 4 }, () => deferred())
+  const these = cluster(t, defineAgent({
+    card: { name: 'Counts' },
+    work: async ({ step, emit }) => {
+      for (const [i, gate] of gates.entries()) {
+        await step(`gate ${i}`, async () => gate.promise)
+        emit({ type: 'progress', message: { parts: [{ text: String(i) }] } } as never)
+      }
+    }
+  }))
+  const one = await these.add()
+  await shared(one)
+  const front = await these.add({ takesShards: false })
+  const task = taskIn(await front.runtime.sendMessage(say('go', {}, { returnImmediately: true })))
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const event of front.runtime.subscribeToTask({ id: task.id })) seen.push(brief(event))
+  })()
+  await until(() => seen.length > 0, 'the task')
+  gates[0]?.resolve()
+  await until(() => seen.some(line => line.includes('0')), 'the first number')
+  const two = await these.add()
+  await shared(one, two)
+  gates[1]?.resolve()
+  await until(() => seen.some(line => line.includes('1')), 'the second number')
+  await server.kill()
+  await server.begin(['max_connections=60'])
+  gates[2]?.resolve()
+  gates[3]?.resolve()
+  await reading
+  t.equal(new Set(seen).size, seen.length, seen.join())
+  t.equal((await reaches(front.runtime, task.id, 'completed')).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a node that cannot join says so, and joins when it can', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  await these.run('DELETE FROM nodes')
+  await until(() => JSON.stringify(one.said).includes('has lost its session'), 'it has lost its row')
+  await shared(one)
+  await these.run('ALTER TABLE nodes ADD CONSTRAINT no_beats CHECK (beats < 0) NOT VALID')
+  await until(() => JSON.stringify(one.said).includes('cannot take part'), 'it says so')
+  const { node, runtime, said } = await these.add({ listen: { host: '127.0.0.1', port: 0 } })
+  t.equal(runtime.health().isReady, false)
+  t.match(await rejection(runtime.getTask({ id: 'x' })), { code: 'Overloaded' })
+  await until(() => JSON.stringify(said).includes('cannot take part'), 'it says so too')
+  await one.runtime.close()
+  await these.run('ALTER TABLE nodes DROP CONSTRAINT no_beats')
+  await until(() => node.shards.owned.length === SHARDS, 'it has joined')
+  await these.run("UPDATE meta SET value = '0' WHERE name = 'version'")
+  t.match(await rejection(these.add()), { name: 'StorageError', message: /older schema version 0/ })
+})
+
+await t.test('a session whose node has joined again is ended with its locks', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  await one.runtime.close()
+  await locked(t, these.schema, `pg_advisory_lock(${NODE_CLASS}, pg_backend_pid()), pg_advisory_lock(${LOCK_CLASS}, 0)`)
+  await shared(await these.add())
+})
+
+await t.test('a placement', async t => {
+  const these = cluster(t)
+  const { logger } = quiet()
+  /** Opens a placement, and lists the sets of shards that it loses. */
+  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {} }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void> } = {}) => {
+    const placement = await PostgresPlacement.open({ pool, place: 'test', schema: these.schema, shards: SHARDS, takesShards, logger, clock })
+    const lost: (readonly number[])[] = []
+    const address = `ws://127.0.0.1:${(ports += 1)}`
+    placement.join({ address, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
+    t.teardown(() => placement.close())
+    return { placement, lost, address, has: (shards: number) => until(() => placement.isOwner && placement.owned.shards.length === shards, `${shards} shards`) }
+  }
+  let ports = 0
+
+  await t.test('that loses its session while it gives shards joins again, and has given nothing twice', async t => {
+    const [asked, given] = [deferred(), deferred()]
+    const one = await placed(t, { giving: async () => (asked.resolve(), given.promise) })
+    await one.has(SHARDS)
+    const { session } = one.placement.owned
+    const two = await placed(t)
+    await asked.promise
+    await these.run(`SELECT pg_terminate_backend(pid) FROM nodes WHERE address = '${one.address}'`)
+    await until(() => one.lost.length === 1, 'it has lost its session')
+    one.placement.lost(session, new Error('late'))
+    given.resolve()
+    const owners = wantedOwners(SHARDS, [one.address, two.address])
+    await one.has(owners.filter(owner => owner === one.address).length)
+    await two.has(owners.filter(owner => owner === two.address).length)
+    t.equal(one.lost.length, 1)
+    const epochs = await these.epochs()
+    for (const { placement: { owned } } of [one, two]) t.strictSame(owned.epochs, owned.shards.map(shard => epochs[shard]))
+  })
+  await t.test('takes no shard that another session takes first', async t => {
+    const before = await these.epochs()
+    const inner = poolOf(url, 4)
+    let end: (() => void) | undefined
+    const pool: PostgresPool = { connect: async () => {
+      const client = await inner.connect()
+      return { release: destroy => client.release(destroy), on: (event, listener) => client.on(event, listener), async query(query) {
+        if (query.name !== 'taskchart_take' || end) return client.query(query)
+        end = await locked(t, these.schema, Array.from({ length: SHARDS }, (_, shard) => `pg_advisory_lock(${LOCK_CLASS}, ${shard})`).join())
+        return client.query(query).finally(end)
+      } }
+    } }
+    const { has } = await placed(t, { pool })
+    await has(SHARDS)
+    t.strictSame(await these.epochs(), before.map(epoch => epoch + 1))
+  })
+  await t.test('gives everything up when the database has not answered for the lease', async t => {
+    let expire = () => {}
+    const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(ms === 2000 ? (expire = run) : run, ms) }
+    const { lost, has } = await placed(t, { clock })
+    await has(SHARDS)
+    expire()
+    t.strictSame(lost.map(shards => shards.length), [SHARDS])
+    await has(SHARDS)
+  })
+  await t.test('without a shard writes nothing to it', async t => {
+    const { placement, lost } = await placed(t, { takesShards: false })
+    await until(() => placement.isOwner, 'it has joined')
+    const store = storeOf(placement, connectionsOf(url, 1, 'test'), these.schema, logger)
+    t.match(await rejection(store.commit(opening('x'))), { code: 'Overloaded' })
+    t.strictSame(lost, [[]])
+    await store.close()
+  })
+})
+
+await t.test('a database that cannot be used is refused', async t => {
+  const secret = 'a secret of nodes'
+  const address = 'ws://127.0.0.1:1'
+  t.match(await rejection(postgresNode('postgres://127.0.0.1:1/none', { address, secret })), { name: 'StorageError' })
+  t.match(await rejection(postgresNode('sqlite.db', { address, secret })), { name: 'TypeError' })
+  t.match(await rejection(postgresNode(url, { address: 'ws://10.0.0.1:4243', secret: '' })), { name: 'TypeError', message: /secret/ })
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  t.match(await rejection(postgresStore(url, { schema: these.schema, logger: quiet().logger })), { name: 'StorageError', message: /is in use/ })
+  t.match(await rejection(these.add({ address: one.address })), { code: 'EADDRINUSE' })
+})
+
+await t.test('signs of life', async t => {
+  const signs = new SignsOfLife(2000)
+  const one = { pid: 1, address: 'a', beats: '1' }
+  t.strictSame(signs.lateOf([one], 0), [])
+  for (let atMs = 100; atMs < 2000; atMs += 100) t.strictSame(signs.lateOf([one], atMs), [])
+  t.strictSame(signs.lateOf([one], 2000), [1], 'none for the lease')
+  t.strictSame(signs.lateOf([{ ...one, beats: '2' }], 2100), [], 'a new one')
+  t.strictSame(signs.lateOf([{ ...one, beats: '2' }], 9000), [], 'this process has paused itself')
+  t.strictSame(signs.lateOf([], 9100), [])
+  for (let atMs = 9200; atMs < 11_200; atMs += 100) signs.lateOf([{ pid: 2, address: undefined, beats: 'x' }], atMs)
+  t.strictSame(signs.lateOf([{ pid: 2, address: undefined, beats: 'y' }], 11_200), [2], 'the session of a node that has joined again')
+})
+
+await t.test('taskchart serve --node', async t => {
+  const cwd = t.testdir({ 'agent.js': "export default { card: { name: 'Echo' }, work: () => ({ artifact: 'x' }) }" })
+  const secret = '0123456789abcdef'
+  const run = (args: readonly string[], given: string | false = secret) => runCommand(['serve', 'agent.js', '--port', '0', '--json', ...args], { cwd, env: given === false ? {} : { TASKCHART_CLUSTER_SECRET: given } })
+  await t.test('refuses what is no node of a cluster', async t => {
+    const rows: [args: readonly string[], secret: string | false, message: RegExp][] = [
+      [['--db', url, '--node', '10.0.0.7:4243'], secret, /--node takes the address by which other nodes reach this one, such as ws:\/\/10\.0\.0\.7:4243, not "10/],
+      [['--db', url, '--node', 'nowhere'], secret, /--node takes the address/],
+      [['--db', url, '--node', 'ws://10.0.0.7:4243/path'], secret, /--node takes the address/],
+      [['--db', url, '--node', 'ws://me@10.0.0.7:4243'], secret, /--node takes the address/],
+      [['--db', url, '--node', 'ws://10.0.0.7'], secret, /--node takes the address/],
+      [['--node', 'ws://10.0.0.7:4243'], secret, /--node needs the database/],
+      [['--db', 'tasks.db', '--node', 'ws://10.0.0.7:4243'], secret, /--node needs the database/],
+      [['--db', url, '--node', 'ws://10.0.0.7:4243'], 'short', /needs at least 16 characters/],
+      [['--db', url, '--node', 'ws://10.0.0.7:4243'], false, /Without a secret, anyone could act as a node at 10\.0\.0\.7:4243/]
+    ]
+    for (const [args, given, message] of rows) t.match(await run(args, given), { code: 2, stderr: message })
+    t.match(await runCommand(['dev', 'agent.js', '--db', url, '--node', 'ws://127.0.0.1:4243'], { cwd }), { code: 2, stderr: /taskchart dev is no node/ })
+  })
+  await t.test('serves the tasks of the others', async t => {
+    const stop = new AbortController()
+    const printed: string[] = []
+    const address = `ws://127.0.0.1:${await unusedPort()}`
+    const serve = (node: string) => runCommand(['serve', 'agent.js', '--port', '0', '--json', '--db', url, '--node', node], { cwd, signal: stop.signal, printed: text => void printed.push(text) })
+    const ended = [serve(address), serve(`ws://127.0.0.1:${await unusedPort()}`)]
+    await until(() => printed.length === 2, 'both serve')
+    const places = printed.map(line => JSON.parse(line) as { url: string; http: string })
+    await until(async () => (await Promise.all(places.map(async ({ http }) => (await fetch(new URL('/readyz', http))).ok))).every(Boolean), 'both are ready')
+    const [one, two] = await Promise.all(places.map(async place => connect(place.url)))
+    const task = taskIn(await one?.sendMessage(say('x')))
+    t.equal((await two?.getTask({ id: task.id }))?.id, task.id)
+    t.match(await run(['--db', url, '--node', address]), { code: 1, stderr: /--node ws:.* cannot be served: .*EADDRINUSE/ })
+    await Promise.all([one?.close(), two?.close()])
+    stop.abort()
+    t.strictSame((await Promise.all(ended)).map(({ code }) => code), [0, 0])
+  })
+})

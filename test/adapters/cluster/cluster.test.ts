@@ -1,0 +1,588 @@
+import { once } from 'node:events'
+import t from 'tap'
+import { WebSocket, WebSocketServer } from 'ws'
+import { Following } from '../../../adapters/cluster/following.ts'
+import { ClusterNode } from '../../../adapters/cluster/node.ts'
+import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
+import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
+import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
+import { Shards } from '../../../adapters/cluster/shards.ts'
+import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type WorkFunction } from '../../../runtime/index.ts'
+import type { CallContext } from '../../../runtime/access/call-context.ts'
+import type { Member } from '../../../runtime/operations/cluster.ts'
+import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
+import type { FeedListener } from '../../../runtime/streams/subscriptions.ts'
+import { echo } from '../../fixtures/runtime/agents.ts'
+import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'
+import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
+import { MemoryPlaces } from '../../fixtures/cluster/memory-placement.ts'
+import { receivers } from '../../fixtures/runtime/receiver.ts'
+import { brief, collect, deferred, generationOf, reaches, refusal, rejection, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
+import { TestClock } from '../../fixtures/runtime/test-clock.ts'
+import { unusedPort } from '../../fixtures/network/unused-port.ts'
+
+const card = { name: 'Test' }
+const scope = { tenant: '', principal: 'anonymous' }
+
+/** Asks, and says what it was told. */
+const asks: WorkFunction = async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) ?? '' })
+
+/** Two nodes with shards, and one without. */
+async function three(cluster: TestCluster): Promise<[one: TestNode, two: TestNode, front: TestNode]> {
+  return [await cluster.add(), await cluster.add(), await cluster.add({ mayOwn: false })]
+}
+
+/** An agent that says its numbers, one for each gate that opens. */
+function counting(gates: readonly Deferred<void>[]) {
+  return defineAgent({
+    card,
+    work: async function* ({ step }) {
+      for (const [i, gate] of gates.entries()) {
+        await step(`gate ${i}`, async () => gate.promise)
+        yield progress(String(i))
+      }
+    }
+  })
+}
+
+const gates = (count: number) => Array.from({ length: count }, () => deferred())
+
+await t.test('a node without shards serves tasks of the others', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const [one, two, { runtime: front, node }] = await three(cluster)
+  t.strictSame([one.node.shards.owned.length + two.node.shards.owned.length, node.shards.owned.length], [8, 0])
+
+  await t.test('the task of a message, its question, its answer, and its stream on every node', async t => {
+    const task = taskIn(await front.sendMessage(say('a trip')))
+    t.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED')
+    const streams = [one.runtime, two.runtime, front].map(runtime => collect(runtime.subscribeToTask({ id: task.id }, withGenerations)))
+    t.equal(taskIn(await front.sendMessage(say('Monday', { taskId: task.id }))).status.state, 'TASK_STATE_COMPLETED')
+    const [first, ...others] = (await Promise.all(streams)).map(events => events.map(event => [generationOf(event), brief(event)]))
+    t.ok(first && first.length > 2)
+    for (const other of others) t.strictSame(other, first)
+  })
+  await t.test('a stream, which begins with the task as its message has opened it', async t => {
+    const events = async (runtime: TestNode['runtime']) => (await collect(runtime.sendStreamingMessage(say('x'), withGenerations))).map(event => [generationOf(event), brief(event)])
+    const [there] = await Promise.all([front, one.runtime].map(events))
+    t.strictSame(there, await events(one.runtime))
+    t.strictSame(there?.map(([, event]) => event), ['task:submitted', 'working', 'input-required: Which day?'])
+    t.equal(taskIn(await front.sendMessage(say('y', {}, { returnImmediately: true }))).status.state, 'TASK_STATE_SUBMITTED')
+  })
+  await t.test('refusals with all of their details', async t => {
+    const ended = taskIn(await front.sendMessage(say('x')))
+    await front.cancelTask({ id: ended.id })
+    t.match(await rejection(front.sendMessage(say('late', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } }))), { code: 'PushNotificationNotSupported' })
+    const [here, there] = await Promise.all([one.runtime, front].map(runtime => refusal(runtime.sendMessage(say('y', { taskId: ended.id })))))
+    t.match(there, { code: 'UnsupportedOperation', message: here?.message, metadata: here?.metadata })
+    t.match(await refusal(front.cancelTask({ id: 'unknown' })), { code: 'TaskNotFound' })
+    t.match(await refusal(front.cancelTask({ id: 'unknown~1' })), { code: 'TaskNotFound' })
+    t.match(await refusal(front.sendMessage(say('y', { taskId: 'unknown' }))), { code: 'TaskNotFound' })
+  })
+  await t.test('conditions, long polls and lists', async t => {
+    const task = taskIn(await front.sendMessage(say('x'), withGenerations))
+    const generation = 3
+    t.match(await refusal(front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: 1 } })), { code: 'TaskGenerationMismatch' })
+    const polled = front.getTask({ id: task.id }, { ...withGenerations, conditions: { currentGeneration: generation } })
+    t.equal((await front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: generation } })).status.state, 'TASK_STATE_CANCELED')
+    t.equal((await polled).status.state, 'TASK_STATE_CANCELED')
+    t.equal((await front.listTasks({})).totalSize, (await two.runtime.listTasks({})).totalSize)
+    const own = taskIn(await one.runtime.sendMessage(say('x')))
+    t.equal((await one.runtime.cancelTask({ id: own.id })).status.state, 'TASK_STATE_CANCELED')
+  })
+  await t.test("a context of the client's own id", async t => {
+    const opened = taskIn(await front.sendMessage(say('x', { contextId: 'mine' })))
+    t.equal(taskIn(await one.runtime.sendMessage(say('y', { contextId: 'mine' }))).contextId, opened.contextId)
+    t.equal((await two.runtime.listTasks({ contextId: 'mine' })).totalSize, 2)
+  })
+})
+
+await t.test('a resent message is processed once, whichever node gets it', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: echo }))
+  const nodes = await three(cluster)
+  const message = say('x')
+  const tasks = await Promise.all(nodes.map(({ runtime }) => runtime.sendMessage(message, withGenerations)))
+  t.equal(new Set(tasks.map(answer => taskIn(answer).id)).size, 1)
+  const named = (runtime: TestNode['runtime'], text: string, after?: string[]) =>
+    runtime.sendMessage(say(text), { taskName: { name: 'my task', continuesAfter: taskId => void after?.push(taskId) } })
+  const first = taskIn(await named(nodes[2].runtime, 'a'))
+  const after: string[] = []
+  const second = taskIn(await named(nodes[2].runtime, 'b', after))
+  t.strictSame([second.contextId, after], [first.contextId, [first.id]])
+  t.match(await nodes[0].runtime.taskNamed('my task'), { taskId: second.id })
+  t.equal(taskIn(await nodes[1].runtime.sendMessage(say('c', { contextId: 'other' }), { taskName: { name: 'in a context' } })).contextId, 'other')
+  t.match(await refusal(nodes[2].runtime.sendMessage(say('d'), { taskName: { name: first.id } })), { code: 'UnsupportedOperation' })
+})
+
+await t.test("an agent's answer without a task arrives, and has a name", async t => {
+  const cluster = testCluster(t, defineAgent({ card, negotiate: () => reply('hello') }))
+  const [, , { runtime }] = await three(cluster)
+  t.match(await runtime.sendMessage(say('x'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
+  t.match(await runtime.sendMessage(say('y'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
+})
+
+await t.test('an authorization, an invalid output, and work that needs a task of another node', async t => {
+  const cluster = testCluster(t, defineAgent({
+    card,
+    work: async work => {
+      const text = textOf(work.message)
+      if (text === 'login') return { artifact: JSON.stringify(await work.ask(authRequired('Log in'))) }
+      if (text === 'invalid') return { artifact: { parts: [] } }
+      if (text === 'fails') throw new Error('no')
+      if (text === 'asks') return asks(work)
+      return { artifact: (await prerequisites(work)).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join() }
+    }
+  }))
+  const [one, two, { runtime: front }] = await three(cluster)
+  const login = taskIn(await front.sendMessage(say('login')))
+  t.equal(login.status.state, 'TASK_STATE_AUTH_REQUIRED')
+  t.match(await front.authorized(login.id, 'token'), { id: login.id })
+  await reaches(front, login.id, 'completed')
+  t.match(await refusal(front.authorized(login.id, 'token')), { code: 'UnsupportedOperation' })
+  t.match(await refusal(front.sendMessage(say('invalid'))), { code: 'InvalidAgentResponse' })
+  t.equal(taskIn(await front.sendMessage(say('fails'))).status.state, 'TASK_STATE_FAILED')
+  const asked = taskIn(await one.runtime.sendMessage(say('asks')))
+  const waiting = taskIn(await two.runtime.sendMessage(say('after', { referenceTaskIds: [asked.id] }, { returnImmediately: true })))
+  t.not(asked.id.split('~')[1], waiting.id.split('~')[1])
+  await front.sendMessage(say('Monday', { taskId: asked.id }))
+  t.equal(textOf((await reaches(front, waiting.id, 'completed')).artifacts?.[0]), 'Monday')
+})
+
+await t.test('webhooks post once, from the node of the task, also after it has moved', async t => {
+  const opened = gates(3)
+  const cluster = testCluster(t, counting(opened))
+  const push = receivers()
+  const one = await cluster.add({ push })
+  const { runtime: front } = await cluster.add({ push, mayOwn: false })
+  const task = taskIn(await front.sendMessage(say('go', {}, { returnImmediately: true, taskPushNotificationConfig: { url: 'https://a.example/' } })))
+  const config = await front.createTaskPushNotificationConfig({ taskId: task.id, url: 'https://b.example/' })
+  opened[0]?.resolve()
+  await until(() => push.heard.filter(line => line.includes('0')).length === 2)
+  await cluster.add({ push })
+  await cluster.places.dies(one.address, { isTold: true })
+  t.strictSame(await front.deleteTaskPushNotificationConfig({ taskId: task.id, id: String(config.id) }), {})
+  for (const gate of opened) gate.resolve()
+  await until(() => push.heard.some(line => line.includes('completed')))
+  const ofA = push.heard.filter(line => line.startsWith('https://a.example/'))
+  t.equal(new Set(ofA).size, ofA.length)
+})
+
+await t.test('a stream continues without a gap or a repeat while its shard moves', async t => {
+  const opened = gates(6)
+  const cluster = testCluster(t, counting(opened))
+  const one = await cluster.add()
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+  const task = taskIn(await front.sendMessage(say('go', {}, { returnImmediately: true })))
+  const seen: string[] = []
+  const reading = (async () => {
+    for await (const event of front.subscribeToTask({ id: task.id })) seen.push(brief(event))
+  })()
+  const says = (i: number) => until(() => seen.some(line => line.includes(String(i))))
+  await until(() => seen.length > 0)
+  opened[0]?.resolve()
+  await says(0)
+  const two = await cluster.add()
+  opened[1]?.resolve()
+  await says(1)
+  await cluster.places.dies(one.address, { isTold: true })
+  opened[2]?.resolve()
+  await says(2)
+  t.equal(two.node.shards.owned.length, 8)
+  await two.runtime.close()
+  const last = await cluster.add()
+  for (const gate of opened) gate.resolve()
+  await reading
+  t.equal(last.node.shards.owned.length, 8)
+  t.equal(seen.filter(line => /\d/.test(line)).length, new Set(seen).size - 2, seen.join())
+})
+
+await t.test('a node that has lost a shard writes nothing to it, and its callers get the answer of the next owner', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const one = await cluster.add()
+  const task = taskIn(await one.runtime.sendMessage(say('x')))
+  t.equal(await rejection(one.node.store.commit({ key: { tenant: '', principal: 'anonymous', contextId: 'c' }, expected: 0, atMs: 0, snapshot: '', tasks: [], log: [], journal: [], sends: [], webhooks: [] }).then(() => Promise.reject(NOT_OWNER))), NOT_OWNER)
+  await cluster.places.dies(one.address, { isTold: true })
+  const late = one.runtime.sendMessage(say('Monday', { taskId: task.id }))
+  const two = await cluster.add()
+  t.equal(taskIn(await late).status.state, 'TASK_STATE_COMPLETED')
+  t.equal((await two.runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a context that moves while it is loaded is loaded by the next owner', async t => {
+  const inner = memoryStore()
+  const [loading, moved] = [deferred(), deferred()]
+  let isSlow = false
+  const store: Store = { ...inner, loadContext: async (...args) => {
+    const stored = await inner.loadContext(...args)
+    if (isSlow) await (loading.resolve(), moved.promise)
+    return stored
+  } }
+  const cluster = testCluster(t, defineAgent({ card, work: asks }), { store })
+  const one = await cluster.add()
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+  const task = taskIn(await front.sendMessage(say('x')))
+  await cluster.places.dies(one.address, { isTold: true, comesBack: true })
+  isSlow = true
+  const answered = front.sendMessage(say('Monday', { taskId: task.id }))
+  await loading.promise
+  await cluster.places.dies(one.address, { isTold: true })
+  isSlow = false
+  moved.resolve()
+  await cluster.add()
+  t.equal(taskIn(await answered).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a shard that comes back to the same node is no recovery', async t => {
+  const opened = gates(1)
+  const cluster = testCluster(t, counting(opened))
+  const one = await cluster.add({ limits: { recoveries: 1 } })
+  const task = taskIn(await one.runtime.sendMessage(say('go', {}, { returnImmediately: true })))
+  const events = collect(one.runtime.subscribeToTask({ id: task.id }))
+  for (let i = 0; i < 4; i += 1) await cluster.places.dies(one.address, { isTold: true, comesBack: true })
+  opened[0]?.resolve()
+  t.ok((await events).length > 1)
+  t.equal((await reaches(one.runtime, task.id, 'completed')).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a context whose commit failed is not lost with the session', async t => {
+  const inner = memoryStore()
+  let isBroken = false
+  const store: Store = { ...inner, commit: async commit => isBroken ? Promise.reject(new Error('no room')) : inner.commit(commit) }
+  const opened = gates(1)
+  const cluster = testCluster(t, counting(opened), { store })
+  const one = await cluster.add({ limits: { recoveries: 1 } })
+  const task = taskIn(await one.runtime.sendMessage(say('go', {}, { returnImmediately: true })))
+  isBroken = true
+  opened[0]?.resolve()
+  await until(() => cluster.log.some(({ message }) => message === 'a commit failed'))
+  isBroken = false
+  await cluster.places.dies(one.address, { isTold: true, comesBack: true })
+  t.equal((await reaches(one.runtime, task.id, 'completed')).status.state, 'TASK_STATE_COMPLETED')
+})
+
+await t.test('a quota of open tasks holds for all nodes together', async t => {
+  const limits = { perPrincipal: { openTasks: 6 } }
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const nodes = [await cluster.add({ limits }), await cluster.add({ limits }), await cluster.add({ limits, mayOwn: false })]
+  const open = async () => (await cluster.store.listTasks(scope, { limit: 100, historyLength: 0, state: 'TASK_STATE_INPUT_REQUIRED' })).tasks.map(({ task }) => task.id)
+  const sent = await Promise.allSettled(Array.from({ length: 24 }, (_, i) => (nodes[i % 3] as TestNode).runtime.sendMessage(say('x'))))
+  for (const outcome of sent) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.openTasks' } })
+  t.ok((await open()).length <= 8, 'one more a node that opens tasks')
+  for (const { runtime } of nodes) t.match(await rejection(until(async () => (await runtime.sendMessage(say('y'))) && false)), { code: 'RateLimited' })
+  await t.test('also after they have moved and ended elsewhere', async t => {
+    await cluster.places.dies(String(nodes[0]?.address), { isTold: true, comesBack: true })
+    const ids = await open()
+    for (const id of ids) await nodes[2]?.runtime.cancelTask({ id })
+    for (const { runtime } of nodes) t.equal(taskIn(await runtime.sendMessage(say('z'))).status.state, 'TASK_STATE_INPUT_REQUIRED')
+  })
+  await t.test('large ones are read once in a while', async t => {
+    let counts = 0
+    const inner = memoryStore()
+    const many = testCluster(t, defineAgent({ card, work: asks }), { store: { ...inner, countOpen: whose => (counts += 1, inner.countOpen(whose)) } })
+    const { runtime } = await many.add({ limits: { perTenant: { openTasks: 4096 } } })
+    for (let i = 0; i < 8; i += 1) await runtime.sendMessage(say('x'))
+    t.equal(counts, 3, 'that of the tenant again, because it had room for four more')
+  })
+})
+
+await t.test("an anonymous caller's connection has its share on every node", async t => {
+  const limits = { liveContexts: 8 }
+  const cluster = testCluster(t, defineAgent({ card, work: async ({ sleep }) => sleep(1e9) }))
+  await cluster.add({ limits })
+  const { runtime } = await cluster.add({ limits, mayOwn: false })
+  const [first, second] = [{}, {}]
+  const send = (connection: object) => runtime.sendMessage(say('x', {}, { returnImmediately: true }), { connection })
+  await Promise.all([send(first), send(first)])
+  t.match(await refusal(send(first)), { code: 'RateLimited', metadata: { share: 'perConnection.liveContexts' } })
+  t.ok(taskIn(await send(second)))
+})
+
+await t.test('an erasure ends the tasks on all nodes', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const [one, two, { runtime: front }] = await three(cluster)
+  const anna: CallContext = { principal: 'anna' }
+  const tasks = await Promise.all([one, two].map(async ({ runtime }) => taskIn(await runtime.sendMessage(say('x'), anna))))
+  const streams = tasks.map(async ({ id }) => refusal(collect(front.subscribeToTask({ id }, anna))))
+  await Promise.all(tasks.map(({ id }) => until(async () => (await front.getTask({ id }, anna)).id)))
+  t.equal(await front.erase({ principal: 'anna' }), true)
+  for (const error of await Promise.all(streams)) t.equal(error.code, 'TaskNotFound')
+  t.equal(await front.erase({ principal: 'anna' }), false)
+  t.equal(taskIn(await front.sendMessage(say('again'), anna)).status.state, 'TASK_STATE_INPUT_REQUIRED')
+})
+
+await t.test('the link between nodes', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const one = await cluster.add()
+
+  await t.test('does not accept a node with another secret', async t => {
+    const link = new Link(one.address, 'another secret')
+    const lost = await rejection(link.call({ change: 'cancel', shard: 0, request: {} }))
+    t.ok(lost instanceof LinkLost && !lost.wasSent)
+    const socket = new WebSocket(one.address)
+    await once(socket, 'message')
+    socket.send('no JSON')
+    const [code] = await once(socket, 'close') as [number]
+    t.equal(code, 4401)
+  })
+  await t.test('does not accept a server with another secret', async t => {
+    const port = await unusedPort()
+    const server = new WebSocketServer({ host: '127.0.0.1', port })
+    t.teardown(() => server.close())
+    server.on('connection', socket => {
+      socket.send(JSON.stringify({ number: 'x' }))
+      socket.on('message', () => socket.send(JSON.stringify({ proof: 'y' })))
+    })
+    const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
+    t.match(await rejection(link.call({ change: 'cancel', shard: 0, request: {} })), { wasSent: false })
+    link.close()
+  })
+  await t.test('ends what is asked and not wanted any more', async t => {
+    const link = new Link(one.address, 'a secret')
+    t.teardown(() => link.close())
+    const heard: unknown[] = []
+    link.ask({ watch: 'x~0', shard: 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer)).stop()
+    const asked = link.ask({ watch: 'x~0', shard: 99, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
+    await until(() => heard.length === 1)
+    t.strictSame(heard, [{ id: 2, moved: true }])
+    asked.stop()
+    link.ask({ watch: 'x~0', shard: one.node.shards.owned[0] ?? 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
+    t.match(await rejection(link.call({ change: 'nothing' as 'cancel', shard: 0, request: {} })), { name: 'Error' })
+  })
+  await t.test('ends a call that is aborted', async t => {
+    const { runtime: front } = await cluster.add({ mayOwn: false })
+    const abort = new AbortController()
+    abort.abort(new Error('gone'))
+    t.match(await rejection(front.cancelTask({ id: 'x~1' }, { signal: abort.signal })), { message: 'gone' })
+  })
+})
+
+await t.test('a node that serves its shards', async t => {
+  const shards = new Shards(2)
+  shards.add([0])
+  let listener: FeedListener | undefined
+  let isAway = false
+  const ended: unknown[] = []
+  const port = await unusedPort()
+  const server = await LinkServer.listen({ host: '127.0.0.1', port }, {
+    listen(taskId, given) {
+      listener = given
+      return () => void ended.push(taskId)
+    },
+    generationOf: async () => isAway ? Promise.reject(new Error('away')) : 7,
+    make: async (name, _, __, signal) => name === 'cancel' ? Promise.reject(NOT_OWNER) : once(signal, 'abort').then(() => ended.push('call')),
+    async withhold(_, withheld, erased) {
+      withheld()
+      ended.push(await erased)
+    }
+  } satisfies Partial<Member> as Partial<Member> as Member, shards, 'a secret')
+  t.teardown(() => server.close())
+  const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
+  const heard: unknown[] = []
+  const watch = (taskId: string) => link.ask({ watch: taskId, shard: 0, scope }, answer => void heard.push(answer))
+
+  await t.test('sends a slow watcher to the store', async t => {
+    watch('a~0')
+    await until(() => heard.length === 1)
+    const event = (generation: number, text: string) => ({ generation, text }) as unknown as TaskEvent
+    listener?.told([event(8, 'x'.repeat(8 * 1024 * 1024))])
+    listener?.told([event(9, ''), event(10, '')])
+    listener?.advanced(11)
+    listener?.closed(undefined)
+    await until(() => heard.length === 5)
+    t.match(heard, [{ advanced: 7 }, { told: [{ generation: 8 }] }, { advanced: 10 }, { advanced: 11 }, { moved: true }])
+  })
+  await t.test('sends a watcher away while the store fails', async t => {
+    isAway = true
+    watch('b~0')
+    await until(() => ended.length === 1)
+    await until(() => heard.length === 6)
+    t.match([heard[5], ended], [{ moved: true }, ['b~0']])
+    isAway = false
+  })
+  await t.test('says that it has lost a shard during a call', async t => {
+    t.equal(await rejection(link.call({ change: 'cancel', shard: 0, request: {} })), NOT_OWNER)
+  })
+  await t.test('ends everything when the other node is gone', async t => {
+    watch('c~0')
+    link.ask({ withhold: scope }, answer => void heard.push(answer))
+    const lost = rejection(link.call({ change: 'send', shard: 0, request: {} }))
+    await until(() => heard.length === 8)
+    link.close()
+    t.match(await lost, { wasSent: true })
+    await until(() => ended.length === 4)
+    t.strictSame(new Set(ended.slice(1)), new Set(['c~0', 'call', false]))
+  })
+})
+
+await t.test('a followed task of a shard that has come here is read again until the store answers', async t => {
+  const clock = new TestClock()
+  const shards = new Shards(1)
+  const advanced: number[] = []
+  let reads = 0
+  let isAway = true
+  const member: Partial<Member> = {
+    async generationOf() {
+      reads += 1
+      return isAway ? Promise.reject(new Error('away')) : 4
+    },
+    advance: (_, generation) => void advanced.push(generation)
+  }
+  const linkTo = (address: string) => new Link(address, '')
+  const following = new Following({ member: member as Member, shards, placement: new MemoryPlaces(1).placement(), clock, linkTo, shardOfTask: async () => 0 })
+  const leave = following.follow('x~0', scope)
+  shards.add([0])
+  following.gained([0])
+  isAway = false
+  await until(() => {
+    clock.increment(50)
+    return advanced.length > 0
+  })
+  t.strictSame([advanced, reads], [[4], 2])
+  isAway = true
+  following.gained([0])
+  leave()
+  await new Promise(setImmediate)
+  clock.increment(1000)
+  t.equal(reads, 3, 'nobody listens any more')
+})
+
+await t.test('a node needs its runtime before it opens', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const node = new ClusterNode({ placement: cluster.places.placement(), store: memoryStore(), address: 'ws://127.0.0.1:1', secret: '' })
+  t.match(await rejection(node.open()), { name: 'TypeError' })
+})
+
+await t.test('a cut link', async t => {
+  const gate = deferred()
+  let asked = 0
+  const port = await unusedPort()
+  const proxy = await cuttingProxy(port)
+  t.teardown(() => proxy.close())
+  const cluster = testCluster(t, defineAgent({ card, negotiate: async ({ message }) => {
+    asked += 1
+    await gate.promise
+    return textOf(message) === 'task' ? accepted({}) : reply('hello')
+  }, work: asks }))
+  await cluster.add({ address: `ws://127.0.0.1:${proxy.port}`, listen: { host: '127.0.0.1', port } })
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+
+  await t.test('a call that is aborted ends on the other node too', async t => {
+    const abort = new AbortController()
+    const aborted = rejection(front.sendMessage(say('w'), { signal: abort.signal }))
+    await until(() => asked === 1)
+    abort.abort(new Error('gone'))
+    t.match(await aborted, { message: 'gone' })
+  })
+  await t.test('ends a message whose outcome is unknown', async t => {
+    const sent = refusal(front.sendMessage(say('x', { contextId: 'c' })))
+    const again = front.sendMessage(say('y', { contextId: 'd' }), withGenerations)
+    const abort = new AbortController()
+    const aborted = rejection(front.sendMessage(say('z'), { signal: abort.signal }))
+    await until(() => asked >= 4)
+    proxy.cutAll()
+    t.match(await sent, { code: 'Overloaded', message: /unknown/ })
+    abort.abort(new Error('gone'))
+    t.match(await aborted, { name: /Error/ })
+    gate.resolve()
+    t.match(await again, { message: { parts: [{ text: 'hello' }] } })
+  })
+  await t.test('interrupts no stream', async t => {
+    const opened = taskIn(await front.sendMessage(say('task')))
+    const events = collect(front.subscribeToTask({ id: opened.id }))
+    await until(async () => {
+      proxy.cutAll()
+      return (await front.getTask({ id: opened.id })).status.state === 'TASK_STATE_INPUT_REQUIRED'
+    })
+    const answered = await until(async () => front.sendMessage(say('Monday', { taskId: opened.id })).catch(() => undefined))
+    t.equal(taskIn(answered).status.state, 'TASK_STATE_COMPLETED')
+    t.equal((await events).length, 4)
+  })
+})
+
+await t.test('tasks from before the cluster are followed, posted and changed, also when the store fails for a moment', async t => {
+  const inner = memoryStore()
+  let failures = 0
+  const store: Store = { ...inner, readTask: async (...args) => {
+    if (args[2]?.within === undefined && failures > 0) throw new TypeError(`failure ${(failures -= 1)}`)
+    return inner.readTask(...args)
+  } }
+  const push = receivers()
+  const agent = defineAgent({ card, work: asks })
+  const before = createRuntime({ agent, push, store: { ...store, close: async () => {} } })
+  const old = taskIn(await before.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } })))
+  await until(() => push.heard.length >= 2)
+  await before.close()
+  const cluster = testCluster(t, agent, { store })
+  const one = await cluster.add({ push })
+  const { runtime: front } = await cluster.add({ push, mayOwn: false })
+  failures = 1
+  const events = collect(front.subscribeToTask({ id: old.id }))
+  await until(() => failures === 0)
+  const eventsHere = collect(one.runtime.subscribeToTask({ id: old.id }))
+  failures = 2
+  await cluster.places.dies(one.address, { isTold: true, comesBack: true })
+  await until(() => failures === 0)
+  t.equal(taskIn(await front.sendMessage(say('Monday', { taskId: old.id }))).status.state, 'TASK_STATE_COMPLETED')
+  t.equal((await events).length, (await eventsHere).length)
+  failures = 1
+  t.match(await rejection(front.sendMessage(say('y'))), { code: 'InternalError', cause: { message: 'failure 0' } })
+  await until(() => push.heard.some(line => line.includes('completed')))
+})
+
+await t.test('a change waits for an owner, and is refused if there is none', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const clock = new TestClock()
+  const { runtime } = await cluster.add({ mayOwn: false, clock })
+  let error: { code: string } | undefined
+  void refusal(runtime.sendMessage(say('x'))).then(refused => (error = refused))
+  await until(() => {
+    clock.increment(1000)
+    return error
+  })
+  t.match(error, { code: 'Overloaded', message: /No node/ })
+})
+
+await t.test('a page of wakes is full as long as there are more', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: async ({ sleep }) => sleep(1e9) }), { shards: 4 })
+  const [one, two] = [await cluster.add(), await cluster.add()]
+  for (let i = 0; i < 12; i += 1) await one.runtime.sendMessage(say('x', { contextId: `c${i}` }, { returnImmediately: true }))
+  await Promise.all([one.runtime.settled(), two.runtime.settled()])
+  const all = await Promise.all([one, two].map(({ node }) => node.store.readWakes(3, { atMs: -1, taskId: '' })))
+  const rest = await Promise.all([one, two].map(({ node }) => node.store.readWakes(12, { atMs: -1, taskId: '' })))
+  for (const [i, wakes] of all.entries()) t.strictSame(wakes, rest[i]?.slice(0, 3))
+  t.equal(rest.flat().length, 12)
+})
+
+await t.test('nodes share the shards evenly, in any order of the nodes, and few move when one comes', async t => {
+  const nodes = Array.from({ length: 9 }, (_, i) => `ws://10.0.0.${i}:4243`)
+  const countsOf = (owners: readonly string[], among: readonly string[]) => among.map(node => owners.filter(owner => owner === node).length)
+  for (const shards of [1, 12, 48]) {
+    for (let count = 1; count < nodes.length; count += 1) {
+      const [before, after] = [nodes.slice(0, count), nodes.slice(0, count + 1)]
+      const [owners, then] = [wantedOwners(shards, before), wantedOwners(shards, after)]
+      t.strictSame(wantedOwners(shards, before.toReversed()), owners)
+      const counts = countsOf(owners, before)
+      t.equal(counts.reduce((sum, own) => sum + own), shards)
+      t.ok(Math.max(...counts) - Math.min(...counts) <= 1, `${shards} shards on ${count} nodes: ${counts.join()}`)
+      const moved = owners.filter((owner, shard) => owner !== then[shard]).length
+      t.ok(moved <= 2.5 * Math.ceil(shards / (count + 1)), `${moved} of ${shards} shards move to node ${count + 1}`)
+    }
+  }
+  t.strictSame(wantedOwners(12, []), [])
+})
+
+await t.test('the metrics of a node tell its shards, their moves, and what it forwarded', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: echo }))
+  const one = await cluster.add()
+  const front = await cluster.add({ mayOwn: false })
+  const read = async ({ runtime }: TestNode) => {
+    const metrics = await runtime.metrics.read()
+    return Object.fromEntries(metrics.filter(({ name }) => name.startsWith('taskchart.cluster.')).map(({ name, values }) => [name.slice('taskchart.cluster.'.length), values.map(({ value }) => value).join()]))
+  }
+  await front.runtime.sendMessage(say('x'))
+  t.strictSame(await read(front), { nodes: '2', shards: '0', 'shard.moves': '0,0,0', forwarded: '1' })
+  t.strictSame(await read(one), { nodes: '2', shards: '8', 'shard.moves': '8,0,0', forwarded: '0' })
+  const two = await cluster.add()
+  t.strictSame(await read(one), { nodes: '3', shards: '4', 'shard.moves': '8,4,0', forwarded: '0' })
+  await cluster.places.dies(two.address, { isTold: true })
+  t.match(await read(two), { shards: '0', 'shard.moves': '4,0,4' })
+})

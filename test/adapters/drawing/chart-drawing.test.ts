@@ -1,0 +1,276 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { and, assign, createMachine, fromPromise, not, or, raise, setup, stateIn, type AnyStateMachine } from 'xstate'
+import { drawChart } from '../../../adapters/drawing/chart-drawing.ts'
+import { actionName, eventName, guardName } from '../../../adapters/drawing/chart-parts.ts'
+import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/transition-names.ts'
+import { layoutOf, loadElk, type Place } from '../../../adapters/drawing/layout/layout.ts'
+import { outlineOf } from '../../../adapters/drawing/outline.ts'
+import { arrowHead, arrowLine } from '../../../adapters/drawing/svg/arrow-path.ts'
+import barista from '../../../examples/barista.ts'
+import countdown from '../../../examples/countdown.ts'
+import refund from '../../../examples/refund.ts'
+import sailboat from '../../../examples/sailboat.ts'
+import { contextMachine } from '../../../machines/context.machine.ts'
+import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
+import { taskMachine } from '../../../machines/task.machine.ts'
+import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
+import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
+
+const HOSTILE = `</text><script>alert('x')</script> & "quoted" \u0000\u001b[31m\u202e\ud800 ${'long'.repeat(200)}`
+
+/** A chart with one of everything that a chart may have. */
+const everything = setup({
+  actors: { look: fromPromise(async () => 1) },
+  guards: { a: () => true, b: () => true },
+  actions: { note: () => {} },
+  delays: { patience: 500 }
+}).createMachine({
+  id: 'everything', description: HOSTILE, initial: 'begin',
+  on: { stop: '.ended', look: '.deep.one', hear: { actions: 'note' } },
+  states: {
+    begin: {
+      entry: ['note', () => {}], exit: assign({}), invoke: [{ src: 'look', onDone: 'both', onError: [{ guard: 'a', target: 'ended' }, { target: 'deep' }] }, { id: 'other', src: 'look' }],
+      after: { patience: 'deep', 20: { target: 'begin', reenter: true } },
+      on: { '*': { guard: and(['a', not('b')]), actions: raise({ type: 'hear' }) }, again: { target: 'begin', reenter: true, description: 'All over' } }
+    },
+    both: {
+      type: 'parallel', tags: ['busy', HOSTILE, 'third'], onDone: 'ended',
+      states: {
+        left: { initial: 'l1', states: { l1: { on: { next: 'l2' } }, l2: { type: 'final' } } },
+        right: { initial: 'r1', states: { r1: { on: { next: 'r2', out: '#end' } }, r2: {} } },
+        still: { description: 'Does nothing' }
+      }
+    },
+    aside: { type: 'parallel', states: { x: { on: { go: { target: 'y', actions: ['note', 'note'] } } }, y: {} }, on: { leave: { target: ['.x', '.y'] }, go: '.y' } },
+    deep: {
+      initial: 'one', tags: 'input-required', on: { again: { target: 'deep', reenter: true }, back: '.before', aside: 'aside' },
+      states: {
+        one: { always: { guard: 'a', target: 'two' }, on: { next: 'two', [HOSTILE]: { target: 'two', guard: HOSTILE as 'a', actions: [HOSTILE as 'note'] } } },
+        two: { always: [{ guard: 'b', target: '#end' }, { target: 'one' }], on: { up: '#end' } },
+        before: { type: 'history', history: 'deep', target: 'one' }, lately: { type: 'history' }, late: { type: 'history', target: '#two' }, 'so & "so" <b>': { id: 'two' }
+      }
+    },
+    ended: { id: 'end', type: 'final', tags: 'failed' }
+  }
+})
+
+/** Thirty states, each in a group of five, with a hundred transitions. */
+const large = createMachine({
+  id: 'large', initial: 'g0',
+  states: Object.fromEntries(Array.from({ length: 6 }, (_, g) => [`g${g}`, {
+    initial: 's0', on: { [`group.${g}`]: `g${(g + 1) % 6}`, back: { target: 'g0', guard: 'isTired' } },
+    states: Object.fromEntries(Array.from({ length: 5 }, (_, s) => [`s${s}`, {
+      on: { next: { target: `s${(s + 1) % 5}`, guard: 'isReady', actions: 'doIt' }, skip: `s${(s + 2) % 5}`, again: { target: `s${s}`, reenter: true }, ...(s < 2 && { out: `#large.g${(g + 1) % 6}` }) }
+    }]))
+  }]))
+})
+
+const charts: Record<string, AnyStateMachine> = {
+  task: taskMachine, context: contextMachine, negotiation: negotiationMachine, barista: workOf(barista), countdown: workOf(countdown), refund: workOf(refund), sailboat: workOf(sailboat),
+  everything, large, lonely: createMachine({ id: 'lonely' }), wide: createMachine({ id: 'a'.repeat(60), initial: 'x', states: { x: {} } })
+}
+
+function workOf({ work }: { work?: unknown }): AnyStateMachine {
+  return work as AnyStateMachine
+}
+
+await t.test('every chart of the examples is drawn in this test', t => {
+  const withChart = readdirSync('examples').filter(file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine('))
+  t.same(withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)), [])
+  t.equal(withChart.length, 4)
+  t.end()
+})
+
+await t.test('events, conditions and actions have readable labels', t => {
+  t.strictSame(['message.received', '*', 'xstate.after.patience.m.a', 'xstate.after.500.m.a', 'xstate.done.state.m.left', 'xstate.done.actor.*'].map(type => eventName(type)), [
+    'message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done'
+  ])
+  const invoked = [{ id: '0.m.a', src: 'paint' }, { id: '1.m.a', src: 'xstate.invoke.1.m.a' }]
+  t.strictSame(['xstate.done.actor.0.m.a', 'xstate.error.actor.1.m.a', 'xstate.snapshot.0.m.a', 'xstate.error.actor.work'].map(type => eventName(type, invoked)), [
+    'paint is done', 'what it invokes fails', 'paint changes', 'work fails'
+  ])
+  function isReady(): boolean {
+    return true
+  }
+  t.strictSame([and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(guardName), [
+    'a and not b', 'a or c', 'stateIn', 'isReady', 'a condition', 'a condition'
+  ])
+  t.strictSame(['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}].map(actionName), ['note', 'tell', 'assign', 'isReady', 'a function', 'a function'])
+  t.end()
+})
+
+await t.test('the outline of a chart has everything that a drawing shows', t => {
+  const { id, states, transitions } = outlineOf(everything)
+  t.equal(id, 'everything')
+  const state = (name: string) => states.find(({ key }) => key === name)
+  t.strictSame(state('begin'), {
+    id: 'everything.begin', key: 'begin', type: 'atomic', parent: 'everything', initial: [], tags: [], entry: ['note', 'a function'], exit: ['assign'],
+    invoke: [{ id: '0.everything.begin', src: 'look' }, { id: 'other', src: 'look' }]
+  }, 'without the timers that XState adds')
+  t.match(state('deep'), { type: 'compound', initial: ['everything.deep.one'], tags: ['input-required'] })
+  t.match(state('before'), { type: 'history', history: 'deep', initial: ['everything.deep.one'] })
+  t.match(state('lately'), { type: 'history', history: 'shallow', initial: ['everything.deep.one'] })
+  t.match(state('late'), { initial: ['two'] })
+  t.match(state('still'), { description: 'Does nothing', parent: 'everything.both' })
+  t.match(transitions.find(({ event }) => event === '*'), { source: 'everything.begin', guard: 'a and not b', actions: ['raise'], targets: [] })
+  t.match(transitions.find(({ description }) => description === 'All over'), { targets: ['everything.begin'] })
+  t.strictSame(JSON.parse(JSON.stringify(outlineOf(everything))), outlineOf(everything), 'and is JSON')
+  const inline = createMachine({ initial: 'a', states: { a: { invoke: { src: fromPromise(async () => 1) } } } })
+  t.strictSame(outlineOf(inline).states[1]?.invoke, [{ id: '0.(machine).a' }])
+  t.end()
+})
+
+for (const [name, machine] of Object.entries(charts)) {
+  await t.test(`the parts of the chart ${name} are nested, or beside one another`, async t => {
+    const { width, height, states, arrows } = await layoutOf(outlineOf(machine))
+    const drawing = { x: 0, y: 0, width, height }
+    for (const { state, place, box } of states) {
+      const outer = states.find(({ state: { id } }) => id === state.parent)?.place ?? drawing
+      t.ok(isWithin(place, outer), `${state.id} is in what it is in`)
+      t.ok(state.type === 'history' || (place.width >= box.width && place.height >= box.height), `${state.id} has room for what is written in it`)
+    }
+    const leaves = states.filter(({ isGroup }) => !isGroup).map(({ place }) => place)
+    const labels = arrows.filter(({ arrivals }) => arrivals.some(({ label }) => label)).map(({ labelPlace }) => labelPlace)
+    for (const [i, place] of [...leaves, ...labels].entries()) {
+      t.ok(isWithin(place, drawing))
+      t.notOk([...leaves, ...labels].slice(0, i).some(other => overlap(place, other)), 'states and labels do not overlap')
+    }
+    for (const { points, from, to } of arrows) {
+      t.ok(points.length > 1, `there is a way from ${from} to ${to}`)
+      const end = points.at(-1)
+      const target = states.find(({ id }) => id === to)?.place
+      t.ok(end && target && isWithin({ ...end, width: 0, height: 0 }, target), 'and it ends there')
+    }
+  })
+
+  await t.test(`the drawing of the chart ${name} names each state and transition, and is deterministic`, async t => {
+    const svg = await drawChart(machine)
+    t.equal(await drawChart(machine), svg)
+    const nodes = statesOf(machine.root)
+    t.strictSame(valuesOf(svg, 'data-state'), nodes.map(({ id }) => attribute(id)).toSorted())
+    t.strictSame(valuesOf(svg, 'data-transition'), nodes.flatMap(transitionsOf).map(one => attribute(transitionName(one))).toSorted())
+  })
+}
+
+function isWithin(inner: Place, outer: Place): boolean {
+  const [x, y] = [inner.x - outer.x, inner.y - outer.y]
+  return x >= -0.01 && y >= -0.01 && x + inner.width <= outer.width + 0.01 && y + inner.height <= outer.height + 0.01
+}
+
+function overlap(a: Place, b: Place): boolean {
+  return a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height
+}
+
+function valuesOf(svg: string, name: string): string[] {
+  return Array.from(svg.matchAll(new RegExp(` ${name}="([^"]*)"`, 'g')), ([, value = '']) => value).toSorted()
+}
+
+/** An attribute's value, as the drawing has to have it. */
+function attribute(text: string): string {
+  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
+  return escaped.replaceAll('\u0000', '\ufffd').replaceAll('\u001b', '\ufffd').replaceAll('\ud800', '\ufffd')
+}
+
+await t.test('texts are escaped in a drawing, and long ones are truncated with a full title', async t => {
+  const svg = await drawChart(everything)
+  t.notMatch(svg, '<script')
+  t.notMatch(svg.replaceAll(/ data-[^ ]*="[^"]*"|\n/g, ''), /\p{C}/u, 'without control and invisible characters')
+  t.match(svg, /<title>&lt;\/text&gt;&lt;script&gt;[^<]*(?:long){200}<\/title>&lt;\/text&gt;&lt;script&gt;[^<]*…<\/text>/)
+  t.match(svg, '<title>everything.begin on again to begin: All over</title>')
+  t.match(await drawChart(createMachine({ id: 'a', on: { 'tab\there': {} } })), 'data-transition="a on tab&#9;here stays"')
+})
+
+await t.test('transitions to one state share an arrow, drawn once until one is lit', async t => {
+  const svg = await drawChart(createMachine({ id: 'm', initial: 'a', states: { a: { on: { one: 'b', two: 'b' } }, b: {} } }))
+  const [, first, second] = svg.split('class="transition"')
+  t.match(first, /class="edge" d="(M[^"]*)"/)
+  t.match(second, /class="edge shared" d="(M[^"]*)"/)
+  t.match(second, /class="edge shared" d="M[^"ML]*L[^"ML]*M[^"ML]*L[^"ML]*"/, 'with a gap where the labels are')
+  t.match(svg, /\.statechart \.transition:not\(\.active,\.visited,\.taken,\.uncovered\)>\.shared\{visibility:hidden\}/)
+})
+
+await t.test('the initial state is above the others, and transitions back lead up', async t => {
+  const { states, arrows } = await layoutOf(outlineOf(createMachine({ id: 'm', initial: 'c', states: { a: { on: { back: 'c', on: 'b' } }, b: { on: { back: 'a' } }, c: { on: { next: 'a' } } } })))
+  const top = (key: string) => states.find(({ state }) => state.key === key)?.place.y ?? 0
+  t.ok(top('c') < top('a') && top('a') < top('b'))
+  for (const { points: [start, ...others], isUpwards } of arrows) t.equal(Number(start?.y) > Number(others.at(-1)?.y), isUpwards)
+})
+
+await t.test('an arrow without points, or with two equal points, is drawn without error', t => {
+  t.equal(arrowLine([]), '')
+  t.equal(arrowHead([]), '')
+  t.notMatch(arrowLine([{ x: 1, y: 1 }, { x: 1, y: 1 }]) + arrowHead([{ x: 1, y: 1 }, { x: 1, y: 1 }]), 'NaN')
+  t.end()
+})
+
+await t.test('an error says what to install if elkjs is missing', async t => {
+  t.match(await rejection(loadElk(() => Promise.reject(new Error('Cannot find package')))), { name: 'TypeError', message: 'Charts are laid out by elkjs. Install what the commands use: npm i -D tsx @xstate/graph elkjs' })
+})
+
+await t.test('the guide names every colour and class that a page may use', async t => {
+  const guide = readFileSync('docs/drawing.md', 'utf8')
+  const svg = await drawChart(everything)
+  const colours = new Set(Array.from(svg.matchAll(/var\((--chart-[a-z-]+)/g), ([, name = '']) => name))
+  t.same(new Set(Array.from(guide.matchAll(/`(--chart-[a-z-]+)`/g), ([, name = '']) => name)), colours)
+  for (const name of ['active', 'visited', 'taken', 'uncovered']) t.ok(guide.includes(`\`${name}\``) && svg.includes(`.${name}>`), name)
+})
+
+/** In the page: the texts that leave their box or their drawing, and the labels that others lie on. */
+const MISPLACED = `(() => {
+  const svg = document.querySelector('svg')
+  const boxOf = one => { const { x, y, width, height } = one.getBBox(); return { left: x, top: y, right: x + width, bottom: y + height } }
+  const isIn = (a, b) => a.left >= b.left - 0.5 && a.right <= b.right + 0.5 && a.top >= b.top - 0.5 && a.bottom <= b.bottom + 0.5
+  const frames = text => text.classList.contains('tag') ? [text.previousElementSibling, text.parentElement.querySelector('.box')]
+    : [text.closest('.state') ? text.closest('.state').querySelector('.box') : text.parentElement.querySelector('.label')]
+  const texts = [...svg.querySelectorAll('text')]
+  const out = texts.filter(text => !frames(text).every(frame => isIn(boxOf(text), boxOf(frame)))).map(text => 'leaves its box: ' + text.lastChild.data)
+  const boxes = texts.map(boxOf)
+  const over = texts.filter((_, i) => boxes.some((other, j) => j < i && boxes[i].left < other.right - 1 && other.left < boxes[i].right - 1 && boxes[i].top < other.bottom - 3 && other.top < boxes[i].bottom - 3))
+  return [...out, ...over.map(text => 'lies on another: ' + text.lastChild.data)]
+})()`
+
+await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
+  const page = await openPage(t)
+
+  for (const [name, machine] of Object.entries(charts)) {
+    await t.test(`the drawing of the chart ${name} is well-formed, and no text overflows or overlaps`, async t => {
+      const svg = await drawChart(machine)
+      const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml').querySelector('parsererror')?.textContent ?? 'well-formed'`
+      t.equal(await page.evaluate(parsed), 'well-formed')
+      await page.setContent(svg)
+      t.same(await page.evaluate(MISPLACED), [])
+    })
+  }
+
+  await t.test('ids equal those of the chart, whatever characters they contain', async t => {
+    await page.setContent(await drawChart(createMachine({ id: 'a "b" <c>\n\t& d', initial: "it's", states: { "it's": {} } })))
+    t.same(await page.evaluate(`[...document.querySelectorAll('[data-state]')].map(one => one.dataset.state)`), ['a "b" <c>\n\t& d', `a "b" <c>\n\t& d.it's`])
+  })
+
+  await t.test('a drawing follows the colour scheme of its surroundings and of its page', async t => {
+    const colours = `['.canvas', '.key'].map(part => getComputedStyle(document.querySelector(part)).fill)`
+    await page.setContent(await drawChart(everything))
+    await page.emulateMedia({ colorScheme: 'light' })
+    const light = await page.evaluate(colours)
+    t.same(light, ['rgb(255, 255, 255)', 'rgb(31, 35, 40)'])
+    await page.emulateMedia({ colorScheme: 'dark' })
+    t.same(await page.evaluate(colours), ['rgb(13, 17, 23)', 'rgb(230, 237, 243)'])
+    await page.addStyleTag({ content: ':root { --chart-canvas: rgb(1, 2, 3) }' })
+    t.same(await page.evaluate(colours), ['rgb(1, 2, 3)', 'rgb(230, 237, 243)'])
+  })
+
+  await t.test('states and transitions are lit by their classes', async t => {
+    await page.setContent(await drawChart(everything))
+    const lit = (selector: string, part: string, name: string) => page.evaluate(`(() => {
+      const one = document.querySelector(${JSON.stringify(selector)})
+      const before = getComputedStyle(one.querySelector('${part}')).stroke
+      one.classList.add('${name}')
+      const after = getComputedStyle(one.querySelector('${part}')).stroke
+      one.classList.remove('${name}')
+      return before !== after
+    })()`)
+    for (const name of ['active', 'visited', 'uncovered']) t.equal(await lit('[data-state="everything.begin"]', '.box', name), true, name)
+    for (const name of ['visited', 'uncovered', 'taken']) t.equal(await lit('.transition', '.edge', name), true, name)
+  })
+})

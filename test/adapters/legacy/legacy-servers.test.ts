@@ -1,0 +1,106 @@
+import t, { type Test } from 'tap'
+import { legacyDialects } from '../../../adapters/cli/serve/optional-bindings.ts'
+import { dialect03 } from '../../../adapters/legacy/index.ts'
+import { serve, type ServeOptions } from '../../../adapters/serve/serve.ts'
+import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
+import type { RuntimeOptions } from '../../../runtime/runtime.ts'
+import { ask, OpenStream, sentEvents } from '../../fixtures/servers/http-agent.ts'
+import { reaches, start, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import { obedient, type Reply } from '../../fixtures/servers/served-agent.ts'
+
+/** Serves obedient work in 1.0 and 0.3. */
+async function serveBoth(t: Test, options: Partial<RuntimeOptions> = {}, where: Partial<ServeOptions> = {}) {
+  const started = start(t, { work: obedient }, options)
+  const served = await serve(started.runtime, { port: 0, dialects: [dialect03(started.runtime)], ...where })
+  t.teardown(() => served.close())
+  return { ...started, url: served.url }
+}
+
+/** A message in 0.3. */
+function said(text: string, more: object = {}) {
+  return { message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text }], ...more } }
+}
+
+const OLD = { 'a2a-version': '' }
+
+/** A call as clients of 0.3 make it: without a version. */
+async function call03(url: string, method: string, params: unknown, headers: Record<string, string> = OLD): Promise<Reply> {
+  return (await ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id: 7, method, params }), headers })).json
+}
+
+await t.test('one address speaks 1.0 and 0.3, selected by the requested version', async t => {
+  const { url, runtime } = await serveBoth(t)
+  const { result } = await call03(url, 'message/send', said('ask'))
+  t.match(result, { kind: 'task', status: { state: 'input-required', message: { kind: 'message', role: 'agent', parts: [{ kind: 'text', text: 'And then?' }] } } })
+  const { id } = result as { id: string }
+  t.match((await ask(`${url}tasks/${id}`)).json, { id, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }, 'the task is visible in 1.0')
+  t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.3' })).result, { kind: 'task', id })
+  t.match((await call03(url, 'message.send', said('blue', { taskId: id }))).result, { id, status: { state: 'completed' } })
+  const opened = await runtime.sendMessage({ message: userMessage('hello') })
+  t.match((await call03(url, 'tasks/get', { id: 'task' in opened ? opened.task.id : '' })).result, { kind: 'task', artifacts: [{ parts: [{ kind: 'text', text: 'hello' }] }] })
+  t.match((await call03(url, 'message/send', said('x'), { 'a2a-version': '1.0' })).error, { code: -32601 }, 'in 1.0 there is no such method')
+  t.match((await call03(url, 'SendMessage', { message: userMessage('x') })).error, { code: -32009 }, 'a method of 1.0 without a version')
+  t.match((await call03(url, 'tasks/get', { id: 'nobody' })).error, { code: -32001 })
+  t.match((await call03(url, 'tasks/get', { id }, { 'a2a-version': '0.2' })).error, { code: -32009 })
+})
+
+await t.test('REST of 0.3 is below /v1, where 1.0 may address a tenant of that name', async t => {
+  const { url } = await serveBoth(t)
+  const sent = await ask(`${url}v1/message:send`, { body: JSON.stringify(said('hello')), headers: OLD })
+  t.equal(sent.status, 200)
+  t.match(sent.json, { kind: 'task', status: { state: 'completed' } })
+  const { id } = sent.json as { id: string }
+  t.match((await ask(`${url}v1/tasks/${id}`, { headers: OLD })).status, 200)
+  t.match(await ask(`${url}v1/tasks/nobody`, { headers: OLD }), { status: 404, json: { error: {} } })
+  t.match(await ask(`${url}v1/nothing`, { headers: OLD }), { status: 404, json: { error: /nothing/ } })
+  t.match(await ask(`${url}v1/message:send`, { body: '{bad', headers: OLD }), { status: 400 })
+  t.match((await ask(`${url}v1/tasks`)).json, { totalSize: 0 }, 'in 1.0 it is a tenant')
+  const { text } = await ask(`${url}v1/message:stream`, { body: JSON.stringify(said('hello')), headers: OLD })
+  t.strictSame(sentEvents(text).map(({ id }) => id), ['1', '2', '3', '4'])
+  const stream = await OpenStream.open(t, `${url}v1/message:stream`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(said('wait')) })
+  t.ok(await stream.next())
+  stream.cut()
+})
+
+await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 on request', async t => {
+  const { url } = await serveBoth(t)
+  const card = (await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': '1.0' } })).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
+  t.strictSame(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion), ['1.0', '1.0', '1.0', '0.3', '0.3', '0.3'])
+  const without = await fetch(new URL(AGENT_CARD_PATH, url)).then(response => response.json())
+  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ transport: WEBSOCKET_BINDING }, { url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'a card without a version is that of both')
+  for (const [path, headers] of [[AGENT_CARD_PATH, { 'a2a-version': '0.3' }], [`${AGENT_CARD_PATH}?A2A-Version=0.3`, OLD], ['/.well-known/agent.json', {}]] as const) {
+    const asked = path.includes('?') ? ((await fetch(new URL(path, url)).then(response => response.json())) as object) : (await ask(new URL(path, url), { headers })).json
+    t.match(asked, { name: 'Test', url, protocolVersion: /^0\.3/, preferredTransport: 'JSONRPC' }, path)
+    t.notOk('supportedInterfaces' in asked)
+  }
+  t.equal((await ask(new URL('/.well-known/agent.json', url), { method: 'POST' })).status, 404)
+})
+
+await t.test('authentication and expiry apply to 0.3 as to 1.0', async t => {
+  const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => (headers['authorization'] ? { id: headers['authorization'], expiresAtMs: clock.now() + 60_000 } : undefined)
+  const { url, clock, runtime } = await serveBoth(t, { authenticate })
+  const ada = { ...OLD, authorization: 'Ada' }
+  t.match((await ask(url, { body: '{}', headers: OLD })).status, 401)
+  const { result } = await call03(url, 'message/send', { ...said('wait'), configuration: { blocking: false } }, ada)
+  const { id } = result as { id: string }
+  t.match((await call03(url, 'tasks/get', { id }, { ...OLD, authorization: 'Bob' })).error, { code: -32001 })
+  await reaches(runtime, id, 'working', { principal: 'Ada' })
+  const streams = [
+    await OpenStream.open(t, url, { method: 'POST', headers: { 'content-type': 'application/json', authorization: 'Ada' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/resubscribe', params: { id } }) }),
+    await OpenStream.open(t, `${url}v1/tasks/${id}:subscribe`, { headers: { authorization: 'Ada' } }),
+    await OpenStream.open(t, `${url}tasks/${id}:subscribe`, { headers: { authorization: 'Ada', 'a2a-version': '1.0' } })
+  ]
+  for (const stream of streams) t.ok(await stream.next())
+  clock.increment(60_000)
+  for (const stream of streams) {
+    const last = []
+    for (let event = await stream.next(); event; event = await stream.next()) if (event.data) last.push(event)
+    t.match(JSON.stringify(last.at(-1)), /have expired/)
+  }
+})
+
+await t.test('--legacy says what to install if the official SDK is missing', async t => {
+  const { runtime } = start(t, { work: obedient })
+  t.equal((await legacyDialects(runtime))[0]?.version, '0.3')
+  await t.rejects(legacyDialects(runtime, () => Promise.reject(new Error('Cannot find package'))), { message: /npm install @a2a-js\/sdk/ })
+})

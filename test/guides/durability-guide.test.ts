@@ -1,0 +1,42 @@
+import t from 'tap'
+import { replayCommand } from '../../adapters/cli/test/replay.ts'
+import { defaultLimits } from '../../runtime/access/limits.ts'
+import { setupWork, type Agent } from '../../runtime/index.ts'
+import { openGuide } from '../fixtures/guides/compiled-guide.ts'
+import { lives } from '../fixtures/runtime/lives.ts'
+import { open, rest, say, stateName, taskIn, textOf } from '../fixtures/runtime/runtime-helpers.ts'
+
+const guide = await openGuide(t, 'durability')
+const all = await guide.load<Record<string, { readonly default: Agent }>>('all.ts')
+const agentOf = (block: number): Agent => (all[`block${block}`] as { default: Agent }).default
+
+await t.test('the cannon does not fire again', async t => {
+  const life = lives(t, agentOf(0))
+  const { id } = await open(life.runtime)
+  await rest()
+  await life.kill()
+  t.equal(stateName((await life.runtime.getTask({ id })).status.state), 'failed')
+})
+
+await t.test('the painter resumes work that its first version stored', async t => {
+  const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({ id: 'painting', context: { colour: 'red' }, initial: 'choosing', states: { choosing: { tags: 'input-required', on: { 'message.received': {} } } } })
+  const life = lives(t, { work: first, version: '1' })
+  const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
+  await life.again(agentOf(1))
+  t.strictSame(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), ['painted in red'])
+
+  const older = lives(t, { work: first, version: '1' })
+  const { id } = taskIn(await older.runtime.sendMessage(say('go')))
+  const { migrate: _migrate, ...unable } = agentOf(1)
+  await older.again(unable)
+  const { message } = (await older.runtime.getTask({ id })).status
+  t.match(guide.text, textOf(message), 'the reason is the one that the guide shows')
+})
+
+await t.test('the numbers and words of the guide match the code', async t => {
+  t.match(guide.text, `\`limits.recoveries\` (${defaultLimits.recoveries})`)
+  for (const outlook of ['ok', 'migrates', 'runs again', 'fails']) {
+    t.match(guide.text, new RegExp(`^${outlook} `, 'm'))
+    t.match(replayCommand.details, new RegExp(`^ {2}${outlook} `, 'm'))
+  }
+})

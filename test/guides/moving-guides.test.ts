@@ -1,0 +1,96 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
+import { serve } from '../../adapters/serve/serve.ts'
+import { defaultLimits } from '../../runtime/access/limits.ts'
+import { createRuntime, defineAgent, type Agent, type Runtime } from '../../runtime/index.ts'
+import { TESTED_MINOR } from '../../runtime/xstate/self-check.ts'
+import { compilerOutput, guideConfig } from '../fixtures/guides/compiled-guide.ts'
+import { say, taskIn, textOf } from '../fixtures/runtime/runtime-helpers.ts'
+
+const pageOf = (name: string) => readFileSync(`docs/${name}.md`, 'utf8')
+
+/** The blocks of TypeScript of some pages, named by page and number. */
+const blocks = ['coming-from-xstate', 'coming-from-a2a-js', 'sizing'].flatMap(page =>
+  Array.from(pageOf(page).matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({ name: `${page}-${i}`, text }))
+)
+
+const folder = t.testdir({
+  ...Object.fromEntries(blocks.map(({ name, text }) => [`${name}.ts`, text])),
+  'all.ts': blocks.map(({ name }, i) => `export * as block${i} from './${name}.ts'`).join('\n'),
+  'tsconfig.json': guideConfig(t.testdirName)
+})
+
+interface Blocks {
+  readonly block0: { readonly order: (size: string) => Promise<unknown> }
+  readonly block1: { readonly default: Agent }
+  readonly block2: { readonly ask: (url: string, text: string) => Promise<string[]> }
+  readonly block3: { readonly ask: (url: string, text: string) => Promise<string[]> }
+  readonly block4: { readonly smallRuntime: (agent: Agent) => Runtime }
+}
+
+const { block0, block1, block2, block3, block4 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Blocks
+
+await t.test('every block of the guides compiles under the strictest settings', async t => {
+  t.equal(blocks.length, 5)
+  t.equal(await compilerOutput(folder), '')
+})
+
+await t.test('the chart from XState makes the same coffee as an actor and as a task', async t => {
+  t.equal(await block0.order('large'), 'a large coffee')
+  const runtime = createRuntime({ agent: block1.default })
+  t.teardown(() => runtime.close())
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
+  t.equal(textOf(status.message), 'Small or large?')
+  t.match(taskIn(await runtime.sendMessage(say('large', { taskId }))).artifacts?.map(textOf), ['a large coffee'])
+})
+
+await t.test('both clients see the same task states, also with the limits of a small container', async t => {
+  const runtime = block4.smallRuntime(defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) }))
+  t.teardown(() => runtime.close())
+  const served = await serve(runtime, { port: 0 })
+  t.teardown(() => served.close())
+  for (const { ask } of [block2, block3]) t.same(await ask(served.url, 'hi'), ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'])
+})
+
+await t.test('the page about limits names every limit, with its default if that is a number', async t => {
+  const page = pageOf('sizing')
+  const rows = Array.from(page.matchAll(/^\| (`.*?) \| (.*?) \|/gm), ([, names = '', defaults = '']) => ({ names: Array.from(names.matchAll(/`(\w+)`/g), ([, name = '']) => name), defaults: defaults.split('; ') }))
+  const told = new Map(rows.flatMap(({ names, defaults }) => names.map((name, i) => [name, defaults[i] ?? ''] as const)))
+  for (const [name, value] of Object.entries(defaultLimits)) {
+    if (typeof value === 'object') continue
+    const text = told.get(name) ?? ''
+    t.equal(inUnits(text), value, `${name}: ${text}`)
+  }
+})
+
+/** A number as the page writes it, in bytes or milliseconds. */
+function inUnits(text: string): number {
+  const [number = '', unit = ''] = text.split(' ')
+  const units: Record<string, number> = { MiB: 2 ** 20, seconds: 1000, minutes: 60_000, hour: 3_600_000, days: 86_400_000, year: 365 * 86_400_000 }
+  return Number(number.replaceAll(',', '')) * (units[unit] ?? 1)
+}
+
+await t.test('the versions in the page about upgrading match package.json and the code', async t => {
+  const page = pageOf('upgrading')
+  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { peerDependencies: Record<string, string> }
+  for (const name of Object.keys(peerDependencies)) t.match(page, new RegExp(`^\\| .*\`${name}\``, 'm'), name)
+  for (const range of Object.values(peerDependencies)) {
+    const [, lowest = 'any'] = /^>=([\d.]+)/.exec(range) ?? []
+    t.ok(page.includes(`| ${lowest}`) || page.includes(`; ${lowest} or newer`), `${range} is in its table`)
+  }
+  t.match(page, `minors up to 5.${TESTED_MINOR}`)
+  t.match(page, `xstate@5.${TESTED_MINOR}`)
+})
+
+await t.test('the texts on the page of symptoms occur in the code', async t => {
+  const files = ['machines', 'runtime', 'adapters'].flatMap(folder =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts')).map(name => join(folder, name)))
+  const code = files.map(file => readFileSync(file, 'utf8')).join('\n')
+  const quoted = Array.from(pageOf('troubleshooting').matchAll(/^\| (.*?) \|/gm)).flatMap(([, cell = '']) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, text = '']) => text))
+  const parts = quoted.flatMap(text => text.split('…').map(part => part.trim().replace(/\.$/, ''))).filter(part => part.includes(' '))
+  t.ok(parts.length > 25)
+  for (const part of parts) t.ok(code.includes(part), part)
+})

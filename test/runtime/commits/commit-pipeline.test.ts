@@ -1,0 +1,131 @@
+import t from 'tap'
+import { CommitPipeline, LOST_RACE } from '../../../runtime/commits/commit-pipeline.ts'
+import { factAtEventLimit } from '../../../runtime/commits/task-ledger.ts'
+import { Turn, type Effect } from '../../../runtime/commits/turn.ts'
+import { memoryStore } from '../../../runtime/index.ts'
+import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
+import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+
+const key = { tenant: '', principal: 'anna', contextId: 'c' }
+
+function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING', taskId = 't'): TaskEvent {
+  return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
+}
+
+await t.test('a commit pipeline', async t => {
+  const piped = (commit: Store['commit'] = async () => true) => {
+    const told: Turn[] = []
+    const ran: Effect[] = []
+    const broke: unknown[] = []
+    const settled: number[] = []
+    let number = 0
+    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [], webhooks: [] }) : undefined)
+    const store: Store = { ...memoryStore(), commit }
+    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), rested: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
+  }
+
+  await t.test('groups one turn of the event loop, and opens another for the next', async t => {
+    const { pipeline, told } = piped()
+    t.ok(pipeline.isSettled)
+    const { turn } = pipeline
+    t.equal(pipeline.turn, turn)
+    t.notOk(pipeline.isSettled)
+    await rest()
+    t.not(pipeline.turn, turn)
+    await rest()
+    t.equal(told.length, 2)
+    t.ok(pipeline.isSettled)
+  })
+
+  await t.test('reports when all decided turns are told, and not before', async t => {
+    const gates = [deferred<boolean>(), deferred<boolean>()]
+    const commits = [...gates]
+    const { pipeline, settled } = piped(() => commits.shift()?.promise ?? Promise.resolve(true))
+    for (const n of [1, 2]) {
+      pipeline.turn.log = [event(n)]
+      await Promise.resolve()
+    }
+    gates[0]?.resolve(true)
+    await rest()
+    t.strictSame(settled, [])
+    gates[1]?.resolve(true)
+    await rest()
+    t.strictSame(settled, [2])
+    const { turn } = pipeline
+    turn.waiting = [{ told: () => void (pipeline.turn.log = [event(3)]), failed: () => {} }]
+    await rest()
+    t.strictSame(settled, [2, 4])
+  })
+
+  await t.test('runs effects in order after informing waiting calls', async t => {
+    const { pipeline, ran } = piped()
+    const { turn } = pipeline
+    const order: string[] = []
+    turn.waiting = [{ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} }]
+    turn.effects = [{ taskId: 's', run: () => {} }, { taskId: 't', run: () => {} }]
+    await rest()
+    t.strictSame(order, ['told, 0 ran'])
+    t.strictSame(ran, turn.effects)
+  })
+
+  await t.test('that has ended tells nothing and opens no turn, and may end twice', async t => {
+    const gate = deferred<boolean>()
+    const { pipeline, told, broke } = piped(() => gate.promise)
+    const heard: unknown[] = []
+    const waiting = { told: () => void heard.push('told'), failed: (error: unknown) => void heard.push(error) }
+    pipeline.turn.log = [event(1)]
+    pipeline.turn.waiting = [waiting]
+    await rest()
+    pipeline.turn.log = [event(2)]
+    pipeline.turn.waiting = [waiting]
+    pipeline.end('over')
+    pipeline.end('over again')
+    gate.resolve(true)
+    await rest()
+    t.strictSame(heard, ['over', 'over'])
+    t.strictSame([told, broke], [[], []])
+    t.ok(pipeline.isOver)
+    t.ok(pipeline.isSettled)
+    t.throws(() => pipeline.turn)
+  })
+
+  await t.test('breaks once with the first failure, and all later turns fail', async t => {
+    for (const [commit, is] of [[async () => false, (error: unknown) => error === LOST_RACE], [() => Promise.reject(new Error('disk')), (error: unknown) => error instanceof Error]] as const) {
+      const { pipeline, told, broke } = piped(commit)
+      const failed: unknown[] = []
+      for (const n of [1, 2]) {
+        pipeline.turn.log = [event(n)]
+        pipeline.turn.waiting = [{ told: () => {}, failed: error => void failed.push(error) }]
+        await Promise.resolve()
+      }
+      await rest()
+      t.equal(broke.length, 1)
+      t.ok(is(broke[0]))
+      t.equal(failed.length, 2)
+      t.ok(failed.every(is))
+      t.equal(told.length, 0)
+    }
+  })
+})
+
+await t.test('a turn returns its events by task', async t => {
+  const turn = new Turn()
+  const [a1, b1, a2] = [event(1, undefined, 'a'), event(1, undefined, 'b'), event(2, undefined, 'a')]
+  turn.log = [{ message: userMessage('x') }, a1, b1, { message: userMessage('y'), taskId: 'a', generation: 1 }, a2]
+  t.strictSame([turn.eventsOf('a'), turn.eventsOf('b'), turn.eventsOf('c')], [[a1, a2], [b1], []])
+})
+
+await t.test('a task at its limit of events sends only its end; completion becomes failure', async t => {
+  t.equal(factAtEventLimit({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(factAtEventLimit({ type: 'status.changed', state }, 'why', true), undefined)
+  for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
+    const fact = { type: 'status.changed', state } as const
+    t.equal(factAtEventLimit(fact, 'why', true), fact)
+  }
+  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 'why', true), {
+    type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'why' }] }
+  })
+  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } }, 'why', false), {
+    type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'why' }] }
+  }, 'without room also the words of another end')
+})
