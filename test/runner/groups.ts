@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { compiled } from './test-files.ts'
 
@@ -25,7 +25,7 @@ export function grouped(files: readonly string[]): string[] {
   const isAlone = (file: string) => ALONE.some(sign => sign.test(readFileSync(file, 'utf8')))
   const alone = files.filter(isAlone)
   const shared = files.filter(file => !alone.includes(file))
-  const nameOf = (file: string) => file.split('/').slice(0, 2).join('-')
+  const nameOf = (file: string) => dirname(file).split('/').slice(0, 2).join('-')
   const groups = [...new Set(shared.map(nameOf))].flatMap(name =>
     slices(shared.filter(file => nameOf(file) === name)).map((slice, i) => writeGroup(`${name}-${i + 1}`, slice)))
   return [...alone.map(compiled), ...groups]
