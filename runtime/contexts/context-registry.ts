@@ -184,7 +184,7 @@ export class ContextRegistry {
 
   /** The owner of a context; `broken` if the context broke before in this process. */
   #ownerOf(sharer: Sharer, live: () => LiveContext, broken: Absence | undefined): ContextOwner {
-    const { clock, observers, counters } = this.#services
+    const { clock, observers, counters, recoveryQueue } = this.#services
     const backAtMs = clock.now()
     return {
       sharer,
@@ -194,6 +194,7 @@ export class ContextRegistry {
       committed: commit => {
         this.#refusedAtMs = -Infinity
         counters.committed(commit)
+        recoveryQueue.progressed(commit)
         observers.told?.committed(commit)
       },
       settled: () => this.#settled(live()),

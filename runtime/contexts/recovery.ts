@@ -6,7 +6,7 @@ import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { RestoredTask } from '../snapshots/restored-task.ts'
-import type { JournalRow } from '../store/store.ts'
+import type { Commit, JournalRow } from '../store/store.ts'
 import { isSleep } from '../work/replay.ts'
 import { checkReadable } from '../work/work-input.ts'
 import type { ContextServices } from './dependencies.ts'
@@ -17,6 +17,12 @@ const PERIOD_MS = 24 * 3600 * 1000
 
 /** Sleeping work makes no progress by design, so it may be recovered this many times as often. */
 const ASLEEP_FACTOR = 20
+
+/** After so many recoveries without progress, work is a suspect. Fewer may be chance: the process, or its heir in a cluster, was killed from outside. */
+const SUSPECT_AFTER = 2
+
+/** The permitted recoveries that suspects keep for the queue: one until the cause is found, and one after it. */
+const SPARE = 2
 
 /** The part of a host that recovery uses. */
 type RecoveringHost = Pick<ActorHost, 'key' | 'isLeaving' | 'afterCommit' | 'failTask' | 'noteMove' | 'send'>
@@ -99,7 +105,7 @@ export class ContextRecovery {
     return store.readJournal(key, taskId)
   }
 
-  /** Recovers work at once if it has made progress since its last recovery, else through the queue of suspects. */
+  /** Recovers work at once, or through the queue of suspects if it has made no progress for several recoveries. */
   #recoverInTurn({ row, saved }: RestoredTask, journal: readonly JournalRow[]): void {
     const { clock, recoveryQueue, limits } = this.#services
     const atMs = clock.now()
@@ -107,10 +113,11 @@ export class ContextRecovery {
     const before = saved.context.recoveries
     const done = [row.generation, journal.length, isAsleep, digestOf(saved)].join(' ')
     const terms = { done, intensity: limits.recoveries * (isAsleep ? ASLEEP_FACTOR : 1), periodMs: PERIOD_MS }
-    const recoveredAtMs = fruitless({ ...terms, atMs }, before).at(-1)
+    const recovered = fruitless({ ...terms, atMs }, before)
+    const recoveredAtMs = recovered.at(-1)
     const recover = (started = () => {}) => this.#recover(row.taskId, { ...terms, atMs: clock.now() }, before, started)
-    if (recoveredAtMs === undefined) recover()
-    else recoveryQueue.add({ recoveredAtMs, recover })
+    if (recoveredAtMs === undefined || recovered.length < Math.min(SUSPECT_AFTER, terms.intensity - SPARE)) recover()
+    else recoveryQueue.add({ taskId: row.taskId, recoveredAtMs, recover })
   }
 
   #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined, started: () => void): void {
@@ -139,15 +146,16 @@ function digestOf({ children, delayed = [] }: RestoredTask['saved']): string {
   return createHash('sha256').update(JSON.stringify([children?.['work'], timers])).digest('base64url').slice(0, 16)
 }
 
-/** Recovered work that was running when its process ended again, so that it may be the cause. */
+/** Recovered work that was running when its process ended again and again, so that it may be the cause. */
 export interface CrashSuspect {
+  readonly taskId: string
   /** Time of its last recovery, in milliseconds since 1970. */
   readonly recoveredAtMs: number
   /** Restarts it, and calls `started` when it runs. Never throws. */
   readonly recover: (started: () => void) => void
 }
 
-/** How long a suspect runs before the next is started: a second, or less if many wait. */
+/** How long a suspect without progress runs before the next is started: a second, or less if many wait. */
 const SLOT_MS = 1000
 const ALL_WITHIN_MS = 10_000
 
@@ -159,6 +167,8 @@ export class RecoveryQueue {
   readonly #clock: Clock
   #startedAtMs: number
   readonly #waiting: CrashSuspect[] = []
+  /** The suspect that runs alone now. */
+  #tried: string | undefined
   #timer: unknown
 
   constructor(clock: Clock) {
@@ -181,8 +191,17 @@ export class RecoveryQueue {
     this.#timer ??= this.#clock.setTimeout(() => this.#next(), SLOT_MS)
   }
 
+  /** Starts the next suspect if a commit shows progress of the one that runs alone. */
+  progressed({ log, journal }: Pick<Commit, 'log' | 'journal'>): void {
+    const tried = this.#tried
+    if (tried === undefined || !(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))) return
+    this.#tried = undefined
+    if (this.#waiting.length > 0) this.#next()
+  }
+
   /** Restarts no more suspects. May be called twice. */
   close(): void {
+    this.#tried = undefined
     this.#waiting.length = 0
     this.#clock.clearTimeout(this.#timer)
   }
@@ -190,8 +209,12 @@ export class RecoveryQueue {
   #next(): void {
     const newest = this.#waiting.reduce((one, other) => (other.recoveredAtMs > one.recoveredAtMs ? other : one))
     this.#waiting.splice(this.#waiting.indexOf(newest), 1)
+    this.#tried = undefined
     this.#arm()
-    newest.recover(() => this.#arm())
+    newest.recover(() => {
+      this.#tried = newest.taskId
+      this.#arm()
+    })
   }
 
   /** Starts the time slot of the newest suspect. */

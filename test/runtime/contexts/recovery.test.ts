@@ -269,6 +269,36 @@ await t.test('process ends', async t => {
     t.equal(await textOfTask(life, id), reason(3))
   })
 
+  await t.test('that come twice in a row delay no work, and after the third all of it continues as it makes progress', async t => {
+    const runs: string[] = []
+    const gates = new Map<string, () => void>()
+    const life = lives(t, { work: async ({ message, step }) => {
+      const name = wordsOf(message)
+      runs.push(name)
+      await step('wait', () => new Promise<void>(resolve => gates.set(name, resolve)))
+      await new Promise(() => {})
+    } })
+    for (const name of ['a', 'b', 'c']) await open(life.runtime, name, { contextId: name })
+    await rest()
+    for (let end = 0; end < 3; end += 1) {
+      t.strictSame(runs.splice(0), ['a', 'b', 'c'])
+      await life.kill()
+    }
+    t.strictSame(runs, [])
+    await life.pass(SECOND)
+    t.equal(runs.length, 1)
+    gates.get(runs[0] ?? '')?.()
+    await rest()
+    t.equal(runs.length, 2, 'its progress starts the next')
+    await life.pass(SECOND)
+    t.equal(runs.length, 3, 'which takes a second without progress')
+    for (const go of gates.values()) go()
+    await rest()
+    await life.kill()
+    await rest()
+    t.equal(runs.length, 6)
+  })
+
   await t.test('more than a day apart start a new count', async t => {
     const runs = { n: 0 }
     const life = lives(t, waiting(runs), { limits: { recoveries: 1 } })
@@ -430,7 +460,7 @@ await t.test('suspects start one by one, the latest first, at most a second apar
   const clock = new TestClock()
   const recoveries = new RecoveryQueue(clock)
   const started: string[] = []
-  const add = (name: string, recoveredAtMs: number) => recoveries.add({ recoveredAtMs, recover: () => void started.push(`${name} ${clock.now()}`) })
+  const add = (name: string, recoveredAtMs: number) => recoveries.add({ taskId: name, recoveredAtMs, recover: () => void started.push(`${name} ${clock.now()}`) })
   const begun = clock.now()
   const seconds = (s: number) => begun + s * SECOND
   add('one', 1)
@@ -440,7 +470,7 @@ await t.test('suspects start one by one, the latest first, at most a second apar
   clock.increment(SECOND)
   clock.increment(SECOND)
   t.strictSame(started.splice(0), [`three ${seconds(1)}`, `two ${seconds(2)}`, `one ${seconds(3)}`])
-  recoveries.add({ recoveredAtMs: 2, recover: running => { started.push('slow'); clock.setTimeout(running, 300) } })
+  recoveries.add({ taskId: 'slow', recoveredAtMs: 2, recover: running => { started.push('slow'); clock.setTimeout(running, 300) } })
   add('next', 1)
   clock.increment(SECOND)
   clock.increment(SECOND)
