@@ -143,7 +143,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
   const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retentionWith(options.retention))
   // Operations.
-  const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue))
+  const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed
   const services: OperationServices = {
     cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),

@@ -5,6 +5,7 @@ import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/s
 import { Following } from './following.ts'
 import { Link, LinkLost } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'
+import { nodeVersion } from './placement/node-version.ts'
 import type { Placement, Seat } from './placement/placement.ts'
 import { Shards } from './shards.ts'
 
@@ -101,6 +102,7 @@ export class ClusterNode implements Cluster {
     }
     return {
       address: this.#options.address,
+      version: nodeVersion(member.format, member.version),
       gained: epochs => {
         const shards = [...epochs.keys()]
         const continued = shards.filter(shard => this.#epochs.get(shard) === Number(epochs.get(shard)) - 1)

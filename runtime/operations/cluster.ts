@@ -61,6 +61,9 @@ export interface Membership {
 
 /** The runtime of one node, for its cluster. */
 export interface Member {
+  /** The version of the agent, and the newest format of stored actors that this runtime reads and writes. */
+  readonly version: string
+  readonly format: number
   /** Makes a change of another node. */
   make(name: ChangeName, request: object, shard: number, signal: AbortSignal): Promise<unknown>
   /** The context of a task; `undefined` for an unknown task. */

@@ -1,6 +1,7 @@
 import type { RecoveryQueue } from '../contexts/recovery.ts'
 import type { ChangeName, Member } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
+import { FORMAT } from '../snapshots/snapshot-text.ts'
 import type { OperationServices } from './dependencies.ts'
 import { erase } from './erase.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
@@ -22,12 +23,14 @@ const MAKE: Readonly<Record<ChangeName, Make>> = {
 }
 
 /** The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster themselves. */
-export function memberOf(services: () => OperationServices, recoveryQueue: RecoveryQueue): Member {
+export function memberOf(services: () => OperationServices, recoveryQueue: RecoveryQueue, version: string): Member {
   const contextOf: Member['contextOf'] = async (scope, taskId) => {
     const stored = await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
     return stored && { ...scope, contextId: stored.task.contextId }
   }
   return {
+    version,
+    format: FORMAT,
     make: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
     contextOf,
     listen: (taskId, listener) => services().feeds.listen(taskId, listener),

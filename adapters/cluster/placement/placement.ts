@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
+import type { NodeVersion } from './node-version.ts'
 
 /** The node of a placement. Its methods never throw. */
 export interface Seat {
   /** The address of its link, which is unique and never changes: `ws://10.0.0.7:4243`. */
   readonly address: string
+  /** A shard goes only to nodes that are as new as its last owner. */
+  readonly version: NodeVersion
   /** The node owns these shards from now on, each in this epoch: its former owner writes nothing to it any more. */
   gained(epochs: ReadonlyMap<number, number>): void
   /** Asks for these shards. Resolves when the node writes nothing more to them; until then it owns them. */
@@ -34,19 +37,27 @@ export interface Placement {
 
 /**
  * The node that should own each shard, by rendezvous hashing in which the best pairs choose first and no node gets more than its part: when
- * a node comes or goes, few shards of the others move. Empty without nodes.
+ * a node comes or goes, few shards of the others move. A shard that fewer nodes may take chooses before others, and these nodes get more
+ * than their part if they have to. `undefined` for a shard that none may take.
  */
-export function wantedOwners(shards: number, nodes: readonly string[]): string[] {
-  const owners: string[] = []
-  const takers = nodes.map(node => ({ node, count: 0 }))
-  const pairs = takers.flatMap(taker => Array.from({ length: shards }, (_, shard) => ({ taker, shard, weight: createHash('sha256').update(`${shard} ${taker.node}`).digest('hex') })))
+export function wantedOwners(shards: number, nodes: readonly string[], mayTake: (shard: number, node: string) => boolean = () => true): (string | undefined)[] {
+  const takers = nodes.toSorted().map(node => ({ node, count: 0 }))
+  const choices = Array.from({ length: shards }, (_, shard) => takers.filter(({ node }) => mayTake(shard, node)))
+  const pairs = choices.flatMap((choice, shard) => choice.map(taker => ({ taker, shard, freedom: choice.length, weight: createHash('sha256').update(`${shard} ${taker.node}`).digest('hex') })))
+  const owners = choices.map((): string | undefined => undefined)
   const part = Math.floor(shards / nodes.length)
   let larger = shards % nodes.length
-  for (const { taker, shard } of pairs.toSorted((a, b) => (a.weight < b.weight ? 1 : -1))) {
+  for (const { taker, shard } of pairs.toSorted((a, b) => a.freedom - b.freedom || (a.weight < b.weight ? 1 : -1))) {
     if (owners[shard] !== undefined || taker.count > part || (taker.count === part && larger === 0)) continue
     if (taker.count === part) larger -= 1
     taker.count += 1
     owners[shard] = taker.node
+  }
+  for (const [shard, [first, ...others]] of choices.entries()) {
+    if (owners[shard] !== undefined || !first) continue
+    const least = others.reduce((one, other) => (other.count < one.count ? other : one), first)
+    least.count += 1
+    owners[shard] = least.node
   }
   return owners
 }

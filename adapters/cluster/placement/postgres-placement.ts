@@ -7,9 +7,11 @@ import { Session } from '../../postgres/session/session.ts'
 import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
 import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
 import { StorageError, thisHolder } from '../../rows/storage-error.ts'
-import { wantedOwners, type Placement, type Seat } from './placement.ts'
+import { versionIn, versionText, type NodeVersion } from './node-version.ts'
+import type { Placement, Seat } from './placement.ts'
 import { SignsOfLife } from './signs-of-life.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NODE_CLASS, TAKE } from './statements.ts'
+import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
+import { Wanted } from './wanted.ts'
 
 /** The pause between two looks at the database. */
 const LOOK_MS = 100
@@ -19,6 +21,9 @@ const LEASE_MS = 2000
 
 /** A node that has just joined waits so long before it takes shards, so that nodes that join together share them. */
 const SETTLE_MS = 300
+
+/** For so long after a change, the versions of shards are read. */
+const RECENT_MS = 1000
 
 export interface PostgresPlacementOptions {
   readonly pool: PostgresPool
@@ -38,6 +43,7 @@ interface SeenNode {
   readonly address: string
   readonly takes: boolean
   readonly pid: number
+  readonly version: NodeVersion
 }
 
 /**
@@ -55,7 +61,10 @@ export class PostgresPlacement implements Placement, ShardOwner {
   /** The owners of shards; undefined for a session that is no node. */
   #owners = new Map<number, string | undefined>()
   #nodes: readonly SeenNode[] = []
-  #wanted: { readonly takers: string; readonly owners: readonly string[] } = { takers: '', owners: [] }
+  readonly #wanted = new Wanted()
+  /** The version of each shard's last owner. */
+  #versions: readonly NodeVersion[] = []
+  #changedAtMs = 0
   readonly #signs = new SignsOfLife(LEASE_MS)
   #joinedAtMs = 0
   #lease: unknown
@@ -181,14 +190,14 @@ export class PostgresPlacement implements Placement, ShardOwner {
   }
 
   /** Opens the session that gets the locks. */
-  async #enter({ address }: Seat): Promise<void> {
+  async #enter({ address, version }: Seat): Promise<void> {
     const { pool, schema, place, takesShards } = this.#options
     const session = await Session.open(pool, schema)
     try {
       await checkServer(session, place, undefined)
       await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
       await session.rows(FORGET, [address])
-      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify(thisHolder())])
+      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify({ ...thisHolder(), version: versionText(version) })])
       this.#pid = Number(pid)
       this.#owned = { session, count: this.shards, shards: [], epochs: [] }
       this.#joinedAtMs = this.#options.clock.now()
@@ -207,15 +216,20 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const [beat] = await watch.rows(BEAT, [seat.address, this.#pid])
     if (!beat) return this.#loseTo(seat)
     this.#renew()
-    const locks = (await watch.rows(LOOK)).map(([isNode, object, pid, address, takes, beats]) => ({ isNode: isNode === 't', object: Number(object), pid: Number(pid), address: address ?? undefined, takes: takes === 't', beats: String(beats) }))
+    const locks = (await watch.rows(LOOK)).map(([isNode, object, pid, address, takes, beats, version]) => ({
+      isNode: isNode === 't', object: Number(object), pid: Number(pid), address: address ?? undefined, takes: takes === 't', beats: String(beats), version: versionIn(version)
+    }))
     const present = locks.filter(({ isNode }) => isNode)
     const late = this.#signs.lateOf(present.filter(({ pid }) => pid !== this.#pid), clock.now())
     if (late.length > 0) await watch.rows(END, [late])
-    const nodes = present.flatMap(({ pid, address, takes }) => (address !== undefined && !late.includes(pid) ? [{ pid, address, takes }] : []))
+    const nodes = present.flatMap(({ pid, address, takes, version }) => (address !== undefined && !late.includes(pid) ? [{ pid, address, takes, version }] : []))
     const owners = new Map(locks.flatMap(({ isNode, object, address }) => (isNode ? [] : [[object, address] as const])))
     const hasChanged = nodes.map(({ address }) => address).toSorted().join() !== [...this.nodes].toSorted().join() || !isSame(owners, this.#owners)
+    if (hasChanged) this.#changedAtMs = clock.now()
     this.#owners = owners
     this.#nodes = nodes
+    // A new owner has its locks before its version can be read.
+    if (owners.size < this.shards || clock.now() - this.#changedAtMs <= RECENT_MS) this.#versions = (await watch.rows(VERSIONS)).map(([version]) => versionIn(version))
     if (hasChanged) seat.changed()
     await this.#balance(seat)
   }
@@ -227,28 +241,23 @@ export class PostgresPlacement implements Placement, ShardOwner {
 
   async #balance(seat: Seat): Promise<void> {
     const owned = this.#owned
-    if (!owned || this.#options.clock.now() - this.#joinedAtMs < SETTLE_MS) return
-    const takers = this.#nodes.flatMap(({ address, takes }) => (takes ? [address] : []))
-    const wanted = this.#wantedOf(takers)
-    const free = wanted.flatMap((owner, shard) => (owner === seat.address && !this.#owners.has(shard) ? [shard] : []))
+    const { clock } = this.#options
+    const seen = this.#wanted.look(this.#nodes, this.#versions, clock.now())
+    if (!owned || clock.now() - this.#joinedAtMs < SETTLE_MS) return
+    const free = seen.flatMap(({ owner, newest }, shard) => (owner === seat.address && !this.#owners.has(shard) ? [{ shard, newest }] : []))
     if (free.length > 0) await this.#take(seat, owned, free)
-    const given = owned.shards.filter(shard => wanted[shard] !== undefined && wanted[shard] !== seat.address)
+    const given = owned.shards.filter(shard => seen[shard]?.owner !== undefined && seen[shard].owner !== seat.address)
     if (given.length > 0) this.#giving ??= this.#give(seat, given).catch((error: unknown) => this.lost(owned.session, error)).finally(() => (this.#giving = undefined))
   }
 
-  /** Who should own each shard; computed again only when other nodes take shards. */
-  #wantedOf(takers: readonly string[]): readonly string[] {
-    const key = takers.toSorted().join()
-    if (this.#wanted.takers !== key) this.#wanted = { takers: key, owners: wantedOwners(this.shards, takers) }
-    return this.#wanted.owners
-  }
-
-  async #take(seat: Seat, { session }: Ownership, free: readonly number[]): Promise<void> {
-    const rows = await session.rows(TAKE, [[...free], JSON.stringify({ ...thisHolder(), address: seat.address })])
+  async #take(seat: Seat, { session }: Ownership, free: readonly { readonly shard: number; readonly newest: NodeVersion }[]): Promise<void> {
+    const holder = { ...thisHolder(), address: seat.address, version: versionText(seat.version) }
+    const rows = (await session.rows(TAKE, [free.map(({ shard }) => shard), free.map(({ newest }) => versionText(newest)), JSON.stringify(holder)])).filter(([, epoch]) => epoch !== null)
     if (this.#owned?.session !== session || rows.length === 0) return
     const epochs = new Map(rows.map(([shard, epoch]) => [Number(shard), Number(epoch)]))
     this.#owned = { ...this.#owned, shards: [...this.#owned.shards, ...epochs.keys()], epochs: [...this.#owned.epochs, ...epochs.values()] }
     for (const shard of epochs.keys()) this.#owners.set(shard, seat.address)
+    this.#versions = this.#versions.map((version, shard) => (epochs.has(shard) ? seat.version : version))
     seat.gained(epochs)
     seat.changed()
   }

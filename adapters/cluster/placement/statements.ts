@@ -9,11 +9,16 @@ const oid = (lockClass: string) => `(${lockClass}::bigint & 4294967295)`
 /** Gives a sign of life; no row if another process has the address. */
 export const BEAT = { name: 'taskchart_beat', text: 'UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING beats' }
 
-/** The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of life. */
+/** The version of the node that a holder is. */
+const versionOf = (holder: string) => `${holder}::jsonb ->> 'version'`
+
+/** The locks of nodes and shards, with the nodes that have them: is a node, object, pid, address, takes shards, signs of life, version of a node. */
 export const LOOK = {
   name: 'taskchart_look',
   text: `
-    SELECT l.classid::bigint = ${oid(NODE_CLASS)}, l.objid::bigint, l.pid, nodes.address, nodes.takes, nodes.beats FROM pg_locks AS l LEFT JOIN nodes ON nodes.pid = l.pid
+    SELECT l.classid::bigint = ${oid(NODE_CLASS)}, l.objid::bigint, l.pid, nodes.address, nodes.takes, nodes.beats,
+      CASE WHEN l.classid::bigint = ${oid(NODE_CLASS)} THEN ${versionOf('nodes.holder')} END
+    FROM pg_locks AS l LEFT JOIN nodes ON nodes.pid = l.pid
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::bigint IN (${oid(NODE_CLASS)}, ${oid(LOCK_CLASS)})
       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 }
@@ -21,12 +26,28 @@ export const LOOK = {
 /** Ends sessions. */
 export const END = { name: 'taskchart_end_nodes', text: 'SELECT pg_terminate_backend(p.pid) FROM unnest($1::int[]) AS p (pid)' }
 
-/** Takes free shards: each with its new epoch. */
+/** The version of the last owner of each shard. */
+export const VERSIONS = { name: 'taskchart_versions', text: `SELECT ${versionOf('holder')} FROM shards ORDER BY shard` }
+
+/** How many former owners of a shard are remembered. */
+export const FORMER_OWNERS = 32
+
+/** The former owners of a shard, oldest first, when it gets another one. */
+const BEFORE = `
+  (CASE WHEN jsonb_array_length(holder::jsonb -> 'before') >= ${FORMER_OWNERS} THEN (holder::jsonb -> 'before') - 0 ELSE coalesce(holder::jsonb -> 'before', '[]') END)
+  || CASE WHEN holder IS NULL THEN '[]' ELSE jsonb_build_array((holder::jsonb - 'before'::text) || jsonb_build_object('epoch', epoch)) END`
+
+/** Takes free shards, each with its newest permitted version: each with its new epoch, which is null if the last owner is newer after all. */
 export const TAKE = {
   name: 'taskchart_take',
   text: `
-    WITH locked AS MATERIALIZED (SELECT f.shard, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[]) AS f (shard))
-    UPDATE shards SET epoch = epoch + 1, holder = $2 FROM locked WHERE shards.shard = locked.shard AND locked.ok RETURNING shards.shard, shards.epoch`
+    WITH locked AS MATERIALIZED (SELECT f.shard, f.newest, pg_try_advisory_lock(${LOCK_CLASS}, f.shard) AS ok FROM unnest($1::int[], $2::text[]) AS f (shard, newest)),
+    taken AS (
+      UPDATE shards SET epoch = epoch + 1, holder = ($3::jsonb || jsonb_build_object('before', ${BEFORE}))::text
+      FROM locked WHERE shards.shard = locked.shard AND locked.ok AND coalesce((${versionOf('holder')})::bigint[], '{}') <= locked.newest::bigint[]
+      RETURNING shards.shard, shards.epoch
+    )
+    SELECT shard, epoch, CASE WHEN epoch IS NULL THEN pg_advisory_unlock(${LOCK_CLASS}, shard) END FROM locked LEFT JOIN taken USING (shard) WHERE ok`
 }
 
 /** Gives shards up. */

@@ -103,13 +103,14 @@ if (IS_DEEP) await t.test('streams go on without a gap or a repeat', async t => 
     proxy.hold(false)
     await setTimeout(1000)
   }))
-  await t.test('while all nodes are replaced one after the other', t => fails(t, 'rolling restart', async nodes => {
+  for (const version of ['1.0.0', '1.1.0']) await t.test(`while all nodes are replaced one after the other, by version ${version} of the agent`, t => fails(t, `rolling restart, version ${version}`, async nodes => {
     for (const node of Array.from(nodes.nodes)) {
-      await nodes.shares(await nodes.add())
+      await nodes.shares(await nodes.add({ version }))
       nodes.failed(node)
       await nodes.close(node)
       await nodes.settled()
     }
+    t.equal(nodes.refused, 0)
   }))
   await t.test('from three nodes to four, and back', t => fails(t, '3 → 4 → 3 nodes', async nodes => {
     const node = await nodes.add()

@@ -6,7 +6,7 @@ import type { ClusterNode } from '../../../adapters/cluster/node.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
 import { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import { SignsOfLife } from '../../../adapters/cluster/placement/signs-of-life.ts'
-import { NODE_CLASS } from '../../../adapters/cluster/placement/statements.ts'
+import { NODE_CLASS, TAKE } from '../../../adapters/cluster/placement/statements.ts'
 import { postgresStore } from '../../../adapters/postgres/postgres.ts'
 import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
 import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/pool.ts'
@@ -18,6 +18,8 @@ import { brief, deferred, reaches, rejection, say, taskIn, textOf, until } from 
 import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
+import type { NodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
+import { Session } from '../../../adapters/postgres/session/session.ts'
 
 const server = await PostgresServer.start(['max_connections=60'])
 t.teardown(() => server.stop())
@@ -194,11 +196,11 @@ await t.test('a placement', async t => {
   const these = cluster(t)
   const { logger } = quiet()
   /** Opens a placement, and lists the sets of shards that it loses. */
-  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {} }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void> } = {}) => {
+  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {}, version = [1] }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void>; readonly version?: NodeVersion } = {}) => {
     const placement = await PostgresPlacement.open({ pool, place: 'test', schema: these.schema, shards: SHARDS, takesShards, logger, clock })
     const lost: (readonly number[])[] = []
     const address = `ws://127.0.0.1:${(ports += 1)}`
-    placement.join({ address, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
+    placement.join({ address, version, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
     t.teardown(() => placement.close())
     return { placement, lost, address, has: (shards: number) => until(() => placement.isOwner && placement.owned.shards.length === shards, `${shards} shards`) }
   }
@@ -246,6 +248,43 @@ await t.test('a placement', async t => {
     expire()
     t.strictSame(lost.map(shards => shards.length), [SHARDS])
     await has(SHARDS)
+  })
+  await t.test('of an older format or agent gets no shard of a newer one, also if it does not know yet that it is newer', async t => {
+    const isHeld = async (...versions: string[]) => t.strictSame(new Set((await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)), new Set(versions))
+    const old = await placed(t, { version: [1, 1] })
+    await old.has(SHARDS)
+    const newer = await placed(t, { version: [1, 2] })
+    await newer.has(SHARDS / 2)
+    await isHeld('{1,1}', '{1,2}')
+    await old.placement.close()
+    await newer.has(SHARDS)
+    const again = await placed(t, { version: [1, 1] })
+    const newest = await placed(t, { version: [2, 1] })
+    await newest.has(SHARDS / 2)
+    t.strictSame(again.placement.owned.shards, [])
+    await newer.placement.close()
+    await newest.has(SHARDS)
+    await isHeld('{2,1}')
+    // A take of a node that has not read the newest versions.
+    await newest.placement.close()
+    await again.placement.close()
+    const session = await Session.open(poolOf(url, 1), these.schema)
+    t.strictSame(await session.rows(TAKE, [[0, 1], ['{1,10000}', '{2,1}'], '{}']).then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])), [['0', false, 't'], ['1', true, null]])
+    session.close()
+  })
+  await t.test('remembers the former owners of each shard', async t => {
+    const owner = async () => JSON.parse(String((await these.run('SELECT holder FROM shards WHERE shard = 0'))[0]?.holder)) as { readonly address?: string; readonly before: readonly { readonly address?: string; readonly epoch: number }[] }
+    const { epoch: last = 0 } = (await owner()).before.at(-1) ?? {}
+    const addresses: string[] = []
+    for (let i = 0; i < 2; i += 1) {
+      const { placement, address, has } = await placed(t, { version: [2, 1] })
+      await has(SHARDS)
+      addresses.push(address)
+      await placement.close()
+    }
+    const { address, before } = await owner()
+    t.strictSame([before.at(-1)?.address, address], addresses)
+    t.strictSame(before.map(({ epoch }) => epoch).slice(-2), [last + 1, last + 2])
   })
   await t.test('without a shard writes nothing to it', async t => {
     const { placement, lost } = await placed(t, { takesShards: false })

@@ -20,6 +20,8 @@ import { receivers } from '../../fixtures/runtime/receiver.ts'
 import { brief, collect, deferred, generationOf, reaches, refusal, rejection, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
+import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
+import { ROLLED_BACK_MS, Wanted } from '../../../adapters/cluster/placement/wanted.ts'
 
 const card = { name: 'Test' }
 const scope = { tenant: '', principal: 'anonymous' }
@@ -554,7 +556,7 @@ await t.test('a page of wakes is full as long as there are more', async t => {
 
 await t.test('nodes share the shards evenly, in any order of the nodes, and few move when one comes', async t => {
   const nodes = Array.from({ length: 9 }, (_, i) => `ws://10.0.0.${i}:4243`)
-  const countsOf = (owners: readonly string[], among: readonly string[]) => among.map(node => owners.filter(owner => owner === node).length)
+  const countsOf = (owners: readonly (string | undefined)[], among: readonly string[]) => among.map(node => owners.filter(owner => owner === node).length)
   for (const shards of [1, 12, 48]) {
     for (let count = 1; count < nodes.length; count += 1) {
       const [before, after] = [nodes.slice(0, count), nodes.slice(0, count + 1)]
@@ -567,7 +569,73 @@ await t.test('nodes share the shards evenly, in any order of the nodes, and few 
       t.ok(moved <= 2.5 * Math.ceil(shards / (count + 1)), `${moved} of ${shards} shards move to node ${count + 1}`)
     }
   }
-  t.strictSame(wantedOwners(12, []), [])
+  t.strictSame(wantedOwners(2, []), [undefined, undefined])
+})
+
+await t.test('a shard goes only to nodes that may take it, and the others get the rest', async t => {
+  const nodes = ['old 1', 'old 2', 'new']
+  const isNew = (node: string | undefined) => node === 'new'
+  const countOf = (owners: readonly (string | undefined)[]) => nodes.map(node => owners.filter(owner => owner === node).length)
+  const few = wantedOwners(12, nodes, (shard, node) => shard >= 4 || isNew(node))
+  t.ok(few.slice(0, 4).every(isNew))
+  t.strictSame(countOf(few), [4, 4, 4])
+  const many = wantedOwners(12, nodes, (shard, node) => shard >= 10 || isNew(node))
+  t.ok(many.slice(0, 10).every(isNew), 'more than its part')
+  t.equal(countOf(many)[2], 10)
+  const half = wantedOwners(12, nodes, (shard, node) => shard < 6 && !isNew(node))
+  t.strictSame(half.map(owner => owner !== undefined && !isNew(owner)), half.map((_, shard) => shard < 6))
+  t.strictSame(wantedOwners(2, nodes, () => false), [undefined, undefined])
+})
+
+await t.test('versions are compared by their numbers', async t => {
+  t.strictSame(['2.1.0', '2.0', '0', '2.10.3-beta.1', 'v2', 'f3a1', '1'.repeat(16)].map(version => nodeVersion(1, version)), [[1, 2, 1], [1, 2], [1], [1, 2, 10, 3], [1], [1], [1, Number('1'.repeat(15))]])
+  const sorted = [[], [1], [1, 1, 9], [1, 2], [1, 2, 0, 1], [1, 10], [2]]
+  for (const [i, one] of sorted.entries()) for (const [j, other] of sorted.entries()) t.equal(isAsNew(one, other), i >= j, `${one.join()} and ${other.join()}`)
+})
+
+await t.test('shards of a newer agent wait for one, and after a while an older agent gets them, but no older format', async t => {
+  const node = (address: string, version: readonly number[], takes = true) => ({ address, version, takes })
+  const old = node('old', [1, 1])
+  const wanted = new Wanted()
+  const shards = [[1, 1], [1, 2], [2, 1], []]
+  const ownersOf = (nodes: readonly ReturnType<typeof node>[], nowMs: number) => wanted.look(nodes, shards, nowMs).map(({ owner }) => owner)
+  t.strictSame(ownersOf([old], 0), ['old', undefined, undefined, 'old'])
+  t.strictSame(ownersOf([old, node('new', [1, 2], false)], 5000), ['old', undefined, undefined, 'old'])
+  t.strictSame(ownersOf([old], ROLLED_BACK_MS + 4999), ['old', undefined, undefined, 'old'])
+  t.strictSame(ownersOf([old], ROLLED_BACK_MS + 5000), ['old', 'old', undefined, 'old'])
+  const [, taken] = wanted.look([old], shards, ROLLED_BACK_MS + 5100)
+  t.ok(taken && isAsNew(taken.newest, [1, 2, 7]) && !isAsNew(taken.newest, [2]))
+  t.strictSame(new Set(ownersOf([old, node('new', [2, 1])], ROLLED_BACK_MS + 5200).slice(1, 3)), new Set(['new']))
+})
+
+await t.test('no task goes back to an older version of its agent while nodes are replaced one after the other', async t => {
+  const opened = gates(4)
+  const versions: string[] = []
+  const counted = (version: string) => defineAgent({ card, version, work: async function* ({ step }) {
+    versions.push(version)
+    for (const [i, gate] of opened.entries()) {
+      await step(`gate ${i}`, async () => gate.promise)
+      yield progress(String(i))
+    }
+  } })
+  const cluster = testCluster(t, counted('1'))
+  const old = [await cluster.add(), await cluster.add()]
+  const { runtime: front } = await cluster.add({ mayOwn: false })
+  const tasks = await Promise.all(Array.from({ length: 16 }, () => front.sendMessage(say('go', {}, { returnImmediately: true })).then(taskIn)))
+  const streams = tasks.map(({ id }) => collect(front.subscribeToTask({ id }, withGenerations)))
+  for (const [i, { runtime }] of old.entries()) {
+    opened[i]?.resolve()
+    await cluster.add({ agent: counted('2') })
+    await runtime.close()
+  }
+  for (const gate of opened) gate.resolve()
+  for (const events of await Promise.all(streams)) {
+    const generations = events.map(event => Number(generationOf(event)))
+    t.strictSame(generations, Array.from(generations, (_, i) => Number(generations[0]) + i))
+    t.match(events.at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  }
+  t.strictSame(versions, versions.toSorted())
+  t.ok(versions.includes('2'))
 })
 
 await t.test('the metrics of a node tell its shards, their moves, and what it forwarded', async t => {

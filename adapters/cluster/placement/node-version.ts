@@ -1,0 +1,30 @@
+/**
+ * How new a node is: the format of its stored actors, then the numbers of its agent's version without zeros at the end. `2.1.0` of format 1
+ * is `[1, 2, 1]`. A version that does not begin with a number has none.
+ */
+export type NodeVersion = readonly number[]
+
+export function nodeVersion(format: number, agentVersion: string): NodeVersion {
+  const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agentVersion) ?? []
+  return [format, ...text.replace(/(^|\.)0+(\.0+)*$/, '').split('.').filter(Boolean).map(Number)]
+}
+
+/** Whether a node of one version may restore what a node of another has stored: its own is the same or newer. */
+export function isAsNew(own: NodeVersion, other: NodeVersion): boolean {
+  const at = own.findIndex((number, i) => number !== other[i])
+  return at < 0 ? own.length >= other.length : Number(own[at]) > (other[at] ?? -1)
+}
+
+/** The same, with any version of the agent. */
+export function isFormatAsNew([own = 0]: NodeVersion, [other = 0]: NodeVersion): boolean {
+  return own >= other
+}
+
+/** The version as an array of PostgreSQL, which compares arrays as {@link isAsNew} does. */
+export function versionText(version: NodeVersion): string {
+  return `{${version.join()}}`
+}
+
+export function versionIn(text: string | null | undefined): NodeVersion {
+  return text ? text.slice(1, -1).split(',').map(Number) : []
+}
