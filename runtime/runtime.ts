@@ -211,7 +211,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     observe: observer => {
       const stop = observers.add(observer)
       for (const live of contexts.live) observer.entered?.(live)
-      return { agent, store, stop }
+      return { agent, store, ...(cluster && { cluster: cluster.observed }), stop }
     },
     settled: () => contexts.settled(),
     close: () => (closed ??= close())

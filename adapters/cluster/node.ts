@@ -5,7 +5,6 @@ import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/s
 import { Following } from './following.ts'
 import { Link, LinkLost } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'
-import { nodeVersion } from './placement/node-version.ts'
 import type { Placement, Seat } from './placement/placement.ts'
 import { Shards } from './shards.ts'
 
@@ -65,6 +64,7 @@ export class ClusterNode implements Cluster {
     this.#following = new Following({ member, shards: this.shards, placement, clock: this.#clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
     return {
       figures: () => this.#figures(),
+      observed: { address: this.#options.address, status: () => placement.status(), shardOf: key => this.shards.of(key) },
       make: (change, here) => this.#make(change, here),
       owns: key => this.shards.has(this.shards.of(key)),
       contextId: shard => this.shards.idIn(shard),
@@ -102,7 +102,7 @@ export class ClusterNode implements Cluster {
     }
     return {
       address: this.#options.address,
-      version: nodeVersion(member.format, member.version),
+      version: { format: member.format, agent: member.version },
       gained: epochs => {
         const shards = [...epochs.keys()]
         const continued = shards.filter(shard => this.#epochs.get(shard) === Number(epochs.get(shard)) - 1)

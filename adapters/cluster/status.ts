@@ -1,41 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { ClusterStatus, NodeStatus, ShardStatus, Tenure } from '../../runtime/ports/cluster-status.ts'
 import { StorageError, type Holder } from '../rows/storage-error.ts'
 import { checkTables } from '../postgres/schema/migrate.ts'
 import { placeName, poolOf, type OwnPool } from '../postgres/session/pool.ts'
 import { Session } from '../postgres/session/session.ts'
 import { reasonOf } from '../postgres/session/trouble.ts'
+import { storedText } from '../rows/stored-text.ts'
 import { wantedOwners } from './placement/placement.ts'
 import { LOOK } from './placement/statements.ts'
 
 /** A node gives a sign of life every 100 ms. This is the time in which one is expected, in milliseconds. */
 const SIGN_MS = 500
-
-/** A node, as the database shows it. */
-export interface NodeStatus {
-  /** Where the other nodes reach it. */
-  readonly address: string
-  /** `silent`: its session is there, but it gave no sign of life while the database was read. `gone`: its session has ended. */
-  readonly state: 'alive' | 'silent' | 'gone'
-  /** Whether it takes shards: not while it stops. */
-  readonly takesShards: boolean
-  /** Its process, and when it joined. */
-  readonly process: Holder
-}
-
-/** A shard, as the database shows it. */
-export interface ShardStatus {
-  readonly shard: number
-  /** How often it got a new owner. */
-  readonly epoch: number
-  /** The address of its node; `undefined` while it has none. */
-  readonly owner: string | undefined
-}
-
-/** The nodes and shards of a database, sorted. */
-export interface ClusterStatus {
-  readonly nodes: readonly NodeStatus[]
-  readonly shards: readonly ShardStatus[]
-}
 
 /** The owner of shards in the status: a server without `--node` has them all. */
 export const SINGLE_SERVER = 'a server without --node'
@@ -78,7 +53,40 @@ export function isSettled({ nodes, shards }: ClusterStatus): boolean {
   return shards.every(({ shard, owner }) => owner !== undefined && owner === wanted[shard])
 }
 
-async function readStatus(session: Session): Promise<ClusterStatus> {
+/** A task in a database of a cluster: its shard, and its life in milliseconds since 1970; `untilMs` is `undefined` for a live one. */
+export interface TaskPlace {
+  readonly shard: number
+  readonly fromMs: number
+  readonly untilMs: number | undefined
+}
+
+/** Where a task is; `undefined` for an unknown task. Rejects as {@link clusterStatus}. */
+export async function taskPlace(url: string, taskId: string, schema = 'taskchart'): Promise<TaskPlace | undefined> {
+  return withSession(url, schema, async session => {
+    await checkTables(session, schema, placeName(url, 'clusterStatus'))
+    const [row] = await session.once('SELECT shard, (SELECT body FROM events WHERE events.task = tasks.task ORDER BY generation LIMIT 1), ended_at_ms FROM tasks WHERE task_id = $1', [storedText(taskId)])
+    if (!row) return undefined
+    const [shard, opening, endedAtMs] = row
+    const [, opened = ''] = /"timestamp":"([^"]*)"/.exec(opening ?? '') ?? []
+    return { shard: Number(shard), fromMs: Date.parse(opened), untilMs: endedAtMs === null ? undefined : Number(endedAtMs) }
+  })
+}
+
+/** What the JSON of a holder may have: that of a node has more than that of a server. */
+interface NodeHolder extends Holder {
+  readonly address?: string
+  readonly agent?: string
+  readonly epoch?: number
+  readonly before?: readonly NodeHolder[]
+}
+
+function tenuresOf(holder: NodeHolder | undefined, epoch: number): Tenure[] {
+  if (!holder) return []
+  return [...(holder.before ?? []), { ...holder, epoch }].map(({ address, since, epoch: own }) => ({ epoch: Number(own), owner: address, sinceMs: Date.parse(since) }))
+}
+
+/** Reads the nodes and the owners of all shards, in about half a second. */
+export async function readStatus(session: Session): Promise<ClusterStatus> {
   const beatsOf = async () => new Map((await session.once('SELECT address, beats FROM nodes')).map(([address, beats]) => [address, beats] as const))
   const before = await beatsOf()
   await pause(SIGN_MS)
@@ -86,9 +94,14 @@ async function readStatus(session: Session): Promise<ClusterStatus> {
   const locks = await session.rows(LOOK)
   const present = new Set(locks.flatMap(([isNode, , pid]) => (isNode === 't' ? [pid] : [])))
   const owners = new Map(locks.flatMap(([isNode, shard, , address]) => (isNode === 't' ? [] : [[shard, address ?? SINGLE_SERVER] as const])))
-  const nodes = (await session.once('SELECT address, pid, takes, holder FROM nodes ORDER BY address')).map(([address, pid, takes, holder]): NodeStatus => ({
-    address: String(address), state: present.has(pid as string) ? (before.get(address as string) === after.get(address as string) ? 'silent' : 'alive') : 'gone', takesShards: takes === 't', process: JSON.parse(String(holder)) as Holder
-  }))
-  const shards = (await session.once('SELECT shard, epoch FROM shards ORDER BY shard')).map(([shard, epoch]): ShardStatus => ({ shard: Number(shard), epoch: Number(epoch), owner: owners.get(shard as string) }))
+  const nodes = (await session.once('SELECT address, pid, takes, holder FROM nodes ORDER BY address')).map(([address, pid, takes, holder]): NodeStatus => {
+    const { agent, pid: process, host, since } = JSON.parse(String(holder)) as NodeHolder
+    const state = present.has(pid) ? (before.get(address) === after.get(address) ? 'silent' : 'alive') : 'gone'
+    return { address: String(address), state, takesShards: takes === 't', ...(agent !== undefined && { agent }), process: { pid: process, host, since } }
+  })
+  const shards = (await session.once('SELECT shard, epoch, holder FROM shards ORDER BY shard')).map(([shard, epoch, holder]): ShardStatus => {
+    const last = holder ? (JSON.parse(holder) as NodeHolder) : undefined
+    return { shard: Number(shard), epoch: Number(epoch), owner: owners.get(shard), tenures: tenuresOf(last, Number(epoch)) }
+  })
   return { nodes, shards }
 }

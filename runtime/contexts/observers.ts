@@ -1,5 +1,6 @@
 import type { AnyActorRef } from 'xstate'
 import type { Agent } from '../agent/define-agent.ts'
+import type { ClusterStatus } from '../ports/cluster-status.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { Commit, ContextKey, Erasure, Store } from '../store/store.ts'
 
@@ -25,9 +26,20 @@ export interface Observer {
   crashed?(taskId: string, error: unknown): void
 }
 
+/** The cluster of an observed node. */
+export interface ObservedCluster {
+  /** The address of the node. */
+  readonly address: string
+  /** Reads all nodes, and the owners of all shards. Rejects while they cannot be read. */
+  status(): Promise<ClusterStatus>
+  shardOf(key: ContextKey): number
+}
+
 /** Access of an observer to its runtime. */
 export interface Observation {
   readonly agent: Agent
+  /** For a node of a cluster. */
+  readonly cluster?: ObservedCluster
   readonly store: Pick<Store, 'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages' | 'readTransitions'>
   /** Ends the observation. May be called twice. */
   stop(): void

@@ -1,3 +1,4 @@
+import type { ObservedCluster } from '../contexts/observers.ts'
 import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
@@ -43,6 +44,8 @@ export interface NodeFigures {
 /** The cluster, for the runtime of one node. */
 export interface Membership {
   figures(): NodeFigures
+  /** The cluster, for an observer of this node. */
+  readonly observed: ObservedCluster
   /** Makes a change on its node: with `here` if that is this one, which gets the shard for new contexts. Waits while no node has the shard. */
   make<Here>(change: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>>
   /** Whether a context belongs to this node. */

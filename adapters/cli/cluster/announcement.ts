@@ -1,5 +1,5 @@
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import type { ClusterStatus } from '../../cluster/status.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import type { Places } from '../serve/announcement.ts'
 import { tableLines } from '../text/columns.ts'
 import { sendLine } from '../text/paste-lines.ts'

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
-import { checkDatabase, clusterStatus, isSettled, type ClusterStatus } from '../../cluster/status.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
+import { checkDatabase, clusterStatus, isSettled } from '../../cluster/status.ts'
 import { placeName, isPostgresUrl } from '../../postgres/session/pool.ts'
 import { readApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { clusterStatus, type ClusterStatus } from '../../cluster/status.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
+import { newestMoves, wayOf, type Stay } from '../../cluster/moves.ts'
+import { clusterStatus, SINGLE_SERVER, taskPlace } from '../../cluster/status.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
@@ -12,11 +14,19 @@ import { URL_FILE } from './local-postgres.ts'
 
 /** `taskchart cluster status`: shows the nodes and shards of a database. */
 export async function showStatus(args: readonly string[], { cwd, clock, screen, stdout }: Io): Promise<number> {
-  const { values: { db, json }, positionals } = readOptions(args, { db: { type: 'string' }, json: { type: 'boolean' } })
+  const { values: { db, json, task }, positionals } = readOptions(args, { db: { type: 'string' }, json: { type: 'boolean' }, task: { type: 'string' } })
   if (db !== undefined && !isPostgresUrl(db)) throw usageError(`Nodes share a PostgreSQL database: --db postgres://HOST/DATABASE.`)
   const [file = ''] = readPositionals(positionals, db === undefined ? ['AGENT.ts|js or --db URL'] : [])
-  const status = await clusterStatus(db ?? (await urlOf(file, cwd)))
-  stdout.write(json ? jsonLine(status) : statusText(status, clock.now(), screen?.columns))
+  const url = db ?? (await urlOf(file, cwd))
+  const status = await clusterStatus(url)
+  if (task === undefined) {
+    stdout.write(json ? jsonLine(status) : statusText(status, clock.now(), screen?.columns))
+    return EXIT.ok
+  }
+  const place = await taskPlace(url, task)
+  if (!place) throw new CommandError(`There is no task ${task} in this database.`)
+  const way = wayOf(status.shards[place.shard]?.tenures ?? [], place.fromMs, place.untilMs)
+  stdout.write(json ? jsonLine({ task, shard: place.shard, way }) : wayText(task, place.shard, way, screen?.columns))
   return EXIT.ok
 }
 
@@ -30,14 +40,26 @@ async function urlOf(file: string, cwd: string): Promise<string> {
 
 const NOBODY = 'no owner'
 
-/** The status as text: a table of nodes, then the shards of each owner with their epochs. */
+/** How many moves are shown. */
+const MOVES = 10
+
+/** The owners of a task's shard while the task lived, as text. */
+function wayText(task: string, shard: number, way: readonly Stay[], columns?: number): string {
+  const time = (ms: number | undefined) => (ms === undefined ? 'now' : new Date(ms).toISOString())
+  const rows = way.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [owner, String(epoch), time(fromMs), time(untilMs)])
+  return [oneLine(`Task ${task} is in shard ${shard}, which had these owners while the task lived:`), '', ...tableLines([['OWNER', 'EPOCH', 'FROM', 'UNTIL'], ...rows].map(row => row.map(oneLine)), columns), ''].join('\n')
+}
+
+/** The status as text: a table of nodes, the shards of each owner with their epochs, and the newest moves. */
 export function statusText({ nodes, shards }: ClusterStatus, nowMs: number, columns?: number): string {
   const of = (name: string) => shards.filter(({ owner = NOBODY }) => owner === name)
-  const rows = nodes.map(({ address, state, takesShards, process: { pid, host, since } }) => [
-    address, takesShards || state !== 'alive' ? state : 'stopping', String(of(address).length), `${pid} on ${host}`, `${lengthText(nowMs - Date.parse(since))} ago`
+  const rows = nodes.map(({ address, state, takesShards, agent = '', process: { pid, host, since } }) => [
+    address, takesShards || state !== 'alive' ? state : 'stopping', String(of(address).length), agent, `${pid} on ${host}`, `${lengthText(nowMs - Date.parse(since))} ago`
   ])
   const owners = [...new Set(shards.map(({ owner = NOBODY }) => owner))].toSorted()
   const lists = owners.map(owner => `${owner}: ${of(owner).map(({ shard, epoch }) => `${shard}@${epoch}`).join(' ')}`)
-  const table = tableLines([['NODE', 'STATE', 'SHARDS', 'PROCESS', 'JOINED'], ...rows].map(row => row.map(oneLine)), columns)
-  return [...table, '', `${shards.length} shards, each with its epoch after @:`, ...lists.map(oneLine), ''].join('\n')
+  const table = tableLines([['NODE', 'STATE', 'SHARDS', 'VERSION', 'PROCESS', 'JOINED'], ...rows].map(row => row.map(oneLine)), columns)
+  const moves = newestMoves(shards, MOVES).map(({ shard, epoch, from = SINGLE_SERVER, to = SINGLE_SERVER, atMs }) => `shard ${shard}@${epoch}: ${from} → ${to}, ${lengthText(nowMs - atMs)} ago`)
+  const shownMoves = moves.length === 0 ? [] : ['', 'The newest moves:', ...moves.map(oneLine)]
+  return [...table, '', `${shards.length} shards, each with its epoch after @:`, ...lists.map(oneLine), ...shownMoves, ''].join('\n')
 }

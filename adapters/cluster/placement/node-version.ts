@@ -4,8 +4,8 @@
  */
 export type NodeVersion = readonly number[]
 
-export function nodeVersion(format: number, agentVersion: string): NodeVersion {
-  const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agentVersion) ?? []
+export function nodeVersion({ format, agent }: { readonly format: number; readonly agent: string }): NodeVersion {
+  const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agent) ?? []
   return [format, ...text.replace(/(^|\.)0+(\.0+)*$/, '').split('.').filter(Boolean).map(Number)]
 }
 

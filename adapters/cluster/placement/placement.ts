@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import type { NodeVersion } from './node-version.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 
 /** The node of a placement. Its methods never throw. */
 export interface Seat {
   /** The address of its link, which is unique and never changes: `ws://10.0.0.7:4243`. */
   readonly address: string
   /** A shard goes only to nodes that are as new as its last owner. */
-  readonly version: NodeVersion
+  readonly version: { readonly format: number; readonly agent: string }
   /** The node owns these shards from now on, each in this epoch: its former owner writes nothing to it any more. */
   gained(epochs: ReadonlyMap<number, number>): void
   /** Asks for these shards. Resolves when the node writes nothing more to them; until then it owns them. */
@@ -31,6 +31,8 @@ export interface Placement {
   join(seat: Seat): void
   /** The address of a shard's owner, as far as this node knows; `undefined` while it has none. */
   ownerOf(shard: number): string | undefined
+  /** Reads the nodes and the owners of all shards, for people. Rejects while the placement cannot be reached. */
+  status(): Promise<ClusterStatus>
   /** Gives all shards to the other nodes, and takes no more part. May be called twice. */
   leave(): Promise<void>
 }

@@ -6,15 +6,19 @@ import { checkedDatabase, checkServer } from '../../postgres/session/server-chec
 import { Session } from '../../postgres/session/session.ts'
 import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
 import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import { StorageError, thisHolder } from '../../rows/storage-error.ts'
-import { versionIn, versionText, type NodeVersion } from './node-version.ts'
+import { readStatus } from '../status.ts'
+import { isSame, openWatch, readLocks } from './locks.ts'
+import { nodeVersion, versionIn, versionText, type NodeVersion } from './node-version.ts'
 import type { Placement, Seat } from './placement.ts'
 import { SignsOfLife } from './signs-of-life.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
+import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
 import { Wanted } from './wanted.ts'
 
-/** The pause between two looks at the database. */
+/** The pause between two looks at the database, and while a shard has no owner. */
 const LOOK_MS = 100
+const SOON_MS = 25
 
 /** A node without a sign of life for so long loses its shards. */
 const LEASE_MS = 2000
@@ -107,6 +111,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
     return this.#owned
   }
 
+  async status(): Promise<ClusterStatus> {
+    if (!this.#watch) throw overloaded()
+    return readStatus(this.#watch)
+  }
+
   get nodes(): readonly string[] {
     return this.#nodes.map(({ address }) => address)
   }
@@ -179,7 +188,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
         if (reasonOf(error) !== this.#said) logger.warn('the node cannot take part in the cluster now', { database: place, reason: (this.#said = reasonOf(error)) })
       }
       await new Promise<void>(resolve => {
-        const timer = clock.setTimeout(resolve, LOOK_MS)
+        const timer = clock.setTimeout(resolve, this.#owners.size < this.shards ? SOON_MS : LOOK_MS)
         this.#wake = () => {
           clock.clearTimeout(timer)
           resolve()
@@ -197,7 +206,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       await checkServer(session, place, undefined)
       await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
       await session.rows(FORGET, [address])
-      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify({ ...thisHolder(), version: versionText(version) })])
+      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })])
       this.#pid = Number(pid)
       this.#owned = { session, count: this.shards, shards: [], epochs: [] }
       this.#joinedAtMs = this.#options.clock.now()
@@ -212,13 +221,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
   /** Gives a sign of life, and finds the owners of all shards. Takes the free ones that this node should have, and gives those that another should have. */
   async #look(seat: Seat): Promise<void> {
     const { pool, schema, clock } = this.#options
-    const watch = (this.#watch ??= await openWatch(pool, schema))
+    const watch = (this.#watch ??= await openWatch(pool, schema, LEASE_MS))
     const [beat] = await watch.rows(BEAT, [seat.address, this.#pid])
     if (!beat) return this.#loseTo(seat)
     this.#renew()
-    const locks = (await watch.rows(LOOK)).map(([isNode, object, pid, address, takes, beats, version]) => ({
-      isNode: isNode === 't', object: Number(object), pid: Number(pid), address: address ?? undefined, takes: takes === 't', beats: String(beats), version: versionIn(version)
-    }))
+    const locks = await readLocks(watch)
     const present = locks.filter(({ isNode }) => isNode)
     const late = this.#signs.lateOf(present.filter(({ pid }) => pid !== this.#pid), clock.now())
     if (late.length > 0) await watch.rows(END, [late])
@@ -251,13 +258,14 @@ export class PostgresPlacement implements Placement, ShardOwner {
   }
 
   async #take(seat: Seat, { session }: Ownership, free: readonly { readonly shard: number; readonly newest: NodeVersion }[]): Promise<void> {
-    const holder = { ...thisHolder(), address: seat.address, version: versionText(seat.version) }
+    const version = nodeVersion(seat.version)
+    const holder = { ...thisHolder(), address: seat.address, version: versionText(version) }
     const rows = (await session.rows(TAKE, [free.map(({ shard }) => shard), free.map(({ newest }) => versionText(newest)), JSON.stringify(holder)])).filter(([, epoch]) => epoch !== null)
     if (this.#owned?.session !== session || rows.length === 0) return
     const epochs = new Map(rows.map(([shard, epoch]) => [Number(shard), Number(epoch)]))
     this.#owned = { ...this.#owned, shards: [...this.#owned.shards, ...epochs.keys()], epochs: [...this.#owned.epochs, ...epochs.values()] }
     for (const shard of epochs.keys()) this.#owners.set(shard, seat.address)
-    this.#versions = this.#versions.map((version, shard) => (epochs.has(shard) ? seat.version : version))
+    this.#versions = this.#versions.map((last, shard) => (epochs.has(shard) ? version : last))
     seat.gained(epochs)
     seat.changed()
   }
@@ -283,15 +291,4 @@ export class PostgresPlacement implements Placement, ShardOwner {
       if (this.#owned) this.lost(this.#owned.session, new Error('the database has not answered'))
     }, LEASE_MS)
   }
-}
-
-/** Opens the session for signs of life, which need not survive a crash of the server. */
-async function openWatch(pool: PostgresPool, schema: string): Promise<Session> {
-  const session = await Session.open(pool, schema)
-  await session.run(`SET synchronous_commit = off; SET statement_timeout = ${LEASE_MS}`)
-  return session
-}
-
-function isSame(one: ReadonlyMap<number, string | undefined>, other: ReadonlyMap<number, string | undefined>): boolean {
-  return one.size === other.size && [...one].every(([shard, address]) => other.has(shard) && other.get(shard) === address)
 }

@@ -7,7 +7,7 @@ import { freePorts } from '../../../adapters/cli/cluster/free-ports.ts'
 import { startPostgres } from '../../../adapters/cli/cluster/local-postgres.ts'
 import { statusText } from '../../../adapters/cli/cluster/status.ts'
 import { connect } from '../../../adapters/client/connect.ts'
-import { isSettled, SINGLE_SERVER, type ClusterStatus } from '../../../adapters/cluster/status.ts'
+import { isSettled, SINGLE_SERVER } from '../../../adapters/cluster/status.ts'
 import { postgresStore } from '../../../adapters/postgres/postgres.ts'
 import { poolOf } from '../../../adapters/postgres/session/pool.ts'
 import { NODE_CLASS } from '../../../adapters/cluster/placement/statements.ts'
@@ -15,6 +15,7 @@ import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { rejection, say, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand, type Ended, type Surroundings } from '../../fixtures/cli/run-command.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 
 const AGENT = "export default { card: { name: 'Echo' }, work: () => ({ artifact: 'x' }) }"
 
@@ -136,7 +137,7 @@ await t.test('nodes on a database that is there', async t => {
     t.match(text, new RegExp(`^Echo: Says them\\n[^]*  database postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n[^]*send ws:\\S+ "Say hello" --context "?demo~\\d+"? --out artifacts --api-key …\\n[^]*  kill -9 \\d+\\n[^]*cluster status --db=postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n`))
     const { nodes } = await statusOf(['--db', url], cwd)
     const { stdout } = await runCommand(['cluster', 'status', '--db', url], { cwd, screen: { columns: 200, hasColours: false } })
-    t.match(stdout, /^NODE +STATE +SHARDS +PROCESS +JOINED\nws:\S+ +\w+ +\d+ +\d+ on .* ago\n/)
+    t.match(stdout, /^NODE +STATE +SHARDS +VERSION +PROCESS +JOINED\nws:\S+ +\w+ +\d+ +1\.0\.0 +\d+ on .* ago\n/)
     t.match(stdout, /\n48 shards, each with its epoch after @:\n(?:.+: (?:\d+@\d+ ?)+\n)+$/)
     for (const { process: { pid } } of nodes) process.kill(pid, 'SIGKILL')
     t.match(await cluster.running, { code: 1, stderr: /: 1 of 2 nodes are left\.\n[^]*No node is left\.\ntaskchart: All nodes have ended\.\n$/ })
@@ -166,8 +167,8 @@ await t.test('nodes on a database that is there', async t => {
 await t.test('the text of a status names stopping nodes and shards without an owner', async t => {
   const holder = { pid: 7, host: 'h', since: new Date(0).toISOString() }
   const node = (address: string, state: 'alive' | 'silent', takesShards: boolean) => ({ address, state, takesShards, process: holder })
-  const status: ClusterStatus = { nodes: [node('ws://a:1', 'alive', false), node('ws://b:1', 'silent', false)], shards: [{ shard: 0, epoch: 3, owner: undefined }, { shard: 1, epoch: 1, owner: 'ws://a:1' }] }
-  t.equal(statusText(status, 60_000), 'NODE      STATE     SHARDS  PROCESS  JOINED\nws://a:1  stopping  1       7 on h   1m ago\nws://b:1  silent    0       7 on h   1m ago\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n')
+  const status: ClusterStatus = { nodes: [node('ws://a:1', 'alive', false), node('ws://b:1', 'silent', false)], shards: [{ shard: 0, epoch: 3, owner: undefined, tenures: [{ epoch: 2, owner: undefined, sinceMs: 0 }, { epoch: 3, owner: 'ws://b:1', sinceMs: 30_000 }] }, { shard: 1, epoch: 1, owner: 'ws://a:1', tenures: [] }] }
+  t.equal(statusText(status, 60_000), 'NODE      STATE     SHARDS  VERSION  PROCESS  JOINED\nws://a:1  stopping  1                7 on h   1m ago\nws://b:1  silent    0                7 on h   1m ago\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n\nThe newest moves:\nshard 0@3: a server without --node → ws://b:1, 30s ago\n')
   t.equal(isSettled(status), false)
 })
 

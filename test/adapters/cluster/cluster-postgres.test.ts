@@ -18,7 +18,6 @@ import { brief, deferred, reaches, rejection, say, taskIn, textOf, until } from 
 import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
-import type { NodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
 import { Session } from '../../../adapters/postgres/session/session.ts'
 
 const server = await PostgresServer.start(['max_connections=60'])
@@ -196,11 +195,11 @@ await t.test('a placement', async t => {
   const these = cluster(t)
   const { logger } = quiet()
   /** Opens a placement, and lists the sets of shards that it loses. */
-  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {}, version = [1] }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void>; readonly version?: NodeVersion } = {}) => {
+  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {}, format = 1, agent = '' }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void>; readonly format?: number; readonly agent?: string } = {}) => {
     const placement = await PostgresPlacement.open({ pool, place: 'test', schema: these.schema, shards: SHARDS, takesShards, logger, clock })
     const lost: (readonly number[])[] = []
     const address = `ws://127.0.0.1:${(ports += 1)}`
-    placement.join({ address, version, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
+    placement.join({ address, version: { format, agent }, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
     t.teardown(() => placement.close())
     return { placement, lost, address, has: (shards: number) => until(() => placement.isOwner && placement.owned.shards.length === shards, `${shards} shards`) }
   }
@@ -251,15 +250,15 @@ await t.test('a placement', async t => {
   })
   await t.test('of an older format or agent gets no shard of a newer one, also if it does not know yet that it is newer', async t => {
     const isHeld = async (...versions: string[]) => t.strictSame(new Set((await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)), new Set(versions))
-    const old = await placed(t, { version: [1, 1] })
+    const old = await placed(t, { agent: '1' })
     await old.has(SHARDS)
-    const newer = await placed(t, { version: [1, 2] })
+    const newer = await placed(t, { agent: '2' })
     await newer.has(SHARDS / 2)
     await isHeld('{1,1}', '{1,2}')
     await old.placement.close()
     await newer.has(SHARDS)
-    const again = await placed(t, { version: [1, 1] })
-    const newest = await placed(t, { version: [2, 1] })
+    const again = await placed(t, { agent: '1' })
+    const newest = await placed(t, { format: 2, agent: '1' })
     await newest.has(SHARDS / 2)
     t.strictSame(again.placement.owned.shards, [])
     await newer.placement.close()
@@ -277,7 +276,7 @@ await t.test('a placement', async t => {
     const { epoch: last = 0 } = (await owner()).before.at(-1) ?? {}
     const addresses: string[] = []
     for (let i = 0; i < 2; i += 1) {
-      const { placement, address, has } = await placed(t, { version: [2, 1] })
+      const { placement, address, has } = await placed(t, { format: 2, agent: '1' })
       await has(SHARDS)
       addresses.push(address)
       await placement.close()
