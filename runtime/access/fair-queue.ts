@@ -1,17 +1,17 @@
-/** Cost that may begin in one round of the event loop: while only one user calls, and while several do. */
+/** Cost that may begin in one round of the event loop: of all users, and of each of them while several call. */
 export interface TurnBounds {
-  readonly alone: number
-  readonly amongOthers: number
+  readonly all: number
+  readonly each: number
 }
 
 /**
  * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among several users
- * the batch is small, so that no call waits long for those of others.
+ * each has a small batch of its own, so that no call waits for those of others.
  */
-export const BEGINNING: TurnBounds = { alone: 16, amongOthers: 8 }
+export const BEGINNING: TurnBounds = { all: 16, each: 8 }
 
 /** Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's next one waits 256 rounds. */
-export const READING: TurnBounds = { alone: 256 * 1024, amongOthers: 16 * 1024 }
+export const READING: TurnBounds = { all: 256 * 1024, each: 16 * 1024 }
 
 /** The cost to parse and check a message of this many bytes. */
 export function readingCost(bytes: number): number {
@@ -27,16 +27,20 @@ interface Waiting {
 }
 
 /**
- * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop. In later rounds each user with
- * waiting calls has one begin after the other; calls of one user keep their order. Among several users, a call that costs several
- * rounds makes its user wait for as many before the next call.
+ * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop, among several users a part of it for
+ * each. In later rounds each user with waiting calls has one begin after the other; calls of one user keep their order. A call that costs
+ * more than its user's part is large: one begins in a round, and among several users its user waits for as many rounds as it costs.
  */
 export class FairQueue {
   readonly #bounds: TurnBounds
   readonly #isHeld: (user: object | string) => boolean
   readonly #waiting = new Map<object | string, Waiting[]>()
-  /** Cost that has begun in this round. */
+  /** Cost that has begun in this round, where a large call counts as its user's part. */
   #begun = 0
+  /** The same by user, while several call. */
+  readonly #begunOf = new Map<object | string, number>()
+  /** Whether a large call has begun in this round. */
+  #isLargeBegun = false
   /** By user, the cost of its last call beyond one round. */
   readonly #debts = new Map<object | string, number>()
   #isScheduled = false
@@ -56,7 +60,7 @@ export class FairQueue {
     this.#schedule()
     if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
     this.#latest = user
-    if (this.#waiting.has(user) || this.#debts.has(user) || this.#begun >= this.#most || this.#isHeld(user)) return new Promise(begin => this.#wait(user, { begin, cost }))
+    if (this.#waiting.has(user) || !this.#mayBegin(user, cost)) return new Promise(begin => this.#wait(user, { begin, cost }))
     this.#charge(user, cost)
     return undefined
   }
@@ -78,8 +82,15 @@ export class FairQueue {
     if (this.#waiting.size > 0) this.#schedule()
   }
 
-  get #most(): number {
-    return this.#sharedTurns > 0 ? this.#bounds.amongOthers : this.#bounds.alone
+  #mayBegin(user: object | string, cost: number): boolean {
+    if (this.#begun >= this.#bounds.all || this.#debts.has(user) || this.#isHeld(user)) return false
+    const isFull = this.#sharedTurns > 0 && (this.#begunOf.get(user) ?? 0) >= this.#bounds.each
+    return !isFull && !(this.#isLargeBegun && cost > this.#part)
+  }
+
+  /** The part of one user in a round. */
+  get #part(): number {
+    return this.#sharedTurns > 0 ? this.#bounds.each : this.#bounds.all
   }
 
   #wait(user: object | string, call: Waiting): void {
@@ -89,9 +100,12 @@ export class FairQueue {
   }
 
   #charge(user: object | string, cost: number): void {
-    const debt = cost - this.#most
-    this.#begun += cost
-    if (debt > 0) this.#debts.set(user, debt)
+    const part = this.#part
+    if (this.#sharedTurns > 0) this.#begunOf.set(user, (this.#begunOf.get(user) ?? 0) + cost)
+    this.#begun += Math.min(cost, part)
+    if (cost <= part) return
+    this.#isLargeBegun = true
+    this.#debts.set(user, cost - part)
   }
 
   #schedule(): void {
@@ -103,14 +117,16 @@ export class FairQueue {
   #turn(): void {
     this.#isScheduled = false
     this.#begun = 0
+    if (this.#begunOf.size > 0) this.#begunOf.clear()
+    this.#isLargeBegun = false
     this.#sharedTurns = Math.max(0, this.#sharedTurns - 1)
     this.#payDebts()
     if (this.#debts.size > 0 || this.#isAnyoneFree()) this.#schedule()
     // A user with more waiting calls is put last, so this loop reaches it again.
     for (const [user, calls] of this.#waiting) {
-      if (this.#begun >= this.#most) return
-      if (this.#debts.has(user) || this.#isHeld(user)) continue
-      const { begin, cost } = calls.shift() as Waiting
+      const [{ begin, cost }] = calls as [Waiting, ...Waiting[]]
+      if (!this.#mayBegin(user, cost)) continue
+      calls.shift()
       this.#charge(user, cost)
       begin()
       this.#waiting.delete(user)
@@ -125,7 +141,7 @@ export class FairQueue {
 
   #payDebts(): void {
     for (const [user, debt] of this.#debts) {
-      if (debt > this.#most && this.#sharedTurns > 0) this.#debts.set(user, debt - this.#most)
+      if (debt > this.#bounds.each && this.#sharedTurns > 0) this.#debts.set(user, debt - this.#bounds.each)
       else this.#debts.delete(user)
     }
   }

@@ -106,7 +106,7 @@ await t.test('a large message delays only its user, by its cost in turns', async
   const rest = async (loops: number) => { for (let i = 0; i < loops; i += 1) await setImmediate() }
   void call('quiet', 1)
   await rest(1)
-  void call('noisy', 10 * READING.amongOthers)
+  void call('noisy', 10 * READING.each)
   void call('noisy', 1, 'noisy again')
   for (let turn = 0; turn < 9; turn += 1) {
     await rest(1)
@@ -115,6 +115,21 @@ await t.test('a large message delays only its user, by its cost in turns', async
   await rest(1)
   t.equal(begun.indexOf('noisy again'), 10)
   t.equal(begun.indexOf('quiet 7'), 9)
+})
+
+await t.test('messages of one user begin in the turn in which another has used up its part, one large message in all', async t => {
+  const turns = new FairQueue(READING)
+  const atOnce = (user: string, bytes: number) => turns.next(user, bytes) === undefined
+  void turns.next('noisy', 1)
+  void turns.next('quiet', 1)
+  await setImmediate()
+  t.ok(atOnce('noisy', 10 * READING.each))
+  t.notOk(atOnce('noisy', 1))
+  t.ok(atOnce('quiet', READING.each / 2))
+  t.ok(atOnce('quiet', READING.each / 2))
+  t.notOk(atOnce('quiet', 1))
+  t.notOk(atOnce('third', 10 * READING.each))
+  t.equal(Array.from({ length: 40 }, (_, user) => atOnce(`user ${user}`, READING.each)).filter(Boolean).length, READING.all / READING.each - 2)
 })
 
 /** Notes in which turn of the event loop each large text is parsed, until the test ends. */

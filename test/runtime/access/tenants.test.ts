@@ -367,8 +367,8 @@ await t.test('turns', async t => {
     await rest(20)
     t.equal(turns.next(quiet), undefined)
     t.equal(turns.size, 0)
-    t.equal(atOnce(), 7)
-    t.equal(turns.size, 13)
+    t.equal(atOnce(), 8)
+    t.equal(turns.size, 12)
     await rest(20)
     t.equal(atOnce(), 8, 'it is remembered')
     for (let i = 0; i < 1024; i += 1) {
