@@ -3,8 +3,8 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Coverage, Proving, Testing } from './test-result.ts'
 
 /*
- * The inspector's feed: messages between the hub and its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`.
- * Types only, so that code for the browser may import them.
+ * The inspector's feed: messages from the hub to its pages, as JSON text frames on a WebSocket at `/inspector/feed?token=TOKEN`. Those
+ * from pages to the hub are in `from-page.ts`. Types only, so that code for the browser may import them.
  */
 
 /** A chart: one of taskchart's own, the work's, or that of an actor which the work invokes, by its source. */
@@ -21,6 +21,8 @@ export interface Chart {
   readonly svg: string
   /** The chart as Mermaid text, to copy. */
   readonly mermaid: string
+  /** The chart as a module with `createMachine`, as Stately's editor imports it. */
+  readonly source: string
 }
 
 /** One task, as of its last commit. */
@@ -75,6 +77,8 @@ export interface ActorRow {
   /** Its id, within its parent. */
   readonly name: string
   readonly kind: ActorKind
+  /** The name of its logic in the chart that invokes it; only of a `child`. */
+  readonly source?: string
   /** Absent for actors without a chart: functions and promises. */
   readonly chart?: ChartId
   /** The task of the actor. */
@@ -256,44 +260,3 @@ export interface Heat {
 
 /** A message from the hub to a page. */
 export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Proving | Lost | Reload | Crash | Authorized | Heat
-
-/** Requests the actors and steps of a context, instead of the previous one; null for none. */
-export interface Watch {
-  readonly type: 'watch'
-  readonly contextId: string | null
-  /** Requests only later steps, if `instance` is still the hub's. */
-  readonly afterStep?: number
-  readonly instance?: string
-}
-
-/** Starts or stops the frames. */
-export interface AskFrames {
-  readonly type: 'frames'
-  readonly on: boolean
-}
-
-/** Reports an authorization to a task that waits for it, as `runtime.authorized` does. */
-export interface Authorize {
-  readonly type: 'authorize'
-  readonly taskId: string
-  /** Any JSON value. Default null. */
-  readonly data?: unknown
-}
-
-/** Runs the tests of the agent, unless they run already. Coverage follows `testing`. */
-export interface AskTest {
-  readonly type: 'test'
-}
-
-/** Proves the properties of the agent, unless that runs already. */
-export interface AskProve {
-  readonly type: 'prove'
-}
-
-/** Requests what tasks took in the author's charts until now. */
-export interface AskHeat {
-  readonly type: 'heat'
-}
-
-/** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | Authorize

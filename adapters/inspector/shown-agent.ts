@@ -6,6 +6,7 @@ import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { chartVersion } from '../../runtime/xstate/transition-counter.ts'
 import { chartsOf } from '../drawing/agent-charts.ts'
+import { chartSource } from '../drawing/chart-source.ts'
 import { chartMermaid } from '../drawing/mermaid.ts'
 import { heatOf } from '../drawing/transition-heat.ts'
 import type { Chart, ChartHeat, Hello } from './feed.ts'
@@ -30,7 +31,7 @@ export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger)
       logger.error('a chart could not be drawn', { chart: id, error })
       return ''
     })
-    return { id, title, svg, mermaid: chartMermaid(machine) }
+    return { id, title, svg, mermaid: chartMermaid(machine), source: chartSource(machine) }
   }))
 }
 

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { redacted } from '../../../runtime/ports/redact.ts'
 import { thrownText } from '../text/terminal-text.ts'
 import { LOAD } from './fresh-module-hooks.ts'
+import { sourceLines, type SourcePlace } from './source-lines.ts'
 
 /** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames tell an author nothing. */
 const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder => fileURLToPath(new URL(folder, import.meta.url)))
@@ -11,20 +12,37 @@ const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../
 const MOST_CAUSES = 3
 
 /**
- * An error of the author's code as text without secrets: its message, and the stack frames in the author's own files, relative to
- * `cwd`. Node and tsx map the frames to the source.
+ * An error of the author's code as text without secrets: its message, the stack frames in the author's own files, relative to `cwd`, and
+ * the source lines of the first one. Node and tsx map the frames to the source.
  */
 export function authorErrorText(error: unknown, cwd: string): string {
-  return textOf(redacted(error), cwd, MOST_CAUSES)
+  const shown = redacted(error)
+  const place = authorsOf(linesOf(shown)).map(placeOf).find(place => place !== undefined)
+  const source = place && sourceLines(place)
+  return `${textOf(shown, cwd, MOST_CAUSES)}${source === undefined ? '' : `\n\n${source}`}`
 }
 
 function textOf(error: unknown, cwd: string, causes: number): string {
-  const { stack, cause } = Object(error) as { readonly stack?: unknown; readonly cause?: unknown }
-  const lines = (typeof stack === 'string' ? stack : `${thrownText(error)}, which is not an Error and has no stack.`).split('\n')
-  const frames = lines.filter(isFrame).map(withPath)
-  const authors = frames.filter(frame => !/node_modules|\bnode:/.test(frame) && !OWN.some(folder => frame.includes(folder)))
-  const text = [...lines.filter(line => !isFrame(line)), ...authors.map(frame => relativeTo(cwd, frame))].join('\n')
+  const { cause } = Object(error) as { readonly cause?: unknown }
+  const lines = linesOf(error)
+  const text = [...lines.filter(line => !isFrame(line)), ...authorsOf(lines).map(frame => relativeTo(cwd, frame))].join('\n')
   return cause === undefined || causes === 0 ? text : `${text}\nCause: ${textOf(cause, cwd, causes - 1)}`
+}
+
+function linesOf(error: unknown): string[] {
+  const { stack } = Object(error) as { readonly stack?: unknown }
+  return (typeof stack === 'string' ? stack : `${thrownText(error)}, which is not an Error and has no stack.`).split('\n')
+}
+
+/** The stack frames in the author's own files. */
+function authorsOf(lines: readonly string[]): string[] {
+  return lines.filter(isFrame).map(withPath).filter(frame => !/node_modules|\bnode:/.test(frame) && !OWN.some(folder => frame.includes(folder)))
+}
+
+/** The position of a frame; `undefined` if it has none. */
+function placeOf(frame: string): SourcePlace | undefined {
+  const [, path, line, column] = /(?:\(| at (?:async )?)([^()]+):(\d+):(\d+)\)?$/.exec(frame) ?? []
+  return path === undefined ? undefined : { path, line: Number(line), column: Number(column) }
 }
 
 function isFrame(line: string): boolean {

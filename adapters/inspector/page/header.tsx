@@ -10,10 +10,10 @@ export function Header() {
   const isThere = feedState.value === 'open' && agentState.value === 'open'
   return (
     <header class="page-header">
-      <h1 title={description}>{name ?? 'taskchart'}</h1>
+      <h1>{name ?? 'taskchart'}</h1>
       {version && <span class="quiet">{version}</span>}
       <code class="agent-url">{hello.value?.url ?? ''}</code>
-      <span class="tools-gap" />
+      <span class="quiet agent-about">{description}</span>
       <span role="status" class={isThere ? 'link link-there' : 'link link-lost'} title={linkTitle()}>{linkText(isThere)}</span>
       <button type="button" class="plain" onClick={nextTheme} title="Light, dark, or the system’s theme">{`Theme: ${theme.value}`}</button>
       <button type="button" class="plain" onClick={() => (isHelpOpen.value = true)} title="Keys (?)" aria-label="Help">?</button>

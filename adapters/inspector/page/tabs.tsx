@@ -1,12 +1,12 @@
 import { effect } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { ChartPanel } from './chart/chart-panel.tsx'
-import { crashes } from './feed/feed.ts'
 import { FramesPanel } from './frames/frames-panel.tsx'
 import { PathsPanel } from './paths/paths-panel.tsx'
 import { PARTS, part, phoneView, taskId, type PartName } from './selection.ts'
 import { SequencePanel } from './sequence/sequence-panel.tsx'
 import { TalkPanel } from './talk/talk-panel.tsx'
+import { TaskError } from './task-error.tsx'
 import { TimeBar } from './time/time-bar.tsx'
 import { TimelinePanel } from './timeline/timeline-panel.tsx'
 
@@ -45,22 +45,10 @@ export function Tabs() {
           ))}
         </div>
       </div>
-      <TaskError />
+      {part.value !== 'talk' && <TaskError taskId={taskId.value} />}
       {TIMED.has(part.value) && <TimeBar />}
       <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box"><Panel /></div>
     </main>
-  )
-}
-
-/** The error with which the author's code of the chosen task ended, and its place in the source. */
-function TaskError() {
-  const error = crashes.value.get(taskId.value ?? '')
-  if (error === undefined) return null
-  return (
-    <section class="task-error" role="alert" aria-label="The error of this task">
-      <p class="wrong">The work of this task ended with an error. Clients see only that it did.</p>
-      <pre class="paste">{error}</pre>
-    </section>
   )
 }
 

@@ -6,6 +6,7 @@ export interface ActorEntry {
   readonly sessionId: string
   readonly name: string
   readonly kind: ActorKind
+  readonly source: string | undefined
   readonly chart: ChartId | undefined
   readonly taskId: string | undefined
   readonly parent: string | undefined
@@ -17,18 +18,18 @@ export interface ActorEntry {
   hasStepped: boolean
 }
 
-type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId'>
+type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId' | 'source'>
 
 /** Classifies an actor by its parent. */
 export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined): ActorEntry {
   const { sessionId, id } = ref
-  const { kind, chart, taskId } = relationsOf(ref, parent)
-  return { sessionId, name: id, kind, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0, hasStepped: false }
+  const { kind, source, chart, taskId } = relationsOf(ref, parent)
+  return { sessionId, name: id, kind, source, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0, hasStepped: false }
 }
 
 /** An actor for pages. */
-export function rowOf({ sessionId, name, kind, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
-  return { sessionId, name, kind, status, states: stateIds(nodes), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
+export function rowOf({ sessionId, name, kind, source, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
+  return { sessionId, name, kind, status, states: stateIds(nodes), ...(source !== undefined && { source }), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
 }
 
 /** The ids of state nodes, outermost first. */
@@ -37,12 +38,12 @@ export function stateIds(nodes: readonly AnyStateNode[]): string[] {
 }
 
 function relationsOf({ id, src }: AnyActorRef, parent: ActorEntry | undefined): Relations {
-  if (!parent) return { kind: 'context', chart: 'context', taskId: undefined }
+  if (!parent) return { kind: 'context', chart: 'context', taskId: undefined, source: undefined }
   const { kind, taskId } = parent
-  if (kind === 'context') return src === 'task' ? { kind: 'task', chart: 'task', taskId: id } : { kind: 'negotiation', chart: 'negotiation', taskId: undefined }
-  if (kind === 'task') return { kind: 'work', chart: 'work', taskId }
+  if (kind === 'context') return src === 'task' ? { kind: 'task', chart: 'task', taskId: id, source: undefined } : { kind: 'negotiation', chart: 'negotiation', taskId: undefined, source: undefined }
+  if (kind === 'task') return { kind: 'work', chart: 'work', taskId, source: undefined }
   // Invoked actors in an agent's chart have names, since others cannot be restored.
-  return { kind: 'child', chart: `child:${src as string}`, taskId }
+  return { kind: 'child', chart: `child:${src as string}`, taskId, source: src as string }
 }
 
 function hasChart({ logic }: AnyActorRef & { readonly logic?: object }): boolean {

@@ -148,7 +148,7 @@ await t.test('the story of a task that was not recorded has the chart of a task 
   const { runtime } = start(t, { work: obedient }, { store })
   const { id } = taskIn(await runtime.sendMessage(say('red')))
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
-  const charts: Chart[] = [{ id: 'work', title: 'The work', svg: chart, mermaid: '' }, { id: 'task', title: 'A task', svg: chart, mermaid: '' }]
+  const charts: Chart[] = [{ id: 'work', title: 'The work', svg: chart, mermaid: '', source: '' }, { id: 'task', title: 'A task', svg: chart, mermaid: '', source: '' }]
   const source = { agent: 'A', store, recorder, charts, redact: redacted }
   const anyone = { tenant: '', principal: 'anonymous' }
   t.equal(await taskStory(source, anyone, 'unknown'), undefined)

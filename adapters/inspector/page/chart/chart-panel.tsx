@@ -38,13 +38,17 @@ export function ChartPanel() {
           </select>
         </label>
         <span class="tools-gap" />
-        <button type="button" onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}>Save SVG</button>
-        <button type="button" onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}>Save Mermaid</button>
+        <span class="saves" role="group" aria-label="Save the chart">
+          <span class="quiet">Save as</span>
+          <button type="button" title="A drawing, as it is shown" onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}>SVG</button>
+          <button type="button" title="Mermaid text, as in Markdown on GitHub" onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}>Mermaid</button>
+          <button type="button" title="A module with createMachine, which Stately’s editor imports" onClick={() => save(`${chart.title}.js`, 'text/javascript', chart.source)}>XState</button>
+        </span>
         <button type="button" onClick={() => void copyText(chart.mermaid)}>Copy Mermaid</button>
       </div>
       <ChartPicture label={`${chart.title}. Active: ${activeText(path.value)}`} svg={chart.svg} marks={marks.value} />
       <div class="path" aria-live="polite">
-        <span class="path-now">{`Now: ${activeText(path.value)}`}</span>
+        {path.value.active.length > 0 && <span class="path-now">{`Now: ${activeText(path.value)}`}</span>}
         <Trail />
         <span class="tools-gap" />
         <ChartLegend />
@@ -60,8 +64,7 @@ function shownSvg(svg: string): string {
 }
 
 function activeText({ active }: ChartPath): string {
-  const names = innermost(active).map(stateName)
-  return names.length === 0 ? 'not seen' : names.join(', ')
+  return innermost(active).map(stateName).join(', ') || 'nothing'
 }
 
 /** The number of stops that are listed. */
@@ -70,7 +73,7 @@ const LAST_STOPS = 12
 function Trail() {
   const { stops } = path.value
   const { chart, actor } = choice.value ?? {}
-  if (stops.length === 0) return <span class="quiet">{chart && (!actor || !isNewest.value) && taskId.value !== undefined ? unseenText(chart.title) : 'No steps were recorded yet. New ones appear here.'}</span>
+  if (stops.length === 0) return <span class="quiet">{chart && (!actor || !isNewest.value) && taskId.value !== undefined ? unseenText(chart.title) : 'Nothing has run yet. Send a message, and watch it here.'}</span>
   return (
     <ol class="trail" aria-label="The path so far">
       {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}

@@ -1,6 +1,7 @@
 import { systemClock } from '../../../../runtime/ports/clock.ts'
 import { BackOff } from '../../../client/retries/back-off.ts'
-import type { FromHub, FromPage } from '../../feed.ts'
+import type { FromHub } from '../../feed.ts'
+import type { FromPage } from '../../from-page.ts'
 
 /** The state of the feed: being opened, open, or lost and about to be retried. */
 export type FeedState = 'connecting' | 'open' | 'lost'

@@ -1,5 +1,6 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, FromPage, Heat, Hello } from '../../feed.ts'
+import type { Authorized, FromHub, Heat, Hello } from '../../feed.ts'
+import type { FromPage } from '../../from-page.ts'
 import type { Coverage, Proving, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { Hello } from '../../feed.ts'
 import { copyText } from './copy-id.tsx'
 
 /** A line for a terminal, with a button that copies it. */
@@ -12,7 +13,8 @@ export function Paste({ line }: { readonly line: string }) {
   )
 }
 
-/** The line that sends a message to an agent. */
-export function sendLine(url: string | undefined, words = 'hello'): string {
-  return `npx taskchart send ${url ?? 'ws://…'} '${words.replaceAll("'", "'\\''")}'`
+/** The line that sends an example to an agent. */
+export function sendLine({ url, agent: { examples = [] } }: Pick<Hello, 'url' | 'agent'>): string {
+  const [words = 'hello'] = examples
+  return `npx taskchart send ${url} '${words.replaceAll("'", "'\\''")}'`
 }

@@ -60,3 +60,8 @@ const CLOCK_FACE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '
 export function timeText(atMs: number): string {
   return CLOCK_FACE.format(atMs)
 }
+
+/** A time of the wire as one of this place: `26 Nov 2026, 08:28:00`. */
+export function dateText(timestamp = ''): string {
+  return Number.isNaN(Date.parse(timestamp)) ? timestamp : new Date(timestamp).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+}

@@ -50,7 +50,7 @@ export function FramesPanel() {
       </div>
       <VirtualList label="Frames" items={shown.value} keyOf={frameKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && frameKey(chosen.value)} follows
         choose={frame => (chosen.value = frame)} row={frame => <FrameLine frame={frame} />}
-        empty={<><p>{isPaused.value ? 'Paused. Press Pause again to see new frames.' : 'New frames on the agent’s connections appear here. Send a message under Talk, or in a terminal:'}</p>{!isPaused.value && <Paste line={sendLine(hello.value?.url)} />}</>} />
+        empty={<><p>{isPaused.value ? 'Paused. Press Pause again to see new frames.' : 'New frames on the agent’s connections appear here. Send a message under Talk, or in a terminal:'}</p>{!isPaused.value && hello.value && <Paste line={sendLine(hello.value)} />}</>} />
       {chosen.value && <FrameDetail frame={chosen.value} />}
     </div>
   )

@@ -1,4 +1,5 @@
 import type { ActorRow, Step } from '../../feed.ts'
+import { eventText } from '../frame/wording.ts'
 
 /** The lane of the client. */
 const CLIENT = 'client'
@@ -59,7 +60,7 @@ export function lanesOf(steps: readonly Step[], actors: readonly ActorRow[]): La
 
 function laneOf(key: string, actor: ActorRow | undefined): Lane {
   if (key === CLIENT || key === RUNTIME) return { key, title: key, kind: key }
-  return { key, title: actor?.name ?? key, kind: actor?.kind ?? 'child' }
+  return { key, title: actor?.source ?? actor?.name ?? key, kind: actor?.kind ?? 'child' }
 }
 
 /** The events that a client's requests become. */
@@ -76,4 +77,11 @@ export function senderOf({ kind, from, to, event: { type }, taskId }: Step, acto
   if (receiver?.kind === 'work' || receiver?.kind === 'child') return receiver.parent ?? RUNTIME
   if (type.startsWith('work.')) return actors.findLast(actor => actor.kind === 'work' && actor.taskId === taskId)?.sessionId ?? RUNTIME
   return SAID.has(type) ? CLIENT : RUNTIME
+}
+
+/** The name of a step's event. That of the end of an actor does not repeat who it is. */
+export function stepText({ event: { type } }: Step, actors: readonly ActorRow[]): string {
+  const [, end, name] = /^xstate\.(done|error)\.actor\.(.*)$/s.exec(type) ?? []
+  if (!actors.some(actor => actor.name === name)) return eventText(type)
+  return end === 'done' ? 'is done' : 'fails'
 }

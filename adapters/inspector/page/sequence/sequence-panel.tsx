@@ -3,12 +3,12 @@ import type { Step } from '../../feed.ts'
 import { hello } from '../feed/feed.ts'
 import { actors, missedSteps, steps } from '../feed/known.ts'
 import { timeText } from '../frame/time.ts'
-import { counted, eventText, jsonText, shortId } from '../frame/wording.ts'
+import { counted, jsonText, shortId } from '../frame/wording.ts'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { taskId } from '../selection.ts'
 import { stepsUntilThen } from '../time/generation.ts'
 import { VirtualList } from '../virtual-list.tsx'
-import { lanesOf, senderOf, shownSteps } from './lanes.ts'
+import { lanesOf, senderOf, shownSteps, stepText } from './lanes.ts'
 import { StepArrow, LANE_WIDTH, TIME_WIDTH } from './step-arrow.tsx'
 
 const ROW_HEIGHT = 30
@@ -33,8 +33,8 @@ export function SequencePanel() {
         <span class="quiet">{missedSteps.value > 0 ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed` : counted(shown.value.length, 'step')}</span>
       </div>
       <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
-        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
-        head={<Heads />} empty={<><p>No steps were recorded yet. Send a message to see the events between the actors, under Talk or in a terminal:</p><Paste line={sendLine(hello.value?.url)} /></>} />
+        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} name={stepText(step, actors.value)} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
+        head={<Heads />} empty={<><p>No steps were recorded yet. Send a message to see the events between the actors, under Talk or in a terminal:</p>{hello.value && <Paste line={sendLine(hello.value)} />}</>} />
       {chosen.value && <StepDetail step={chosen.value} />}
     </div>
   )
@@ -50,8 +50,8 @@ function Heads() {
       <span class="lane-time" style={{ width: `${TIME_WIDTH}px` }} />
       {lanes.value.map(({ key, title, kind }) => (
         <span key={key} class={`lane lane-${kind}`} style={{ width: `${LANE_WIDTH}px` }} title={`${title} (${key})`}>
-          <b>{kind === 'child' ? 'actor' : kind}</b>
-          {title !== kind && <span>{shortId(title)}</span>}
+          <b>{kind === 'child' ? title : kind}</b>
+          {kind === 'child' ? <span>invoked</span> : title !== kind && <span>{shortId(title)}</span>}
         </span>
       ))}
     </div>
@@ -60,11 +60,14 @@ function Heads() {
 
 function StepDetail({ step }: { readonly step: Step }) {
   const { n, atMs, kind, to, event, states, transitions, generation } = step
-  const nameOf = (key: string) => actors.value.find(actor => actor.sessionId === key)?.name ?? key
+  const nameOf = (key: string) => {
+    const actor = actors.value.find(({ sessionId }) => sessionId === key)
+    return actor?.source ?? actor?.name ?? key
+  }
   return (
     <aside class="detail" aria-label="The chosen step">
       <header>
-        <b class="mono">{eventText(event.type)}</b>
+        <b class="mono">{stepText(step, actors.value)}</b>
         <span class="quiet">{`step ${n}, ${kind}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}</span>
         <span class="tools-gap" />
         <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>

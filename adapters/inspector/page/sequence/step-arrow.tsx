@@ -1,7 +1,7 @@
 import type { Step } from '../../feed.ts'
 import { timeText } from '../frame/time.ts'
 import { stateName, innermost } from '../../story/chart-path.ts'
-import { eventText, shortId } from '../frame/wording.ts'
+import { shortId } from '../frame/wording.ts'
 import type { Lane } from './lanes.ts'
 
 /** The width of a lane, in pixels. */
@@ -13,14 +13,14 @@ const HEIGHT = 30
 const LINE = 21
 
 /** One step: an arrow from the sender's lane to another, or a dot within one lane. */
-export function StepArrow({ step, sender, lanes }: { readonly step: Step; readonly sender: string; readonly lanes: readonly Lane[] }) {
-  const { kind, to, event, states = [] } = step
+export function StepArrow({ step, name, sender, lanes }: { readonly step: Step; readonly name: string; readonly sender: string; readonly lanes: readonly Lane[] }) {
+  const { kind, to, states = [] } = step
   const place = (key: string) => lanes.findIndex(lane => lane.key === key) * LANE_WIDTH + LANE_WIDTH / 2
   const target = place(to)
   const source = place(sender)
   const isWithin = source === target
   const direction = target > source ? 1 : -1
-  const words = kind === 'microstep' ? `→ ${innermost(states).map(stateName).join(', ')}` : eventText(event.type)
+  const words = kind === 'microstep' ? `→ ${innermost(states).map(stateName).join(', ')}` : name
   return (
     <>
       <span class="step-time mono" style={{ width: `${TIME_WIDTH}px` }}>{timeText(step.atMs)}</span>
@@ -34,7 +34,7 @@ export function StepArrow({ step, sender, lanes }: { readonly step: Step; readon
         )}
       </svg>
       <span class={`step-words step-words-${kind}`} style={wordsPlace(isWithin, source, target, lanes.length)}>{words}</span>
-      <span class="unseen step-route">{`${titleOf(lanes, sender)} → ${titleOf(lanes, to)}`}</span>
+      <span class="unseen step-route">{isWithin ? titleOf(lanes, to) : `${titleOf(lanes, sender)} → ${titleOf(lanes, to)}`}</span>
     </>
   )
 }

@@ -3,7 +3,7 @@ import type { TaskEvent } from '../../../../runtime/store/store.ts'
 import { eventWords, statusText } from '../../story/event-words.ts'
 import { agent } from '../agent/agent.ts'
 import { CopyId } from '../frame/copy-id.tsx'
-import { spanText } from '../frame/time.ts'
+import { spanText, timeText } from '../frame/time.ts'
 import { counted, errorText } from '../frame/wording.ts'
 import { choose, contextId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
@@ -50,7 +50,8 @@ function isWorking({ update }: TaskEvent): boolean {
 }
 
 function timeOf({ update }: TaskEvent): string {
-  return 'statusUpdate' in update ? (update.statusUpdate.status.timestamp ?? '').slice(11, 23) : ''
+  const atMs = 'statusUpdate' in update ? Date.parse(update.statusUpdate.status.timestamp ?? '') : NaN
+  return Number.isNaN(atMs) ? '' : timeText(atMs)
 }
 
 /** The time from the first to the last status. */

@@ -6,12 +6,14 @@ import { ArtifactView } from '../content/parts-view.tsx'
 import { hello } from '../feed/feed.ts'
 import { talk } from '../feed/known-contexts.ts'
 import { contextId, taskId } from '../selection.ts'
+import { TaskError } from '../task-error.tsx'
 import { generation, isNewest } from '../time/generation.ts'
 import { Composer, type ComposerProps, type Target } from './composer.tsx'
 import { conversation, lastOffer, type TalkItem } from './conversation.ts'
+import { Examples } from './examples.tsx'
 import { Question } from './question-form.tsx'
 import { RunLine } from './run-line.tsx'
-import { authorizeError, sendParts, spoken } from './sending.ts'
+import { authorizeError, spoken } from './sending.ts'
 import { answersIn, TalkMessage, type Answers } from './talk-message.tsx'
 import { useStayAtEnd } from './stay-at-end.ts'
 
@@ -64,7 +66,12 @@ function ItemView({ item, standsHere, answers, chosen }: ItemProps) {
     case 'message':
       return <TalkMessage message={item.message} standsHere={standsHere} answers={answers} />
     case 'run':
-      return <RunLine run={item} isChosen={item.taskId === chosen} />
+      return (
+        <>
+          <RunLine run={item} isChosen={item.taskId === chosen} />
+          {item.isLast && <TaskError taskId={item.taskId} />}
+        </>
+      )
     case 'question':
       return <Question taskId={item.taskId} status={item.status} isOpen={item.isOpen} />
     case 'artifact':
@@ -95,11 +102,7 @@ function Beginning() {
     <div class="empty">
       {name !== undefined && <p><b>{name}</b>{description ? `: ${description}` : ''}</p>}
       <p class="quiet">{examples.length > 0 ? 'Write a message below, or send an example:' : 'Write a message below. Its answer, or its task, appears here.'}</p>
-      {examples.length > 0 && (
-        <div class="choices">
-          {examples.map(text => <button key={text} type="button" onClick={() => void sendParts([{ text }], { contextId: contextId.peek() })}>{text}</button>)}
-        </div>
-      )}
+      <Examples contextId={contextId.value} />
     </div>
   )
 }

@@ -10,6 +10,7 @@ import { copyText } from '../frame/copy-id.tsx'
 import { Paste, sendLine } from '../frame/paste.tsx'
 import { choose, contextId, isNew, part, phoneView, taskId } from '../selection.ts'
 import { StateBadge } from '../state-badge.tsx'
+import { Examples } from '../talk/examples.tsx'
 import { VirtualList } from '../virtual-list.tsx'
 import { listRows, rowKey, STATE_GROUPS, type ContextHead, type ListRow, type StateGroup } from './task-rows.ts'
 
@@ -36,7 +37,7 @@ const counts = computed(() => {
 export function chooseFirst(): void {
   effect(() => {
     const [first] = rows.value
-    if (contextId.peek() === undefined && !isNew.peek() && first?.kind === 'context') choose(first.contextId, tasksOf(first.contextId))
+    if (contextId.peek() === undefined && !isNew.peek() && first) chooseRow(first)
   })
 }
 
@@ -114,10 +115,10 @@ function ContextLine({ contextId, count, title, state, offer, changedMs }: Conte
   )
 }
 
-function TaskLine({ task: { title, state, generation, openedMs, taskId }, nth }: Extract<ListRow, { kind: 'task' }>) {
+function TaskLine({ task: { title, state, generation, openedMs, taskId }, nth, isAlone }: Extract<ListRow, { kind: 'task' }>) {
   return (
     <>
-      <span class="task-title" title={title}>{title || <span class="quiet">no text</span>}{nth > 0 && <span class="quiet">{` (${nth})`}</span>}</span>
+      <span class={isAlone ? 'task-title task-alone' : 'task-title'} title={title}>{title || <span class="quiet">no text</span>}{nth > 0 && <span class="quiet">{` (${nth})`}</span>}</span>
       <span class="task-facts">
         <StateBadge state={state} />
         <IdText what="task" id={taskId} />
@@ -135,11 +136,15 @@ function IdText({ what, id }: { readonly what: string; readonly id: string }) {
 
 function NoTasks() {
   if (tasks.size > 0) return <p>No task matches. Change the search, or show all states.</p>
+  if (!hello.value) return <p class="quiet">Waiting for the agent…</p>
+  const { agent: { examples = [] } } = hello.value
   return (
     <>
-      <p>No task yet. Send a message under <b>Talk</b>, or in a terminal:</p>
-      <Paste line={sendLine(hello.value?.url, hello.value?.agent.examples?.[0])} />
-      <p><button type="button" onClick={() => startNew()}>Write a message</button></p>
+      <p>{examples.length > 0 ? 'No task yet. Send an example:' : 'No task yet.'}</p>
+      <Examples />
+      <p><button type="button" class={examples.length > 0 ? undefined : 'main'} onClick={() => startNew()}>Write a message</button></p>
+      <p class="quiet">Or in a terminal:</p>
+      <Paste line={sendLine(hello.value)} />
     </>
   )
 }

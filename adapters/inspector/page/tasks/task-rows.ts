@@ -9,6 +9,8 @@ export type ListRow =
       readonly task: TaskRow
       /** Which one it is of the tasks with its title in its context, from 1; 0 if there is no other. */
       readonly nth: number
+      /** Whether it has no heading: it is the only task of its context, and has its title. */
+      readonly isAlone: boolean
     }
 
 /** A context in the list. */
@@ -61,7 +63,11 @@ export function listRows(tasks: Iterable<TaskRow>, contexts: ReadonlyMap<string,
   const heads = Array.from(byContext, ([contextId, all]) => headOf(contextId, newestFirst(all), contexts.get(contextId)))
   const alone = group === 'all' ? [...contexts.values()].filter(context => !withTasks.has(context.contextId) && isFound(`${context.title} ${context.contextId}`, words)).map(context => headOf(context.contextId, [], context)) : []
   const sorted = [...heads, ...alone].toSorted((one, other) => other.sortMs - one.sortMs)
-  return sorted.flatMap(({ head, all }) => [head, ...all.map((task, i) => ({ kind: 'task', task, nth: nthOf(all, i) }) as const)])
+  return sorted.flatMap(({ head, all }) => {
+    const isAlone = isSaidBy(head, all)
+    const rows = all.map((task, i) => ({ kind: 'task', task, nth: nthOf(all, i), isAlone }) as const)
+    return isAlone ? rows : [head, ...rows]
+  })
 }
 
 /** A heading and its tasks. Contexts stay in the order of their opening, so that they do not jump while they work. */
@@ -75,6 +81,11 @@ function headOf(contextId: string, all: readonly TaskRow[], context: ContextRow 
     ...(context?.offer && { offer: context.offer })
   }
   return { head, all, sortMs: newest?.openedMs ?? context?.openedMs ?? 0 }
+}
+
+/** Whether the row of a context's only task says all that the heading says. */
+function isSaidBy({ title, offer }: ContextHead, [task, ...others]: readonly TaskRow[]): boolean {
+  return task !== undefined && others.length === 0 && !offer && task.title.startsWith(title)
 }
 
 /** Which of the tasks with the same title a task is, oldest first. */

@@ -7,6 +7,7 @@ import { pathOf } from '../../story/chart-path.ts'
 import { eventWords, statusText } from '../../story/event-words.ts'
 import { ChartPicture } from '../chart/chart-picture.tsx'
 import { ArtifactsView, MessageView } from '../content/parts-view.tsx'
+import { dateText } from '../frame/time.ts'
 import { StateBadge } from '../state-badge.tsx'
 import { generation, goTo, historyThen, range, stepsUntilThen, taskThen } from '../time/generation.ts'
 import { VirtualList } from '../virtual-list.tsx'
@@ -18,14 +19,14 @@ const marks = computed(() => pathMarks(pathOf(stepsUntilThen(chosenSteps.value))
 /** The task by generation: chart, status, artifacts and history at that time. */
 export function TimelinePanel() {
   if (logError.value !== undefined) return <p class="empty" role="alert">{logError.value}</p>
-  if (!log.value || range.value.last === 0) return <p class="empty">Choose a task on the left to see it at any of its generations.</p>
+  if (!log.value || range.value.last === 0) return <p class="empty">Choose a task in the list to see it at any of its generations. A message under Talk opens one.</p>
   return (
     <div class="panel timeline-panel">
       <div class="timeline">
         <VirtualList label="Events" items={log.value.events} keyOf={eventKey} heightOf={() => EVENT_HEIGHT} activeKey={String(generation.value)}
           choose={event => goTo(event.generation)} row={event => <EventLine event={event} />} empty={<p>No events.</p>} />
         <div class="then">
-          <p class="then-state" aria-live="polite">{taskThen.value && <StateBadge state={taskThen.value.status.state} />} <span class="quiet">{taskThen.value?.status.timestamp ?? ''}</span></p>
+          <p class="then-state" aria-live="polite">{taskThen.value && <StateBadge state={taskThen.value.status.state} />} <span class="quiet">{dateText(taskThen.value?.status.timestamp)}</span></p>
           <ThenChart />
           <section aria-label="Artifacts then">
             <h2>Artifacts</h2>

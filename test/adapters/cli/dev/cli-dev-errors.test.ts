@@ -64,7 +64,7 @@ await t.test('the error of an author in development', async t => {
     t.teardown(() => client.close())
     const answer = await client.sendMessage(say('go'))
     const id = 'task' in answer ? answer.task.id : ''
-    const error = 'Error: kaboom token=[redacted]\n    at helper (helper.mjs:4:9)\n    at work (agent.mjs:5:10)\nCause: TypeError: kaboom inside\n    at helper (helper.mjs:4:52)\n    at work (agent.mjs:5:10)'
+    const error = 'Error: kaboom token=[redacted]\n    at helper (helper.mjs:4:9)\n    at work (agent.mjs:5:10)\nCause: TypeError: kaboom inside\n    at helper (helper.mjs:4:52)\n    at work (agent.mjs:5:10)\n\n  2 |\n  3 | export function helper() {\n> 4 |   throw new Error(\'kaboom token=[redacted]\', { cause: new TypeError(\'kaboom inside\') })\n    |         ^\n  5 | }'
     t.same(await page.frame('crash'), { type: 'crash', taskId: id, error })
     t.match(heard(), new RegExp(`^The work of task ${id} ended with an error:\n  Error: kaboom token=\\[redacted\\]\n      at helper \\(helper\\.mjs:4:9\\)\n[^]*\nfailed after \\d+\\.\\d s: go \\(task ${id}\\)\n$`))
     const later = await FeedReader.open(t, http, undefined, { token })
@@ -119,6 +119,16 @@ await t.test('an error is shown with its stack, if it has one', async t => {
   const at = (...frames: string[]) => authorErrorText(Object.assign(new Error('x'), { stack: ['Error: x', ...frames].join('\n') }), '/home/me')
   t.equal(at('    at a (file:///home/me/a%20b.ts?taskchart-load=7:1:2)', '    at file:///etc/c.ts:3:4', '    at async Promise.all (index 0)', '    at b (node:internal/x:1:1)', '    at c (/home/me/node_modules/x/y.js:1:1)'),
     'Error: x\n    at a (/home/me/a b.ts:1:2)\n    at /etc/c.ts:3:4\n    at async Promise.all (index 0)')
+})
+
+await t.test('an error is shown with the source lines of the first frame that has them', async t => {
+  const path = `${t.testdir({ 'a.ts': `${Array.from({ length: 12 }, (_, i) => `line ${i + 1}`).join('\n')}\n${'x'.repeat(200)}` })}/a.ts`
+  const at = (...frames: string[]) => authorErrorText(Object.assign(new Error('x'), { stack: ['Error: x', ...frames.map(frame => `    at ${frame}`)].join('\n') }), '/').split('\n\n')[1]
+  t.equal(at('async Promise.all (index 0)', `a (${path}:10:3)`), '   8 | line 8\n   9 | line 9\n> 10 | line 10\n     |   ^\n  11 | line 11\n  12 | line 12')
+  t.equal(at(`async ${path}:1:1`), '> 1 | line 1\n    | ^\n  2 | line 2\n  3 | line 3')
+  t.equal(at(`a (${path}:13:150)`), `  11 | line 11\n  12 | line 12\n> 13 | ${'x'.repeat(120)}`, 'a long line is cut')
+  t.equal(at(`a (${path}:99:1)`), undefined, 'the file was changed meanwhile')
+  t.equal(at('a (/nowhere.ts:1:1)'), undefined)
 })
 
 await t.test('the task log limits and truncates its titles, and reports tasks without one', t => {
