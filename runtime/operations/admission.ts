@@ -7,7 +7,7 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
 import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authorization.ts'
 import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
-import { counted } from '../access/quotas.ts'
+import type { CountStray } from '../access/quotas.ts'
 import { userOf } from '../access/shares.ts'
 import { checkTenantName, nowhereFor, type Tenants } from '../access/tenants.ts'
 import { activatedOf, OUR_EXTENSIONS, type Extensions } from '../authoring/extensions.ts'
@@ -60,9 +60,18 @@ export function admit<Name extends OperationName>(
   return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, room: call.room, signal: call.signal, trace: call.trace }
 }
 
+/** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
+function admitCounted<Name extends OperationName>(countStray: CountStray, name: Name, request: unknown, call: CallContext, supported: Extensions): Admitted<OperationRequests[Name]> {
+  try {
+    return admit(name, request, call, supported)
+  } catch (error) {
+    throw countStray(call, request) ?? error
+  }
+}
+
 /** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
 export function checkVersion(given: string): void {
-  if (normaliseVersion(given) === PROTOCOL_VERSION) return
+  if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
   const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
   throw new A2AError('VersionNotSupported', `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`, {
     metadata: { supportedVersions: PROTOCOL_VERSION }
@@ -137,7 +146,11 @@ export class Admission {
   /** Runs an operation. `asked` is its name for `authorize` and the log. */
   answer<Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, run: Run<Name, T>, asked: AuthorizationRequest['operation'] = name): Promise<T> {
     this.#rules.counters.called(asked)
-    return this.hideErrors(asked, call, () => this.#permitted(asked, call, this.#checked(name, params, call), run))
+    try {
+      return this.#permitted(asked, call, this.#checked(name, params, call), run).catch(error => this.#refuse(asked, call, error))
+    } catch (error) {
+      return Promise.reject(this.#publicError(asked, call, error))
+    }
   }
 
   /** Makes the stream of an operation, which runs when the stream is first read. */
@@ -154,12 +167,14 @@ export class Admission {
   /** Runs something for a call. An A2AError, or the reason of the call's signal, is thrown as it is. Any other error is logged, and thrown as InternalError. */
   hideErrors<T>(operation: string, call: CallContext, run: () => Promise<T>): Promise<T> {
     try {
-      return run().catch(error => {
-        throw this.#publicError(operation, call, error)
-      })
+      return run().catch(error => this.#refuse(operation, call, error))
     } catch (error) {
       return Promise.reject(this.#publicError(operation, call, error))
     }
+  }
+
+  #refuse(operation: string, call: CallContext, error: unknown): never {
+    throw this.#publicError(operation, call, error)
   }
 
   #publicError(operation: string, { signal }: CallContext, error: unknown): unknown {
@@ -175,7 +190,7 @@ export class Admission {
     this.checkOpen()
     const { tenants, extensions, refused } = this.#rules
     const { metering } = this.#services
-    const admitted = counted(metering.stray, call, params, () => admit(name, params, call, extensions))
+    const admitted = admitCounted(metering.stray, name, params, call, extensions)
     const isServed = tenants.has(admitted.scope, call.claims)
     metering.request(admitted.scope, isServed, call.bytes)
     const refusal = refused.get(name)

