@@ -4,7 +4,7 @@ import { headersFor, jsonAnswer, LightResponse, rpcStatus, shownError } from '..
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, resultFrames, resultPieces } from '../json-rpc/frames.ts'
+import { around, encodeOnce, errorFrame, resultFrame, resultPieces } from '../json-rpc/frames.ts'
 import { bodyOf } from './body.ts'
 import { contextOf, delayRefusal, type HttpCall, intakeOf } from './call.ts'
 import { isJson, wrongType } from './parameters.ts'
@@ -62,8 +62,8 @@ async function overQuota({ settings }: Runtime, id: RequestId | null, call: Http
 
 /** Wraps each event of a stream in a JSON-RPC response. */
 function framesOf(id: RequestId): Encoding {
-  const frameOf = resultFrames(id)
-  return { encode: event => frameOf(encodeOnce(event)), encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }
+  const { head, end } = around(id)
+  return { encode: event => head + encodeOnce(event) + end, encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }
 }
 
 function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = rpcStatus(error)): Response {

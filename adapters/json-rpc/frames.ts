@@ -5,28 +5,30 @@ import { memoizePerTick } from '../../runtime/primitives/event-loop.ts'
 import type { RequestId } from './envelope.ts'
 import { jsonPieces } from './json-pieces.ts'
 
-/** A placeholder for a result that is serialised later: it cannot occur in JSON text. */
-const SPLIT = '\n'
-
 /** Serialises an event once, however many subscribers it has. */
 export const encodeOnce = memoizePerTick((event: object) => JSON.stringify(event))
 
 /** The frame that answers a request. `extensions` are those that the request activated. */
 export function resultFrame(id: RequestId, result: string, extensions: readonly string[] = []): string {
-  return resultFrames(id, extensions)(result)
+  const { head, end } = around(id, extensions)
+  return head + result + end
 }
 
-/** Returns the function that makes the frames of a stream from the JSON text of each event. */
-export function resultFrames(id: RequestId, extensions: readonly string[] = []): (result: string) => string {
+/** The texts before and after the JSON text of a result. */
+export interface Around {
+  readonly head: string
+  readonly end: string
+}
+
+/** The texts around each result of a request. */
+export function around(id: RequestId, extensions: readonly string[] = []): Around {
   const activated = extensions.length > 0 ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}` : ''
-  const head = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":`
-  const end = `${activated}}`
-  return result => head + result + end
+  return { head: `{"jsonrpc":"2.0","id":${typeof id === 'number' ? id : JSON.stringify(id)},"result":`, end: `${activated}}` }
 }
 
 /** The frame that answers a request, in pieces, for a large result. */
 export function* resultPieces(id: RequestId, result: unknown, extensions: readonly string[] = []): Generator<string, void, undefined> {
-  const [head = '', end = ''] = resultFrame(id, SPLIT, extensions).split(SPLIT)
+  const { head, end } = around(id, extensions)
   yield head
   yield* jsonPieces(result)
   yield end

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { WebSocketServer, type WebSocket } from 'ws'
+import { WebSocketServer } from 'ws'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError, ERRORS } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
@@ -18,6 +18,7 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { ServedSocket } from './served-socket.ts'
 
 /** A served runtime. */
 export interface Served {
@@ -46,7 +47,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const { limits, clock, logger } = settings
   const bounds = { maxPayload: limits.messageBytes, maxFragments: MOST_FRAGMENTS, closeTimeout: CLOSE_TIMEOUT_MS }
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
-  const sockets = new WebSocketServer({ noServer: true, handleProtocols, ...bounds })
+  const sockets = new WebSocketServer({ noServer: true, WebSocket: ServedSocket, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
   const address = addressOf(server, path)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
@@ -73,7 +74,7 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     const refusal = shareRefusal(shares, sharer)
     if (refusal) return refused(socket, refusal)
     const interfaces = interfacesFor(originTaken(new URL(`http://${host}`).hostname, socket, settings.hosts))
-    sockets.handleUpgrade(request, socket, head, (client: WebSocket) => {
+    sockets.handleUpgrade(request, socket, head, (client: ServedSocket) => {
       shares.add(sharer)
       client.once('close', () => shares.add(sharer, -1))
       return new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) })

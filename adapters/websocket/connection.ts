@@ -1,11 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
-import type { WebSocket } from 'ws'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
-import type { Principal } from '../../runtime/access/authentication.ts'
-import type { CallContext } from '../../runtime/access/call-context.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
@@ -17,24 +14,18 @@ import type { Seen } from '../../runtime/streams/task-tail.ts'
 import { connectionName, type Tap } from '../entry/connection.ts'
 import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, resultFrames, streamEndFrame } from '../json-rpc/frames.ts'
+import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
 import { callTerms, traceTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate, FrameWatch, tooFast, Refusals } from './frame-limits.ts'
+import type { ConnectionTerms } from './handshake.ts'
 import { type Frame, Inbox, Intake } from './inbox.ts'
-import { LargeAnswer, LargeAnswers } from './large-answer.ts'
+import { readWholeFrames } from './incoming-frames.ts'
+import { LargeAnswers } from './large-answer.ts'
 import { Outbox } from './outbox.ts'
+import type { ServedSocket } from './served-socket.ts'
 import { StreamStops } from './stream-stops.ts'
-
-/** The result of a connection's handshake. */
-export interface ConnectionTerms {
-  readonly principal: Principal | undefined
-  /** The tenant in its path. */
-  readonly tenant?: string
-  /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
-  readonly version: string
-  readonly extensions: string
-}
 
 /** The data that all connections of a server share. */
 export interface Serving {
@@ -60,13 +51,11 @@ const EVENTS_PER_TURN = 32
 export class Connection {
   readonly #runtime: Runtime
   readonly #methods: Methods
-  readonly #interfaces: readonly AgentInterface[]
-  readonly #socket: WebSocket
+  readonly #socket: ServedSocket
   readonly #terms: ConnectionTerms
   /** The terms of requests without service parameters. */
   readonly #usual: CallTerms
-  /** The caller of every request. */
-  readonly #caller: Pick<CallContext, 'tenant' | 'principal' | 'claims' | 'connection'>
+  readonly #calls: ConnectionOfCalls
   readonly #intake: Intake
   readonly #inbox: Inbox
   readonly #outbox: Outbox
@@ -79,19 +68,17 @@ export class Connection {
   readonly #unfinished: Unfinished
   #silence: unknown
   readonly #refusals: Refusals
-  /** The pending requests by the JSON text of their ids, with the controllers of streams. */
-  readonly #inFlight = new ReleasingMap<{ readonly id: RequestId; readonly stop: AbortController | undefined }>()
+  /** The pending requests by their ids. */
+  readonly #inFlight = new ReleasingMap<Call, RequestId>()
   /** Aborts when the client disconnects. */
   readonly #gone = new AbortController()
   readonly #stops = new StreamStops()
   #streams = 0
-  readonly #largeAnswers: LargeAnswers
   #strayResponses = 0
 
-  constructor({ runtime, methods, interfaces, tap }: Serving, socket: WebSocket, stream: Socket, terms: ConnectionTerms) {
+  constructor({ runtime, methods, interfaces, tap }: Serving, socket: ServedSocket, stream: Socket, terms: ConnectionTerms) {
     this.#runtime = runtime
     this.#methods = methods
-    this.#interfaces = interfaces
     this.#socket = socket
     this.#terms = terms
     this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
@@ -99,7 +86,6 @@ export class Connection {
     const connection = {}
     const sharer = runtime.settings.sharerOf(principal, tenant)
     this.#unfinished = new Unfinished(runtime.settings.unfinished, sharer)
-    this.#caller = { connection, ...(tenant !== undefined && { tenant }), ...(principal && { principal: principal.id, claims: principal.claims }) }
     setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
     this.#tap = tap
@@ -107,26 +93,27 @@ export class Connection {
     this.#intake = new Intake(socket)
     this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
-    this.#largeAnswers = new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
+    this.#calls = { caller: { connection, tenant, principal: principal?.id, claims: principal?.claims }, interfaces, largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer }) }
     this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
-    stream.on('data', (bytes: Buffer) => this.#watchFrame(bytes))
-    socket.on('message', (data: Buffer, isBinary) => this.#inbox.add({ data, isBinary, pace: this.#rate.count(clock.now()) }))
+    const add = (data: Buffer | string, bytes: number, isBinary: boolean) => this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) })
+    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false), arrived: rest => this.#watchFrame(rest) })
+    socket.on('message', (data: Buffer, isBinary) => add(data, data.length, isBinary))
     socket.on('close', () => this.#closed())
-    // A violation of RFC 6455: ws closes the connection itself, with the right code.
+    // ws itself closes a connection that violates RFC 6455, with the right code.
     socket.on('error', () => {})
   }
 
-  #read({ data, isBinary, pace }: Frame): void {
+  #read({ data, bytes, isBinary, pace }: Frame): void {
     this.#countUnread()
     if (this.#socket.readyState !== this.#socket.OPEN) return
     killPoint('frame received')
     if (isBinary) return this.#socket.close(CLOSE_CODES.textOnly, 'Frames have to be text.')
     const { limits, clock } = this.#runtime.settings
     if (pace === 'tooLong') return this.#socket.close(CLOSE_CODES.tooFast, 'Too many frames a second.')
-    const text = data.toString('utf8')
+    const text = typeof data === 'string' ? data : data.toString('utf8')
     this.#tap?.heard?.(this.#name, 'in', text)
     const envelope = readEnvelope(text, limits)
     if (clock.now() >= this.#expiresAtMs) {
@@ -135,15 +122,15 @@ export class Connection {
     }
     switch (envelope.kind) {
       case 'request':
-        return pace === 'within' ? this.#begin(envelope, data.length) : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), data.length, envelope.params)
+        return pace === 'within' ? this.#begin(envelope, bytes) : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), bytes, envelope.params)
       case 'notification':
-        this.#count(data.length)
+        this.#count(bytes)
         return envelope.method === 'cancelStream' ? this.#cancelStream(envelope.params) : undefined
       case 'response':
-        this.#count(data.length)
+        this.#count(bytes)
         return this.#noteResponse()
       case 'invalid':
-        return this.#refuse(envelope.id, envelope.error, data.length)
+        return this.#refuse(envelope.id, envelope.error, bytes)
     }
   }
 
@@ -158,40 +145,57 @@ export class Connection {
     const called = this.#methods(method, terms.version)
     const refusal = this.#refusal(id, called?.streaming ?? false)
     if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method), bytes, request.params)
-    const { streaming } = called
-    const stop = streaming ? this.#stops.take() : undefined
-    this.#inFlight.set(JSON.stringify(id), { id, stop })
-    if (streaming) this.#streams += 1
-    void this.#perform(request, called, terms, bytes, stop?.signal ?? this.#gone.signal)
+    const { settings: { telemetry } } = this.#runtime
+    const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
+    const stop = called.streaming ? this.#stops.take() : undefined
+    const call = new Call(this.#calls, { id, terms, bytes, signal: stop?.signal ?? this.#gone.signal, stop, traced })
+    this.#inFlight.set(id, call)
+    if (called.streaming) this.#streams += 1
+    if (called.streaming) return void this.#stream(call, called, request.params)
+    called.answer(request.params, call).then(answer => this.#answer(call, answer), error => this.#fail(call, error))
   }
 
-  async #perform({ id, params, serviceParameters }: Request, method: Method, terms: CallTerms, bytes: number, signal: AbortSignal): Promise<void> {
-    const { activated, version, extensions, conditions } = terms
-    const large = new LargeAnswer(this.#largeAnswers, id, activated, signal)
+  /** Sends an answer: without a promise, unless it is large or its client is slow. */
+  #answer(call: Call, answer: unknown): Promise<void> | undefined {
+    this.#refusals.forget()
+    if (this.#outbox.drained || call.large) return this.#answerLater(call, answer)
+    if (!call.signal.aborted) this.#sendResult(call, answer)
+    killPoint('caller answered')
+    this.#end(call)
+    return undefined
+  }
+
+  async #answerLater(call: Call, answer: unknown): Promise<void> {
     try {
-      const { telemetry } = this.#runtime.settings
-      const call = Object.assign({ signal, room: large.room, interfaces: this.#interfaces, bytes, version, extensions, conditions }, this.#caller, telemetry && traceTerms(telemetry, serviceParameters, 'WEBSOCKET'))
-      if (method.streaming) await this.#stream(id, method.events(params, call), activated, signal, large)
-      else {
-        const answer = await method.answer(params, call)
-        this.#refusals.forget()
-        while (this.#outbox.drained) await this.#outbox.drained
-        const sending = large.send(answer)
-        if (sending) await sending
-        else if (!signal.aborted) this.#outbox.send(resultFrame(id, JSON.stringify(answer), activated))
-        killPoint('caller answered')
-      }
+      while (this.#outbox.drained) await this.#outbox.drained
+      const sending = call.large?.send(answer)
+      if (sending) await sending
+      else if (!call.signal.aborted) this.#sendResult(call, answer)
+      killPoint('caller answered')
+      this.#end(call)
     } catch (error) {
-      if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#refusals.note()
-      this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
-    } finally {
-      large.end()
-      const name = JSON.stringify(id)
-      const stop = this.#inFlight.get(name)?.stop
-      if (stop) this.#streams -= 1
-      if (stop) this.#stops.giveBack(stop)
-      this.#inFlight.delete(name)
+      this.#fail(call, error)
     }
+  }
+
+  /** Sends a result, at once if nothing else is under way: a later frame of this turn could not leave with it. */
+  #sendResult(call: Call, answer: unknown): void {
+    const { head, end } = call.around()
+    this.#outbox.sendJoined(head, JSON.stringify(answer), end, this.#inFlight.size === 1 ? 'now' : 'turn')
+  }
+
+  #fail(call: Call, error: unknown): void {
+    const { id, signal } = call
+    if (isA2AError(error) && error.metadata['quota'] !== undefined) this.#refusals.note()
+    this.#outbox.send(signal.aborted ? streamEndFrame(id) : errorFrame(id, error))
+    this.#end(call)
+  }
+
+  #end({ id, stop, large }: Call): void {
+    large?.end()
+    if (stop) this.#streams -= 1
+    if (stop) this.#stops.giveBack(stop)
+    this.#inFlight.delete(id)
   }
 
   /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
@@ -203,7 +207,7 @@ export class Connection {
 
   /** Counts a frame that reaches no operation. Returns the error if it is over a quota. */
   #count(bytes: number, params?: unknown): A2AError | undefined {
-    const error = this.#runtime.settings.countStray({ ...this.#caller, bytes }, params)
+    const error = this.#runtime.settings.countStray({ ...this.#calls.caller, bytes }, params)
     if (error) this.#refusals.note()
     return error
   }
@@ -213,55 +217,58 @@ export class Connection {
     return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
-  async #stream(id: RequestId, events: AsyncGenerator<object, void, undefined>, activated: readonly string[], signal: AbortSignal, large: LargeAnswer): Promise<void> {
-    const frameOf = resultFrames(id, activated)
+  async #stream(call: Call, method: Method & { readonly streaming: true }, params: object): Promise<void> {
+    const { id, signal } = call
+    const { head, end } = call.around()
     let sent = 0
     const send = (event: object): Seen => {
       if (signal.aborted) return false
       // Many streams of a connection may send events in one turn.
       if (this.#outbox.drained) return this.#outbox.drained.then(() => send(event) || undefined)
-      const sending = sent === 0 ? large.send(event) : undefined
+      const sending = sent === 0 ? call.large?.send(event) : undefined
       sent += 1
       if (sending) return sending
-      this.#outbox.send(frameOf(encodeOnce(event)), true)
+      this.#outbox.sendJoined(head, encodeOnce(event), end, 'next turn')
       return this.#outbox.drained ?? (sent % EVENTS_PER_TURN === 0 ? turnEnd() : undefined)
     }
-    await eachOf(events, send)
-    this.#outbox.send(streamEndFrame(id), true)
+    try {
+      await eachOf(method.events(params, call), send)
+      this.#outbox.send(streamEndFrame(id), 'next turn')
+      this.#end(call)
+    } catch (error) {
+      this.#fail(call, error)
+    }
   }
 
   /** The error if a request may not start now. */
   #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
-    if (this.#inFlight.has(JSON.stringify(id))) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is in progress on this connection.`)
+    if (this.#inFlight.has(id)) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is in progress on this connection.`)
     const { callsPerConnection, streamsPerConnection } = this.#runtime.settings.limits
-    const [open, limit, what] = streaming
-      ? [this.#streams, streamsPerConnection, 'streams']
-      : [this.#inFlight.size - this.#streams, callsPerConnection, 'calls']
+    const open = streaming ? this.#streams : this.#inFlight.size - this.#streams
+    const limit = streaming ? streamsPerConnection : callsPerConnection
     if (open < limit) return undefined
-    return new A2AError('RateLimited', `This connection has ${limit} ${what} in progress, which is its limit. Wait for one to end.`, { retryAfterMs: 1000 })
+    return new A2AError('RateLimited', `This connection has ${limit} ${streaming ? 'streams' : 'calls'} in progress, which is its limit. Wait for one to end.`, { retryAfterMs: 1000 })
   }
 
   /** Ends a stream for its client; the task goes on. Unknown ids are ignored. */
   #cancelStream(params: unknown): void {
     const id = isObject(params) ? params.id : undefined
-    if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(JSON.stringify(id))?.stop?.abort()
+    if (typeof id === 'string' || typeof id === 'number') this.#inFlight.get(id)?.stop?.abort()
   }
 
   #noteResponse(): void {
-    this.#strayResponses += 1
-    if (this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
+    if (++this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
   /** Closes the connection if a frame stays incomplete, or if there is no memory for it: then the rest is not read. */
-  #watchFrame(bytes: Buffer): void {
+  #watchFrame(bytes: Buffer | undefined): void {
     const { clock } = this.#runtime.settings
     clock.clearTimeout(this.#silence)
-    const isWithin = this.#frames.follow(bytes)
+    const isWithin = bytes && this.#frames.follow(bytes)
     const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
     if (full) return this.#intake.pause('no room')
-    const close = () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.')
-    if (isWithin) this.#silence = clock.setTimeout(close, UNFINISHED_MS)
+    if (isWithin) this.#silence = clock.setTimeout(() => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.'), UNFINISHED_MS)
   }
 
   /** Counts the received bytes that are not parsed. Returns the error if there is no memory for them. */

@@ -45,11 +45,18 @@ export class FrameWatch {
   #payloadLeft = 0
   #isData = false
   #isLast = false
+  /** Whether a message has begun whose last frame has not. */
+  #isFragmented = false
   #messageBytes = 0
 
   /** The number of received bytes of an incomplete message. */
   get messageBytes(): number {
     return this.#messageBytes
+  }
+
+  /** Whether the bytes so far end with a whole message. */
+  get isBetweenMessages(): boolean {
+    return !this.#isWithin && !this.#isFragmented
   }
 
   /** Parses the next bytes. Answers whether they end in the middle of a frame. */
@@ -82,6 +89,7 @@ export class FrameWatch {
     this.#header = []
     this.#isData = (first & 0x0f) < 8
     this.#isLast = (first & 0x80) > 0
+    if (this.#isData) this.#isFragmented = !this.#isLast
   }
 }
 

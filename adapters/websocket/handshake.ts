@@ -3,12 +3,22 @@ import type { Socket } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import type { Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, headersOf, identified, originRefusal, queryRefusal, targetOf, type Refusal } from '../entry/admission.ts'
 import { refusalText } from '../entry/answers.ts'
-import type { ConnectionTerms } from './connection.ts'
 
 type Settings = Runtime['settings']
+
+/** The result of a connection's handshake. */
+export interface ConnectionTerms {
+  readonly principal: Principal | undefined
+  /** The tenant in its path. */
+  readonly tenant?: string
+  /** `A2A-Version` and `A2A-Extensions` of the handshake: the defaults for its requests. */
+  readonly version: string
+  readonly extensions: string
+}
 
 /** An accepted handshake. */
 export interface Handshake extends ConnectionTerms {

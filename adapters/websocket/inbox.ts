@@ -7,7 +7,9 @@ const MESSAGE_BYTES = 128
 
 /** One message of a client, and whether it arrived within the rate. */
 export interface Frame {
-  readonly data: Buffer
+  readonly data: Buffer | string
+  /** Its size in bytes. */
+  readonly bytes: number
   readonly isBinary: boolean
   readonly pace: ReturnType<FrameRate['count']>
 }
@@ -45,7 +47,7 @@ export class Inbox {
     const turn = isFirst ? this.#turnOf(frame) : undefined
     if (isFirst && !turn) return read(frame)
     this.#waiting.push(frame)
-    this.#bytes += frame.data.length + MESSAGE_BYTES
+    this.#bytes += frame.bytes + MESSAGE_BYTES
     if (!turn) return
     intake.pause('turn')
     void this.#readWaiting(turn)
@@ -64,7 +66,7 @@ export class Inbox {
       if (turn) await turn
       const frame = this.#waiting.shift()
       if (!frame) return
-      this.#bytes -= frame.data.length + MESSAGE_BYTES
+      this.#bytes -= frame.bytes + MESSAGE_BYTES
       read(frame)
       const [next] = this.#waiting
       turn = next && this.#turnOf(next)
@@ -72,9 +74,9 @@ export class Inbox {
     intake.resume('turn')
   }
 
-  #turnOf({ data }: Frame): Promise<void> | undefined {
+  #turnOf({ bytes }: Frame): Promise<void> | undefined {
     const { turns, user } = this.#options
-    return turns.next(user, readingCost(data.length))
+    return turns.next(user, readingCost(bytes))
   }
 }
 

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
-import type { WebSocket } from 'ws'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { afterTurns, turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import type { Intake } from './inbox.ts'
+import { framesOf } from './outgoing-frames.ts'
+import type { ServedSocket } from './served-socket.ts'
 
 /** The buffer of one connection in bytes; above it, streams wait. */
 export const HIGH_WATER_BYTES = 1024 * 1024
@@ -14,20 +15,26 @@ export const STUCK_MS = 30_000
 /** The time that it then has to read the close frame. */
 const CLOSE_MS = 5_000
 
+/** When a frame leaves: at once, with all frames of this turn of the event loop, or, since it may wait, with those of the next. */
+export type Leaving = 'now' | 'turn' | 'next turn'
+
 /**
- * The outgoing frames of one connection. Frames of one turn of the event loop are flushed together. Frames that may wait are
- * flushed with those of the next turn, since with many streams a flush is the most expensive part of an event. While more than
+ * The outgoing frames of one connection. Frames of one turn of the event loop are written together. Frames that may wait are
+ * written with those of the next turn, since with many streams a write is the most expensive part of an event. While more than
  * {@link HIGH_WATER_BYTES} wait, {@link drained} makes senders wait too, and the client is not read. If nothing drains for
  * {@link STUCK_MS}, the connection is closed with 4413.
  */
 export class Outbox {
-  readonly #socket: WebSocket
+  readonly #socket: ServedSocket
   readonly #stream: Socket
   readonly #intake: Intake
   readonly #clock: Clock
   readonly #see: ((frame: string) => void) | undefined
-  /** When corked frames are flushed. */
-  #corked: 'turn' | 'next turn' | undefined
+  /** The texts of frames that are not written yet, three for each. */
+  #texts: string[] = []
+  #length = 0
+  /** When they leave. */
+  #leaving: Leaving | undefined
   #drained: Promise<void> | undefined
   /** Settles when the message in pieces is sent. */
   #pieces: Promise<void> | undefined
@@ -35,22 +42,29 @@ export class Outbox {
   #held: string[] = []
 
   /** `see` is called with each frame. */
-  constructor(socket: WebSocket, stream: Socket, intake: Intake, clock: Clock, see?: (frame: string) => void) {
+  constructor(socket: ServedSocket, stream: Socket, intake: Intake, clock: Clock, see?: (frame: string) => void) {
     this.#socket = socket
     this.#stream = stream
     this.#intake = intake
     this.#clock = clock
     this.#see = see
+    socket.beforeClose = () => this.#flush()
   }
 
   /** Sends one text frame, in the order of the calls. Does nothing once the connection is closing. */
-  send(frame: string, mayWait = false): void {
+  send(frame: string, leaving: Leaving = 'turn'): void {
+    this.sendJoined('', frame, '', leaving)
+  }
+
+  /** Sends one text frame of three texts, which are not joined before. */
+  sendJoined(head: string, body: string, end: string, leaving: Leaving): void {
     if (this.#socket.readyState !== this.#socket.OPEN) return
-    if (this.#pieces) return void this.#held.push(frame)
-    this.#cork(mayWait ? 'next turn' : 'turn')
-    this.#socket.send(frame)
-    this.#see?.(frame)
-    this.#waitIfFull()
+    if (this.#pieces) return void this.#held.push(head + body + end)
+    this.#texts.push(head, body, end)
+    this.#length += head.length + body.length + end.length
+    this.#see?.(head + body + end)
+    if (leaving === 'now' || this.#length + this.#stream.writableLength > HIGH_WATER_BYTES) this.#flush()
+    else this.#flushAfter(leaving)
   }
 
   /**
@@ -58,6 +72,7 @@ export class Outbox {
    * {@link drained} is `undefined`; frames sent meanwhile follow. `shown` is passed to `see` in its place.
    */
   sendPieces(pieces: Iterable<string>, shown: string): Promise<void> {
+    this.#flush()
     return (this.#pieces = this.#sendAll(pieces, shown))
   }
 
@@ -81,17 +96,21 @@ export class Outbox {
     for (const frame of this.#held.splice(0)) this.send(frame)
   }
 
-  #cork(until: 'turn' | 'next turn'): void {
-    if (this.#corked === 'turn' || this.#corked === until) return
-    if (!this.#corked) this.#stream.cork()
-    this.#corked = until
-    afterTurns(until === 'turn' ? 1 : 2, () => this.#flush())
+  #flushAfter(leaving: Exclude<Leaving, 'now'>): void {
+    if (this.#leaving === 'turn' || this.#leaving === leaving) return
+    this.#leaving = leaving
+    afterTurns(leaving === 'turn' ? 1 : 2, () => this.#flush())
   }
 
+  /** Writes the frames that are not written yet, before a close frame too. */
   #flush(): void {
-    if (!this.#corked) return
-    this.#corked = undefined
-    this.#stream.uncork()
+    const texts = this.#texts
+    if (texts.length === 0) return
+    this.#texts = []
+    this.#length = 0
+    this.#leaving = undefined
+    if (this.#socket.readyState === this.#socket.OPEN) this.#stream.write(framesOf(texts))
+    this.#waitIfFull()
   }
 
   #waitIfFull(): void {

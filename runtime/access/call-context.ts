@@ -16,7 +16,7 @@ export const ANONYMOUS = 'anonymous'
 /** Caller and terms of a call. Adapters fill it in after authentication. */
 export interface CallContext {
   /** Id of the caller's principal. Default `anonymous`. */
-  readonly principal?: string
+  readonly principal?: string | undefined
   /** Claims of the caller's credentials. Default none. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined
   /**
@@ -29,7 +29,7 @@ export interface CallContext {
   /** Bytes of the request on the wire, for the quotas. Default 0, for calls in process. */
   readonly bytes?: number
   /** The tenant of the URL's path, if the binding has one. It must equal the tenant of the request. */
-  readonly tenant?: string
+  readonly tenant?: string | undefined
   /** `A2A-Version` as the client sent it; empty or missing means 0.3 on the wire (§3.6.2). Default 1.0, for calls in process. */
   readonly version?: string
   /** The client's older version of A2A, if its request was translated; its webhooks get that version. Default 1.0. */

@@ -10,7 +10,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: '--strict passes although a part of the chart was not reached', file: 'adapters/cli/test/test.ts', unit: 'test/adapters/cli/test/cli-testing.test.ts', find: '!(strict && lacks.length > 0)', replace: 'true' },
   { name: 'a request without an id is executed', file: ENVELOPE, find: `if (id === undefined) return { kind: 'notification', method, params }`, replace: `if (id === undefined && method === 'cancelStream') return { kind: 'notification', method, params }` },
   { name: 'a condition that is not a number is ignored', file: 'adapters/json-rpc/service-parameters.ts', find: 'if (value !== undefined) conditions', replace: `if (value !== undefined && /^\\d{1,15}$/.test(value)) conditions` },
-  { name: 'a stream over WebSocket sends no end', file: CONNECTION, find: `    this.#outbox.send(streamEndFrame(id), true)`, replace: '' },
+  { name: 'a stream over WebSocket sends no end', file: CONNECTION, find: `this.#outbox.send(streamEndFrame(id), 'next turn')`, replace: '' },
   { name: 'a stream over WebSocket is not canceled', file: CONNECTION, find: '?.stop?.abort()', replace: '?.stop' },
   { name: 'the server does not wait for a slow reader', file: 'adapters/websocket/outbox.ts', unit: 'test/adapters/websocket/websocket.test.ts', find: 'if (this.#stream.writableLength > HIGH_WATER_BYTES) this.#drained ??= this.#wait()', replace: '' },
   { name: 'answers to calls do not wait for a client that reads nothing', file: CONNECTION, unit: 'test/adapters/websocket/websocket.test.ts', find: 'while (this.#outbox.drained) await this.#outbox.drained', replace: '' },

@@ -1,8 +1,9 @@
 import { EventEmitter } from 'node:events'
 import type { Socket } from 'node:net'
-import type { WebSocket } from 'ws'
 import type { ClientSocket } from '../../adapters/client/transports/websocket/client-socket.ts'
 import { HIGH_WATER_BYTES } from '../../adapters/websocket/outbox.ts'
+import type { ServedSocket } from '../../adapters/websocket/served-socket.ts'
+import { textsIn } from '../fixtures/servers/raw-socket.ts'
 import type { WorldConfig } from './config.ts'
 import type { Random } from './random.ts'
 import type { ClockView } from './virtual-clock.ts'
@@ -32,7 +33,7 @@ export class Wire {
   /** The end of the client, as its code has it. */
   readonly client: ClientSocket
   /** The end of the server, as that of `ws` is, and what is below it. */
-  readonly server: WebSocket
+  readonly server: ServedSocket
   readonly stream: Socket
   readonly #options: WireOptions
   readonly #serverEvents = new EventEmitter()
@@ -55,7 +56,10 @@ export class Wire {
     this.server = Object.assign(this.#serverEvents, {
       OPEN,
       send: (frame: string) => this.#send('client', frame),
-      close: (code: number, reason: string) => this.#closeFromServer(code, reason),
+      close: (code: number, reason: string) => {
+        this.server.beforeClose?.()
+        this.#closeFromServer(code, reason)
+      },
       terminate: () => this.cut(),
       pause: () => {
         this.#isPaused = true
@@ -64,10 +68,10 @@ export class Wire {
         this.#isPaused = false
         for (const frame of this.#held.splice(0)) this.#serverEvents.emit('message', Buffer.from(frame), false)
       }
-    }) as unknown as WebSocket
+    }) as unknown as ServedSocket
     Object.defineProperty(this.server, 'readyState', { get: serverState })
     const isStalled = () => this.#isStalled
-    this.stream = Object.assign(this.#streamEvents, { cork() {}, uncork() {} }) as unknown as Socket
+    this.stream = Object.assign(this.#streamEvents, { write: (bytes: Buffer) => textsIn(bytes).forEach(frame => this.#send('client', frame)) }) as unknown as Socket
     Object.defineProperty(this.stream, 'writableLength', { get: () => (isStalled() ? HIGH_WATER_BYTES + 1 : 0) })
     this.client = {
       get readyState() {

@@ -42,15 +42,15 @@ await t.test('a connection is read again when the last reason to pause it ends',
 
 await t.test('a client over its quota is not read during its pause, whatever it reads', async t => {
   const clock = new TestClock()
-  const socket = { ...pausable(), readyState: 1, OPEN: 1, send: () => (stream.writableLength = 2 ** 21) }
+  const socket = { ...pausable(), readyState: 1, OPEN: 1 }
   socket.pause = () => void (socket.isRead = false)
   socket.resume = () => void (socket.isRead = true)
   const listeners: (() => void)[] = []
-  const stream = { writableLength: 0, cork() {}, uncork() {}, off: () => stream, on: (_: string, drained: () => void) => (listeners.push(drained), stream) }
+  const stream = { writableLength: 0, write: () => (stream.writableLength = 2 ** 21), off: () => stream, on: (_: string, drained: () => void) => (listeners.push(drained), stream) }
   const intake = new Intake(socket)
   const outbox = new Outbox(socket as never, stream as never, intake, clock)
   const refusals = new Refusals(intake, clock)
-  outbox.send('much')
+  outbox.send('much', 'now')
   for (let i = 0; i < 16; i += 1) refusals.note()
   for (const drained of listeners) drained()
   await setImmediate()
@@ -64,8 +64,8 @@ await t.test('a client over its quota is not read during its pause, whatever it 
 function filled(turns = new FairQueue(READING)) {
   const socket = pausable()
   const reads: string[] = []
-  const inbox: Inbox = new Inbox({ turns, user: 'anna', intake: new Intake(socket), read: ({ data }) => void reads.push(String(data.length)) })
-  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), isBinary: false, pace: 'within' })
+  const inbox: Inbox = new Inbox({ turns, user: 'anna', intake: new Intake(socket), read: ({ bytes }) => void reads.push(String(bytes)) })
+  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, pace: 'within' })
   return { socket, reads, inbox, add }
 }
 

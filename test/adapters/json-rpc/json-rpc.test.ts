@@ -1,7 +1,7 @@
 import t from 'tap'
 import { methodsOf, noSuchMethod } from '../../../adapters/json-rpc/dispatch.ts'
 import { readEnvelope } from '../../../adapters/json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, resultFrames, streamEndFrame } from '../../../adapters/json-rpc/frames.ts'
+import { around, encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../../../adapters/json-rpc/frames.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
@@ -44,8 +44,8 @@ await t.test('an A2AError is sent as itself, without its cause', async t => {
 })
 
 await t.test('frames have exactly the expected text', async t => {
-  const frameOf = resultFrames('s', ['urn:a'])
-  t.same(['1', '[]'].map(frameOf), [
+  const { head, end } = around('s', ['urn:a'])
+  t.same(['1', '[]'].map(result => head + result + end), [
     '{"jsonrpc":"2.0","id":"s","result":1,"a2a-service-parameters":{"a2a-extensions":"urn:a"}}',
     '{"jsonrpc":"2.0","id":"s","result":[],"a2a-service-parameters":{"a2a-extensions":"urn:a"}}'
   ], 'a stream frames each of its events')
