@@ -1,7 +1,7 @@
-/** What a task is asked to do: one artifact, so many chunks of one artifact, or a question to the client. */
+/** What a task is asked to do: one artifact, so many chunks of one artifact, each of so many characters if that is given, or a question to the client. */
 export type Errand =
   | { readonly kind: 'artifact' }
-  | { readonly kind: 'chunks'; readonly count: number }
+  | { readonly kind: 'chunks'; readonly count: number; readonly characters?: number }
   | { readonly kind: 'ask' }
 
 /** The artifact of every task that makes one at once. */
@@ -12,13 +12,14 @@ export const CHUNK_TEXT = 'a few words more '
 
 /** The words with which an errand travels, as a message's text. */
 export function wordsOf(errand: Errand): string {
-  return errand.kind === 'chunks' ? `chunks ${errand.count}` : errand.kind
+  if (errand.kind !== 'chunks') return errand.kind
+  return errand.characters === undefined ? `chunks ${errand.count}` : `chunks ${errand.count} of ${errand.characters}`
 }
 
 /** Reads {@link wordsOf} back. Anything else is an answer, which asks for the artifact. */
 export function errandIn(words: string): Errand {
-  const [, count] = /^chunks (\d+)$/.exec(words) ?? []
-  if (count !== undefined) return { kind: 'chunks', count: Number(count) }
+  const [, count, characters] = /^chunks (\d+)(?: of (\d+))?$/.exec(words) ?? []
+  if (count !== undefined) return { kind: 'chunks', count: Number(count), ...(characters !== undefined && { characters: Number(characters) }) }
   return words === 'ask' ? { kind: 'ask' } : { kind: 'artifact' }
 }
 

@@ -6,6 +6,7 @@ import { clusterTables } from './scenarios/cluster.ts'
 import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces, observeRaces } from './scenarios/inspect.ts'
+import { largeTables } from './scenarios/large.ts'
 import { memoryTable } from './scenarios/memory.ts'
 import { postgresTables } from './scenarios/postgres.ts'
 import { postgresGrowthTables } from './scenarios/postgres-growth.ts'
@@ -27,6 +28,9 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   observe: races(observeRaces),
   durable: async (scale, show) => {
     for (const { title, rows } of await durableTables(scale)) show(section(title, rows))
+  },
+  large: async (scale, show) => {
+    for (const { title, rows } of await largeTables(scale)) show(section(title, rows))
   },
   postgres: async (scale, show) => {
     for (const { title, rows } of await postgresTables(scale)) show(section(title, rows))

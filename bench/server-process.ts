@@ -40,7 +40,7 @@ export class ServerProcess {
 
   /** Memory of the process after a full garbage collection. */
   async memory(): Promise<Memory> {
-    const { memory = { heap: NaN, rss: NaN } } = await this.#ask('memory')
+    const { memory = { heap: NaN, rss: NaN, most: NaN } } = await this.#ask('memory')
     return memory
   }
 

@@ -49,3 +49,8 @@ export function times(value: number): string {
 export function percent(value: number): string {
   return `${whole(100 * value)} %`
 }
+
+/** Bytes as mebibytes: `12.3`. */
+export function mebibytes(bytes: number): string {
+  return short(bytes / 2 ** 20)
+}

@@ -35,16 +35,16 @@ export async function webSocketLoad(port: number, connections: number): Promise<
     socket.on('close', closed)
   }
 
-  const request = (method: string, params: unknown, isStream: boolean, see: Waiting['see']) =>
+  const request = (method: string, params: unknown, isStream: boolean, see: Waiting['see'], parameters?: Readonly<Record<string, string>>) =>
     new Promise<string>((resolve, reject) => {
       lastId += 1
       waiting.set(lastId, { see, resolve, reject, isStream })
-      sockets[lastId % connections]?.send(JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params }))
+      sockets[lastId % connections]?.send(JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params, 'a2a-service-parameters': parameters }))
     })
 
   return {
     call: (method, params) => request(method, params, false, () => {}),
-    stream: async (method, params, see) => void (await request(method, params, true, see)),
+    stream: async (method, params, see, parameters) => void (await request(method, params, true, see, parameters)),
     close: async () => {
       await Promise.all(sockets.map(socket => {
         socket.off('close', closed).close()

@@ -7,7 +7,7 @@ import { repeat, type Load } from '../load/load.ts'
 import { webSocketLoad } from '../load/websocket-load.ts'
 import type { Scale } from '../scale.ts'
 import { ServerProcess } from '../server-process.ts'
-import { short, table, whole } from '../tables.ts'
+import { mebibytes, short, table, whole } from '../tables.ts'
 import { messageParams } from './message.ts'
 
 const TASKS_A_SECOND = 1000
@@ -78,7 +78,14 @@ async function restart(file: string, openTasks: number): Promise<string> {
     waiting(await load.call('GetTask', { id: taskId }))
     const servedMs = performance.now() - startedMs
     while (!(await load.call('GetTask', { id: overdueId })).includes('TASK_STATE_FAILED')) await new Promise(resolve => setImmediate(resolve))
-    return table(['', 'ms'], [['first answer, from the start of the process', short(servedMs)], ['an overdue deadline has taken effect', short(performance.now() - startedMs)]])
+    const overdueMs = performance.now() - startedMs
+    const { heap, rss } = await server.memory()
+    return table(['', ''], [
+      ['first answer, from the start of the process, ms', short(servedMs)],
+      ['an overdue deadline has taken effect, ms', short(overdueMs)],
+      ['heap of the idle process, MiB', mebibytes(heap)],
+      ['resident, MiB', mebibytes(rss)]
+    ])
   } finally {
     await load.close()
     await server.stop()

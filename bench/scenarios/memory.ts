@@ -54,7 +54,7 @@ function isLimit(name: string): boolean {
   return name in defaultLimits
 }
 
-async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Promise<Memory> {
+async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Promise<Pick<Memory, 'heap' | 'rss'>> {
   const server = await ServerProcess.start(contender.file, { ...contender.options, work: 'ask', limits })
   try {
     await opened(server, contender, WARM_UPS)

@@ -12,6 +12,8 @@ export interface Memory {
   /** The heap, and what lies outside of it for objects on it, such as the bytes of Buffers. */
   readonly heap: number
   readonly rss: number
+  /** The most that was ever resident. */
+  readonly most: number
 }
 
 /** What a server's process tells: its port once it listens, then an answer to each question. */
@@ -75,5 +77,5 @@ function memory(): Memory {
   globalThis.gc?.()
   globalThis.gc?.()
   const { heapUsed, external, rss } = process.memoryUsage()
-  return { heap: heapUsed + external, rss }
+  return { heap: heapUsed + external, rss, most: process.resourceUsage().maxRSS * 1024 }
 }

@@ -10,9 +10,10 @@ const atOnce: WorkFunction = async () => ({ artifact: text(ARTIFACT_TEXT) })
 /** Appends chunks to one artifact: work as a generator. */
 const inChunks: WorkGenerator = async function* ({ message }) {
   const errand = errandIn(textOf(message))
-  const count = errand.kind === 'chunks' ? errand.count : 1
+  const { count, characters } = errand.kind === 'chunks' ? errand : { count: 1 }
+  const chunk = characters === undefined ? CHUNK_TEXT : 'x'.repeat(characters)
   for (let made = 0; made < count; made += 1) {
-    yield artifact({ artifactId: 'text', parts: [text(CHUNK_TEXT)] }, { append: made > 0 })
+    yield artifact({ artifactId: 'text', parts: [text(chunk)] }, { append: made > 0 })
     await nextTurn()
   }
 }
