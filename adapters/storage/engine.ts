@@ -177,7 +177,11 @@ export class Engine {
 
   #commitTogether(commits: readonly CommitRows[]): Outcome[] {
     try {
-      return this.#transaction(() => commits.map(commit => this.#writer.write(commit)))
+      return this.#transaction(() => {
+        const outcomes = commits.map(commit => this.#writer.write(commit))
+        this.#writer.flush()
+        return outcomes
+      })
     } catch (error) {
       if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
       return commits.flatMap(commit => this.#commitTogether([commit]))

@@ -11,15 +11,29 @@ import type { WebhookWriter } from './webhook-writer.ts'
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 2048
 
-/** A task in a commit: its new row, and the old one if it exists. */
-interface Written {
+/** A task that the open transaction has changed. */
+interface ChangedTask {
   readonly row: StoredTaskRow
+  /** The row in the file, if there is one. */
   readonly before: StoredTaskRow | undefined
-  /** `undefined` if the commit has only events and messages of it. */
-  readonly snapshot: string | null | undefined
+  /** Its new snapshot, or null once it has ended; `undefined` if only events and messages were added. */
+  snapshot: string | null | undefined
 }
 
-/** Writes the rows of commits. The caller opens the transaction, and calls {@link CommitWriter.forget} after a rollback. */
+/** A context that the open transaction has changed. */
+interface ChangedContext {
+  readonly name: string
+  readonly row: ContextRow
+  readonly isNew: boolean
+  /** Its changed tasks, by id. */
+  readonly tasks: Map<string, ChangedTask>
+}
+
+/**
+ * Writes the rows of commits. The caller opens the transaction, calls {@link CommitWriter.flush} before its end, and
+ * {@link CommitWriter.forget} after a rollback. Rows of events and messages are written at once. Rows of contexts, tasks and snapshots are
+ * written by `flush`, so that several commits of one task write them once.
+ */
 export class CommitWriter {
   readonly #tables: Tables
   readonly #journal: JournalWriter
@@ -28,11 +42,12 @@ export class CommitWriter {
   readonly #scopes = new LruCache<ScopeRow>(KEPT_ROWS)
   readonly #contexts = new LruCache<ContextRow>(KEPT_ROWS)
   readonly #tasks = new LruCache<StoredTaskRow>(KEPT_ROWS)
+  readonly #changedContexts = new Map<string, ChangedContext>()
   readonly #find
-  readonly #changeContext: (row: ContextRow) => void
+  readonly #updateContext: (row: ContextRow) => void
   readonly #moveTask: (row: StoredTaskRow) => void
-  readonly #changeTask: (row: StoredTaskRow) => void
-  readonly #changeSnapshot: (row: SnapshotRow) => void
+  readonly #updateTask: (row: StoredTaskRow) => void
+  readonly #updateSnapshot: (row: SnapshotRow) => void
   readonly #dropSnapshot: Statement
   readonly #dropSend: Statement
 
@@ -46,10 +61,10 @@ export class CommitWriter {
       context: tables.contexts.reading(['scope', 'contextId']),
       task: tables.tasks.reading(['taskId'])
     }
-    this.#changeContext = tables.contexts.updating(['commits', 'atMs', 'tasks', 'messages', 'snapshot'], ['context'])
+    this.#updateContext = tables.contexts.updating(['commits', 'atMs', 'tasks', 'messages', 'snapshot'], ['context'])
     this.#moveTask = tables.tasks.updating(['state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'], ['task'])
-    this.#changeTask = tables.tasks.updating(['statusAt', 'generation', 'messages'], ['task'])
-    this.#changeSnapshot = tables.snapshots.updating(['snapshot'], ['task'])
+    this.#updateTask = tables.tasks.updating(['statusAt', 'generation', 'messages'], ['task'])
+    this.#updateSnapshot = tables.snapshots.updating(['snapshot'], ['task'])
     this.#dropSnapshot = database.prepare('DELETE FROM snapshots WHERE task = ?')
     this.#dropSend = database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?')
   }
@@ -59,21 +74,30 @@ export class CommitWriter {
     const { tenant, principal, contextId, expected, atMs, snapshot, log, journal } = commit
     const scope = this.#scopes.get(nameOf(tenant, principal), () => this.#find.scope.one(tenant, principal))
     const known = scope && this.#contextOf(scope, contextId)
-    if ((known?.commits ?? 0) !== expected) return false
+    if ((known?.row.commits ?? 0) !== expected) return false
     const context = known ?? this.#newContext(scope ?? this.#newScope(tenant, principal), contextId)
-    this.#writeSends(context, commit)
+    this.#changedContexts.set(context.name, context)
+    this.#writeSends(context.row, commit)
     killPoint('sends written')
-    const tasks = new Map(commit.tasks.map(row => [row.taskId, this.#taskFor(context, row, atMs)]))
-    for (const entry of log) this.#writeEntry(context, entry, this.#entered(context, tasks, entry.taskId))
+    for (const row of commit.tasks) this.#changeTask(context, row, atMs)
+    for (const entry of log) this.#writeEntry(context, entry)
     killPoint('events written')
-    for (const task of tasks.values()) this.#writeTask(task)
-    Object.assign(context, { commits: expected + 1, atMs, snapshot })
-    if (known) this.#changeContext(context)
-    else this.#tables.contexts.insert(context)
+    Object.assign(context.row, { commits: expected + 1, atMs, snapshot })
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
     for (const webhook of commit.webhooks) this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
-    killPoint('rows written')
     return true
+  }
+
+  /** Writes the contexts, tasks and snapshots that the transaction has changed. */
+  flush(): void {
+    for (const { name, row, isNew, tasks } of this.#changedContexts.values()) {
+      if (isNew) this.#tables.contexts.insert(row)
+      else this.#updateContext(row)
+      this.#contexts.set(name, row)
+      for (const task of tasks.values()) this.#writeTask(task)
+    }
+    this.#changedContexts.clear()
+    killPoint('rows written')
   }
 
   /** Clears the caches after other writes or a rollback. */
@@ -81,11 +105,16 @@ export class CommitWriter {
     this.#scopes.clear()
     this.#contexts.clear()
     this.#tasks.clear()
+    this.#changedContexts.clear()
     this.#numbers.forget()
   }
 
-  #contextOf({ scope }: ScopeRow, contextId: string): ContextRow | undefined {
-    return this.#contexts.get(`${scope}.${contextId}`, () => reading(`Context ${originalText(contextId)}`, () => this.#find.context.one(scope, contextId)))
+  #contextOf({ scope }: ScopeRow, contextId: string): ChangedContext | undefined {
+    const name = `${scope}.${contextId}`
+    const changed = this.#changedContexts.get(name)
+    if (changed) return changed
+    const row = this.#contexts.get(name, () => reading(`Context ${originalText(contextId)}`, () => this.#find.context.one(scope, contextId)))
+    return row && { name, row, isNew: false, tasks: new Map() }
   }
 
   #newScope(tenant: string, principal: string): ScopeRow {
@@ -95,10 +124,9 @@ export class CommitWriter {
     return row
   }
 
-  #newContext({ scope }: ScopeRow, contextId: string): ContextRow {
+  #newContext({ scope }: ScopeRow, contextId: string): ChangedContext {
     const row = { context: this.#numbers.next('context'), scope, contextId, commits: 0, atMs: 0, tasks: 0, messages: 0, snapshot: '' }
-    this.#contexts.set(`${scope}.${contextId}`, row)
-    return row
+    return { name: `${scope}.${contextId}`, row, isNew: true, tasks: new Map() }
   }
 
   #writeSends({ scope, contextId }: ContextRow, { sends }: CommitRows): void {
@@ -109,44 +137,50 @@ export class CommitWriter {
   }
 
   /** A task of a context; `undefined` for an unknown one or one of another context. */
-  #taskIn({ context }: ContextRow, taskId: string): StoredTaskRow | undefined {
+  #taskIn({ row: { context }, isNew, tasks }: ChangedContext, taskId: string): StoredTaskRow | undefined {
+    const changed = tasks.get(taskId)
+    if (changed || isNew) return changed?.row
     const row = this.#tasks.get(taskId, () => reading(`Task ${originalText(taskId)}`, () => this.#find.task.one(taskId)))
     return row?.context === context ? row : undefined
   }
 
-  /** The task of a commit's row, with the commit applied. */
-  #taskFor(context: ContextRow, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): Written {
-    const before = this.#taskIn(context, taskId)
-    const endedAtMs = snapshot === null ? atMs : null
-    return { row: { ...(before ?? this.#newTask(context, taskId)), state, generation, wakeAtMs, endedAtMs }, before, snapshot }
+  /** A task of a context, to be changed. */
+  #changedIn(context: ChangedContext, taskId: string): ChangedTask | undefined {
+    const known = context.tasks.get(taskId)
+    const before = known ? undefined : this.#taskIn(context, taskId)
+    if (!before) return known
+    const changed: ChangedTask = { row: { ...before }, before, snapshot: undefined }
+    context.tasks.set(taskId, changed)
+    return changed
   }
 
-  #newTask(context: ContextRow, taskId: string): StoredTaskRow {
+  /** Applies a commit's row to its task. */
+  #changeTask(context: ChangedContext, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): void {
+    const changed = this.#changedIn(context, taskId) ?? this.#newTask(context, taskId)
+    const endedAtMs = snapshot === null ? atMs : null
+    Object.assign(changed.row, { state, generation, wakeAtMs, endedAtMs })
+    changed.snapshot = snapshot
+    if (snapshot === null) this.#journal.forget(changed.row)
+  }
+
+  #newTask({ row: context, tasks }: ChangedContext, taskId: string): ChangedTask {
     context.tasks += 1
     const { scope, contextId } = context
-    return {
+    const row = {
       task: this.#numbers.next('task'), scope, context: context.context, contextId, taskId,
       state: '', time: '', statusAt: 0, generation: 0, messages: 0, wakeAtMs: null, endedAtMs: null
     }
+    const changed: ChangedTask = { row, before: undefined, snapshot: undefined }
+    tasks.set(taskId, changed)
+    return changed
   }
 
-  /** The task of a log entry, which is added to the tasks that the commit writes. */
-  #entered(context: ContextRow, tasks: Map<string, Written>, taskId: string | undefined): StoredTaskRow | undefined {
-    if (taskId === undefined) return undefined
-    const written = tasks.get(taskId)
-    if (written) return written.row
-    const before = this.#taskIn(context, taskId)
-    if (!before) return undefined
-    const row = { ...before }
-    tasks.set(taskId, { row, before, snapshot: undefined })
-    return row
-  }
-
-  #writeEntry(context: ContextRow, { body, large, generation, state, time, isTerm }: LogRow, task: StoredTaskRow | undefined): void {
+  #writeEntry(context: ChangedContext, { body, large, taskId, generation, state, time, isTerm }: LogRow): void {
+    const task = taskId === undefined ? undefined : this.#changedIn(context, taskId)?.row
     if (generation === 0) {
-      context.messages += 1
+      context.row.messages += 1
       if (task) task.messages += 1
-      return this.#tables.messages.insert({ context: context.context, number: context.messages, task: task?.task ?? null, body })
+      return this.#tables.messages.insert({ context: context.row.context, number: context.row.messages, task: task?.task ?? null, body })
     }
     if (!task) return
     this.#tables.events.insert({ task: task.task, generation, isTerm: isTerm ? 1 : 0, body: large ? JSON.stringify(large) : body })
@@ -154,20 +188,17 @@ export class CommitWriter {
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
 
-  #writeTask({ row, before, snapshot }: Written): void {
+  #writeTask({ row, before, snapshot }: ChangedTask): void {
     this.#tasks.set(row.taskId, row)
     if (!before) this.#tables.tasks.insert(row)
-    else if (isPlacedAlike(row, before)) this.#changeTask(row)
+    else if (isPlacedAlike(row, before)) this.#updateTask(row)
     else this.#moveTask(row)
     if (snapshot === undefined) return
-    if (snapshot === null) this.#journal.forget(row)
-    this.#writeSnapshot(row.task, snapshot, before !== undefined && before.endedAtMs === null)
-  }
-
-  #writeSnapshot(task: number, snapshot: string | null, isThere: boolean): void {
-    if (snapshot === null) this.#dropSnapshot.run(task)
-    else if (isThere) this.#changeSnapshot({ task, snapshot })
-    else this.#tables.snapshots.insert({ task, snapshot })
+    const isThere = before?.endedAtMs === null
+    if (snapshot === null) {
+      if (isThere) this.#dropSnapshot.run(row.task)
+    } else if (isThere) this.#updateSnapshot({ task: row.task, snapshot })
+    else this.#tables.snapshots.insert({ task: row.task, snapshot })
   }
 }
 
