@@ -20,6 +20,9 @@ const MOST_BEHIND_MS = 20
 /** The maximum number of groups of answers to one user in transit: the event loop takes a limited number per turn. */
 const GROUPS_AHEAD = 2
 
+/** From this number of commits on, no further batch joins a transaction: that bounds the wait of later calls. */
+const COMMITS_TOGETHER = 256
+
 /** A group of answers from this length on counts as the maximum. */
 const LARGE_CHARACTERS = 256 * 1024
 
@@ -60,13 +63,12 @@ function schedule(): void {
   setImmediate(turn)
 }
 
-/** Reads for one user, writes one batch, and releases some free pages, so that no caller waits for all requests of another. */
+/** Reads for one user, writes the batches that have arrived, and releases some free pages, so that no caller waits for all requests of another. */
 function turn(): void {
   isScheduled = false
   const user = nextReader()
   if (user !== undefined) answerReads(user)
-  const batch = writes.shift()
-  if (batch) tell(written(batch))
+  write(nextBatches())
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
   if (engine.broken) tell({ stopped: engine.broken.message })
@@ -119,9 +121,22 @@ function read({ name, args }: ReadCall): string | undefined {
   })
 }
 
-function written({ commits, change }: Writes): Told {
-  const outcomes = engine.commitAll(commits).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
-  return { commits: outcomes, change: change && outcomeOf(() => changed(change)) }
+/** Batches that share a transaction and a sync: all that arrived while the last one was synced, up to one with a change, which is synced separately. */
+function nextBatches(): Writes[] {
+  const batches: Writes[] = []
+  let commits = 0
+  while (commits < COMMITS_TOGETHER && !batches.at(-1)?.change) {
+    const batch = writes.shift()
+    if (!batch) break
+    batches.push(batch)
+    commits += batch.commits.length
+  }
+  return batches
+}
+
+function write(batches: readonly Writes[]): void {
+  const outcomes = engine.commitAll(batches.flatMap(({ commits }) => commits)).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
+  for (const { commits, change } of batches) tell({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
 }
 
 function changed(change: Change): Changed {

@@ -7,10 +7,10 @@ import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type
 import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 /**
- * The number of batches of writes that the thread has at once: one in progress and the next. Writes that arrive meanwhile form a later
- * batch, so under load more commits share a sync.
+ * The number of batches of writes that the thread has at once: those in progress, and those of later turns of the event loop, which then
+ * share a transaction and a sync.
  */
-const BATCHES_AHEAD = 2
+const BATCHES_AHEAD = 8
 
 /** Receives the reports of a link. */
 export interface LinkListener {
