@@ -4,6 +4,7 @@ import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
 import { reasonOf } from '../trouble.ts'
+import { unpacked } from './packed-commits.ts'
 import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 type Writes = Exclude<Batch, { readonly reads: unknown }>
@@ -135,7 +136,7 @@ function nextBatches(): Writes[] {
 }
 
 function write(batches: readonly Writes[]): void {
-  const outcomes = engine.commitAll(batches.flatMap(({ commits }) => commits)).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
+  const outcomes = engine.commitAll(batches.flatMap(({ commits }) => commits.map(unpacked))).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
   for (const { commits, change } of batches) tell({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
 }
 

@@ -4,6 +4,7 @@ import type { Change, Changed } from '../../rows/changes.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
 import { StorageError } from '../../rows/storage-error.ts'
 import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
+import { packed } from './packed-commits.ts'
 import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 /**
@@ -109,7 +110,7 @@ export class ThreadLink {
     while (this.#sentWrites.length < ahead && this.#charactersSent < characters) {
       const batch = this.#writes.take()
       if (!batch) return
-      this.#post({ commits: batch.commits, change: batch.change?.what })
+      this.#post({ commits: batch.commits.map(packed), change: batch.change?.what })
       this.#sentWrites.push(batch)
     }
   }

@@ -1,7 +1,7 @@
 import type { Change, Changed, Outcome } from '../../rows/changes.ts'
-import type { CommitRows } from '../../rows/commit-rows.ts'
 import type { DriverName } from '../driver.ts'
 import type { ReadName } from '../read/reads.ts'
+import type { PackedCommit } from './packed-commits.ts'
 
 export interface ReadCall {
   readonly name: ReadName
@@ -15,7 +15,7 @@ export interface NumberedRead extends ReadCall {
 }
 
 /** Reads, or writes: commits as one group, then at most one change. */
-export type Batch = { readonly reads: readonly NumberedRead[] } | { readonly commits: readonly CommitRows[]; readonly change: Change | undefined }
+export type Batch = { readonly reads: readonly NumberedRead[] } | { readonly commits: readonly PackedCommit[]; readonly change: Change | undefined }
 
 /** The outcome of the read with a number. */
 export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]
