@@ -5,6 +5,13 @@ import { consoleLogger } from '../../../runtime/ports/logger.ts'
 import { deferred } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
+const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+
+/** The time with which an id begins. */
+function timeIn(start: string): number {
+  return start.split('').reduce((sum, digit) => sum * DIGITS.length + DIGITS.indexOf(digit), 0)
+}
+
 await t.test('the defaults are the system clock, random ids and the console', async t => {
   const before = Date.now()
   t.ok(systemClock.now() >= before)
@@ -16,6 +23,10 @@ await t.test('the defaults are the system clock, random ids and the console', as
   t.match(timestamp(systemClock), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   const many = Array.from({ length: 10_000 }, () => randomIds())
   t.equal(new Set(many).size, many.length)
+  t.equal(new Set(many.map(id => id.slice(8))).size, many.length, 'those of one millisecond differ too')
+  const madeAt = many.at(-1)?.slice(0, 8) ?? ''
+  t.ok(timeIn(madeAt) >= before && timeIn(madeAt) <= Date.now(), 'each begins with its time')
+  t.strictSame(many.map(id => id.slice(0, 8)).toSorted(), many.map(id => id.slice(0, 8)), 'in the order of texts')
   t.ok(many.every(id => /^[0-9A-Za-z]{22}$/.test(id)), 'each has 22 letters and digits')
   t.equal(new Set(many.join('')).size, 62, 'all letters and digits occur')
   for (const level of ['warn', 'error'] as const) {
