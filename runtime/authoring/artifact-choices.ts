@@ -57,8 +57,6 @@ const LISTED = 20
 /** Maximum length of a description whose words are matched with an answer, in characters. */
 const LONGEST_DESCRIPTION = 300
 
-const OR = new Intl.ListFormat('en', { type: 'disjunction' })
-
 /**
  * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if the message
  * names one. Otherwise ask the client.
@@ -130,7 +128,7 @@ function question(choices: readonly ArtifactChoice[], what: string, isAgain: boo
   const again = `There is no ${what} of that name`
   if (choices.length === 0) return isAgain ? `${again}.` : `Which ${what} do you mean? There is none here yet.`
   const names = choices.slice(0, LISTED).map(({ name }) => name)
-  const list = OR.format(names.length < choices.length ? [...names, 'another'] : names)
+  const list = oneOf(names.length < choices.length ? [...names, 'another'] : names)
   return isAgain ? `${again}, or you named several. Say ${list}.` : `Which ${what} do you mean: ${list}?`
 }
 
@@ -176,4 +174,9 @@ function lower(label: string): string {
 function wordsOf(label: string): RegExp {
   const literal = label.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`)
   return new RegExp(String.raw`(?<![\p{Script=Latin}\p{N}_])${literal}(?![\p{Script=Latin}\p{N}_])`, 'giu')
+}
+
+/** `a`, `a or b`, `a, b, or c`. `Intl.ListFormat` gives the same, but loading its data takes 20 ms at the start of every process. */
+function oneOf(names: readonly string[]): string {
+  return names.length < 3 ? names.join(' or ') : `${names.slice(0, -1).join(', ')}, or ${names.at(-1)}`
 }
