@@ -8,8 +8,9 @@ import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/t
 /** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
 
-/** Maximum events of a piece; even the smallest events then fill one. */
-const EVENTS_A_PIECE = 4096
+/** The size of a piece in bytes, and its maximum of events: even the smallest then fill one. Both are small, so that a piece is garbage before the next collection. */
+const PIECE_BYTES = LARGE_BYTES / 4
+const EVENTS_A_PIECE = 1024
 
 /** The part of a store that reads whole tasks. */
 type TaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
@@ -30,7 +31,7 @@ export async function completed(store: TaskReader, scope: Scope, stored: StoredT
   const record = newTaskRecord({ ...scope, contextId: task.contextId }, task.id)
   const messages: MessageRow[] = []
   while (messages.length < large.messages) {
-    const piece = await store.readTaskMessages(scope, task.id, messages.length, LARGE_BYTES)
+    const piece = await store.readTaskMessages(scope, task.id, messages.length, PIECE_BYTES)
     if (piece.length === 0) return undefined
     messages.push(...piece.slice(0, large.messages - messages.length))
     await turnEnd()
@@ -44,7 +45,7 @@ export async function completed(store: TaskReader, scope: Scope, stored: StoredT
     applyEvent(record, event)
   }
   while (record.generation < generation) {
-    const piece = await store.readEvents(scope, task.id, record.generation, Math.min(EVENTS_A_PIECE, generation - record.generation), LARGE_BYTES)
+    const piece = await store.readEvents(scope, task.id, record.generation, Math.min(EVENTS_A_PIECE, generation - record.generation), PIECE_BYTES)
     if (piece.length === 0) return undefined
     piece.forEach(apply)
     await turnEnd()

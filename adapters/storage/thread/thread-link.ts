@@ -13,6 +13,9 @@ import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './th
  */
 const BATCHES_AHEAD = 8
 
+/** The thread's memory for new objects. By default it has 96 MiB, and fills them with the garbage of rows before it collects. */
+const YOUNG_MIB = 8
+
 /** Receives the reports of a link. */
 export interface LinkListener {
   damaged(message: string): void
@@ -40,7 +43,7 @@ export class ThreadLink {
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
     // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
-    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data, execArgv: [] })
+    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } })
     this.#worker.unref()
     this.#worker.on('message', (told: Told) => this.#hear(told))
     this.#worker.on('error', error => this.#stop(`${data.file} can no longer be used: ${error.message}`))
