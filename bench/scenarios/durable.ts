@@ -72,7 +72,7 @@ async function restart(file: string, openTasks: number): Promise<string> {
   await new Promise(resolve => setTimeout(resolve, SOON_MS))
 
   const startedMs = performance.now()
-  const server = await ServerProcess.start(oursDurable.file, { ...options, deadlineMs: FAR_MS })
+  const server = await ServerProcess.start('lean', { ...options, deadlineMs: FAR_MS })
   const load = await webSocketLoad(server.port, 1)
   try {
     waiting(await load.call('GetTask', { id: taskId }))
@@ -94,7 +94,7 @@ async function restart(file: string, openTasks: number): Promise<string> {
 
 /** Opens so many tasks at a server, and kills it when the last one waits. Answers with the id of that one. */
 async function killedAfter(options: object, tasks: number): Promise<string> {
-  const server = await ServerProcess.start(oursDurable.file, options)
+  const server = await ServerProcess.start('lean', options)
   const load = await webSocketLoad(server.port, 1)
   let taskId = ''
   await repeat(tasks, Math.min(tasks, IN_FLIGHT), async () => {

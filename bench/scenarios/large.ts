@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { readSqlite } from '../../adapters/storage/sqlite.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { taskIdIn } from '../checks.ts'
-import { oursDurable } from '../contenders.ts'
 import { CHUNK_TEXT } from '../errands.ts'
 import type { Load } from '../load/load.ts'
 import { webSocketLoad } from '../load/websocket-load.ts'
@@ -12,6 +11,9 @@ import type { Scale } from '../scale.ts'
 import { ServerProcess } from '../server-process.ts'
 import { mebibytes, short, table, whole } from '../tables.ts'
 import { messageParams } from './message.ts'
+
+/** Its file in `servers/`. */
+const LEAN = 'lean'
 
 /** A task has two statuses before its first chunk, and one after its last. */
 const STATUSES = 3
@@ -73,7 +75,7 @@ async function manyBytes(file: string): Promise<string> {
 
 /** Runs a server of a file. */
 async function using<T>(file: string, use: (server: ServerProcess, load: Load) => Promise<T>): Promise<T> {
-  const server = await ServerProcess.start(oursDurable.file, { work: 'chunks', file, limits: LIMITS })
+  const server = await ServerProcess.start(LEAN, { work: 'chunks', file, limits: LIMITS })
   const load = await webSocketLoad(server.port, 1)
   try {
     return await use(server, load)
@@ -106,7 +108,7 @@ async function readWhole(server: ServerProcess, load: Load, id: string, least: n
 
 /** Kills a server while it makes a task, and waits for an event of the next process, from whose start the time counts. */
 async function nextAfterKill(file: string, chunks: number): Promise<number> {
-  const server = await ServerProcess.start(oursDurable.file, { work: 'chunks', file, limits: LIMITS })
+  const server = await ServerProcess.start(LEAN, { work: 'chunks', file, limits: LIMITS })
   const load = await webSocketLoad(server.port, 1)
   let [taskId, seen] = ['', 0]
   const far = new Promise<void>(resolve => {
@@ -122,7 +124,7 @@ async function nextAfterKill(file: string, chunks: number): Promise<number> {
   // The store may have more events than the stream had.
   const stored = await generationIn(file, taskId)
   const startedMs = performance.now()
-  const next = await ServerProcess.start(oursDurable.file, { work: 'chunks', file, limits: LIMITS })
+  const next = await ServerProcess.start(LEAN, { work: 'chunks', file, limits: LIMITS })
   const again = await webSocketLoad(next.port, 1)
   try {
     const parameters = { 'a2a-version': '1.0', 'a2a-extensions': RELIABILITY_EXTENSION, 'taskchart-after-generation': String(stored) }
