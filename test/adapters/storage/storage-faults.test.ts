@@ -50,6 +50,29 @@ async function picture(store: StoreReader, taskIds: readonly string[]): Promise<
   ]))
 }
 
+await t.test('commits of one transaction', async t => {
+  await t.test('leave what they leave in transactions of their own', async t => {
+    const { log, ...later } = ending('b')
+    const going = { ...later, tasks: [{ taskId: 'b', generation: 2, state: 'TASK_STATE_SUBMITTED' as const, snapshot: '{"later":true}' }], log: log.slice(0, 1) }
+    const steps = [opening('a'), ending('a'), opening('b'), going, opening('c', { contextId: 'context of a', expected: 2 }), opening('d', { expected: 7 })]
+    const dir = t.testdir()
+    const [together, apart] = [engineOn(t, join(dir, 'together.db')), engineOn(t, join(dir, 'apart.db'))]
+    const outcomes = [true, true, true, true, true, false]
+    t.strictSame(written(together.engine, ...steps), outcomes)
+    t.strictSame(steps.flatMap(step => written(apart.engine, step)), outcomes)
+    for (const table of ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal']) {
+      const rows = [together, apart].map(({ database }) => database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all())
+      t.strictSame(rows[0], rows[1], table)
+    }
+  })
+
+  await t.test('fail alone if their task has the id of another in the transaction', async t => {
+    const { engine } = engineOn(t, join(t.testdir(), 'tasks.db'))
+    t.match(written(engine, opening('a'), opening('a', { contextId: 'another' }), opening('b')), [true, { message: /UNIQUE/ }, true])
+    t.equal(engine.read(reads => reads.readTask(scope, 'a'))?.task.contextId, 'context of a')
+  })
+})
+
 await t.test('a full disk', async t => {
   await t.test('rejects commits without harm to others; reads work, and commits resume with space', async t => {
     const { engine, database } = engineOn(t, join(t.testdir(), 'tasks.db'))

@@ -99,6 +99,19 @@ await t.test('commits are there after a restart, with every driver', async t => 
   }
 })
 
+await t.test('commits and changes of many turns of the event loop get their own outcomes, in order', async t => {
+  const store = opened(t, fileIn(t))
+  const outcomes: Promise<unknown>[] = []
+  for (let i = 0; i < 300; i += 1) {
+    outcomes.push(store.commit(opening(`t${i}`, i % 7 === 0 ? { expected: 1 } : {})))
+    if (i % 100 === 50) outcomes.push(store.erase(contextKey(`context of t${i}`)))
+    if (i % 5 === 0) await new Promise(resolve => setImmediate(resolve))
+  }
+  const wanted = Array.from({ length: 300 }, (_, i) => (i % 100 === 50 ? [i % 7 !== 0, i % 7 !== 0] : [i % 7 !== 0]))
+  t.strictSame(await Promise.all(outcomes), wanted.flat())
+  t.equal((await taskIds(store)).length, 300 - 43 - 3)
+})
+
 await t.test('a waiting task continues after a restart', async t => {
   const file = fileIn(t)
   const agent = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) }) })
