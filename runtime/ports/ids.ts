@@ -21,8 +21,8 @@ let batch = ''
 let next = 0
 
 /**
- * Ids of 22 letters and digits: the default. The first eight are about the time at which the id was made, so that an index of ids grows
- * at its end: a store writes a page of it for many new tasks, not one for each. The others are random (nanoid, 83 bits).
+ * Ids of 22 letters and digits: the default. The first eight are about the time at which the id was made. So an index of ids grows at
+ * its end, and a store writes one page of it for many new tasks. The others are random (nanoid, 83 bits).
  */
 export const randomIds: Ids = () => {
   if (next === batch.length) {

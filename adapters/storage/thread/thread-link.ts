@@ -8,8 +8,8 @@ import { packed } from './packed-commits.ts'
 import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 
 /**
- * The number of batches of writes that the thread has at once: those in progress, and those of later turns of the event loop, which then
- * share a transaction and a sync.
+ * The number of batches of writes that the thread has at once. Those that arrive while others are in progress share the next transaction
+ * and its sync.
  */
 const BATCHES_AHEAD = 8
 
