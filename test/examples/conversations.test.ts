@@ -1,4 +1,3 @@
-import '../fixtures/processes/unmeasured-threads.ts'
 import { decode } from 'fast-png'
 import t, { type Test } from 'tap'
 import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'

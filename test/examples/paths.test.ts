@@ -1,4 +1,3 @@
-import '../fixtures/processes/unmeasured-threads.ts'
 import t from 'tap'
 import { proposeTerms } from '../../adapters/client/messages.ts'
 import { proveAgent, testAgent } from '../../adapters/testing/index.ts'

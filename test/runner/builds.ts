@@ -21,10 +21,10 @@ const STAMPS = { library: 'dist/.library', page: 'dist/.page', release: 'dist/.r
 const PAGE = 'adapters/inspector/page'
 const CLIENT = 'adapters/client'
 
-/** Builds everything from nothing, with types checked: the package with its page, the tests, and tap with the plugins of `.taprc`. */
+/** Builds everything from nothing, with types checked: the package with its page and the tests. tap is built with the plugins of `.taprc` if they have changed. */
 export async function buildAll(): Promise<void> {
   await run('npm', 'run', '--silent', 'build:test')
-  await run('tap', 'build')
+  await buildStaleTap()
 }
 
 /** Builds the package from nothing, with types checked. A `release` has no source maps, which lead to sources that the tarball does not have. */
@@ -56,8 +56,12 @@ export async function buildStale(parts: readonly PackagePart[]): Promise<void> {
 export async function buildStaleTests(): Promise<void> {
   await Promise.all([
     ifStale('.build/.compiled', TESTED, () => run(...TSC, 'tsconfig.test.json', ...QUICKLY, '.build/.tsbuildinfo')),
-    ifStale('node_modules/.tap-built', ['.taprc', 'package-lock.json'], () => run('tap', 'build'))
+    buildStaleTap()
   ])
+}
+
+async function buildStaleTap(): Promise<void> {
+  await ifStale('node_modules/.tap-built', ['.taprc', 'package-lock.json'], () => run('tap', 'build'))
 }
 
 async function runVite(): Promise<void> {

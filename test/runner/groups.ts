@@ -11,7 +11,7 @@ const MOST_FILES = 12
 
 /** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
 const ALONE = [
-  /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|unmeasured-threads|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
+  /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
   /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment|teardown)/m, /^(?:\S.*[( ])?t\.testdir/m, /^(?:const|let) .* = (?:await )?\w+\(t\b/m
 ]
 

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import { buildAll, buildStale, buildStaleTests, exitCode } from './builds.ts'
+import { beginCoverage, isCovered } from './coverage.ts'
 import { grouped } from './groups.ts'
 import { leftOut } from './left-out.ts'
 import { neededParts } from './needed-parts.ts'
@@ -19,16 +20,17 @@ async function main(given: readonly string[]): Promise<number> {
   const files = named.flatMap(testFiles)
   if (named.length === 0) {
     await buildAll()
+    beginCoverage()
   } else {
     installSqlite()
     await Promise.all([buildStaleTests(), buildStale(files.flatMap(neededParts))])
-    options.push('--disable-coverage')
   }
   rmSync(RESULTS, { recursive: true, force: true })
-  const code = await exitCode('tap', 'run', ...options, ...(named.length === 0 ? grouped(allTestFiles()) : files.map(compiled)))
+  const code = await exitCode('tap', 'run', '--disable-coverage', ...options, ...(named.length === 0 ? grouped(allTestFiles()) : files.map(compiled)))
+  const isWhole = named.length > 0 || (await isCovered())
   const lines = leftOut(RESULTS)
   if (lines.length > 0) console.log(`\nLeft out:\n${lines.join('\n')}`)
-  return lines.length > 0 && given.includes('--complete') ? 1 : code
+  return !isWhole || (lines.length > 0 && given.includes('--complete')) ? 1 : code
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error: Error) => {

@@ -1,4 +1,3 @@
-import '../fixtures/processes/unmeasured-threads.ts'
 import { EventEmitter, once } from 'node:events'
 import { connect } from 'node:net'
 import { join } from 'node:path'

@@ -1,5 +1,4 @@
 import '../../fixtures/stores/needs-sqlite.ts'
-import '../../fixtures/processes/unmeasured-threads.ts'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,4 +1,3 @@
-import '../../fixtures/processes/unmeasured-threads.ts'
 import t from 'tap'
 import { z } from 'zod'
 import { agentTests, describeBargainMove, planFor, testAgent, type Cases } from '../../../adapters/testing/index.ts'

@@ -1,4 +1,3 @@
-import '../../fixtures/processes/unmeasured-threads.ts'
 import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'

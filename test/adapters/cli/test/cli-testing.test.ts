@@ -1,4 +1,3 @@
-import '../../../fixtures/processes/unmeasured-threads.ts'
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
