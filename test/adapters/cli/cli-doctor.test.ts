@@ -11,6 +11,7 @@ import { installedVersion, installIn, manifest, packageFindings, satisfies, type
 import { runBare } from '../../fixtures/processes/bare-process.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { serve } from '../../fixtures/servers/served-agent.ts'
+import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const BIN = 'dist/adapters/cli/bin.js'
@@ -108,6 +109,7 @@ await t.test('doctor', async t => {
     await once(taken, 'listening')
     const { port } = taken.address() as AddressInfo
     t.match(await portFinding(port), { status: 'note', what: /cannot be used \(EADDRINUSE\)/ })
+    t.match(await portFinding(await unusedPort()), { status: 'ok', what: /^port \d+ is free$/ })
     const dates: (string | undefined)[] = []
     const server = createServer((_, response) => {
       response.sendDate = false

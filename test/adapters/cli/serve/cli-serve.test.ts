@@ -11,6 +11,7 @@ import { connect } from '../../../../adapters/client/connect.ts'
 import { httpReceiver } from '../../../fixtures/peers/http-receiver.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { deferred, rejection, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { unusedPort } from '../../../fixtures/network/unused-port.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 
 const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
@@ -231,6 +232,7 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     folder: {}
   })
 
+  const free = String(await unusedPort())
   const cases: [string[], number, RegExp][] = [
     [['gone.js'], 1, /^taskchart: There is no file \S+gone\.js\. Give the path of a module whose default export is an agent\.\n$/],
     [['folder'], 1, /There is no file \S+folder\./],
@@ -249,7 +251,7 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
     [['echo.js', '--host', '0.0.0.0'], 2, /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
     [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
-    [['echo.js', '--host', '0', '--api-key', 'k'], 1, /0 port 4242 cannot be served: On 0\.0\.0\.0 the agent listens on every address of this machine/],
+    [['echo.js', '--host', '0', '--port', free, '--api-key', 'k'], 1, new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)],
     [['echo.js', '--origin', 'app.example'], 2, /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/],
     [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
     [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
