@@ -7,7 +7,7 @@ const BUSY = 8
 
 /** The files that take longest in a whole run, by the time of the processor. */
 const SLOWEST = [
-  'conformance', 'testing-servers', 'cli-testing', 'kills', 'transcripts', 'postgres', 'storage', 'inspector-page-parts', 'readme', 'cli-cluster'
+  'testing-servers', 'cli-testing', 'conformance', 'postgres', 'inspector-page-parts', 'storage', 'transcripts', 'cli-cluster', 'cluster-postgres', 'kills'
 ]
 
 /** A process that is busy for as long as the one lives that started it. */
