@@ -86,13 +86,21 @@ export class Metering {
     tenancy.usage.checkEvents(nowMs)
   }
 
-  /** Runs `open`, which may open a task, and counts it meanwhile. Rejects with RateLimited if the quota of open tasks is used up. */
-  async opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
+  /**
+   * Runs `open`, which may open a task and does not throw, and counts it meanwhile. Throws RateLimited, or rejects with it, if the quota
+   * of open tasks is used up.
+   */
+  opening<T>(scope: Scope, taskId: string, open: () => Promise<T>): Promise<T> {
     const { clock, shared } = this.#services
     const users = this.#usersOf(scope, clock.now())
-    if (shared) await this.#readOften(users, scope)
-    else if (!isKnown(users)) await this.#readOpen(users, scope)
-    const tight = shared?.inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
+    if (shared) return this.#openShared(users, scope, taskId, open, shared.inTurn)
+    return isKnown(users) ? this.#open(users, taskId, open) : this.#readOpen(users, scope).then(() => this.#open(users, taskId, open))
+  }
+
+  /** Opens a task in a cluster. */
+  async #openShared<T>(users: Users, scope: Scope, taskId: string, open: () => Promise<T>, inTurn: boolean): Promise<T> {
+    await this.#readOften(users, scope)
+    const tight = inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
     if (!tight) return this.#open(users, taskId, open)
     return tight.inTurn(async () => {
       await this.#readOften(users, scope)
@@ -100,13 +108,17 @@ export class Metering {
     })
   }
 
-  #open<T>({ tenancy, usage }: Users, taskId: string, open: () => Promise<T>): Promise<T> {
+  #open<T>(users: Users, taskId: string, open: () => Promise<T>): Promise<T> {
+    const { tenancy, usage } = users
     usage.checkOpening()
     tenancy.usage.checkOpening()
     usage.opening += 1
     tenancy.usage.opening += 1
-    this.#opening.set(taskId, { tenancy, usage })
-    return open().finally(() => this.#opened(taskId))
+    this.#opening.set(taskId, users)
+    const opened = open()
+    const end = () => this.#opened(taskId)
+    opened.then(end, end)
+    return opened
   }
 
   /** Counts the events and tasks of a committed turn. */

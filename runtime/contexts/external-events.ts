@@ -3,7 +3,7 @@ import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
-import type { Turn } from '../commits/turn.ts'
+import type { Turn, Waiting } from '../commits/turn.ts'
 import { added, NONE } from '../primitives/collections.ts'
 import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
@@ -74,10 +74,28 @@ export type CallTerms = Pick<OutsideTerms, 'send' | 'webhook'>
 /** Outcome of a request: the agent's answer, or the turn that opened a task. */
 export type CallOutcome = { readonly reply: Message } | { readonly opened: Turn }
 
-interface PendingCall extends CallTerms {
+type Decided = { readonly taskId: string } | { readonly reply: Message } | { readonly error: unknown }
+
+/** A call that waits for the outcome of its request, then for the commit of the turn that has it. */
+class PendingCall implements Waiting {
   readonly callId: string
-  readonly resolve: (outcome: CallOutcome) => void
-  readonly reject: (error: unknown) => void
+  readonly terms: CallTerms
+  readonly #resolve: (outcome: CallOutcome) => void
+  readonly failed: (error: unknown) => void
+  decided: Decided | undefined
+
+  constructor(callId: string, terms: CallTerms, resolve: (outcome: CallOutcome) => void, reject: (error: unknown) => void) {
+    this.callId = callId
+    this.terms = terms
+    this.#resolve = resolve
+    this.failed = reject
+  }
+
+  told(turn: Turn): void {
+    const decided = this.decided as Decided
+    if ('error' in decided) this.failed(decided.error)
+    else this.#resolve('reply' in decided ? decided : { opened: turn })
+  }
 }
 
 /** The calls of one context that wait for the outcome of their requests, by id. */
@@ -85,8 +103,8 @@ export class PendingCalls {
   #calls: readonly PendingCall[] = NONE
 
   /** Settles when the outcome is committed. */
-  add(callId: string, { send, webhook }: CallTerms): Promise<CallOutcome> {
-    return new Promise((resolve, reject) => void (this.#calls = added(this.#calls, { callId, send, webhook, resolve, reject })))
+  add(callId: string, terms: CallTerms): Promise<CallOutcome> {
+    return new Promise((resolve, reject) => void (this.#calls = added(this.#calls, new PendingCall(callId, terms, resolve, reject))))
   }
 
   has(callId: string): boolean {
@@ -94,21 +112,19 @@ export class PendingCalls {
   }
 
   /** Answers a call after the turn's commit, and stores the outcome with the turn. Ignores calls from before a restart. */
-  settle(callId: string, turn: Turn, outcome: { taskId: string } | { reply: Message } | { error: unknown }): void {
+  settle(callId: string, turn: Turn, decided: Decided): void {
     const call = this.#calls.find(call => call.callId === callId)
     if (!call) return
-    if (call.send && !('error' in outcome)) turn.sends = added(turn.sends, { ...call.send, ...outcome } satisfies SendRow)
-    if (call.webhook && 'taskId' in outcome) turn.webhooks = added(turn.webhooks, { ...call.webhook, taskId: outcome.taskId, told: 0 })
-    const told = () => {
-      this.#calls = this.#calls.filter(other => other !== call)
-      if ('error' in outcome) call.reject(outcome.error)
-      else call.resolve('taskId' in outcome ? { opened: turn } : outcome)
-    }
-    turn.awaitedBy({ told, failed() {} })
+    const { send, webhook } = call.terms
+    if (send && !('error' in decided)) turn.sends = added(turn.sends, { ...send, ...decided } satisfies SendRow)
+    if (webhook && 'taskId' in decided) turn.webhooks = added(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
+    this.#calls = this.#calls.filter(other => other !== call)
+    call.decided = decided
+    turn.awaitedBy(call)
   }
 
   failAll(error: unknown): void {
-    for (const { reject } of this.#calls) reject(error)
+    for (const call of this.#calls) call.failed(error)
     this.#calls = NONE
   }
 }

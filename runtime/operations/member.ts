@@ -33,7 +33,11 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
     format: FORMAT,
     make: async (name, request, shard, signal) => MAKE[name](services(), request as never, shard, signal),
     contextOf,
-    listen: (taskId, listener) => services().feeds.listen(taskId, listener),
+    listen(taskId, listener) {
+      const { feeds } = services()
+      feeds.listen(taskId, listener)
+      return () => feeds.leave(taskId, listener)
+    },
     publish: (taskId, events) => services().feeds.publish(taskId, events),
     advance: (taskId, generation) => services().feeds.advance(taskId, generation),
     generationOf: async (scope, taskId) => (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,

@@ -56,15 +56,8 @@ export function routeMessage(services: OperationServices, scope: Scope, message:
   const { cluster } = services
   const key = keyOf(scope, contextId ?? (cluster && terms.shard !== undefined ? cluster.contextId(terms.shard) : ids()))
   const arrival = { message, taskId: cluster ? cluster.taskId(key) : ids(), arrived }
-  return metering.opening(scope, arrival.taskId, async () => {
-    const asked = (live: LiveContext) => {
-      contexts.makeRoomIn(live)
-      terms.waits?.()
-      return request(services, live, arrival, terms)
-    }
-    if (contextId === undefined) return asked(contexts.create(key, terms.connection))
-    return withLostRaceRetry(contexts, key, asked, terms.connection)
-  })
+  const asked = (live?: LiveContext) => request(services, key, arrival, terms, live)
+  return metering.opening(scope, arrival.taskId, () => (contextId === undefined ? asked() : withLostRaceRetry(contexts, key, asked, terms.connection)))
 }
 
 /** A message that addresses no task, and the id for its task. */
@@ -74,13 +67,16 @@ interface Request {
   readonly arrived: Arrival | undefined
 }
 
+/** Sends a request to its context, without `live` to a new one. */
 async function request(
   services: OperationServices,
-  live: LiveContext,
+  key: ContextKey,
   { message, taskId, arrived }: Request,
-  { send, webhook, extensions, details, trace, signal }: SendTerms
+  { send, webhook, extensions, details, trace, signal, connection, waits }: SendTerms,
+  live: LiveContext = services.contexts.create(key, connection)
 ): Promise<Outcome> {
-  const { key } = live
+  services.contexts.makeRoomIn(live)
+  waits?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
     const outcome = await live.receive(

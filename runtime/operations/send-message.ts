@@ -34,13 +34,24 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const { configuration = {} } = call.params
   const outcome = await route(services, call)
   if ('message' in outcome) return outcome
-  const { tail } = outcome
+  const { tail, row: { generation, state } } = outcome
+  const waits = !configuration.returnImmediately
   try {
-    const seen = configuration.returnImmediately ? openedIn(outcome, begins) : await paused(services, outcome, call.signal)
-    const stored = seen ? projectTask(seen, configuration) : await whole(services, outcome, configuration, call.room)
-    const bytes = seen && call.room ? largeBytes(stored.task) : 0
+    // The task as far as it is known without a read: this message opened it, and no other message can have reached it.
+    const seen = waits && services.takesMessages ? undefined : openedIn(outcome, waits ? undefined : begins)
+    if (waits && !isPause(state)) {
+      await tail.until(pauses).startAfter(generation).each(event => {
+        if (seen) applyEvent(seen, event)
+        return undefined
+      })
+      call.signal?.throwIfAborted()
+    }
+    // An interrupted task may have resumed since.
+    const known = waits && seen && !isTerminal(seen.status.state) ? undefined : seen
+    const stored = known ? projectTask(known, configuration) : await whole(services, outcome, configuration, call.room)
+    const bytes = known && call.room ? largeBytes(stored.task) : 0
     if (bytes > 0) await call.room?.(bytes)
-    if (!configuration.returnImmediately && stored.task.status.state === 'TASK_STATE_FAILED') await checkOutput(services, outcome.key, stored.task.id)
+    if (waits && stored.task.status.state === 'TASK_STATE_FAILED') await checkOutput(services, outcome.key, stored.task.id)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
     tail.end()
@@ -103,25 +114,6 @@ function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerm
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
   return sendOnce(services, scope, send, signal, () => routeMessage(services, scope, message, { ...terms, send }))
-}
-
-/**
- * Waits until the task is terminal or interrupted; not at all if the message's turn left it so. Gives the task if it is known without
- * a read: this message opened it, no other message can have reached it, and it has ended.
- */
-async function paused({ takesMessages }: OperationServices, outcome: Routed, signal: AbortSignal | undefined): Promise<TaskRecord | undefined> {
-  const { row: { generation, state }, tail } = outcome
-  const seen = takesMessages ? undefined : openedIn(outcome)
-  if (isTerminal(state)) return seen
-  if (isPause(state)) return undefined
-  const see = (event: TaskEvent) => {
-    if (seen) applyEvent(seen, event)
-    return undefined
-  }
-  await tail.until(pauses).startAfter(generation).each(see)
-  signal?.throwIfAborted()
-  // An interrupted task may have resumed since.
-  return seen && isTerminal(seen.status.state) ? seen : undefined
 }
 
 /** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */

@@ -16,28 +16,35 @@ export interface FeedListener {
   closed(error: unknown): void
 }
 
+/** The listeners of one task. Most tasks have one, for which a Set would take as much memory as the rest of the subscription. */
+type Listeners = readonly [FeedListener] | Set<FeedListener>
+
 /** How long an invalid output of a task is remembered. */
 const REMEMBERED_MS = 60_000
 
 /** Subscriptions by task. In a cluster, the events of tasks of other nodes are published here too. */
 export class TaskSubscriptions {
   readonly #invalidOutputs = new TwoGenerationCache<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
-  readonly #listeners = new ReleasingMap<Set<FeedListener>>()
+  readonly #listeners = new ReleasingMap<Listeners>()
   /** Called when a task gets its first listener; its result when the last one leaves. */
   followed: ((taskId: string, scope: Scope) => () => void) | undefined
   readonly #left = new Map<string, () => void>()
 
-  /** Adds a listener. Call the result to remove it; it may be called twice. */
-  listen(taskId: string, listener: FeedListener): () => void {
-    const listeners = this.#listeners.get(taskId) ?? new Set()
-    this.#listeners.set(taskId, listeners.add(listener))
-    if (this.followed && listeners.size === 1) this.#left.set(taskId, this.followed(taskId, listener.scope))
-    return () => {
-      if (!listeners.delete(listener) || listeners.size > 0) return
-      this.#listeners.delete(taskId)
-      this.#left.get(taskId)?.()
-      this.#left.delete(taskId)
-    }
+  /** Adds a listener. */
+  listen(taskId: string, listener: FeedListener): void {
+    const others = this.#listeners.get(taskId)
+    if (others instanceof Set) return void others.add(listener)
+    this.#listeners.set(taskId, others ? new Set(others).add(listener) : [listener])
+    if (this.followed && !others) this.#left.set(taskId, this.followed(taskId, listener.scope))
+  }
+
+  /** Removes a listener, if it is there. */
+  leave(taskId: string, listener: FeedListener): void {
+    const listeners = this.#listeners.get(taskId)
+    if (listeners instanceof Set ? !listeners.delete(listener) || listeners.size > 0 : listeners?.[0] !== listener) return
+    this.#listeners.delete(taskId)
+    this.#left.get(taskId)?.()
+    this.#left.delete(taskId)
   }
 
   /** Whether a task has listeners. */

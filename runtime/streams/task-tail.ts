@@ -1,7 +1,8 @@
+import { added, NONE } from '../primitives/collections.ts'
 import { onAbort } from '../primitives/promises.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
-import type { TaskSubscriptions } from './subscriptions.ts'
+import type { FeedListener, TaskSubscriptions } from './subscriptions.ts'
 
 /** Bytes of the log that one read stops after. */
 const PIECE_BYTES = 1024 * 1024
@@ -28,33 +29,29 @@ export interface TailOptions {
  * in the constructor; {@link startAfter} sets the generation. A reader that falls behind by more than `limits.bufferedEvents` reads
  * from the log, so that memory is bounded.
  */
-export class TaskTail {
+export class TaskTail implements FeedListener {
+  readonly scope: Scope
+  readonly contextId: string | undefined
   readonly #sources: TailSources
-  readonly #scope: Scope
   readonly #taskId: string
   #endsAfter = isLast
-  readonly #leaveFeed: () => void
   readonly #leaveSignal: (() => void) | undefined
-  #waiting: TaskEvent[] = []
+  #waiting: readonly TaskEvent[] = NONE
   #after = 0
   #newest = 0
   #open = true
   #error: { error: unknown } | undefined
   #wake = asleep
-  /** Called directly with new events. */
-  #reader: ((event: TaskEvent) => boolean) | undefined
+  #reader: Reader | undefined
+  /** Whether the reader has to wait: for itself, or for the log. */
+  #isBusy = false
 
   constructor(sources: TailSources, scope: Scope, taskId: string, { signal, contextId }: TailOptions = {}) {
+    this.scope = scope
+    this.contextId = contextId
     this.#sources = sources
-    this.#scope = scope
     this.#taskId = taskId
-    this.#leaveFeed = sources.feeds.listen(taskId, {
-      scope,
-      contextId,
-      told: events => this.#told(events),
-      advanced: generation => this.#advanced(generation),
-      closed: error => this.#fail(error)
-    })
+    sources.feeds.listen(taskId, this)
     this.#leaveSignal = signal && onAbort(signal, () => this.end())
     if (signal?.aborted) this.end()
   }
@@ -69,53 +66,30 @@ export class TaskTail {
   startAfter(generation: number, newest = generation): this {
     this.#after = generation
     this.#newest = Math.max(this.#newest, newest)
-    this.#waiting = this.#waiting.filter(event => event.generation > generation)
+    if (this.#waiting.length > 0) this.#waiting = this.#waiting.filter(event => event.generation > generation)
     return this
   }
 
   /** The next buffered event, if any. */
   take(): TaskEvent | undefined {
-    const event = this.#open ? this.#waiting.shift() : undefined
-    return event && this.#passed(event)
+    if (!this.#open || this.#waiting.length === 0) return undefined
+    return this.#passed((this.#waiting as TaskEvent[]).shift() as TaskEvent)
   }
 
-  /**
-   * Resolves when {@link take} should be called again; `undefined` at the end. Throws the error that ended the tail. Until then, `reader`
-   * is called directly with new events, as long as it returns `true`.
-   */
-  more(reader?: (event: TaskEvent) => boolean): Promise<void> | undefined {
-    if (this.#error) throw this.#error.error
-    if (!this.#open) return undefined
-    if (this.#newest > this.#after) return this.#readLog()
-    this.#reader = reader
-    return new Promise(resolve => (this.#wake = resolve))
+  /** Resolves when {@link take} should be called again; `undefined` at the end. Throws the error that ended the tail. */
+  more(): Promise<void> | undefined {
+    return this.#unread() ?? (this.#open ? new Promise(resolve => (this.#wake = resolve)) : undefined)
   }
 
   /**
    * Calls `see` with every event until the end, directly when it is told: a promise per event would be a seventh of the cost of a
    * streamed event. Rejects with an error of `see`, and with the error that ended the tail.
    */
-  async each(see: (event: TaskEvent) => Seen): Promise<void> {
-    let busy: Promise<void> | undefined
-    const reader = (event: TaskEvent) => {
-      try {
-        const seen = see(event)
-        if (seen === false) this.end()
-        busy = seen || undefined
-      } catch (error) {
-        // The commit pipeline must not get this error.
-        busy = Promise.reject(error)
-      }
-      return busy === undefined
-    }
-    for (;;) {
-      const event = this.take()
-      const more = event ? undefined : this.more(reader)
-      if (event) reader(event)
-      else if (more) await more
-      else return
-      if (busy) await busy
-    }
+  each(see: (event: TaskEvent) => Seen): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#reader = { see, resolve, reject }
+      this.#read(this.#reader)
+    })
   }
 
   /** Waits for the end of the tail, and ignores its events. */
@@ -125,8 +99,9 @@ export class TaskTail {
 
   /** Ends the subscription. May be called twice. */
   end(): void {
+    if (!this.#open) return
     this.#open = false
-    this.#leaveFeed()
+    this.#sources.feeds.leave(this.#taskId, this)
     this.#leaveSignal?.()
     this.#rouse()
   }
@@ -137,45 +112,76 @@ export class TaskTail {
     return event
   }
 
-  #told(events: readonly TaskEvent[]): void {
+  told(events: readonly TaskEvent[]): void {
     for (const event of events) {
       this.#newest = Math.max(this.#newest, event.generation)
       const last = this.#waiting.at(-1)?.generation ?? this.#after
       if (event.generation !== last + 1) continue
-      if (this.#reader && this.#waiting.length === 0) this.#handOver(event, this.#reader)
-      else if (this.#waiting.length < this.#sources.limits.bufferedEvents) this.#waiting.push(event)
+      if (this.#reader && !this.#isBusy) this.#read(this.#reader, event)
+      else if (this.#waiting.length < this.#sources.limits.bufferedEvents) this.#waiting = added(this.#waiting, event)
     }
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
   }
 
-  #advanced(generation: number): void {
+  advanced(generation: number): void {
     this.#newest = Math.max(this.#newest, generation)
     this.#rouse()
   }
 
-  #handOver(event: TaskEvent, reader: (event: TaskEvent) => boolean): void {
-    this.#passed(event)
-    if (!reader(event)) this.#rouse()
+  closed(error: unknown): void {
+    this.#error = { error }
+    this.end()
+  }
+
+  /** Gives the reader `told`, and what waits, until the reader has to wait. */
+  #read(reader: Reader, told?: TaskEvent): void {
+    this.#isBusy = true
+    try {
+      for (let event = told ? this.#passed(told) : this.take(); event; event = this.take()) {
+        const seen = reader.see(event)
+        if (seen === false) this.end()
+        else if (seen) return this.#readAfter(seen, reader)
+      }
+      const unread = this.#unread()
+      if (unread) this.#readAfter(unread, reader)
+      else if (this.#open) this.#isBusy = false
+      else reader.resolve()
+    } catch (error) {
+      // The commit pipeline must not get this error.
+      reader.reject(error)
+    }
+  }
+
+  #readAfter(wait: Promise<void>, reader: Reader): void {
+    wait.then(() => this.#read(reader), reader.reject)
   }
 
   /** Wakes the waiting reader, once, because resolving a promise again is slow. */
   #rouse(): void {
+    if (this.#reader && !this.#isBusy) this.#read(this.#reader)
     const wake = this.#wake
     this.#wake = asleep
-    this.#reader = undefined
     wake()
+  }
+
+  /** Reads from the log if the next event is only there. Throws the error that ended the tail. */
+  #unread(): Promise<void> | undefined {
+    if (this.#error) throw this.#error.error
+    return this.#open && this.#newest > this.#after ? this.#readLog() : undefined
   }
 
   async #readLog(): Promise<void> {
     const { store, limits } = this.#sources
-    this.#waiting = await store.readEvents(this.#scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
+    this.#waiting = await store.readEvents(this.scope, this.#taskId, this.#after, limits.bufferedEvents, PIECE_BYTES)
     if (this.#waiting.length === 0) this.#newest = this.#after
   }
+}
 
-  #fail(error: unknown): void {
-    this.#error = { error }
-    this.end()
-  }
+/** A reader of all events: a function, and what settles its promise. */
+interface Reader {
+  readonly see: (event: TaskEvent) => Seen
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
 }
 
 /** The wake function while no reader waits. */

@@ -395,6 +395,7 @@ await t.test('while the store refuses commits', async t => {
     const agent = start(t, { work }, { store })
     const begun = agent.clock.now()
     const pass = async (seconds: number) => {
+      await rest()
       for (let second = 0; second < seconds; second += 1) {
         agent.clock.increment(1000)
         await rest()

@@ -104,8 +104,10 @@ await t.test('work that makes no progress before its process ends', async t => {
     }
     life = lives(t, { work })
     const ids = new Map<string, string>()
-    for (const name of ['a', 'b', 'bad', 'c', 'd']) ids.set(name, (await open(life.runtime, name, { contextId: name < 'c' ? 'c1' : 'c2' })).id)
-    await rest()
+    for (const name of ['a', 'b', 'bad', 'c', 'd']) {
+      ids.set(name, (await open(life.runtime, name, { contextId: name < 'c' ? 'c1' : 'c2' })).id)
+      await rest()
+    }
     t.strictSame(runs.splice(0), ['a', 'b', 'bad', 'c', 'd'])
     for (let lived = 0; lived < 20 && (await stateOf(life, ids.get('bad') ?? '')) === 'working'; lived += 1) {
       runs.length = 0
