@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import type { ContextMachineEvent } from '../../machines/context.machine.ts'
+import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
@@ -39,6 +39,8 @@ export interface ActorHost {
   isInterrupted(taskId: string): boolean
   /** Whether a call waits for the outcome of a request. None does after the context has been restored. */
   isAwaited(callId: string): boolean
+  /** Handles what the context's actor emits. */
+  noteContextFact(fact: ContextFact): void
   /** Adds an event that a task emits to the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
   /** Marks a task as changed, so that the turn saves it. */

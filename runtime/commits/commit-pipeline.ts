@@ -1,4 +1,5 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
+import { added, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { NOT_OWNER, type Commit, type Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
@@ -36,7 +37,7 @@ export class CommitPipeline {
   readonly #committer: Committer
   #turn: Turn | undefined
   /** Turns that are not told yet, in order. */
-  #untold: Turn[] = []
+  #untold: readonly Turn[] = NONE
   #end: { error: unknown } | undefined
 
   constructor(store: Store, committer: Committer) {
@@ -50,7 +51,7 @@ export class CommitPipeline {
     if (this.#turn) return this.#turn
     const turn = new Turn()
     this.#turn = turn
-    this.#untold.push(turn)
+    this.#untold = added(this.#untold, turn)
     void REST.then(() => this.#close(turn))
     return turn
   }
@@ -74,7 +75,7 @@ export class CommitPipeline {
     if (this.#end) return
     this.#end = { error }
     const untold = this.#untold
-    this.#untold = []
+    this.#untold = NONE
     for (const { waiting } of untold) {
       for (const one of waiting) one.failed(error)
     }
@@ -102,7 +103,8 @@ export class CommitPipeline {
   }
 
   #tell(turn: Turn): void {
-    this.#untold.shift()
+    if (this.#untold.length === 1) this.#untold = NONE
+    else (this.#untold as Turn[]).shift()
     this.#committer.tell(turn)
     killPoint('streams told')
     for (const waiting of turn.waiting) waiting.told(turn)

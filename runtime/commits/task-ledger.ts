@@ -1,3 +1,4 @@
+import type { AnyActorRef } from 'xstate'
 import type { Artifact, TaskArtifactUpdateEvent } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
@@ -6,8 +7,22 @@ import { UNCOUNTED_BYTES } from '../access/unfinished-bytes.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { timestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
-import { added, NONE } from '../primitives/collections.ts'
+import { SmallMap } from '../primitives/collections.ts'
 import type { TaskEvent, TaskRow } from '../store/store.ts'
+import type { Turn } from './turn.ts'
+
+/** An actor with those below it, and their snapshots at the time of a text. */
+export interface Seen {
+  readonly actor: AnyActorRef
+  readonly snapshot: unknown
+  readonly below: readonly Seen[]
+}
+
+/** A task's actor as text. `seen`: what the text was made from, if it may be reused while that is the same. */
+export interface TaskText {
+  readonly text: string
+  readonly seen: Seen | undefined
+}
 
 /** A live task: generation and state of its newest event, and its sizes. */
 interface LedgerEntry {
@@ -20,6 +35,8 @@ interface LedgerEntry {
   /** Bytes in memory: of its messages, and of its snapshot. */
   messageBytes: number
   snapshotBytes: number
+  /** Its newest text, if it was made here. */
+  text: TaskText | undefined
   /** Metadata of the task itself, which its first event carries. */
   readonly metadata: Record<string, unknown> | undefined
 }
@@ -28,12 +45,10 @@ interface LedgerEntry {
 export class TaskLedger {
   readonly #contextId: string
   readonly #makers: { readonly clock: Clock; readonly ids: Ids }
-  readonly #entries = new Map<string, LedgerEntry>()
+  readonly #entries = new SmallMap<LedgerEntry>()
   /** Counts the tasks' bytes in memory. */
   readonly #share: Share | undefined
   #keptBytes = 0
-  /** Bytes of tasks that have ended in turns that are not told yet. */
-  #leaving: readonly { readonly taskId: string; readonly bytes: number }[] = NONE
 
   constructor(contextId: string, makers: { readonly clock: Clock; readonly ids: Ids }, share?: Share) {
     this.#contextId = contextId
@@ -43,12 +58,12 @@ export class TaskLedger {
 
   /** Adds a new task, or a restored one with the values of its row. */
   open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.set(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, metadata })
+    this.#entries.add(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
     this.#count(snapshotBytes)
   }
 
   has(taskId: string): boolean {
-    return this.#entries.has(taskId)
+    return this.#entries.get(taskId) !== undefined
   }
 
   /** Generation of a task's newest event; 0 before its first, and for an unknown task. */
@@ -85,11 +100,9 @@ export class TaskLedger {
     if (more > 0) this.keep(taskId, more)
   }
 
-  /** Call it when a turn is told: stops counting the bytes of a task that ended in it. */
-  told(taskId: string): void {
-    if (this.#leaving.length === 0) return
-    for (const ended of this.#leaving) if (ended.taskId === taskId) this.#count(-ended.bytes)
-    this.#leaving = this.#leaving.filter(ended => ended.taskId !== taskId)
+  /** Stops counting the bytes of the tasks that ended in a turn, which is told now. */
+  told({ freedBytes }: Turn): void {
+    if (freedBytes > 0) this.#count(-freedBytes)
   }
 
   /** Marks a task as full. Gives whether it was not before. */
@@ -99,7 +112,7 @@ export class TaskLedger {
     return (entry.isFull = true)
   }
 
-  ids(): Iterable<string> {
+  ids(): readonly string[] {
     return this.#entries.keys()
   }
 
@@ -120,24 +133,27 @@ export class TaskLedger {
     return fact.ordinal === undefined ? { taskId, generation, update } : { taskId, generation, update, ordinal: fact.ordinal }
   }
 
-  /** The task's row for a commit, with snapshot and next wake. A task that has ended has neither, and leaves the ledger. */
-  row(taskId: string, snapshot: string | undefined, wakeAtMs: number): TaskRow | undefined {
+  /** The task's newest text, if there is one. */
+  textOf(taskId: string): TaskText | undefined {
+    return this.#entries.get(taskId)?.text
+  }
+
+  /** The task's row for the commit of a turn, with snapshot and next wake. A task that has ended has neither, and leaves the ledger. */
+  row(taskId: string, text: TaskText | undefined, wakeAtMs: number, turn: Turn): TaskRow | undefined {
     const entry = this.#entries.get(taskId)
     /* c8 ignore next -- only live tasks change */
     if (!entry) return undefined
     const { generation, state, bytes } = entry
-    if (isTerminal(state) || snapshot === undefined) {
-      this.#leaving = added(this.#leaving, { taskId, bytes: entry.messageBytes + entry.snapshotBytes })
+    if (isTerminal(state) || text === undefined) {
+      turn.freedBytes += entry.messageBytes + entry.snapshotBytes
       this.#entries.delete(taskId)
       return { taskId, generation, state, bytes }
     }
-    this.#keepSnapshot(entry, snapshot.length)
+    entry.text = text
+    const { text: snapshot } = text
+    this.#count(snapshot.length - entry.snapshotBytes)
+    entry.snapshotBytes = snapshot.length
     return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
-  }
-
-  #keepSnapshot(entry: LedgerEntry, bytes: number): void {
-    this.#count(bytes - entry.snapshotBytes)
-    entry.snapshotBytes = bytes
   }
 
   #count(bytes: number): void {

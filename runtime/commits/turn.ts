@@ -40,6 +40,8 @@ export class Turn {
   starts: readonly WorkInput[] = NONE
   /** Run after the commit, in order. */
   effects: readonly Effect[] = NONE
+  /** Bytes in memory of tasks that it ends. */
+  freedBytes = 0
   /** The commit; `undefined` if there is nothing to write. */
   commit: Commit | undefined
   /** Whether the store has written it; `undefined` until that is known. */

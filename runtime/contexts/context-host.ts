@@ -1,5 +1,4 @@
-import type { AnyActorRef } from 'xstate'
-import type { ContextMachineEvent } from '../../machines/context.machine.ts'
+import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskFact } from '../../machines/task-events.ts'
@@ -8,23 +7,20 @@ import type { Limits } from '../access/limits.ts'
 import { receivedBytes } from '../authoring/request-details.ts'
 import type { Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
-import type { CommitPipeline } from '../commits/commit-pipeline.ts'
-import { factAtEventLimit, type TaskLedger } from '../commits/task-ledger.ts'
+import { factAtEventLimit } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
-import type { TaskTimers } from '../timers/task-timers.ts'
 import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkReadable, WorkInputs } from '../work/work-input.ts'
 import { tell } from '../xstate/lean-actor.ts'
-import type { ContextOwner, ContextServices } from './dependencies.ts'
+import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readTaskOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
-import type { PendingCalls } from './external-events.ts'
 import { WORK_FAILED } from './observers.ts'
 import { ContextRecovery } from './recovery.ts'
 import type { WorkSpans } from './work-spans.ts'
@@ -33,18 +29,6 @@ const DEFAULT_HISTORY = 50
 
 /** Part of `limits.taskBytes` at which a task is logged as nearly full. */
 const NEARLY_FULL = 0.8
-
-/** The context of a host. Its actors and timers are created after the host. */
-export interface HostedContext {
-  readonly pipeline: CommitPipeline
-  readonly tasks: TaskLedger
-  readonly timers: TaskTimers
-  readonly calls: Pick<PendingCalls, 'has'>
-  readonly owner: Pick<ContextOwner, 'isRefused'>
-  readonly root: AnyActorRef
-  /** The number of its commits. */
-  readonly commits: number
-}
 
 /** Host of the actors of one live context: collects their events and effects in the open turn, and gives them access to the store. */
 export class ContextHost implements ActorHost {
@@ -108,6 +92,10 @@ export class ContextHost implements ActorHost {
     return this.#context.pipeline.isOver
   }
 
+  noteContextFact(fact: ContextFact): void {
+    this.#context.noteFact(fact)
+  }
+
   noteTaskFact(taskId: string, fact: TaskFact): void {
     if (fact.type === 'restart.requested') return this.afterCommit({ taskId, run: () => this.#restart(taskId) })
     const { eventsPerTask, taskBytes } = this.#services.limits
@@ -153,7 +141,7 @@ export class ContextHost implements ActorHost {
   }
 
   writable(taskId: string): Promise<void> | undefined {
-    if (!this.#context.owner.isRefused()) return undefined
+    if (!this.#context.owner.isRefused) return undefined
     this.noteMove(taskId)
     return new Promise(resolve => this.afterCommit({ taskId, run: resolve }))
   }

@@ -1,9 +1,9 @@
-import type { AnyActorLogic } from 'xstate'
-import { contextMachine } from '../../machines/context.machine.ts'
+import type { AnyActorLogic, AnyActorScope, EventObject } from 'xstate'
+import { contextMachine, type ContextFact } from '../../machines/context.machine.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../agent/define-agent.ts'
-import { hostOf } from '../commits/actor-host.ts'
+import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { withScope } from '../commits/commit-gate.ts'
 import { negotiationChart } from '../negotiation/bargaining.ts'
 import { negotiationFunction } from '../negotiation/per-message.ts'
@@ -22,7 +22,7 @@ export function contextLogic({ work, negotiate, input }: Agent, counter?: Transi
   const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
-  return compiled(contextMachine.provide({ actors }))
+  return withScope(compiled(contextMachine.provide({ actors })), emitting((host, _, fact: ContextFact) => host.noteContextFact(fact))) as ContextLogic
 }
 
 /** An agent's work as the actor that its tasks invoke. */
@@ -34,10 +34,15 @@ function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionC
 /** The task chart with work, whose emitted events go into the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
   const machine = compiled(taskMachine.provide({ actors: { work } }))
-  return withScope(machine, scope => scopeWith(scope, {
-    emit: (fact: TaskFact) => {
-      hostOf(scope.system).noteTaskFact(scope.id, fact)
+  return withScope(machine, emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact)))
+}
+
+/** Makes scopes whose emitted events go to the host first. */
+function emitting(note: (host: ActorHost, id: string, fact: never) => void): (scope: AnyActorScope) => AnyActorScope {
+  return scope => scopeWith(scope, {
+    emit: (fact: EventObject) => {
+      note(hostOf(scope.system), scope.id, fact as never)
       scope.emit(fact)
     }
-  }))
+  })
 }

@@ -2,9 +2,9 @@ import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
-import { contextName, isErased, NOT_OWNER, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
+import { contextName, isErased, NOT_OWNER, type Commit, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
-import { type Absence, Absences, awayAfter, PendingErasures } from './absences.ts'
+import { Absences, awayAfter, PendingErasures } from './absences.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED, shutDown, unknownState } from './errors.ts'
@@ -17,7 +17,7 @@ import { WorkSpans, storedTraces } from './work-spans.ts'
  * timer. At most `limits.idleContexts` idle ones stay; the least recently used leave memory. In total there are at most
  * `limits.liveContexts`, with shares for each principal, connection and tenant.
  */
-export class ContextRegistry {
+export class ContextRegistry implements ContextOwner<LiveContext> {
   readonly #services: ContextServices
   readonly #wakes: WakeScheduler
   readonly #live = new ReleasingMap<LiveContext>()
@@ -77,7 +77,7 @@ export class ContextRegistry {
   /** Makes memory for a message to a live context, by removing idle ones. Throws RateLimited or Overloaded if that is not enough. */
   makeRoomIn(live: LiveContext): void {
     this.#stirs(live)
-    this.#bytes.make(live.owner.sharer)
+    this.#bytes.make(live.stay.sharer)
   }
 
   /**
@@ -173,45 +173,42 @@ export class ContextRegistry {
   #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
     this.#room.make(sharer)
     if (stored) this.#bytes.make(sharer, snapshotBytes(stored))
-    const { telemetry, agent } = this.#services
+    const { telemetry, agent, clock } = this.#services
     const broken = this.#absences.of(contextName(key))
-    const live: LiveContext = new LiveContext(key, stored, this.#services, this.#ownerOf(sharer, () => live, broken), telemetry && new WorkSpans(telemetry, agent, key, traces))
+    const stay = { sharer, bytes: new Share(this.#bytes.shares, sharer), sinceMs: clock.now(), broken }
+    const live = new LiveContext(key, stored, this.#services, this, stay, telemetry && new WorkSpans(telemetry, agent, key, traces))
     if (broken) this.#absences.end(live.name)
     this.#live.set(live.name, live)
     this.#room.shares.add(sharer)
     return live
   }
 
-  /** The owner of a context; `broken` if the context broke before in this process. */
-  #ownerOf(sharer: Sharer, live: () => LiveContext, broken: Absence | undefined): ContextOwner {
-    const { clock, observers, counters, recoveryQueue } = this.#services
-    const backAtMs = clock.now()
-    return {
-      sharer,
-      bytes: new Share(this.#bytes.shares, sharer),
-      wasHere: broken !== undefined,
-      isRefused: () => this.#refusedAtMs > -Infinity,
-      committed: commit => {
-        this.#refusedAtMs = -Infinity
-        counters.committed(commit)
-        recoveryQueue.progressed(commit)
-        observers.told?.committed(commit)
-      },
-      settled: () => this.#settled(live()),
-      broke: (taskIds, reason) => {
-        if (reason === 'not owner') return this.#forget(live())
-        if (reason === 'refused') this.#refusedAtMs = clock.now()
-        counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
-        void this.#reload(live(), taskIds, reason === 'refused' ? awayAfter(broken, clock.now() - backAtMs) : 0)
-      }
-    }
+  get isRefused(): boolean {
+    return this.#refusedAtMs > -Infinity
+  }
+
+  committed(commit: Commit): void {
+    const { counters, observers, recoveryQueue } = this.#services
+    this.#refusedAtMs = -Infinity
+    counters.committed(commit)
+    recoveryQueue.progressed(commit)
+    observers.told?.committed(commit)
+  }
+
+  broke(live: LiveContext, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void {
+    if (reason === 'not owner') return this.#forget(live)
+    const { clock, counters } = this.#services
+    if (reason === 'refused') this.#refusedAtMs = clock.now()
+    counters[reason === 'refused' ? 'refusedCommits' : 'lostRaces'] += 1
+    const { broken, sinceMs } = live.stay
+    void this.#reload(live, taskIds, reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0)
   }
 
   async #wake(key: ContextKey, connection?: object): Promise<void> {
-    this.#settled(await this.get(key, connection))
+    this.rested(await this.get(key, connection))
   }
 
-  #settled(live: LiveContext): void {
+  rested(live: LiveContext): void {
     this.#stirs(live)
     if (!live.isAtRest) return
     this.#resting.push(live)
@@ -225,7 +222,7 @@ export class ContextRegistry {
 
   /** Removes the least recently used idle context from memory, of any or of one sharer. Gives whether there was one. */
   #dismissOne(lacking: Lacking, sharer: Sharer = {}): boolean {
-    const isMeant = (live: LiveContext) => lacking === 'whole' || live.owner.sharer[lacking] === sharer[lacking]
+    const isMeant = (live: LiveContext) => lacking === 'whole' || live.stay.sharer[lacking] === sharer[lacking]
     for (let live = this.#resting.find(isMeant); live; live = this.#resting.find(isMeant)) {
       this.#stirs(live)
       if (!live.isAtRest) continue
@@ -240,8 +237,8 @@ export class ContextRegistry {
   #forget(live: LiveContext): void {
     this.#stirs(live)
     this.#live.delete(live.name)
-    this.#room.shares.add(live.owner.sharer, -1)
-    live.owner.bytes.end()
+    this.#room.shares.add(live.stay.sharer, -1)
+    live.stay.bytes.end()
   }
 
   /** Whether a context is in memory, or has a timer that reloads it. */
@@ -255,7 +252,7 @@ export class ContextRegistry {
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
     const { store, feeds, webhooks } = this.#services
-    const { key, owner: { sharer: { user } } } = live
+    const { key, stay: { sharer: { user } } } = live
     const connection = typeof user === 'object' ? user : undefined
     this.#forget(live)
     this.#absences.add(key, awayMs, () => void this.#comeBack(key, connection))

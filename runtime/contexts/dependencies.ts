@@ -1,7 +1,11 @@
+import type { AnyActorRef } from 'xstate'
+import type { ContextFact } from '../../machines/context.machine.ts'
 import type { Limits } from '../access/limits.ts'
 import type { Metering } from '../access/quotas.ts'
 import type { Share, Sharer } from '../access/shares.ts'
 import type { Agent } from '../agent/define-agent.ts'
+import type { CommitPipeline } from '../commits/commit-pipeline.ts'
+import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
@@ -9,29 +13,51 @@ import type { Commit, ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Counters } from '../telemetry/counters.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { TaskTimers } from '../timers/task-timers.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { CleanupTracker } from '../work/cleanup.ts'
 import type { TaskLoads } from '../work/task-loads.ts'
+import type { Absence } from './absences.ts'
 import type { ContextLogic } from './context-logic.ts'
+import type { PendingCalls } from './external-events.ts'
 import type { Observers } from './observers.ts'
 import type { RecoveryQueue } from './recovery.ts'
 
-/** Owner of a live context: settings for it, and callbacks. */
-export interface ContextOwner {
+/** One time of a context in memory. */
+export interface Stay {
   /** Counted in the shares of live contexts. */
   readonly sharer: Sharer
   /** Counts the bytes of its tasks in memory. */
   readonly bytes: Share
-  /** Whether the context was in memory before in this process, and broke. */
-  readonly wasHere: boolean
-  /** Whether the store refused the newest commit, of this context or another. */
-  isRefused(): boolean
+  readonly sinceMs: number
+  /** Set if the context was in memory before in this process, and broke. */
+  readonly broken: Absence | undefined
+}
+
+/** Owner of live contexts. */
+export interface ContextOwner<Live> {
+  /** Whether the store refused the newest commit, of any context. */
+  readonly isRefused: boolean
   /** Called after each commit. */
   committed(commit: Commit): void
-  /** Called when everything decided is committed and told, so the context may be idle. */
-  settled(): void
+  /** Called when everything decided in a context is committed and told, so it may be idle. */
+  rested(live: Live): void
   /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */
-  broke(taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
+  broke(live: Live, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void
+}
+
+/** A live context, as its host uses it. Its actors and timers are created after the host. */
+export interface HostedContext {
+  readonly pipeline: CommitPipeline
+  readonly tasks: TaskLedger
+  readonly timers: TaskTimers
+  readonly calls: Pick<PendingCalls, 'has'>
+  readonly owner: Pick<ContextOwner<never>, 'isRefused'>
+  readonly root: AnyActorRef
+  /** The number of its commits. */
+  readonly commits: number
+  /** Called with what the context's actor emits. */
+  noteFact(fact: ContextFact): void
 }
 
 /** Dependencies of every context of a runtime. */

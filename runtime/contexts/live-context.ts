@@ -6,12 +6,12 @@ import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { agentMessage } from '../authoring/words.ts'
 import { hostActors, hasRunningLogic } from '../commits/actor-host.ts'
 import { CommitPipeline, LOST_RACE, type Committer } from '../commits/commit-pipeline.ts'
-import { TaskLedger } from '../commits/task-ledger.ts'
+import { TaskLedger, type TaskText } from '../commits/task-ledger.ts'
 import type { Effect, Turn } from '../commits/turn.ts'
 import { added } from '../primitives/collections.ts'
 import { isNegotiation } from '../negotiation/negotiation.ts'
 import { restoredTask, type RestoredTask } from '../snapshots/restored-task.ts'
-import { restoredContext, savedContext, SnapshotCache, type SavedContext } from '../snapshots/snapshot-text.ts'
+import { restoredContext, savedContext, textOf, type SavedContext } from '../snapshots/snapshot-text.ts'
 import { contextName, NOT_OWNER, type Commit, type ContextKey, type StoredContext } from '../store/store.ts'
 import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
@@ -19,9 +19,9 @@ import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
 import { keepSpawnIdsApart } from '../xstate/actor-system.ts'
 import { newActor, tell } from '../xstate/lean-actor.ts'
-import { ContextHost, type HostedContext } from './context-host.ts'
+import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
-import type { ContextOwner, ContextServices } from './dependencies.ts'
+import type { ContextOwner, ContextServices, HostedContext, Stay } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
 import { acceptEvent, PendingCalls, type CallOutcome, type CallTerms, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
@@ -43,26 +43,26 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   readonly tasks: TaskLedger
   readonly calls = new PendingCalls()
   readonly timers: TaskTimers
-  readonly #texts: SnapshotCache
   readonly #host: ContextHost
   /** The number of its commits. */
   commits: number
   /** Whether it may have had a task. */
   #hasTasks: boolean
   #saved: SavedContext | undefined
-  readonly owner: ContextOwner
+  readonly owner: ContextOwner<LiveContext>
+  readonly stay: Stay
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner, traces?: WorkSpans) {
+  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner<LiveContext>, stay: Stay, traces?: WorkSpans) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
     this.owner = owner
+    this.stay = stay
     this.commits = stored?.commit ?? 0
     this.#hasTasks = stored !== undefined
-    this.tasks = new TaskLedger(key.contextId, services, owner.bytes)
+    this.tasks = new TaskLedger(key.contextId, services, stay.bytes)
     this.pipeline = new CommitPipeline(services.store, this)
     const { logic, agent, limits } = services
-    this.#texts = new SnapshotCache(agent.version)
     this.#host = new ContextHost(key, services, this, traces)
     const eventClock = new EventClock(this.#host)
     const { negotiate } = agent
@@ -175,11 +175,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.told?.entered(this)
-    this.#root.on('*', fact => this.#noteFact(fact))
     /* c8 ignore next -- the context chart does not fail; if it does, the context is reloaded */
     this.#root.subscribe({ error: error => this.broke(error, SHUT_DOWN, new Set(), 'a context actor failed') })
     if (tasks.length === 0) return void this.#root.start()
-    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.tasks, timers: this.timers, services: this.#services, wasHere: this.owner.wasHere })
+    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.tasks, timers: this.timers, services: this.#services, wasHere: this.stay.broken !== undefined })
   }
 
   run(effect: Effect): void {
@@ -187,17 +186,17 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   }
 
   rested(): void {
-    this.owner.settled()
+    this.owner.rested(this)
   }
 
   broke(error: unknown, answer: unknown, taskIds: ReadonlySet<string>, what = 'a commit failed'): void {
     if (answer !== NOT_OWNER) this.#services.logger.error(what, { contextId: this.key.contextId, error })
     this.#services.metering.forget(this.key)
     this.stop(answer)
-    this.owner.broke(taskIds, answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused')
+    this.owner.broke(this, taskIds, answer === LOST_RACE ? 'race' : answer === NOT_OWNER ? 'not owner' : 'refused')
   }
 
-  #noteFact(fact: ContextFact): void {
+  noteFact(fact: ContextFact): void {
     const { turn } = this.pipeline
     switch (fact.type) {
       case 'task.opened':
@@ -255,11 +254,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   }
 
   #save(taskId: string, turn: Turn): void {
-    const row = this.tasks.row(taskId, this.#snapshotOf(taskId), this.#wakeOf(taskId))
-    if (!this.tasks.has(taskId)) {
-      this.#host.ended(taskId)
-      this.#texts.delete(taskId)
-    }
+    const row = this.tasks.row(taskId, this.#textOf(taskId), this.#wakeOf(taskId), turn)
+    if (!this.tasks.has(taskId)) this.#host.ended(taskId)
     if (row) turn.rows = added(turn.rows, row)
   }
 
@@ -270,10 +266,10 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   }
 
   /** A task's actor as text. If it cannot be serialized, the task fails and has no snapshot. */
-  #snapshotOf(taskId: string): string | undefined {
+  #textOf(taskId: string): TaskText | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && this.#texts.of(actor, this.timers.eventsOf(taskId))
+      return actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
     } catch (error) {
       this.#host.failTask(taskId, error)
       return undefined
@@ -286,8 +282,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
     metering.committed(this.key, turn)
     if (turn.commit) this.owner.committed(turn.commit)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
+    this.tasks.told(turn)
     for (const taskId of turn.moved) {
-      this.tasks.told(taskId)
       if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId))
       if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId).generation)
     }

@@ -1,7 +1,8 @@
 import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { memoizeLast } from '../primitives/collections.ts'
+import type { Seen, TaskText } from '../commits/task-ledger.ts'
+import { memoizeLast, NONE } from '../primitives/collections.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import type { RestoredTask } from './restored-task.ts'
@@ -97,55 +98,25 @@ export function savedContext(root: Actor<typeof contextMachine>, saved: SavedCon
   return saved?.context === context ? saved : { context, snapshot: persistContext(root) }
 }
 
-/** An actor and its snapshot at the time of the text. */
-interface Seen {
-  readonly actor: AnyActorRef
-  readonly snapshot: unknown
-}
-
-interface Text {
-  /** The task's actor and all below it. */
-  readonly seen: readonly Seen[]
-  readonly text: string
-}
-
 /** The stamp of a task's text, by the agent's version. */
 const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
 
-/** Cache of the tasks' texts in one context. A text is reused until an actor of its task changes. */
-export class SnapshotCache {
-  readonly #texts = new Map<string, Text>()
-  readonly #stamp: string
-
-  /** `version`: the agent's, which is stored in each text. */
-  constructor(version: string) {
-    this.#stamp = stampFor(version)
-  }
-
-  /** The text of a task with the delayed events of its charts. Throws TypeError as {@link persistTask} does. */
-  of(task: AnyActorRef, events: readonly DelayedEvent[]): string {
-    const known = this.#texts.get(task.id)
-    if (known && events.length === 0 && known.seen.every(isAsSeen)) return known.text
-    const text = persistTask(task, events, this.#stamp)
-    if (events.length === 0) this.#texts.set(task.id, { seen: seenBelow(task), text })
-    else this.#texts.delete(task.id)
-    return text
-  }
-
-  /** Forgets a task that has ended. */
-  delete(taskId: string): void {
-    this.#texts.delete(taskId)
-  }
+/**
+ * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since. `version`: the agent's,
+ * which is stored in the text. Throws TypeError as {@link persistTask} does.
+ */
+export function textOf(task: AnyActorRef, events: readonly DelayedEvent[], version: string, known: TaskText | undefined): TaskText {
+  if (known?.seen && events.length === 0 && isAsSeen(known.seen)) return known
+  return { text: persistTask(task, events, stampFor(version)), seen: events.length === 0 ? seenAt(task) : undefined }
 }
 
-function seenBelow(actor: AnyActorRef, seen: Seen[] = []): Seen[] {
+function seenAt(actor: AnyActorRef): Seen {
   const snapshot = actor.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined
-  seen.push({ actor, snapshot })
-  for (const child of Object.values(snapshot?.children ?? {})) seenBelow(child, seen)
-  return seen
+  const children = Object.values(snapshot?.children ?? {})
+  return { actor, snapshot, below: children.length === 0 ? NONE : children.map(seenAt) }
 }
 
 /** An actor's children are part of its snapshot, so an unchanged snapshot has no new ones. */
-function isAsSeen({ actor, snapshot }: Seen): boolean {
-  return actor.getSnapshot() === snapshot
+function isAsSeen({ actor, snapshot, below }: Seen): boolean {
+  return actor.getSnapshot() === snapshot && below.every(isAsSeen)
 }

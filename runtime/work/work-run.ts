@@ -7,6 +7,7 @@ import type { Question } from '../authoring/questions.ts'
 import type { ReceivedMessage, WorkStepArguments, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
+import { added, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
@@ -47,32 +48,33 @@ export class WorkRun {
   readonly #log: RunJournal
   /** Created by the first question. */
   #questions: QuestionQueue | undefined
-  readonly #steps: Steps
-  readonly #children: AnyActorRef[] = []
-  readonly #reported = new Set<string>()
+  /** Created by the first step. */
+  #stepsMade: Steps | undefined
+  #children: readonly AnyActorRef[] = NONE
+  #reported: readonly string[] = NONE
   #abort: AbortController | undefined
   #over: Ending | undefined
   #settled: Promise<unknown> | undefined
-  #cleanUp: () => Promise<unknown> = async () => {}
+  #cleanUp: (() => Promise<unknown>) | undefined
   #isCatchingUp: boolean
-  #caughtUp = () => {}
+  /** Called when it has caught up. */
+  #caughtUp: readonly (() => void)[] = NONE
 
   constructor(options: RunOptions) {
     this.#options = options
     this.#host = hostOf(options.scope.system)
     this.#log = new RunJournal(familyOf(options.scope.self), this.#host)
-    this.#steps = new Steps(this.#log, '', () => this.signal)
     this.#isCatchingUp = options.isRerun
   }
 
   /** Whether the run only waits for an answer, so that it may leave memory. */
   get isWaiting(): boolean {
-    return this.#questions?.isOpen === true && !this.#steps.isUnderWay
+    return this.#questions?.isOpen === true && this.#stepsMade?.isUnderWay !== true
   }
 
   /** Resolves when a rerun has reached its open question or its end; `undefined` if it has, or is the first run. */
   caughtUp(): Promise<void> | undefined {
-    return this.#isCatchingUp ? new Promise(resolve => (this.#caughtUp = chain(this.#caughtUp, resolve))) : undefined
+    return this.#isCatchingUp ? new Promise(resolve => (this.#caughtUp = added(this.#caughtUp, resolve))) : undefined
   }
 
   get signal(): AbortSignal {
@@ -116,7 +118,7 @@ export class WorkRun {
     if (this.#over) return
     const { isLeaving } = this.#host
     this.#finish(isLeaving ? LEFT_MEMORY : TASK_ENDED)
-    if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp()]))
+    if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp?.()]))
   }
 
   emit(words: unknown): void {
@@ -179,8 +181,12 @@ export class WorkRun {
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
     this.#check()
     const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
-    this.#children.push(child)
+    this.#children = added(this.#children, child)
     return child.start() as unknown as ActorRefFrom<Logic>
+  }
+
+  get #steps(): Steps {
+    return (this.#stepsMade ??= new Steps(this.#log, '', () => this.signal))
   }
 
   get #asking(): QuestionQueue {
@@ -205,8 +211,8 @@ export class WorkRun {
 
   /** Logs a dropped word, once per run and reason. */
   #warnDropped(why: string): undefined {
-    if (!this.#reported.has(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
-    this.#reported.add(why)
+    if (!this.#reported.includes(why)) this.#host.logger.warn(why, { taskId: this.#log.taskId })
+    this.#reported = added(this.#reported, why)
   }
 
   async #work(input: WorkInput | undefined): Promise<void> {
@@ -251,13 +257,13 @@ export class WorkRun {
     this.#questions?.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)
-    if (over !== LEFT_MEMORY && over !== TASK_ENDED) this.#steps.end()
+    if (over !== LEFT_MEMORY && over !== TASK_ENDED) this.#stepsMade?.end()
     this.#isUpToDate()
   }
 
   #isUpToDate(): void {
     this.#isCatchingUp = false
-    this.#caughtUp()
+    for (const resolve of this.#caughtUp) resolve()
   }
 
   #say(event: WorkEvent): void {
@@ -289,12 +295,5 @@ function ending(text: string): Ending {
     get reason() {
       return new DOMException(text, 'AbortError')
     }
-  }
-}
-
-function chain(first: () => void, second: () => void): () => void {
-  return () => {
-    first()
-    second()
   }
 }

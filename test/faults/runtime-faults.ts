@@ -18,7 +18,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'an agent is accepted as a runtime', file: 'runtime/runtime-options.ts', unit: 'test/scenarios/options.test.ts', find: "if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return", replace: 'if (isObject(given)) return' },
   { name: 'posts to webhooks are not limited by tenant', file: 'runtime/webhooks/delivery-queue.ts', unit: 'test/runtime/webhooks/push.test.ts', find: 'services.sharesByTenant ?', replace: 'false as boolean ?' },
   { name: 'history is read without a limit', file: 'runtime/work/context-history.ts', unit: 'test/runtime/work/work-again.test.ts', find: 'if (bytes > left) break', replace: '' },
-  { name: 'the messages that a task keeps have no limit', file: 'runtime/operations/route-message.ts', unit: 'test/runtime/access/shares.test.ts', find: 'contexts.makeRoomIn(live)\n      terms.waits?.()\n      return request(', replace: 'return request(' },
+  { name: 'the messages that a task keeps have no limit', file: 'runtime/operations/route-message.ts', unit: 'test/runtime/access/shares.test.ts', find: 'services.contexts.makeRoomIn(live)', replace: '' },
   { name: 'a user with a large message is always scheduled', file: 'runtime/access/fair-queue.ts', unit: 'test/adapters/entry/reading.test.ts', find: 'if (debt > 0) this.#debts.set(user, debt)', replace: '' },
   {
     name: 'events are sent before they are stored', file: PIPELINE,
@@ -29,7 +29,7 @@ export const runtimeFaults: readonly Fault[] = [
     replace: `this.#store.commit(commit).catch((error: unknown) => this.#break(error))
     this.#settle(turn, true)`
   },
-  { name: 'a context whose commits are refused reloads at once', file: 'runtime/contexts/context-registry.ts', unit: 'test/runtime/commits/commits.test.ts', find: "reason === 'refused' ? awayAfter(broken, clock.now() - backAtMs) : 0", replace: '0' },
+  { name: 'a context whose commits are refused reloads at once', file: 'runtime/contexts/context-registry.ts', unit: 'test/runtime/commits/commits.test.ts', find: "reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0", replace: '0' },
   { name: 'a step begins while the store refuses commits', file: 'runtime/work/journal.ts', unit: 'test/runtime/commits/commits.test.ts', find: 'if (refused) await refused', replace: '' },
   { name: 'a chart may loop for ever', file: 'runtime/xstate/compiled-machine.ts', unit: 'test/runtime/work/misbehaving.test.ts', find: 'if (steps > maxIterations) throw', replace: 'if (steps > 10 * maxIterations) return snapshot; if (steps < 0) throw' },
   { name: 'the rejection of a step that nobody awaits is not logged', file: 'runtime/work/journal.ts', unit: 'test/runtime/work/floating-steps.test.ts', find: 'if (!step.isAwaited && !isStopped) this.#log.logUnawaited(name, error)', replace: '' },

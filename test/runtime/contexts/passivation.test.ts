@@ -424,7 +424,7 @@ await t.test('entries that work journals after its context has closed are droppe
   const host = new ContextHost(
     key,
     { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger), counters: new Counters() },
-    { pipeline, tasks: new TaskLedger('c', { clock, ids }), timers: undefined as never, calls: { has: () => false }, owner: { isRefused: () => false }, root: undefined as never, commits: 0 }
+    { pipeline, tasks: new TaskLedger('c', { clock, ids }), timers: undefined as never, calls: { has: () => false }, owner: { isRefused: false }, root: undefined as never, commits: 0, noteFact() {} }
   )
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })
