@@ -139,7 +139,8 @@ export class Metering {
     const { tenancy, usage } = this.#usersOf(scope, nowMs)
     // In a cluster the end may have been counted before: it is read.
     if (this.#services.shared) ended = 0
-    for (const each of [usage, tenancy.usage]) each.committed(events, opened, ended, nowMs)
+    usage.committed(events, opened, ended, nowMs)
+    tenancy.usage.committed(events, opened, ended, nowMs)
   }
 
   /** Drops the counts of open tasks of a scope, after an erasure for example. They are read from the store when needed. */

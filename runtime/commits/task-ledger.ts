@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import type { Artifact, TaskArtifactUpdateEvent } from '../../machines/protocol/objects.ts'
+import type { Artifact, TaskArtifactUpdateEvent, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
 import type { Share } from '../access/shares.ts'
@@ -175,8 +175,9 @@ export class TaskLedger {
     entry.state = fact.state
     const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
     const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
-    const status = { state: fact.state, ...(message && { message }), timestamp: timestamp(clock) }
-    return { statusUpdate: { taskId, contextId, status, ...(metadata && { metadata }) } }
+    const { state } = fact
+    const status: TaskStatus = message ? { state, message, timestamp: timestamp(clock) } : { state, timestamp: timestamp(clock) }
+    return { statusUpdate: metadata ? { taskId, contextId, status, metadata } : { taskId, contextId, status } }
   }
 }
 

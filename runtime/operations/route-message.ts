@@ -1,4 +1,4 @@
-import type { Arrival } from '../../machines/negotiation-events.ts'
+import type { Arrival, ContextRequest } from '../../machines/negotiation-events.ts'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -79,10 +79,9 @@ async function request(
   waits?.()
   const tail = new TaskTail(services, key, taskId, { signal, contextId: key.contextId })
   try {
-    const outcome = await live.receive(
-      { callId: `${taskId}?`, taskId, message, extensions, ...(details && { details }), arrived, trace, ...((send ?? webhook) && { isOnce: true }) },
-      { send, webhook }
-    )
+    const asked: ContextRequest = { callId: `${taskId}?`, taskId, message, extensions, details, arrived, trace }
+    if (send ?? webhook) asked.isOnce = true
+    const outcome = await live.receive(asked, { send, webhook })
     if ('opened' in outcome) return { key, row: outcome.opened.rowOf(taskId), tail, opened: outcome.opened }
     tail.end()
     return { message: outcome.reply }

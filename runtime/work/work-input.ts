@@ -29,7 +29,7 @@ export function firstWorkInput(
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, request, input: undefined, ...(terms && { terms }), extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
+  return { taskId, contextId, message, request, input: undefined, terms, extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
 }
 
 /** Extensions and request details, from the request that opens the task. */

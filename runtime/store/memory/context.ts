@@ -1,5 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import type { Part } from '../../../machines/protocol/parts.ts'
+import { added, NONE } from '../../primitives/collections.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
 import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
 import { StatusOrder } from './status-index.ts'
@@ -99,12 +100,12 @@ export class MemoryContext {
     return this.live.length > 0 && this.live.every(({ wakeAtMs }) => wakeAtMs !== 0)
   }
 
-  /** Writes a commit's snapshot and rows. Gives the new tasks. */
-  writeRows({ snapshot, tasks, journal, atMs }: Commit, isKnown: (taskId: string) => boolean): LoggedTask[] {
-    const fresh: LoggedTask[] = []
+  /** Writes a commit's snapshot and rows; `known` has the tasks of all contexts. Gives the new tasks. */
+  writeRows({ snapshot, tasks, journal, atMs }: Commit, known: ReadonlyMap<string, LoggedTask>): readonly LoggedTask[] {
+    let fresh: readonly LoggedTask[] = NONE
     for (const row of tasks) {
       const place = this.#placeOf(row.taskId)
-      if (place < 0 && !isKnown(row.taskId)) fresh.push(this.#newTask(row.taskId))
+      if (place < 0 && !known.has(row.taskId)) fresh = added(fresh, this.#newTask(row.taskId))
       this.#writeRow(row, place)
     }
     for (const task of fresh) this.tasks = append(this.tasks, task)

@@ -120,7 +120,7 @@ export class MemoryContexts {
     context.unfold()
     if (context.commit > 0 && context.tasks.length === 0) this.#dropIdle(context)
     this.#moveWakes(context, commit)
-    for (const task of context.writeRows(commit, taskId => this.#tasks.has(taskId))) this.#tasks.set(task.taskId, task)
+    for (const task of context.writeRows(commit, this.#tasks)) this.#tasks.set(task.taskId, task)
     for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#taskOf(context, entry.taskId))
     this.#moveEnds(context, commit)
     for (const { told, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, told)

@@ -32,18 +32,23 @@ export function memoryStore(): Store {
   const transitions = new MemoryTransitions()
   let open = true
 
+  const checkOpen = () => {
+    if (!open) throw new TypeError('The store is closed.')
+  }
+
   /** Runs a call synchronously, so in the order of the calls, and gives a promise, as slower engines do. */
   const call = async <T>(answer: () => T): Promise<T> => {
-    if (!open) throw new TypeError('The store is closed.')
+    checkOpen()
     return answer()
   }
 
   return {
-    commit: commit => call(() => {
+    commit: async commit => {
+      checkOpen()
       if (!contexts.write(commit)) return false
       for (const row of commit.sends) sends.add(commit.key, row)
       return true
-    }),
+    },
     loadContext: (key, bytes = Infinity) => call(() => {
       const context = contexts.get(key)
       let left = bytes

@@ -58,20 +58,28 @@ export class TimeIndex<Entry> {
   /** The first entries before a time, at most `limit`. */
   readBefore(limit: number, beforeMs: number): Entry[] {
     const entries = this.read(limit, { atMs: -Infinity, id: '' })
-    return entries.slice(0, firstIndex(entries.length, index => this.#isFrom(entries[index], { atMs: beforeMs, id: '' })))
+    return entries.slice(0, this.#slotIn(entries, { atMs: beforeMs, id: '' }))
   }
 
   /** Index of the first chunk whose last entry is not before this position. */
   #chunkOf(at: TimePlace): number {
-    return firstIndex(this.#chunks.length, index => this.#isFrom(this.#chunks[index]?.at(-1), at))
+    let from = 0
+    for (let to = this.#chunks.length; from < to;) {
+      const middle = (from + to) >> 1
+      if (this.#compare(this.#chunks[middle]?.at(-1) as Entry, at) >= 0) to = middle
+      else from = middle + 1
+    }
+    return from
   }
 
   #slotIn(chunk: readonly Entry[], at: TimePlace): number {
-    return firstIndex(chunk.length, index => this.#isFrom(chunk[index], at))
-  }
-
-  #isFrom(entry: Entry | undefined, at: TimePlace): boolean {
-    return entry !== undefined && this.#compare(entry, at) >= 0
+    let from = 0
+    for (let to = chunk.length; from < to;) {
+      const middle = (from + to) >> 1
+      if (this.#compare(chunk[middle] as Entry, at) >= 0) to = middle
+      else from = middle + 1
+    }
+    return from
   }
 
   #placeOf(entry: Entry): TimePlace {
@@ -85,16 +93,4 @@ export class TimeIndex<Entry> {
     if (id === at.id) return 0
     return id < at.id ? -1 : 1
   }
-}
-
-/** Binary search: the first index below `end` for which `holds`, or `end`. */
-function firstIndex(end: number, holds: (index: number) => boolean): number {
-  let from = 0
-  let to = end
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if (holds(middle)) to = middle
-    else from = middle + 1
-  }
-  return from
 }
