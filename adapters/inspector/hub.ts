@@ -119,9 +119,9 @@ export class Hub {
   async story(taskId: string): Promise<string | undefined> {
     const { observation, recorder, tasks, redact } = this.#look()
     this.#linger()
-    const owner = tasks.get(taskId)?.owner
+    const scope = tasks.get(taskId)?.key
     const agent = this.#runtime.agentCard([]).name
-    return owner && taskStory({ agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact }, owner, taskId)
+    return scope && taskStory({ agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact }, scope, taskId)
   }
 
   /** Adds a page until its socket closes. `host` is the name by which it reaches the server. */

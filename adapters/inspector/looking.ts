@@ -3,7 +3,7 @@ import type { LiveActors, Observation } from '../../runtime/contexts/observers.t
 import { TokenBucket } from '../../runtime/access/usage.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { contextName, type Commit } from '../../runtime/store/store.ts'
+import type { Commit } from '../../runtime/store/store.ts'
 import { ContextIndex } from './contexts/context-index.ts'
 import { TalkRecord } from './contexts/talk-record.ts'
 import type { PageLink, Shown } from './page-link.ts'
@@ -55,54 +55,63 @@ const ANYBODY = { tenant: '', principal: 'anonymous' }
 /** Observes a runtime for pages and sinks. */
 export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
   const { clock, logger } = runtime.settings
-  const eachPage = (tell: (page: PageLink) => void) => {
-    for (const page of pages) tell(page)
-  }
   const recorder = before?.recorder ?? new Recorder(clock, {
     stirred,
-    inspected: event => Array.from(sinks, sink => sink.inspected(event)),
-    began: actors => Array.from(sinks, sink => sink.began(actors)),
+    inspected: event => {
+      for (const sink of sinks) sink.inspected(event)
+    },
+    began: actors => {
+      for (const sink of sinks) sink.began(actors)
+    },
     troubled: error => logger.error('the inspector failed', { error })
   })
   const troubled = (error: unknown) => logger.error('the messages of a context could not be read', { error })
   const tasks = new TaskIndex(redact, {
-    missing: row => {
-      const { store } = observation
-      openingOf(store, row, (message, metadata) => tasks.title(message, metadata)).then(opening => tasks.read({ ...row, ...opening }), troubled)
+    missing: task => {
+      openingOf(observation.store, task).then(opening => tasks.read({ ...task, ...opening }), troubled)
     },
-    changed: row => eachPage(page => page.changed(row)),
-    removed: taskId => {
-      removed(taskId)
-      eachPage(page => page.removed(taskId))
+    changed: task => {
+      for (const page of pages) page.changed(task)
+    },
+    removed: task => {
+      removed(task.taskId)
+      for (const page of pages) page.removed(task)
     }
   })
-  const contexts = before?.contexts ?? new ContextIndex({
-    changedContext: row => eachPage(page => page.changedContext(row)),
-    removedContext: contextId => eachPage(page => page.removedContext(contextId)),
-    said: commit => eachPage(page => page.said(commit))
+  const contexts = before?.contexts ?? new ContextIndex(redact, {
+    changedContext: context => {
+      for (const page of pages) page.changedContext(context)
+    },
+    removedContext: context => {
+      for (const page of pages) page.removedContext(context)
+    },
+    said: commit => {
+      for (const page of pages) page.said(commit)
+    }
   })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
-  contexts.readFrom({ live: recorder, readMessages, title: message => tasks.title(message), troubled })
+  contexts.readFrom({ live: recorder, readMessages, troubled })
   const room = new TokenBucket(listedAMinute)
   const isListed = (commit: Commit, name: string) => {
-    const { key, atMs } = commit
-    if (recorder.isWatched(key.contextId) || (commit.expected > 0 && contexts.has(name) && commit.tasks.every(({ taskId }) => tasks.get(taskId)))) return true
+    if (recorder.isWatched(commit.key.contextId) || (commit.expected > 0 && contexts.has(name) && tasks.hasAll(commit))) return true
     // A task that was not listed is listed when it changes, once the flood is over.
     const isNew = commit.expected === 0 || openedIn(commit) > 0
-    if (room.waitMs(isNew ? 1 : listedAMinute / 2, atMs) > 0) return false
-    room.use(1, atMs)
+    if (room.waitMs(isNew ? 1 : listedAMinute / 2, commit.atMs) > 0) return false
+    room.use(1, commit.atMs)
     return true
   }
   const observation = runtime.observe({
     entered: actors => recorder.entered(actors),
     left: actors => recorder.left(actors),
-    committed: commit => {
-      const name = contextName(commit.key)
-      recorder.committed(commit, name)
-      if (isListed(commit, name)) {
-        contexts.committed(commit, name)
+    committed: (commit, actors) => {
+      recorder.committed(commit, actors)
+      if (isListed(commit, actors.name)) {
+        contexts.committed(commit, actors)
         tasks.committed(commit)
-      } else eachPage(page => page.unlisted(openedIn(commit)))
+      } else {
+        const count = openedIn(commit)
+        for (const page of pages) page.unlisted(count)
+      }
       stirred()
     },
     erased: whose => [recorder, contexts, tasks].forEach(one => one.erased(whose))
@@ -111,9 +120,9 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
   const readEarlier = async () => {
     const scopes = [ANYBODY, ...recorder.live.map(({ key }) => key)]
     const each = new Map(scopes.map(scope => [JSON.stringify([scope.tenant, scope.principal]), scope]))
-    for await (const row of earlierTasks(observation.store, [...each.values()], (message, metadata) => tasks.title(message, metadata))) {
+    for await (const task of earlierTasks(observation.store, [...each.values()])) {
       if (isStopped) return
-      tasks.read(row)
+      tasks.read(task)
     }
   }
   void contexts.readLive(clock.now())
@@ -123,13 +132,14 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     recorder, tasks, contexts, frames, redact, observation, stirred, test, prove,
     heat: heatReader(observation),
     talkOf: contextId => {
-      const talk = new TalkRecord(contextId, { readMessages, redact, atMs: (key, messageId) => contexts.atMs(key, messageId) })
-      const owner = tasks.newest.find(row => row.contextId === contextId)?.owner ?? ANYBODY
-      talk.read(contexts.keyOf(contextId) ?? { ...owner, contextId }).catch(troubled).finally(stirred)
+      const talk = new TalkRecord(contextId, { readMessages, redact, timesOf: key => contexts.timesOf(key) })
+      const owner = tasks.newest.find(({ key }) => key.contextId === contextId)?.key ?? ANYBODY
+      talk.read(contexts.keyOf(contextId) ?? { tenant: owner.tenant, principal: owner.principal, contextId }).catch(troubled).finally(stirred)
       return talk
     },
     authorize: async (taskId, data) => {
-      await runtime.authorized(taskId, data, tasks.get(taskId)?.owner)
+      const key = tasks.get(taskId)?.key
+      await runtime.authorized(taskId, data, key && { tenant: key.tenant, principal: key.principal })
     },
     stop: () => {
       isStopped = true

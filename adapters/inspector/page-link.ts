@@ -4,15 +4,15 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import type { Commit } from '../../runtime/store/store.ts'
-import type { ContextIndex, ContextListener } from './contexts/context-index.ts'
+import type { ContextIndex, ContextListener, ListedContext } from './contexts/context-index.ts'
 import type { TalkRecord } from './contexts/talk-record.ts'
-import type { ChartHeat, ContextRow, FromHub, TaskRow } from './feed.ts'
+import type { ChartHeat, FromHub } from './feed.ts'
 import { rowOf } from './recorder/actor-entry.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
 import type { Recorder } from './recorder/recorder.ts'
 import { shownStep, type Redact } from './recorder/seen-step.ts'
-import type { TaskIndex, TaskListener } from './recorder/task-index.ts'
+import type { ListedTask, TaskIndex, TaskListener } from './recorder/task-index.ts'
 
 /** The data that a page shows. */
 export interface Shown {
@@ -64,9 +64,9 @@ export class PageLink implements TaskListener, ContextListener {
   readonly #stream: Socket
   /** `undefined` before the greeting. */
   #shown: Shown | undefined
-  #tasks = new Map<string, TaskRow>()
+  #tasks = new Set<ListedTask>()
   #removed = new Set<string>()
-  #contexts = new Map<string, ContextRow>()
+  #contexts = new Set<ListedContext>()
   #removedContexts = new Set<string>()
   /** The lists of which the page has nothing since the greeting: it keeps what it had until then. */
   #untold = new Set<'tasks' | 'contexts'>()
@@ -88,32 +88,32 @@ export class PageLink implements TaskListener, ContextListener {
     this.#watched?.unwatch()
     this.#watched = undefined
     this.#shown = shown
-    this.#tasks = new Map(shown?.tasks.newest.map(row => [row.taskId, row]))
+    this.#tasks = new Set(shown?.tasks.newest)
     this.#removed = new Set()
-    this.#contexts = new Map(shown?.contexts.newest.map(row => [row.contextId, row]))
+    this.#contexts = new Set(shown?.contexts.newest)
     this.#removedContexts = new Set()
     this.#untold = new Set(['tasks', 'contexts'])
     shown?.stirred()
   }
 
-  changed(row: TaskRow): void {
-    this.#removed.delete(row.taskId)
-    this.#tasks.set(row.taskId, row)
+  changed(task: ListedTask): void {
+    this.#removed.delete(task.taskId)
+    this.#tasks.add(task)
   }
 
-  removed(taskId: string): void {
-    this.#tasks.delete(taskId)
-    this.#removed.add(taskId)
+  removed(task: ListedTask): void {
+    this.#tasks.delete(task)
+    this.#removed.add(task.taskId)
   }
 
-  changedContext(row: ContextRow): void {
-    this.#removedContexts.delete(row.contextId)
-    this.#contexts.set(row.contextId, row)
+  changedContext(context: ListedContext): void {
+    this.#removedContexts.delete(context.key.contextId)
+    this.#contexts.add(context)
   }
 
-  removedContext(contextId: string): void {
-    this.#contexts.delete(contextId)
-    this.#removedContexts.add(contextId)
+  removedContext(context: ListedContext): void {
+    this.#contexts.delete(context)
+    this.#removedContexts.add(context.key.contextId)
   }
 
   said(commit: Commit): void {
@@ -133,9 +133,9 @@ export class PageLink implements TaskListener, ContextListener {
   flush(): void {
     const shown = this.#shown
     if (!shown) return
-    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0)) this.#sendTasks()
+    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0)) this.#sendTasks(shown)
     if (this.#unlisted > 0 && !this.#isFull) this.#sendUnlisted()
-    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0)) this.#sendContexts()
+    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0)) this.#sendContexts(shown)
     if (this.#watched && !this.#isFull) this.#sendTalk(this.#watched)
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
     if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
@@ -153,8 +153,8 @@ export class PageLink implements TaskListener, ContextListener {
     return this.#stream.writableLength > HIGH_WATER_BYTES
   }
 
-  #sendTasks(): void {
-    const [rows, removed] = [taken(this.#tasks, ROWS_A_FRAME), [...this.#removed]]
+  #sendTasks({ tasks }: Shown): void {
+    const [rows, removed] = [taken(this.#tasks, ROWS_A_FRAME).map(task => tasks.rowOf(task)), [...this.#removed]]
     this.#removed.clear()
     this.send({ type: 'tasks', rows, removed })
   }
@@ -164,8 +164,8 @@ export class PageLink implements TaskListener, ContextListener {
     this.#unlisted = 0
   }
 
-  #sendContexts(): void {
-    const [rows, removed] = [taken(this.#contexts, ROWS_A_FRAME), [...this.#removedContexts]]
+  #sendContexts({ contexts }: Shown): void {
+    const [rows, removed] = [taken(this.#contexts, ROWS_A_FRAME).map(context => contexts.rowOf(context)), [...this.#removedContexts]]
     this.#removedContexts.clear()
     this.send({ type: 'contexts', rows, removed })
   }
@@ -269,14 +269,15 @@ export class PageLink implements TaskListener, ContextListener {
   }
 }
 
-/** Removes rows from a map, at most `limit`, and gives them. */
-function taken<Row>(rows: Map<string, Row>, limit: number): Row[] {
-  const entries = rows.entries()
-  return Array.from({ length: Math.min(limit, rows.size) }, () => {
-    const [name, row] = entries.next().value as [string, Row]
-    rows.delete(name)
-    return row
-  })
+/** Removes items from a set, at most `limit`, and gives them. */
+function taken<Item>(items: Set<Item>, limit: number): Item[] {
+  const first: Item[] = []
+  for (const item of items) {
+    if (first.length === limit) break
+    first.push(item)
+    items.delete(item)
+  }
+  return first
 }
 
 function readJson(text: string): Record<string, unknown> {

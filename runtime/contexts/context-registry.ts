@@ -187,12 +187,12 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     return this.#refusedAtMs > -Infinity
   }
 
-  committed(commit: Commit): void {
+  committed(commit: Commit, live: LiveContext): void {
     const { counters, observers, recoveryQueue } = this.#services
     this.#refusedAtMs = -Infinity
     counters.committed(commit)
     recoveryQueue.progressed(commit)
-    observers.told?.committed(commit)
+    observers.told?.committed(commit, live)
   }
 
   broke(live: LiveContext, taskIds: ReadonlySet<string>, reason: 'refused' | 'race' | 'not owner'): void {

@@ -39,7 +39,7 @@ export interface ContextOwner<Live> {
   /** Whether the store refused the newest commit, of any context. */
   readonly isRefused: boolean
   /** Called after each commit. */
-  committed(commit: Commit): void
+  committed(commit: Commit, live: Live): void
   /** Called when everything decided in a context is committed and told, so it may be idle. */
   rested(live: Live): void
   /** Called when a commit with these tasks failed and ended the context: the store refused it, another process was faster, or another node owns it. */

@@ -280,7 +280,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
     const { feeds, metering, webhooks } = this.#services
     this.#host.traces?.tell(turn)
     metering.committed(this.key, turn)
-    if (turn.commit) this.owner.committed(turn.commit)
+    if (turn.commit) this.owner.committed(turn.commit, this)
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.told(turn)
     for (const taskId of turn.moved) {

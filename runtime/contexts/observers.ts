@@ -7,6 +7,8 @@ import type { Commit, ContextKey, Erasure, Store } from '../store/store.ts'
 /** A context in memory: `root` is its actor, `root.system` the system of all its actors. */
 export interface LiveActors {
   readonly key: ContextKey
+  /** The key as one string. */
+  readonly name: string
   readonly root: AnyActorRef
 }
 
@@ -16,8 +18,8 @@ export interface Observer {
   entered?(actors: LiveActors): void
   /** A context has left memory, and its actors have stopped. */
   left?(actors: LiveActors): void
-  /** A turn is committed, and is told now. */
-  committed?(commit: Commit): void
+  /** A turn of a context in memory is committed, and is told now. */
+  committed?(commit: Commit, actors: LiveActors): void
   /** Stored data has been erased. */
   erased?(whose: Erasure): void
   /** The author's code of a task runs next: its work starts or continues, or its chart gets an event. */
@@ -52,51 +54,66 @@ export const WORK_FAILED = 'the work of a task failed'
 export class Observers {
   /** Calls all observers; `undefined` while there are none, so that only this is checked. */
   told: Required<Observer> | undefined
-  readonly #all = new Set<Required<Observer>>()
-  readonly #logger: Logger
+  readonly #all = new Set<Observer>()
+  readonly #everyone: Required<Observer>
 
   constructor(logger: Logger) {
-    this.#logger = logger
+    this.#everyone = new Everyone(this.#all, logger)
   }
 
   /** Adds an observer. Call the result to remove it; it may be called twice. */
   add(observer: Observer): () => void {
-    const own = guarded(observer, this.#logger)
-    this.#all.add(own)
-    this.told ??= this.#everyone()
+    this.#all.add(observer)
+    this.told = this.#everyone
     return () => {
-      this.#all.delete(own)
+      this.#all.delete(observer)
       if (this.#all.size === 0) this.told = undefined
-    }
-  }
-
-  #everyone(): Required<Observer> {
-    const each = (tell: (observer: Required<Observer>) => void) => this.#all.forEach(tell)
-    return {
-      entered: actors => each(one => one.entered(actors)),
-      left: actors => each(one => one.left(actors)),
-      committed: commit => each(one => one.committed(commit)),
-      erased: whose => each(one => one.erased(whose)),
-      runs: taskId => each(one => one.runs(taskId)),
-      crashed: (taskId, error) => each(one => one.crashed(taskId, error))
     }
   }
 }
 
-function guarded(observer: Observer, logger: Logger): Required<Observer> {
-  const attempt = (tell: () => void) => {
-    try {
-      tell()
-    } catch (error) {
-      logger.error('an observer failed', { error })
-    }
+/** Calls each observer. It allocates nothing, because a task makes several calls. */
+class Everyone implements Required<Observer> {
+  readonly #all: ReadonlySet<Observer>
+  readonly #logger: Logger
+
+  constructor(all: ReadonlySet<Observer>, logger: Logger) {
+    this.#all = all
+    this.#logger = logger
   }
-  return {
-    entered: actors => attempt(() => observer.entered?.(actors)),
-    left: actors => attempt(() => observer.left?.(actors)),
-    committed: commit => attempt(() => observer.committed?.(commit)),
-    erased: whose => attempt(() => observer.erased?.(whose)),
-    runs: taskId => attempt(() => observer.runs?.(taskId)),
-    crashed: (taskId, error) => attempt(() => observer.crashed?.(taskId, error))
+
+  entered(actors: LiveActors): void {
+    this.#tell('entered', actors)
+  }
+
+  left(actors: LiveActors): void {
+    this.#tell('left', actors)
+  }
+
+  committed(commit: Commit, actors: LiveActors): void {
+    this.#tell('committed', commit, actors)
+  }
+
+  erased(whose: Erasure): void {
+    this.#tell('erased', whose)
+  }
+
+  runs(taskId: string): void {
+    this.#tell('runs', taskId)
+  }
+
+  crashed(taskId: string, error: unknown): void {
+    this.#tell('crashed', taskId, error)
+  }
+
+  #tell(what: keyof Observer, about: unknown, more?: unknown): void {
+    for (const observer of this.#all) {
+      const tell = observer[what] as ((about: unknown, more?: unknown) => void) | undefined
+      try {
+        tell?.call(observer, about, more)
+      } catch (error) {
+        this.#logger.error('an observer failed', { error })
+      }
+    }
   }
 }

@@ -1,10 +1,12 @@
 import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
 import type { LiveActors, Observation } from '../../../runtime/contexts/observers.ts'
-import { contextName, isErased, type Commit, type ContextKey, type Erasure, type MessageRow } from '../../../runtime/store/store.ts'
+import { contextName, isErased, type Commit, type ContextKey, type Erasure } from '../../../runtime/store/store.ts'
 import type { ContextRow } from '../feed.ts'
-import { Recent } from '../recorder/recent.ts'
+import { type Kept, Recent } from '../recorder/recent.ts'
+import type { Redact } from '../recorder/seen-step.ts'
+import { shownWords, wordsOf } from '../recorder/titles.ts'
+import { MessageTimes } from './message-times.ts'
 
 /** The number of contexts kept, last changed first. */
 export const KNOWN_CONTEXTS = 10_000
@@ -18,10 +20,22 @@ export const TIMED_MESSAGES = 20_000
 /** The messages that are read to find the first one of a context from before the observation. */
 const FIRST_READ = { limit: 200, bytes: 256 * 1024 }
 
+/** A listed context, which changes in place. Its row is made when a page gets it. */
+export interface ListedContext extends Kept {
+  readonly key: ContextKey
+  /** The words of its first message; empty if unknown. */
+  words: string
+  /** Made of the words when a page first gets its row. */
+  title: string | undefined
+  readonly openedMs: number
+  changedMs: number
+  offer: ContextRow['offer']
+}
+
 /** Receives changes of contexts. */
 export interface ContextListener {
-  changedContext(row: ContextRow): void
-  removedContext(contextId: string): void
+  changedContext(context: ListedContext): void
+  removedContext(context: ListedContext): void
   /** A turn of a context added messages. */
   said(commit: Commit): void
 }
@@ -31,28 +45,20 @@ export interface ContextSources {
   /** The contexts in memory. */
   readonly live: { readonly live: readonly LiveActors[]; liveOf(name: string): LiveActors | undefined }
   readonly readMessages: Observation['store']['readMessages']
-  /** The title of a message. */
-  readonly title: (message: Message) => string
   readonly troubled: (error: unknown) => void
 }
 
-/** The row of a context, which changes in place, so that a commit costs little. */
-type ChangingRow = { -readonly [Name in keyof ContextRow]: ContextRow[Name] }
-
-/**
- * The contexts of all callers, from commits and from memory: what each is about, and its standing offer. A row that a listener gets changes
- * in place later.
- */
+/** The contexts of all callers, from commits and from memory: what each is about, and its standing offer. */
 export class ContextIndex {
+  readonly #redact: Redact
   readonly #listener: ContextListener
-  /** By context name, the longest unchanged first. */
-  readonly #rows = new Recent<ChangingRow>(KNOWN_CONTEXTS)
-  /** When messages were committed, in milliseconds since 1970, oldest first, by context name and message id. */
-  readonly #times = new Recent<number>(TIMED_MESSAGES)
-
+  /** By context name. */
+  readonly #contexts = new Recent<ListedContext>(KNOWN_CONTEXTS)
+  readonly #times = new MessageTimes(TIMED_MESSAGES)
   #sources: ContextSources | undefined
 
-  constructor(listener: ContextListener) {
+  constructor(redact: Redact, listener: ContextListener) {
+    this.#redact = redact
     this.#listener = listener
   }
 
@@ -62,93 +68,101 @@ export class ContextIndex {
   }
 
   /** All contexts, last changed first. */
-  get newest(): ContextRow[] {
-    return this.#rows.values().toSorted((a, b) => b.changedMs - a.changedMs)
+  get newest(): ListedContext[] {
+    return this.#contexts.values().toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
   /** The key of the newest context of an id. */
   keyOf(contextId: string): ContextKey | undefined {
-    const row = this.#rows.values().findLast(row => row.contextId === contextId)
-    return row && { ...row.owner, contextId }
+    return this.#contexts.values().findLast(({ key }) => key.contextId === contextId)?.key
   }
 
   has(name: string): boolean {
-    return this.#rows.has(name)
+    return this.#contexts.has(name)
   }
 
-  /** When a message was committed; `undefined` before the observation. */
-  atMs(key: ContextKey, messageId: string): number | undefined {
-    return this.#times.get(`${contextName(key)} ${messageId}`)
+  /** When the messages of a context were committed, by their ids, as far as they were observed. */
+  timesOf(key: ContextKey): ReadonlyMap<string, number> {
+    return this.#times.of(contextName(key))
   }
 
   /** Adds the contexts that are in memory already and have messages, as of now. Older ones are not in memory, and no store lists them. */
   async readLive(nowMs: number): Promise<void> {
     const sources = this.#sources
     if (!sources) return
-    for (const { key, root } of sources.live.live.filter(({ key }) => !this.has(contextName(key))).slice(0, LIVE_CONTEXTS)) {
-      const name = contextName(key)
-      const title = await this.#titleOf(key)
-      if (title === undefined || this.#rows.has(name) || !sources.live.liveOf(name) || this.#sources !== sources) continue
-      const { tenant, principal, contextId } = key
-      const offer = offerIn(root)
-      this.#set(name, { contextId, owner: { tenant, principal }, title, openedMs: nowMs, changedMs: nowMs, ...(offer && { offer }) })
+    for (const { key, name, root } of sources.live.live.filter(({ name }) => !this.has(name)).slice(0, LIVE_CONTEXTS)) {
+      const words = await this.#wordsOf(key)
+      if (words === undefined || this.#contexts.has(name) || !sources.live.liveOf(name) || this.#sources !== sources) continue
+      this.#add(name, { key, words, title: undefined, openedMs: nowMs, changedMs: nowMs, offer: offerIn(root), isChanged: false })
     }
   }
 
-  committed(commit: Commit, name = contextName(commit.key)): void {
+  committed(commit: Commit, { name, root }: LiveActors): void {
     const { key, atMs, log, expected } = commit
-    let first: MessageRow | undefined
+    let first: string | undefined
     for (const entry of log) {
       if (!('message' in entry)) continue
-      first ??= entry
-      this.#times.set(`${name} ${entry.message.messageId}`, atMs)
+      first ??= wordsOf(entry.message)
+      this.#times.add(name, entry.message.messageId, atMs)
     }
-    const before = this.#rows.get(name)
-    const { tenant, principal, contextId } = key
-    const row: ChangingRow = before ?? { contextId, owner: { tenant, principal }, title: '', openedMs: atMs, changedMs: atMs }
-    if (row.title === '' && first && (before || expected === 0)) row.title = this.#sources?.title(first.message) ?? ''
-    row.changedMs = atMs
-    const live = this.#sources?.live.liveOf(name)
-    const offer = live && offerIn(live.root)
-    if (offer) row.offer = offer
-    else if (row.offer) delete row.offer
-    this.#set(name, row)
-    if (first) this.#listener.said(commit)
-    if (!before && expected > 0) void this.#addTitle(name, key)
+    const known = this.#contexts.get(name)
+    const offer = offerIn(root)
+    if (known) {
+      if (first !== undefined && known.words === '') this.#call(known, first)
+      known.changedMs = atMs
+      known.offer = offer
+      known.isChanged = true
+      this.#listener.changedContext(known)
+    } else this.#add(name, { key, words: (expected === 0 && first) || '', title: undefined, openedMs: atMs, changedMs: atMs, offer, isChanged: false })
+    if (first !== undefined) this.#listener.said(commit)
+    if (!known && expected > 0) void this.#addTitle(name, key)
   }
 
   erased(whose: Erasure): void {
-    for (const { owner, contextId } of this.#rows.values()) {
-      const key = { ...owner, contextId }
-      if (!isErased(whose, key)) continue
-      this.#rows.delete(contextName(key))
-      this.#listener.removedContext(contextId)
+    for (const context of this.#contexts.values()) {
+      if (!isErased(whose, context.key)) continue
+      this.#contexts.delete(contextName(context.key))
+      this.#listener.removedContext(context)
     }
   }
 
-  async #addTitle(name: string, key: ContextKey): Promise<void> {
-    const title = await this.#titleOf(key)
-    const row = this.#rows.get(name)
-    if (title !== undefined && row) this.#set(name, { ...row, title })
+  /** A context for pages. */
+  rowOf(context: ListedContext): ContextRow {
+    const { key: { tenant, principal, contextId }, words, openedMs, changedMs, offer } = context
+    context.title ??= shownWords(words, this.#redact)
+    return { contextId, owner: { tenant, principal }, title: context.title, openedMs, changedMs, ...(offer && { offer }) }
   }
 
-  /** The title of a context by its stored messages; `undefined` without any. */
-  async #titleOf(key: ContextKey): Promise<string | undefined> {
+  #call(context: ListedContext, words: string): void {
+    context.words = words
+    context.title = undefined
+  }
+
+  async #addTitle(name: string, key: ContextKey): Promise<void> {
+    const words = await this.#wordsOf(key)
+    const known = this.#contexts.get(name)
+    if (words === undefined || !known) return
+    this.#call(known, words)
+    this.#listener.changedContext(known)
+  }
+
+  /** The words of a context's first message by its stored messages; `undefined` without any. */
+  async #wordsOf(key: ContextKey): Promise<string | undefined> {
     if (!this.#sources) return undefined
-    const { readMessages, title, troubled } = this.#sources
+    const { readMessages, troubled } = this.#sources
     try {
       const [first] = await readMessages(key, FIRST_READ.limit, { bytes: FIRST_READ.bytes })
-      return first && title(first.message)
+      return first && wordsOf(first.message)
     } catch (error) {
       troubled(error)
       return undefined
     }
   }
 
-  #set(name: string, row: ChangingRow): void {
-    const displaced = this.#rows.set(name, row)
-    this.#listener.changedContext(row)
-    if (displaced) this.#listener.removedContext(displaced.contextId)
+  #add(name: string, context: ListedContext): void {
+    const displaced = this.#contexts.add(name, context)
+    this.#listener.changedContext(context)
+    if (displaced) this.#listener.removedContext(displaced)
   }
 }
 

@@ -15,8 +15,8 @@ const MOST_CHARACTERS = 1024 * 1024
 export interface TalkSources {
   readonly readMessages: Observation['store']['readMessages']
   readonly redact: Redact
-  /** When a message was committed, if known. */
-  readonly atMs: (key: ContextKey, messageId: string) => number | undefined
+  /** When the messages of a context were committed, by their ids, as far as that is known. */
+  readonly timesOf: (key: ContextKey) => ReadonlyMap<string, number>
 }
 
 /** The messages of one context for one page: those that are stored, then those of each commit. */
@@ -39,11 +39,12 @@ export class TalkRecord {
     this.#waiting = []
     this.#isRead = true
     const known = new Set(rows.map(({ message }) => message.messageId))
-    this.#add([...rows.map(row => this.#said(key, row)), ...meanwhile.filter(({ messageId }) => !known.has(messageId))])
+    const times = this.#sources.timesOf(key)
+    this.#add([...rows.map(row => this.#said(key, row, times.get(row.message.messageId))), ...meanwhile.filter(({ messageId }) => !known.has(messageId))])
   }
 
-  committed({ key, log }: Commit): void {
-    const said = log.filter((entry): entry is MessageRow => 'message' in entry).map(row => this.#said(key, row))
+  committed({ key, log, atMs }: Commit): void {
+    const said = log.filter((entry): entry is MessageRow => 'message' in entry).map(row => this.#said(key, row, atMs))
     if (this.#isRead) this.#add(said)
     else this.#waiting.push(...said)
   }
@@ -61,9 +62,8 @@ export class TalkRecord {
     this.#waiting = [...this.#waiting, ...said].slice(-SAID_MESSAGES)
   }
 
-  #said(key: ContextKey, { message, taskId, generation }: MessageRow): Said {
+  #said(key: ContextKey, { message, taskId, generation }: MessageRow, atMs: number | undefined): Said {
     const { messageId } = message
-    const atMs = this.#sources.atMs(key, messageId)
     const time = atMs !== undefined && { atMs }
     if (taskId !== undefined) return { messageId, ...time, taskId, generation: generation ?? 0 }
     const { role, contextId = key.contextId } = message

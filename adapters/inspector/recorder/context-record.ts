@@ -133,13 +133,13 @@ export class ContextRecord {
       case '@xstate.event': {
         const { sourceRef, event: sent } = event
         if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
-        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef ? { from: sourceRef.sessionId } : {})
+        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef?.sessionId)
         break
       }
       case '@xstate.microstep': {
         const { _transitions: transitions, event: by, snapshot } = event
         if (transitions.length === 0) break
-        this.#note('microstep', event.actorRef as AnyActorRef, by, { nodes: activeStates(snapshot), transitions })
+        this.#note('microstep', event.actorRef as AnyActorRef, by, undefined, activeStates(snapshot), transitions)
         break
       }
       case '@xstate.snapshot': {
@@ -148,7 +148,7 @@ export class ContextRecord {
         const nodes = activeStates(snapshot)
         // A chart enters its first states without a transition, unless these have eventless ones.
         const isFirst = by.type === 'xstate.init' && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
-        if (isFirst) this.#note('microstep', actorRef as AnyActorRef, by, { nodes, transitions: [] })
+        if (isFirst) this.#note('microstep', actorRef as AnyActorRef, by, undefined, nodes, [])
         break
       }
       case '@xstate.action':
@@ -202,7 +202,7 @@ export class ContextRecord {
     this.#forgotten.push(oldest)
   }
 
-  #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], { from, nodes, transitions }: Partial<SeenStep> = {}): void {
+  #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], from?: string, nodes?: SeenStep['nodes'], transitions?: SeenStep['transitions']): void {
     const to = this.#entries.get(sessionId)
     /* c8 ignore next -- a dropped actor receives no events */
     if (!to) return

@@ -1,14 +1,18 @@
+import { TokenBucket } from '../../../runtime/access/usage.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import { ReleasingMap } from '../../../runtime/primitives/collections.ts'
-import { contextName, isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
+import { isErased, type Commit, type Erasure } from '../../../runtime/store/store.ts'
 import { ContextRecord, type RecordListener } from './context-record.ts'
 
 /** The number of contexts kept, the newest. */
 export const REMEMBERED_CONTEXTS = 100
 
-/** The number of contexts that may start being recorded per second, which bounds the cost of many new contexts. Watched ones always are. */
-export const RECORDED_A_SECOND = 50
+/**
+ * The number of contexts that may start being recorded per minute: so many at once, then evenly. It bounds the cost of many new contexts, of
+ * which nobody can look at each. Watched ones always are.
+ */
+export const RECORDED_A_MINUTE = 600
 
 /** The bound of all recorded steps, in bytes. Above it the oldest contexts are dropped, then the oldest steps of watched ones. */
 export const RECORDED_BYTES = 64 * 1024 * 1024
@@ -28,8 +32,7 @@ export class Recorder {
   readonly #records = new ReleasingMap<ContextRecord>()
   /** The ids of watched contexts, once per watcher. */
   readonly #watched: string[] = []
-  #second = { beganMs: -Infinity, count: 0 }
-
+  readonly #room = new TokenBucket(RECORDED_A_MINUTE)
   #bytes = 0
   readonly #mostBytes: number
 
@@ -62,7 +65,7 @@ export class Recorder {
   watch(contextId: string): () => void {
     this.#watched.push(contextId)
     if (!this.find(contextId)?.actors) {
-      for (const actors of this.#live.values()) if (actors.key.contextId === contextId) this.#record(contextName(actors.key), actors)
+      for (const actors of this.#live.values()) if (actors.key.contextId === contextId) this.#record(actors)
     }
     return () => void this.#watched.splice(this.#watched.indexOf(contextId), 1)
   }
@@ -72,19 +75,20 @@ export class Recorder {
   }
 
   entered(actors: LiveActors): void {
-    const name = contextName(actors.key)
+    const { name } = actors
     this.#live.set(name, actors)
-    if (this.#records.has(name) || this.isWatched(actors.key.contextId) || this.#hasRoom()) this.#record(name, actors)
+    if (this.#records.has(name) || this.isWatched(actors.key.contextId) || this.#hasRoom()) this.#record(actors)
   }
 
-  left({ key }: LiveActors): void {
-    const name = contextName(key)
+  left({ name }: LiveActors): void {
     this.#live.delete(name)
-    this.#records.get(name)?.detach()
+    const record = this.#records.get(name)
+    if (!record) return
+    record.detach()
     this.#listener.stirred()
   }
 
-  committed(commit: Commit, name = contextName(commit.key)): void {
+  committed(commit: Commit, { name }: LiveActors): void {
     this.#records.get(name)?.committed(commit)
   }
 
@@ -125,7 +129,8 @@ export class Recorder {
     this.#bytes -= record?.bytes ?? 0
   }
 
-  #record(name: string, actors: LiveActors): void {
+  #record(actors: LiveActors): void {
+    const { name } = actors
     const record = this.#records.get(name) ?? new ContextRecord(actors.key, this.#clock, this.#listener)
     this.#records.delete(name)
     this.#records.set(name, record)
@@ -140,8 +145,8 @@ export class Recorder {
 
   #hasRoom(): boolean {
     const nowMs = this.#clock.now()
-    if (nowMs - this.#second.beganMs >= 1000) this.#second = { beganMs: nowMs, count: 0 }
-    this.#second.count += 1
-    return this.#second.count <= RECORDED_A_SECOND
+    if (this.#room.waitMs(1, nowMs) > 0) return false
+    this.#room.use(1, nowMs)
+    return true
   }
 }

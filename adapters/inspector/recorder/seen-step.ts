@@ -28,18 +28,29 @@ const VALUE_BYTES = 32
 const MOST_VALUES = 1000
 const LARGE_EVENT_BYTES = 1024 * 1024
 
-/** The approximate size of a step with this event, in memory. Looks at a bounded number of values. */
+/** The approximate size of a step with this event, in memory. Looks at a bounded number of values, and allocates nothing. */
 export function sizeOf(event: AnyEventObject): number {
-  let bytes = STEP_BYTES
-  let values: unknown[] = [event]
-  for (let count = 0; count < MOST_VALUES; count += 1) {
-    if (values.length === 0) return bytes
-    const value = values.pop()
-    bytes += typeof value === 'string' ? value.length : VALUE_BYTES
-    // An actor in an event is not the event's.
-    if (typeof value === 'object' && value !== null && !('sessionId' in value)) values = values.concat(Object.values(value).slice(0, MOST_VALUES))
+  left = MOST_VALUES
+  const bytes = STEP_BYTES + valueSize(event)
+  return left < 0 ? bytes + LARGE_EVENT_BYTES : bytes
+}
+
+/** The number of values that are still looked at. */
+let left = 0
+
+function valueSize(value: unknown): number {
+  left -= 1
+  if (typeof value === 'string') return value.length
+  // An actor in an event is not the event's.
+  if (typeof value !== 'object' || value === null || 'sessionId' in value) return VALUE_BYTES
+  if (ArrayBuffer.isView(value)) return value.byteLength
+  let bytes = VALUE_BYTES
+  if (Array.isArray(value)) for (let i = 0; i < value.length && left >= 0; i += 1) bytes += valueSize(value[i])
+  else for (const name in value) {
+    if (left < 0) break
+    bytes += valueSize((value as Readonly<Record<string, unknown>>)[name])
   }
-  return bytes + LARGE_EVENT_BYTES
+  return bytes
 }
 
 /** Copies a value without secrets. */

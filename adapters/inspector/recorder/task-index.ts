@@ -1,42 +1,58 @@
-import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Message } from '../../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { textOf } from '../../../runtime/authoring/words.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
-import { type Commit, type Erasure, isErased, type Scope, type TaskEvent } from '../../../runtime/store/store.ts'
+import { type Commit, type ContextKey, type Erasure, isErased, type Scope, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
-import { Recent } from './recent.ts'
+import { type Kept, Recent } from './recent.ts'
 import type { Redact } from './seen-step.ts'
+import { shownTitle, wordsOf } from './titles.ts'
 
 /** The number of tasks kept, last changed first. */
 export const KNOWN_TASKS = 10_000
 
-/** The maximum length of a title. */
-const LONGEST_TITLE = 80
+/** A listed task, which changes in place. Its row is made when a page gets it. */
+export interface ListedTask extends Kept {
+  readonly taskId: string
+  readonly key: ContextKey
+  state: TaskRow['state']
+  generation: number
+  openedMs: number
+  changedMs: number
+  /** The words of its opening message. */
+  words: string
+  /** The agreement in its metadata, if any. */
+  agreed: unknown
+  /** Made of the words and the agreement when a page first gets its row. */
+  title: string | undefined
+  /** Whether it is from before the observation, and its opening was not read yet. */
+  isUnread: boolean
+}
+
+/** A stored task. */
+export interface StoredTask extends Pick<ListedTask, 'openedMs' | 'words' | 'agreed'> {
+  readonly taskId: string
+  readonly key: ContextKey
+  readonly state: TaskRow['state']
+  readonly generation: number
+  readonly changedMs: number
+}
 
 /** Receives changes of tasks. */
 export interface TaskListener {
-  changed(row: TaskRow): void
-  removed(taskId: string): void
+  changed(task: ListedTask): void
+  removed(task: ListedTask): void
 }
 
 interface IndexListener extends TaskListener {
   /** A task changed whose opening was not seen. */
-  missing?(row: TaskRow): void
+  missing?(task: ListedTask): void
 }
 
-/** The row of a task, which changes in place, so that a commit costs little. */
-type ChangingRow = { -readonly [Name in keyof TaskRow]: TaskRow[Name] }
-
-/** The tasks of all contexts, from commits. A row that a listener gets changes in place later. */
+/** The tasks of all contexts, from commits. */
 export class TaskIndex {
-  /** By id, the longest unchanged first, except tasks that were read from the store. */
-  readonly #rows = new Recent<ChangingRow>(KNOWN_TASKS)
-  /** Tasks from before the observation whose opening was not read yet. */
-  readonly #unread = new Set<string>()
+  /** By id. */
+  readonly #tasks = new Recent<ListedTask>(KNOWN_TASKS)
   readonly #redact: Redact
-  /** The last message with a title: a context and its first task have the same one. */
-  #titled: { readonly message?: Message; readonly words: string } = { words: '' }
   readonly #listener: IndexListener
 
   constructor(redact: Redact, listener: IndexListener) {
@@ -44,81 +60,88 @@ export class TaskIndex {
     this.#listener = listener
   }
 
-  get(taskId: string): TaskRow | undefined {
-    return this.#rows.get(taskId)
+  get(taskId: string): ListedTask | undefined {
+    return this.#tasks.get(taskId)
   }
 
   /** All tasks, last changed first. */
-  get newest(): TaskRow[] {
-    return this.#rows.values().toSorted((a, b) => b.changedMs - a.changedMs)
+  get newest(): ListedTask[] {
+    return this.#tasks.values().toSorted((a, b) => b.changedMs - a.changedMs)
   }
 
-  committed({ key: { tenant, principal, contextId }, atMs, tasks, log }: Commit): void {
-    for (const { taskId, state, generation } of tasks) {
-      const before = this.#rows.get(taskId)
-      if (before) {
-        before.state = state
-        before.generation = generation
-        before.changedMs = atMs
-        this.#set(before)
-        continue
-      }
-      const opening = log.find((entry): entry is { message: Message } => 'message' in entry && entry.taskId === taskId && entry.generation === 0)
-      const first = log.find((entry): entry is TaskEvent => 'update' in entry && entry.taskId === taskId && entry.generation === 1)
-      const title = opening ? this.title(opening.message, metadataOf(first)) : ''
-      const row = { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs: atMs, changedMs: atMs, title }
-      this.#set(row)
-      if (opening) continue
-      this.#unread.add(taskId)
-      this.#listener.missing?.(row)
+  /** Whether all tasks of a commit are listed. */
+  hasAll({ tasks }: Commit): boolean {
+    for (const { taskId } of tasks) if (!this.#tasks.has(taskId)) return false
+    return true
+  }
+
+  committed(commit: Commit): void {
+    for (const { taskId, state, generation } of commit.tasks) {
+      const known = this.#tasks.get(taskId)
+      if (known) {
+        known.state = state
+        known.generation = generation
+        known.changedMs = commit.atMs
+        known.isChanged = true
+        this.#listener.changed(known)
+      } else this.#list(taskId, state, generation, commit)
     }
   }
 
   /** Adds a stored task. If it has changed since, only its opening is used. */
-  read(row: TaskRow): void {
-    const { taskId, openedMs, title } = row
-    const known = this.#rows.get(taskId)
-    if (known ? !this.#unread.delete(taskId) : this.#rows.size >= KNOWN_TASKS) return
-    this.#set(known ? Object.assign(known, { openedMs, title }) : { ...row })
+  read({ taskId, key, state, generation, openedMs, changedMs, words, agreed }: StoredTask): void {
+    const known = this.#tasks.get(taskId)
+    if (known?.isUnread) {
+      Object.assign(known, { openedMs, words, agreed, title: undefined, isUnread: false })
+      this.#listener.changed(known)
+    } else if (!known && this.#tasks.size < KNOWN_TASKS) this.#add({ taskId, key, state, generation, openedMs, changedMs, words, agreed, title: undefined, isUnread: false, isChanged: false })
   }
 
   erased(whose: Erasure): void {
-    for (const { taskId, owner, contextId } of this.#rows.values()) {
-      if (!isErased(whose, { ...owner, contextId })) continue
-      this.#rows.delete(taskId)
-      this.#forget(taskId)
+    for (const task of this.#tasks.values()) {
+      if (!isErased(whose, task.key)) continue
+      this.#tasks.delete(task.taskId)
+      this.#listener.removed(task)
     }
   }
 
-  /** The title of a task, from its opening message, and from the agreed terms in its metadata. */
-  title(message: Message, metadata?: Readonly<Record<string, unknown>>): string {
-    if (this.#titled.message !== message) this.#titled = { message, words: this.#words(message) }
-    const { words } = this.#titled
-    const terms = this.#terms(metadata?.[NEGOTIATION_EXTENSION])
-    return terms === '' ? words : `${words}${words === '' ? '' : ' · '}${terms}`
+  /** A task for pages. */
+  rowOf(task: ListedTask): TaskRow {
+    const { taskId, key: { tenant, principal, contextId }, state, generation, openedMs, changedMs, words, agreed } = task
+    task.title ??= shownTitle(words, agreed, this.#redact)
+    return { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs, title: task.title }
   }
 
-  #words(message: Message): string {
-    const title = this.#redact(textOf(message).trimStart().slice(0, 2 * LONGEST_TITLE))
-    return typeof title === 'string' ? title.slice(0, LONGEST_TITLE) : ''
+  #list(taskId: string, state: TaskRow['state'], generation: number, { key, atMs, log }: Commit): void {
+    let opening: Message | undefined
+    let first: TaskEvent | undefined
+    for (const entry of log) {
+      if (entry.taskId !== taskId) continue
+      if ('message' in entry) {
+        if (entry.generation === 0) opening ??= entry.message
+      } else if (entry.generation === 1) first = entry
+    }
+    const words = opening ? wordsOf(opening) : ''
+    const task: ListedTask = { taskId, key, state, generation, openedMs: atMs, changedMs: atMs, words, agreed: opening && agreedIn(first), title: undefined, isUnread: !opening, isChanged: false }
+    this.#add(task)
+    if (!opening) this.#listener.missing?.(task)
   }
 
-  #terms(agreed: unknown): string {
-    const shown = this.#redact(isObject(agreed) ? agreed['terms'] : undefined)
-    if (!isObject(shown)) return ''
-    return Object.entries(shown).map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(', ').slice(0, LONGEST_TITLE)
+  #add(task: ListedTask): void {
+    const displaced = this.#tasks.add(task.taskId, task)
+    this.#listener.changed(task)
+    if (displaced) this.#listener.removed(displaced)
   }
+}
 
-  #set(row: ChangingRow): void {
-    const displaced = this.#rows.set(row.taskId, row)
-    this.#listener.changed(row)
-    if (displaced) this.#forget(displaced.taskId)
-  }
+/** The agreement in the metadata of a task. */
+function agreedOf(metadata: Readonly<Record<string, unknown>> | undefined): unknown {
+  return metadata?.[NEGOTIATION_EXTENSION]
+}
 
-  #forget(taskId: string): void {
-    this.#unread.delete(taskId)
-    this.#listener.removed(taskId)
-  }
+/** The agreement in the metadata of a task's first event. */
+function agreedIn(first: TaskEvent | undefined): unknown {
+  return agreedOf(first && 'statusUpdate' in first.update ? first.update.statusUpdate.metadata : undefined)
 }
 
 /** The maximum number of tasks that are read per caller. */
@@ -126,15 +149,14 @@ export const EARLIER_TASKS = 1000
 
 const PAGE = 100
 
-/** When a stored task was opened, as far as the store has its first event, and its title. */
-export async function openingOf(store: Observation['store'], { taskId, owner, openedMs }: TaskRow, title: TaskIndex['title']): Promise<Pick<TaskRow, 'openedMs' | 'title'>> {
-  const [[first], [opening]] = await Promise.all([store.readEvents(owner, taskId, 0, 1), store.readTaskMessages(owner, taskId, 0, 1)])
-  const update = first && 'statusUpdate' in first.update ? first.update.statusUpdate : undefined
-  return { openedMs: update ? msOf(update.status.timestamp) : openedMs, title: opening ? title(opening.message, update?.metadata) : '' }
+/** When a stored task was opened, as far as the store has its first event, and its opening. */
+export async function openingOf(store: Observation['store'], { taskId, key, openedMs }: ListedTask): Promise<Pick<StoredTask, 'openedMs' | 'words' | 'agreed'>> {
+  const [[first], [opening]] = await Promise.all([store.readEvents(key, taskId, 0, 1), store.readTaskMessages(key, taskId, 0, 1)])
+  return { openedMs: openedIn(first) ?? openedMs, words: opening ? wordsOf(opening.message) : '', agreed: agreedIn(first) }
 }
 
 /** The stored tasks of some callers, for each caller last changed first. */
-export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[], title: TaskIndex['title']): AsyncGenerator<TaskRow, void, undefined> {
+export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[]): AsyncGenerator<StoredTask, void, undefined> {
   for (const { tenant, principal } of scopes) {
     const scope = { tenant, principal }
     let read = 0
@@ -143,8 +165,7 @@ export async function* earlierTasks(store: Observation['store'], scopes: readonl
       for (const { task: { id, contextId, status, metadata, history: [opening] = [] }, generation } of page.tasks) {
         const [first] = await store.readEvents(scope, id, 0, 1)
         const changedMs = msOf(status.timestamp)
-        const openedMs = first && 'statusUpdate' in first.update ? msOf(first.update.statusUpdate.status.timestamp) : changedMs
-        yield { taskId: id, contextId, owner: scope, state: status.state, generation, openedMs, changedMs, title: opening ? title(opening, metadata) : '' }
+        yield { taskId: id, key: { ...scope, contextId }, state: status.state, generation, openedMs: openedIn(first) ?? changedMs, changedMs, words: opening ? wordsOf(opening) : '', agreed: opening && agreedOf(metadata) }
       }
       read += page.tasks.length
       if (!page.next || read >= EARLIER_TASKS) break
@@ -153,8 +174,9 @@ export async function* earlierTasks(store: Observation['store'], scopes: readonl
   }
 }
 
-function metadataOf(event: TaskEvent | undefined): Record<string, unknown> | undefined {
-  return event && 'statusUpdate' in event.update ? event.update.statusUpdate.metadata : undefined
+/** When a task was opened, by its first event. */
+function openedIn(first: TaskEvent | undefined): number | undefined {
+  return first && 'statusUpdate' in first.update ? msOf(first.update.statusUpdate.status.timestamp) : undefined
 }
 
 function msOf(timestamp = ''): number {

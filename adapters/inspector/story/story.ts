@@ -42,7 +42,7 @@ table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:t
 pre{margin:0;white-space:pre-wrap;overflow-wrap:anywhere;font:inherit}pre.data{font:13px/1.4 ui-monospace,monospace}
 article{margin:8px 0;padding:8px 12px;border:1px solid #8886;border-radius:8px;max-width:720px}
 article.client{margin-left:auto;background:#0969da1a}
-img{max-width:100%}figure{margin:4px 0}
+article p{margin:0 0 4px}img{max-width:100%}figure{margin:4px 0}
 `
 
 /**

@@ -151,7 +151,7 @@ await t.test('a passivated context is kept without its actors', async t => {
   const collect = runInNewContext('gc') as () => void
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
   const recorded = () => {
-    const actors = { key: { tenant: '', principal: 'ann', contextId: 'c' }, root: createActor(createMachine({})).start() }
+    const actors = { key: { tenant: '', principal: 'ann', contextId: 'c' }, name: 'c', root: createActor(createMachine({})).start() }
     recorder.entered(actors)
     recorder.left(actors)
     return new WeakRef(actors.root)
@@ -169,7 +169,7 @@ await t.test('a full recorder drops its oldest contexts, then the oldest steps o
   const talk = (contextId: string, text: string) => {
     const root = createActor(machine)
     hostActors(root.system, { turnNumber: 0 } as ActorHost)
-    recorder.entered({ key: { tenant: '', principal: 'ann', contextId }, root: root.start() })
+    recorder.entered({ key: { tenant: '', principal: 'ann', contextId }, name: contextId, root: root.start() })
     root.send({ type: 'said', text })
     return root
   }
@@ -198,6 +198,11 @@ await t.test('the size of a recorded event is bounded in effort', t => {
   t.ok(sizeOf({ type: 'a', items: Array.from({ length: 100_000 }, (_, i) => i) }) > 1024 * 1024)
   const actor = createActor(createMachine({}))
   t.ok(sizeOf({ type: 'a', actor }) < 1000)
+  t.ok(sizeOf({ type: 'a', bytes: new Uint8Array(5000) }) > 5000)
+  t.ok(sizeOf({ type: 'a', many: Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [i, i])) }) > 1024 * 1024)
+  const loop: Record<string, unknown> = {}
+  loop['again'] = loop
+  t.ok(sizeOf({ type: 'a', loop }) > 1024 * 1024)
   t.end()
 })
 
@@ -215,8 +220,8 @@ await t.test('a slow page', async t => {
     let stirs = 0
     const recorder = new Recorder(clock, { stirred() {}, inspected() {}, began() {}, troubled() {} })
     const readMessages = async () => []
-    const contexts = new ContextIndex(page)
-    const talkOf = (contextId: string) => new TalkRecord(contextId, { readMessages, redact: value => value, atMs: () => undefined })
+    const contexts = new ContextIndex(value => value, page)
+    const talkOf = (contextId: string) => new TalkRecord(contextId, { readMessages, redact: value => value, timesOf: () => new Map() })
     const shown: Shown = { instance: 'i', recorder, tasks, contexts, talkOf, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {}, heat: undefined, test: () => {}, prove: () => {} }
     const ask = (asked: object) => socket.emit('message', Buffer.from(JSON.stringify(asked)))
     const fill = () => (stream.writableLength = HIGH_WATER_BYTES + 1)
@@ -335,30 +340,47 @@ await t.test('known tasks', async t => {
   const commit = (taskId: string, log: Commit['log'] = []): Commit => ({
     key: { tenant: '', principal: 'ann', contextId: 'c' }, expected: 0, atMs: 5, snapshot: '', tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }], log, journal: [], sends: [], webhooks: []
   })
-  const row = { contextId: 'c', owner: { tenant: '', principal: 'ann' }, state: 'TASK_STATE_COMPLETED', generation: 1, openedMs: 1, changedMs: 2, title: 'before' } as const
+  const stored = { key: { tenant: '', principal: 'ann', contextId: 'c' }, state: 'TASK_STATE_COMPLETED', generation: 1, openedMs: 1, changedMs: 2, words: 'before', agreed: undefined } as const
 
   await t.test('are the newest, and others are evicted', t => {
     const removed: string[] = []
-    const tasks = new TaskIndex(value => value, { changed() {}, removed: id => removed.push(id) })
+    const tasks = new TaskIndex(value => value, { changed() {}, removed: ({ taskId }) => removed.push(taskId) })
     for (let i = 0; i <= KNOWN_TASKS; i += 1) tasks.committed(commit(`t${i}`))
     t.strictSame(removed, ['t0'])
-    tasks.read({ ...row, taskId: 'old' })
+    tasks.read({ ...stored, taskId: 'old' })
     t.equal(tasks.get('old'), undefined, 'earlier tasks have no room either')
+    t.end()
+  })
+
+  await t.test('that have changed stay for another round', t => {
+    const removed: string[] = []
+    const tasks = new TaskIndex(value => value, { changed() {}, removed: ({ taskId }) => removed.push(taskId) })
+    for (let i = 0; i < KNOWN_TASKS; i += 1) tasks.committed(commit(`t${i}`))
+    tasks.committed(commit('t0'))
+    for (const taskId of ['u', 'v']) tasks.committed(commit(taskId))
+    t.strictSame(removed, ['t1', 't2'])
+    t.end()
+  })
+
+  await t.test('keep the start of a long message alone', t => {
+    const tasks = new TaskIndex(value => value, { changed() {}, removed() {} })
+    tasks.committed(commit('a', [{ taskId: 'a', generation: 0, message: userMessage(`  ${'é'.repeat(1000)}`) }]))
+    t.equal(tasks.get('a')?.words, 'é'.repeat(160))
     t.end()
   })
 
   await t.test('that changed before they were read keep their state and get their start', t => {
     const tasks = new TaskIndex(value => value, { changed() {}, removed() {} })
     tasks.committed(commit('a'))
-    tasks.read({ ...row, taskId: 'a' })
-    t.match(tasks.get('a'), { state: 'TASK_STATE_WORKING', generation: 2, openedMs: 1, changedMs: 5, title: 'before' })
-    tasks.read({ ...row, taskId: 'a', title: 'again' })
-    t.equal(tasks.get('a')?.title, 'before')
+    tasks.read({ ...stored, taskId: 'a' })
+    t.match(tasks.get('a'), { state: 'TASK_STATE_WORKING', generation: 2, openedMs: 1, changedMs: 5, words: 'before' })
+    tasks.read({ ...stored, taskId: 'a', words: 'again' })
+    t.equal(tasks.get('a')?.words, 'before')
     t.end()
   })
 
   await t.test('of which nothing is stored keep the time at which they were seen, without a title', async t => {
-    t.strictSame(await openingOf(memoryStore(), { ...row, taskId: 'gone' }, () => 'x'), { openedMs: 1, title: '' })
+    t.strictSame(await openingOf(memoryStore(), { ...stored, taskId: 'gone', title: undefined, isUnread: true, isChanged: false }), { openedMs: 1, words: '', agreed: undefined })
   })
 
   await t.test('from before are read page by page, the newest of each caller', async t => {
@@ -368,7 +390,7 @@ await t.test('known tasks', async t => {
       await runtime.sendMessage(say(`n${i}`))
     }
     const titles: string[] = []
-    for await (const { title } of earlierTasks(store, [{ tenant: '', principal: 'nobody' }, { tenant: '', principal: 'anonymous' }], ({ parts: [part] }) => (part && 'text' in part ? part.text : ''))) titles.push(title)
+    for await (const { words } of earlierTasks(store, [{ tenant: '', principal: 'nobody' }, { tenant: '', principal: 'anonymous' }])) titles.push(words)
     t.strictSame([titles.length, titles[0], titles.at(-1)], [105, 'n104', 'n0'])
   })
 
@@ -376,9 +398,9 @@ await t.test('known tasks', async t => {
     const page = { total: 5000, next: { timestamp: '', taskId: '' }, tasks: Array.from({ length: 100 }, (_, i) => ({ generation: 1, task: { id: `${i}`, contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } })) }
     const store = { ...memoryStore(), listTasks: async () => page }
     let count = 0
-    for await (const { openedMs, title } of earlierTasks(store, [{ tenant: '', principal: 'a' }], () => 'x')) {
+    for await (const { openedMs, words } of earlierTasks(store, [{ tenant: '', principal: 'a' }])) {
       count += 1
-      if (count === 1) t.strictSame([openedMs, title], [0, ''])
+      if (count === 1) t.strictSame([openedMs, words], [0, ''])
     }
     t.equal(count, EARLIER_TASKS)
   })

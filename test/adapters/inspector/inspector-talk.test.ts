@@ -1,15 +1,14 @@
 import t from 'tap'
 import { createActor, createMachine } from 'xstate'
 import { z } from 'zod'
-import { ContextIndex, KNOWN_CONTEXTS } from '../../../adapters/inspector/contexts/context-index.ts'
+import { ContextIndex, KNOWN_CONTEXTS, type ListedContext } from '../../../adapters/inspector/contexts/context-index.ts'
 import { TalkRecord } from '../../../adapters/inspector/contexts/talk-record.ts'
-import type { ContextRow } from '../../../adapters/inspector/feed.ts'
 import { acceptOffer, declineOffer, offerIn } from '../../../adapters/client/connect.ts'
 import { accepted, declined, offer, reply, textOf } from '../../../runtime/authoring/words.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import type { Commit, MessageRow } from '../../../runtime/store/store.ts'
+import { contextName, type Commit, type MessageRow } from '../../../runtime/store/store.ts'
 import { inspected } from '../../fixtures/pages/inspected-agent.ts'
 import { rest, say, taskIn, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -106,9 +105,16 @@ function commit(contextId: string, log: readonly MessageRow[], expected = 1): Co
   return { key: { ...key, contextId }, expected, atMs: 5, snapshot: '', tasks: [], log, journal: [], sends: [], webhooks: [] }
 }
 
+const root = createActor(createMachine({}))
+
+function actorsOf(contextId: string): LiveActors {
+  const own = { ...key, contextId }
+  return { key: own, name: contextName(own), root }
+}
+
 await t.test('the index of contexts', async t => {
   await t.test('is bounded, and reads the beginning of a context that it saw late', async t => {
-    const changed: ContextRow[] = []
+    const changed: string[] = []
     const removed: string[] = []
     const troubles: unknown[] = []
     let isBroken = false
@@ -116,32 +122,44 @@ await t.test('the index of contexts', async t => {
       if (isBroken) throw new Error('no disk')
       return [{ message: userMessage('the first') }]
     }
-    const listener = { changedContext: (row: ContextRow) => changed.push(row), removedContext: (id: string) => removed.push(id), said: () => {} }
-    const index = new ContextIndex(listener)
-    index.committed(commit('early', [{ message: userMessage('x') }], 0))
-    index.committed(commit('earlier', []))
+    const listener = { changedContext: ({ words }: ListedContext) => changed.push(words), removedContext: ({ key }: ListedContext) => removed.push(key.contextId), said: () => {} }
+    const index = new ContextIndex(value => value, listener)
+    const committed = (...given: Parameters<typeof commit>) => index.committed(commit(...given), actorsOf(given[0]))
+    committed('early', [{ message: userMessage('x') }], 0)
+    committed('earlier', [])
     await index.readLive(1)
     index.erased({ tenant: '', principal: 'ann' })
     removed.length = 0
     changed.length = 0
     const live: LiveActors[] = []
-    index.readFrom({ live: { live, liveOf: () => undefined }, readMessages, title: message => textOf(message), troubled: error => troubles.push(error) })
-    index.committed(commit('c', [{ message: userMessage('a later one') }]))
+    index.readFrom({ live: { live, liveOf: () => undefined }, readMessages, troubled: error => troubles.push(error) })
+    committed('c', [{ message: userMessage('a later one') }])
     await rest()
-    t.strictSame(changed.map(({ title }) => title), ['', 'the first'])
+    t.strictSame(changed, ['', 'the first'])
     isBroken = true
-    index.committed(commit('d', []))
+    committed('d', [])
     await rest()
     t.match(troubles, [{ message: 'no disk' }])
-    live.push({ key: { ...key, contextId: 'e' }, root: createActor(createMachine({})) })
+    committed('d', [])
+    committed('d', [{ message: userMessage('after all') }])
+    t.strictSame(changed.slice(2), ['', '', 'after all'], 'a context of which nothing could be read is called by its next message')
+    isBroken = false
+    committed('gone', [])
+    index.erased({ tenant: '', principal: 'ann', contextId: 'gone' })
+    await rest()
+    t.equal(changed.length, 6, 'nothing is told of an erased context')
+    removed.length = 0
+    isBroken = true
+    live.push(actorsOf('e'))
     await index.readLive(7)
     t.equal(index.keyOf('e'), undefined, 'a context in memory that cannot be read is not told')
-    for (let i = 0; i < KNOWN_CONTEXTS; i += 1) index.committed(commit(`many-${i}`, [], 0))
-    t.strictSame(removed, ['c', 'd'])
+    for (let i = 0; i < KNOWN_CONTEXTS; i += 1) committed(`many-${i}`, [], 0)
+    committed('last', [], 0)
+    t.strictSame(removed, ['c', 'many-0', 'many-1'], 'one that has changed stays for another round')
     t.equal(index.newest.length, KNOWN_CONTEXTS)
-    index.erased({ tenant: '', principal: 'ann', contextId: 'many-0' })
+    index.erased({ tenant: '', principal: 'ann', contextId: 'many-2' })
     index.erased({ tenant: '', principal: 'bob' })
-    t.strictSame(removed, ['c', 'd', 'many-0'])
+    t.strictSame(removed, ['c', 'many-0', 'many-1', 'many-2'])
   })
 })
 
@@ -149,7 +167,7 @@ await t.test('the messages for a page', async t => {
   await t.test('begin with those that are stored, each once, and leave out what is too large', async t => {
     const first = userMessage('first')
     const large = { ...userMessage(''), messageId: 'large', parts: [{ text: 'x'.repeat(2_000_000) }] }
-    const record = new TalkRecord('c', { readMessages: async () => [{ message: first }, { message: large }], redact: value => value, atMs: () => 7 })
+    const record = new TalkRecord('c', { readMessages: async () => [{ message: first }, { message: large }], redact: value => value, timesOf: () => new Map([[first.messageId, 7]]) })
     t.equal(record.take(), undefined, 'before they are read there are none')
     record.committed(commit('c', [{ message: first }, { message: userMessage('second'), taskId: 't' }]))
     await record.read(key)
