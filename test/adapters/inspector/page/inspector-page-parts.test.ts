@@ -135,6 +135,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.evaluate("document.querySelector('.tasks .rows').scrollTop = 7400")
     await holds(page, "!document.body.innerText.includes('task number 499')")
     const place = "(() => { const one = [...document.querySelectorAll('.tasks .row')].find(row => row.innerText.includes('number 400')); return one && Math.round(one.getBoundingClientRect().top) })()"
+    await holds(page, `${place} !== undefined`)
     const before = await page.evaluate(place)
     await hub.tell(known(rows(500, 600)))
     await holds(page, "document.querySelector('.tasks option').textContent === 'All (600)'")
