@@ -36,8 +36,10 @@ export interface NodeResponse {
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
+  /** Whether no other request of the server is being answered. */
+  readonly isAlone?: () => boolean
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
-  readonly claim?: (sharer: Sharer) => Refusal | undefined
+  readonly claim?: (response: ServerResponse, sharer: Sharer) => Refusal | undefined
 }
 
 const connections = new PrivateProperty<object, object>()

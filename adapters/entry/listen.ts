@@ -33,10 +33,13 @@ export class InTurn {
     this.#most = most
   }
 
-  /** Calls `answer` after the earlier responses have finished, unless the connection is closed. */
-  add({ socket }: IncomingMessage, response: ServerResponse, answer: () => void): void {
+  /** Calls `answer` after the earlier responses have finished, unless the connection is closed, and `over` when its response has closed. */
+  add({ socket }: IncomingMessage, response: ServerResponse, answer: () => void, over?: () => void): void {
     const line = this.#lineOf(socket)
-    response.once('close', () => this.#next(line, socket))
+    response.on('close', () => {
+      over?.()
+      this.#next(line, socket)
+    })
     if (!line.isBusy) {
       line.isBusy = true
       return answer()
@@ -127,11 +130,12 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  const answer = listenerOf(handler, ({ socket }, response) => ({ response, socket, claim: sharer => claim(response, sharer) }))
+  const answer = listenerOf(handler, ({ socket }, response) => ({ response, socket, claim, isAlone }))
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
   const shares = new Shares(settings.limits.connections, settings.limits)
   const underWay = new Map<ServerResponse, Sharer | undefined>()
+  const isAlone = () => underWay.size === 1
   const claim = (response: ServerResponse, sharer: Sharer) => {
     const refusal = shareRefusal(shares, sharer)
     if (!refusal && underWay.has(response)) {
@@ -159,16 +163,14 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
       const sharer = underWay.get(response)
       if (sharer) shares.add(sharer, -1)
       underWay.delete(response)
-      stopListening()
     }
-    // A queued response emits no `close` when its connection is closed.
-    const stopListening = onAbort(disconnectSignal(request.socket), over)
-    response.once('close', over)
     // Requests that wait behind another on their connection are not counted.
     inTurn.add(request, response, () => {
       underWay.set(response, undefined)
-      void answer(request, response)
-    })
+      // A response behind that of a health check or a refusal emits no `close` when its connection is closed.
+      if (!response.socket) response.once('close', onAbort(disconnectSignal(request.socket), over))
+      answer(request, response)
+    }, over)
   })
   const [first, last] = port === undefined ? PORTS : [port, port]
   await bind(server, host, first, last)

@@ -1,49 +1,58 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
-import type { HttpRequest } from '../entry/connection.ts'
+import type { HttpCall } from './call.ts'
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The number of bytes read from a body. */
-export interface BodySize {
-  bytes: number
-}
-
-/** Counts the bytes of a body until it is parsed; `turn` schedules the parsing of so many bytes. */
-export interface BodyIntake {
-  readonly size: BodySize
-  readonly unfinished: () => Unfinished
-  readonly turn: (bytes: number) => Promise<void> | undefined
-}
+/** The text that stands for bytes that are not UTF-8. A text may have it too. */
+const REPLACEMENT = '\uFFFD'
 
 /**
- * Reads the body of a request: UTF-8 of at most `limit` bytes. No body is ''. `intake` counts its bytes and schedules its parsing. Throws
- * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Resolves at the end of a turn of the event loop,
- * so that requests that arrive together run each step together. This uses the processor's caches and takes a sixth less time.
+ * Reads the body of a call: UTF-8 of at most `limit` bytes. No body is ''. Counts its bytes and schedules its parsing. Throws
+ * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Unless the request is the only one of its
+ * server, it resolves at the end of a turn of the event loop, so that requests that arrive together run each step together. This uses the
+ * processor's caches: without it a task of SendMessage takes 170 microseconds in place of 103, with 16 in flight (Node 24; `npm run bench --
+ * --only send`).
  */
-export async function bodyOf(request: HttpRequest, limit: number, intake?: BodyIntake): Promise<string> {
-  const length = request.headers.get('content-length')
-  if (Number(length ?? 0) > limit) throw tooLarge(limit)
-  const isSmall = length !== null && Number(length) <= UNCOUNTED_BYTES
-  const size = intake?.size ?? { bytes: 0 }
-  const unfinished = isSmall ? undefined : intake?.unfinished()
+export function bodyOf(call: HttpCall, limit: number): Promise<string> {
+  const length = call.request.headers.get('content-length')
+  if (Number(length ?? 0) > limit) return Promise.reject(tooLarge(limit))
+  return length !== null && Number(length) <= UNCOUNTED_BYTES ? smallBody(call) : largeBody(call, limit, call.unfinished())
+}
+
+async function smallBody(call: HttpCall): Promise<string> {
+  let bytes: ArrayBuffer | Uint8Array
   try {
-    const bytes = await (isSmall ? request.arrayBuffer() : collected(request.body, limit, size, unfinished))
-    size.bytes = bytes.byteLength
-    await turnEnd()
-    const turn = intake?.turn(size.bytes)
-    if (turn) await turn
-    const text = decoded(bytes)
-    unfinished?.count(0)
-    return text
+    bytes = await call.request.arrayBuffer()
   } catch (cause) {
-    unfinished?.count(0)
-    throw cause instanceof A2AError ? cause : new A2AError('ParseError', 'The body is incomplete.', { cause })
+    return incomplete(cause)
+  }
+  call.bytes = bytes.byteLength
+  if (!call.served.direct?.isAlone?.()) await turnEnd()
+  const turn = call.parsingTurn()
+  if (turn) await turn
+  return decoded(bytes)
+}
+
+async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished): Promise<string> {
+  try {
+    const bytes = await collected(call, limit, unfinished)
+    await turnEnd()
+    const turn = call.parsingTurn()
+    if (turn) await turn
+    return decoded(bytes)
+  } catch (cause) {
+    if (cause instanceof A2AError) throw cause
+    return incomplete(cause)
+  } finally {
+    unfinished.count(0)
   }
 }
 
 function decoded(bytes: ArrayBuffer | Uint8Array): string {
+  const text = Buffer.isBuffer(bytes) ? bytes.toString('utf8') : REPLACEMENT
+  if (!text.includes(REPLACEMENT)) return text
   try {
     return UTF8.decode(bytes)
   } catch (cause) {
@@ -51,16 +60,20 @@ function decoded(bytes: ArrayBuffer | Uint8Array): string {
   }
 }
 
-async function collected(body: HttpRequest['body'], limit: number, size: BodySize, unfinished: Unfinished | undefined): Promise<Uint8Array> {
+async function collected(call: HttpCall, limit: number, unfinished: Unfinished): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
-  for await (const chunk of body ?? []) {
-    size.bytes += chunk.byteLength
-    if (size.bytes > limit) throw tooLarge(limit)
-    const full = unfinished?.count(size.bytes)
+  for await (const chunk of call.request.body ?? []) {
+    call.bytes += chunk.byteLength
+    if (call.bytes > limit) throw tooLarge(limit)
+    const full = unfinished.count(call.bytes)
     if (full) throw full
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
+}
+
+function incomplete(cause: unknown): never {
+  throw new A2AError('ParseError', 'The body is incomplete.', { cause })
 }
 
 function tooLarge(limit: number): A2AError {

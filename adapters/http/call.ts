@@ -1,39 +1,100 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
-import type { AnswerSpace } from '../../runtime/access/answer-room.ts'
+import { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import type { CallContext, Room } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
-import { userOf } from '../../runtime/access/shares.ts'
+import { userOf, type Sharer } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
+import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { jitter } from '../../runtime/primitives/jitter.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
+import type { Headers } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
 import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
-import type { BodyIntake, BodySize } from './body.ts'
+
+type Settings = Runtime['settings']
+
+/** The parts of a request that are known before authentication. */
+export interface Entered {
+  /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly terms: CallTerms
+  /** Headers of every answer: CORS. */
+  readonly headers: Headers
+  /** The interfaces of the agent, for its extended card. */
+  readonly interfaces: readonly AgentInterface[]
+}
+
+/** What authentication and the path add to a request. */
+interface Placed {
+  readonly principal: Principal | undefined
+  /** The tenant that the path names. */
+  readonly asked: string | undefined
+  /** The trace context, if the runtime traces. */
+  readonly traced: TraceTerms | undefined
+}
 
 /** An admitted request, with what its bindings need. */
-export interface HttpCall {
+export class HttpCall {
   readonly request: HttpRequest
   /** Node's response, if the server provides it. */
   readonly served: NodeResponse
-  /** The path below the base, with a leading slash and no trailing one; `/` for the base itself. */
-  readonly path: string
-  readonly size: BodySize
-  /** The memory quota of a large answer, or of a stream's first event. */
-  readonly space: AnswerSpace
-  readonly query: URLSearchParams
-  readonly principal: Principal | undefined
-  /** The tenant in the path of a JSON-RPC request. */
-  readonly tenant?: string
-  readonly terms: CallTerms
+  readonly entered: Entered
+  readonly placed: Placed
   /** Headers of every answer: active extensions and CORS. */
-  readonly headers: Readonly<Record<string, string>>
-  /** The interfaces of the agent, for its extended card. */
-  readonly interfaces: readonly AgentInterface[]
-  /** The trace context, if the runtime traces. */
-  readonly traced: TraceTerms | undefined
+  readonly headers: Headers
+  /** The bytes of the body that have arrived. */
+  bytes = 0
+  /** The tenant of the call: that in the path of a JSON-RPC request, or of a REST request once that is read. */
+  tenant: string | undefined
+  readonly #settings: Settings
+  #space: AnswerSpace | undefined
+
+  constructor(settings: Settings, request: HttpRequest, served: NodeResponse, entered: Entered, placed: Placed, tenant: string | undefined) {
+    this.#settings = settings
+    this.request = request
+    this.served = served
+    this.entered = entered
+    this.placed = placed
+    this.tenant = tenant
+    const { activated } = entered.terms
+    this.headers = activated.length === 0 ? entered.headers : { ...entered.headers, ...activation(request, activated) }
+  }
+
+  /** The memory of a large answer, or of a stream's first event; `undefined` unless it is large. */
+  get space(): AnswerSpace | undefined {
+    return this.#space
+  }
+
+  /** Waits for the memory of a large answer. */
+  takeSpace(bytes: number): Promise<void> | undefined {
+    const { principal, asked } = this.placed
+    const sharer = { user: connectionOf(this.served) ?? this.request, ...this.#settings.sharerOf(principal, asked) }
+    this.#space ??= new AnswerSpace(bytes => this.#settings.largeAnswers.enter(sharer, bytes))
+    return this.#space.take(bytes)
+  }
+
+  /** Counts the bytes of an incomplete body. */
+  unfinished(): Unfinished {
+    return new Unfinished(this.#settings.unfinished, this.#sharer)
+  }
+
+  /** Schedules the parsing of a body. Resolves when it is its turn; `undefined` if it is now. */
+  parsingTurn(): Promise<void> | undefined {
+    return this.#settings.scheduler.reading.next(userOf(this.#sharer, connectionOf(this.served) ?? this.request), readingCost(this.bytes))
+  }
+
+  get #sharer(): Sharer {
+    return this.#settings.sharerOf(this.placed.principal, this.tenant)
+  }
+}
+
+/** Lists the active extensions in the header of the request's version: 0.3 has another name. */
+function activation({ headers }: HttpRequest, activated: readonly string[]): Headers {
+  return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
 }
 
 /** The header names of 0.3 and of server-sent events for service parameters. */
@@ -44,6 +105,7 @@ const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match
 
 /** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
 export function termsOf({ headers }: HttpRequest, query: URLSearchParams, supported: readonly string[]): CallTerms {
+  if (query.size === 0 && !headers.has('a2a-extensions') && !headers.has('x-a2a-extensions')) return plainTerms(headers.get('a2a-version') ?? '')
   const parameters = new Map<string, string>()
   const read = (name: string) => {
     const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
@@ -56,31 +118,26 @@ export function termsOf({ headers }: HttpRequest, query: URLSearchParams, suppor
   return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
 
+/** The terms of a call that asks for no extension, which nearly all calls of a client have in common. */
+const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
+
 /** The additions of a stream to its call's context. */
-export type StreamTerms = Required<Pick<CallContext, 'signal' | 'numbered'>>
+export interface StreamTerms {
+  readonly signal: AbortSignal
+  readonly numbered: (generation: number) => void
+}
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
-  const { size, space, principal, tenant, terms, interfaces, traced } = call
+  const { bytes, served, tenant, entered: { terms, interfaces }, placed: { principal, traced } } = call
   const { version, extensions, conditions } = terms
-  const { signal = goneSignal(call), ...more }: Partial<StreamTerms> = streamTerms ?? {}
+  const signal = streamTerms ? streamTerms.signal : goneSignal(call)
   const room: Room = async bytes => {
-    await space.take(bytes)
+    await call.takeSpace(bytes)
     // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()
   }
-  const context = { version, extensions, conditions, interfaces, bytes: size.bytes, room, connection: connectionOf(call.served), signal, ...more }
-  return Object.assign(context, tenant !== undefined && { tenant }, principal && { principal: principal.id, claims: principal.claims }, traced)
-}
-
-/** Counts a call's body while it is unparsed, and schedules its parsing. */
-export function intakeOf({ settings }: Runtime, { principal, tenant, size, served, request }: HttpCall): BodyIntake {
-  const sharer = settings.sharerOf(principal, tenant)
-  return {
-    size,
-    unfinished: () => new Unfinished(settings.unfinished, sharer),
-    turn: bytes => settings.scheduler.reading.next(userOf(sharer, connectionOf(served) ?? request), readingCost(bytes))
-  }
+  return { version, extensions, conditions, interfaces, bytes, room, connection: connectionOf(served), signal, numbered: streamTerms?.numbered, tenant, principal: principal?.id, claims: principal?.claims, trace: traced?.trace, binding: traced?.binding }
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {
@@ -97,7 +154,7 @@ function queried(query: URLSearchParams, wanted: string): string {
 const heldMs = jitter(200)
 
 /** Delays the answer to a request that a quota refuses, so that a client that keeps sending does not delay others. */
-export async function delayRefusal(error: unknown, { clock }: Runtime['settings']): Promise<void> {
+export async function delayRefusal(error: unknown, { clock }: Settings): Promise<void> {
   if (!isA2AError(error) || error.metadata['quota'] === undefined) return
   await new Promise<void>(resolve => void clock.setTimeout(resolve, heldMs()))
 }

@@ -13,23 +13,23 @@ const EVENTS = { encode: (event: object) => JSON.stringify(event), encodeLarge: 
 
 /** Answers a REST request of an older version, whose paths begin with `/v1/`; `undefined` for other requests. */
 export function answerDialect(runtime: Runtime, dialects: readonly Dialect[], call: HttpCall): Promise<Response> | undefined {
-  const version = normaliseVersion(call.terms.version)
-  const dialect = call.path.startsWith('/v1/') ? dialects.find(dialect => dialect.version === version) : undefined
+  const version = normaliseVersion(call.entered.terms.version)
+  const dialect = call.entered.path.startsWith('/v1/') ? dialects.find(dialect => dialect.version === version) : undefined
   return dialect?.rest && perform(runtime, dialect.version, dialect.rest, call)
 }
 
 async function perform(runtime: Runtime, version: string, rest: Required<Dialect>['rest'], call: HttpCall): Promise<Response> {
-  const { path, headers } = call
+  const { entered: { path }, headers } = call
   try {
     const called = await readRequest(runtime, call, rest)
     if (!called) return (await overQuota(runtime, call)) ?? jsonAnswer(JSON.stringify({ error: `There is nothing at ${path.slice(0, 255)} in A2A ${version}.` }), headers, 404)
     if (!called.streaming) {
       const answer = await called.answer(contextOf(call))
-      return call.space.isLarge ? inPieces(runtime, call, jsonPieces(answer), headers) : jsonAnswer(JSON.stringify(answer), headers)
+      return call.space ? inPieces(runtime, call, call.space, jsonPieces(answer), headers) : jsonAnswer(JSON.stringify(answer), headers)
     }
     return await streamed(runtime, call, terms => called.events(contextOf(call, terms)), EVENTS)
   } catch (error) {
-    call.space.end()
+    call.space?.end()
     await delayRefusal(error, runtime.settings)
     return statusAnswer(error, headers, statusOfBody(error, call.request))
   }
@@ -37,7 +37,7 @@ async function perform(runtime: Runtime, version: string, rest: Required<Dialect
 
 /** The call of a request. A request that cannot be decoded counts against the quota. */
 async function readRequest(runtime: Runtime, call: HttpCall, rest: Required<Dialect>['rest']): Promise<RestCall | undefined> {
-  const { request, path, query } = call
+  const { request, entered: { path, query } } = call
   try {
     const body = request.method === 'POST' ? await bodyParameters(runtime, call) : undefined
     return rest({ verb: request.method, path, query, body })

@@ -1,7 +1,7 @@
+import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../machines/protocol/uris.ts'
-import { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import { NO_ADDRESS } from '../../runtime/operations/extended-card.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
@@ -10,15 +10,14 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Identified, type Refusal } from '../entry/admission.ts'
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
-import { connectionOf, type Handler, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
+import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
-import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
-import { delayRefusal, type HttpCall, termsOf } from './call.ts'
+import { delayRefusal, type Entered, HttpCall, termsOf } from './call.ts'
 import { answerDialect } from './dialect-rest.ts'
 import { codingRefusal } from './parameters.ts'
 import { answerRest, notAllowed } from './rest.ts'
@@ -63,29 +62,36 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const methods = methodsOf(runtime, dialects)
   const operations = operationsOf(runtime)
   const versions = dialects.map(({ version }) => version)
-  return entered(runtime, { ...options, webSocket, dialects, http: true }, async (request, { path, query, terms, headers, interfaces }, served) => {
-    const routed = settings.hasTenants ? routeOf(request.method, path) : undefined
-    const tenant = settings.hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
+  const { authenticate, hasTenants, counters, telemetry } = settings
+
+  /** Answers a request of an identified caller, or of anybody. */
+  const answered = (request: HttpRequest, entered: Entered, served: NodeResponse, { principal, refusal }: Identified): Promise<Response> => {
+    const { path, terms, headers } = entered
+    const routed = hasTenants ? routeOf(request.method, path) : undefined
+    const tenant = hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
-    const { principal, refusal }: Identified = settings.authenticate ? await identified(() => Object.fromEntries(request.headers), settings) : {}
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    const refuse = (refusal: Refusal) => (settings.counters.refused(refusal.status), refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding))
-    if (refusal) return refuse(refusal)
+    const refuse = (refusal: Refusal) => (counters.refused(refusal.status), refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding))
+    if (refusal) return Promise.resolve(refuse(refusal))
     const asked = tenant ?? tenantOf(routed)
-    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
+    const full = principal && served.direct?.claim?.(served.direct.response, settings.sharerOf(principal, asked))
     const refused = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (refused) {
-      const over = settings.countStray({ ...(asked !== undefined && { tenant: asked }), ...(principal && { principal: principal.id, claims: principal.claims }) })
-      await delayRefusal(over, settings)
-      return refuse(over ? refusalOf(over) : refused)
+      const over = settings.countStray({ tenant: asked, principal: principal?.id, claims: principal?.claims })
+      return delayRefusal(over, settings).then(() => refuse(over ? refusalOf(over) : refused))
     }
-    const traced = settings.telemetry && traceTerms(settings.telemetry, request.headers, binding)
-    const call: HttpCall = { request, served, size: { bytes: 0 }, space: new AnswerSpace(bytes => settings.largeAnswers.enter({ user: connectionOf(served) ?? request, ...settings.sharerOf(principal, asked) }, bytes)), path, query, principal, terms, interfaces, traced, headers: terms.activated.length === 0 ? headers : { ...headers, ...activation(request, terms.activated) } }
-    const answer = await (isRpc ? answerRpc(runtime, methods, tenant === undefined ? call : { ...call, tenant }) : answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
-    if (answer !== RESPONSE_ALREADY_SENT) await turnEnd()
-    return answer
+    const traced = telemetry && traceTerms(telemetry, request.headers, binding)
+    const call = new HttpCall(settings, request, served, entered, { principal, asked, traced }, tenant)
+    return isRpc ? answerRpc(runtime, methods, call) : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
+  }
+  return entered(runtime, { ...options, webSocket, dialects, http: true }, (request, entered, served) => {
+    const answer = authenticate ? identified(() => Object.fromEntries(request.headers), settings).then(caller => answered(request, entered, served, caller)) : answered(request, entered, served, ANYBODY)
+    return served.direct ? answer : answer.then(response => turnEnd().then(() => response))
   })
 }
+
+/** The caller of an agent without authentication. */
+const ANYBODY: Identified = {}
 
 /** The tenant in a REST route. */
 function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
@@ -100,9 +106,6 @@ export function cardAndPage(runtime: Runtime, options: Placed): Handler {
 
 type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 
-/** The parts of a request that are known before authentication. */
-type Entered = Pick<HttpCall, 'path' | 'query' | 'terms' | 'headers' | 'interfaces'>
-
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
 function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
   checkInterfaces(offer.interfaces)
@@ -115,8 +118,17 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   /** The interfaces to show to a request; empty if the agent's URL is unknown. */
   const placed = (address: URL, { direct }: NodeResponse): readonly AgentInterface[] => {
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
-    const origin = direct ? originTaken(address.hostname, direct.socket, settings.hosts) : originMounted(address, settings.hosts)
+    if (direct) return interfacesTaken(address.hostname, direct.socket)
+    const origin = originMounted(address, settings.hosts)
     return origin === undefined ? [] : interfacesFor(`${origin}${base}/`)
+  }
+  /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
+  let taken: { readonly name: string; readonly localAddress: string | undefined; readonly localPort: number | undefined; readonly interfaces: readonly AgentInterface[] } | undefined
+  const interfacesTaken = (name: string, { localAddress, localPort }: Socket): readonly AgentInterface[] => {
+    if (taken?.name !== name || taken.localAddress !== localAddress || taken.localPort !== localPort) {
+      taken = { name, localAddress, localPort, interfaces: interfacesFor(`${originTaken(name, { localAddress, localPort }, settings.hosts)}${base}/`) }
+    }
+    return taken.interfaces
   }
   const belowBase = memoizeLast(pathname => pathBelow(base, pathname))
   const addressOf = memoizeLast(url => new URL(url))
@@ -166,17 +178,14 @@ function pathBelow(base: string, pathname: string): string {
   return pathname.slice(base.length).replace(/^\/+/, '/').replace(/\/$/, '') || '/'
 }
 
-/** Lists the active extensions in the header of the request's version: 0.3 has another name. */
-function activation({ headers }: HttpRequest, activated: readonly string[]): Record<string, string> {
-  return { [headers.has('x-a2a-extensions') ? 'X-A2A-Extensions' : 'A2A-Extensions']: activated.join(',') }
-}
-
 /** Response headers that a page may read. */
 const EXPOSED = 'A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate'
 
+const NO_HEADERS = {}
+
 /** The CORS headers of an answer to an admitted origin. */
 function crossOrigin(origin: string | undefined): Record<string, string> {
-  return origin === undefined ? {} : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
+  return origin === undefined ? NO_HEADERS : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
 }
 
 /** Answers a CORS preflight request. Credentials are sent in headers, never in cookies. */

@@ -7,7 +7,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../entry/admission.ts'
 import type { HttpRequest } from '../entry/connection.ts'
 import { bodyOf } from './body.ts'
-import { intakeOf, type HttpCall } from './call.ts'
+import type { HttpCall } from './call.ts'
 import type { Routed } from './routes.ts'
 
 /** Whether a request declares a JSON body. */
@@ -55,7 +55,7 @@ type Params = Record<string, unknown>
 
 /** The parameters of a request: from its path, and from its body or its query. */
 export async function parametersOf(runtime: Runtime, call: HttpCall, { parameters }: Routed): Promise<Params> {
-  const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.query)
+  const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.entered.query)
   for (const [name, encoded] of Object.entries(parameters)) {
     const [value, other] = [decoded(name, encoded), params[name] ?? '']
     if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must equal the value in the path' })
@@ -77,7 +77,7 @@ export function decoded(name: string, encoded: string): string {
 export async function bodyParameters(runtime: Runtime, call: HttpCall): Promise<Params> {
   const { request } = call
   const { limits } = runtime.settings
-  const text = await bodyOf(request, limits.messageBytes, intakeOf(runtime, call))
+  const text = await bodyOf(call, limits.messageBytes)
   if (text === '') return {}
   if (!isJson(request)) throw wrongType(request)
   const jsonLimits = { ...jsonLimitsOf(limits), root: 'body' }

@@ -17,7 +17,7 @@ const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 
 /** Answers a REST request (§11): parameters in path and query, or in the JSON body; streams are server-sent events. */
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
-  const { request, path, headers } = call
+  const { request, entered: { path }, headers } = call
   const routed = routeOf(request.method, path)
   if (!routed || !('method' in routed)) {
     const over = await overQuota(runtime, call)
@@ -27,27 +27,26 @@ export async function answerRest(runtime: Runtime, operations: Operations, call:
   }
   const type = { 'Content-Type': answerType(request) }
   try {
-    const { params, placed } = await readRequest(runtime, call, routed)
+    const params = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(placed, terms)), REST)
-    const answer = await method.answer(params, contextOf(placed))
-    if (call.space.isLarge) return inPieces(runtime, call, jsonPieces(answer), { ...headers, ...type })
+    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), REST)
+    const answer = await method.answer(params, contextOf(call))
+    if (call.space) return inPieces(runtime, call, call.space, jsonPieces(answer), { ...headers, ...type })
     return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
   } catch (error) {
-    call.space.end()
+    call.space?.end()
     await delayRefusal(error, runtime.settings)
     return statusAnswer(error, { ...headers, ...type }, statusOfBody(error, request))
   }
 }
 
-/** The parameters and the tenant of a request. A request that cannot be decoded counts against the quota. */
-async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Promise<{ params: object; placed: HttpCall }> {
-  let placed = call
+/** The parameters of a request, whose tenant the call has from then on. A request that cannot be decoded counts against the quota. */
+async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Promise<object> {
   try {
-    if (routed.tenant !== undefined) placed = { ...call, tenant: decoded('tenant', routed.tenant) }
-    return { params: await parametersOf(runtime, call, routed), placed }
+    const tenant = routed.tenant === undefined ? undefined : decoded('tenant', routed.tenant)
+    return await parametersOf(runtime, call, routed).finally(() => (call.tenant = tenant))
   } catch (error) {
-    const shown = runtime.settings.countStray(contextOf(placed)) ?? shownError(error)
+    const shown = runtime.settings.countStray(contextOf(call)) ?? shownError(error)
     runtime.settings.counters.failed(shown.code)
     throw shown
   }

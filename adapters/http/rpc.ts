@@ -6,17 +6,17 @@ import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { around, encodeOnce, errorFrame, resultFrame, resultPieces } from '../json-rpc/frames.ts'
 import { bodyOf } from './body.ts'
-import { contextOf, delayRefusal, type HttpCall, intakeOf } from './call.ts'
+import { contextOf, delayRefusal, type HttpCall } from './call.ts'
 import { isJson, wrongType } from './parameters.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */
 export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCall): Promise<Response> {
   if (!isJson(call.request)) return refused(runtime, null, wrongType(call.request), call, 415)
+  const { limits } = runtime.settings
   let envelope: Envelope
   try {
-    const { limits } = runtime.settings
-    envelope = readEnvelope(await bodyOf(call.request, limits.messageBytes, intakeOf(runtime, call)), limits)
+    envelope = readEnvelope(await bodyOf(call, limits.messageBytes), limits)
   } catch (error) {
     envelope = { kind: 'invalid', id: null, error: shownError(error) }
   }
@@ -26,21 +26,22 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
 }
 
-async function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
-  try {
-    const method = methods(name, call.terms.version)
-    if (!method) return await refused(runtime, id, noSuchMethod(name), call, undefined, params)
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
-    const answer = await method.answer(params, contextOf(call))
-    if (call.space.isLarge) return inPieces(runtime, call, resultPieces(id, answer), call.headers)
-    const text = resultFrame(id, JSON.stringify(answer))
-    const { direct } = call.served
-    return direct ? sendJson(direct, text, call.headers) : jsonAnswer(text, call.headers)
-  } catch (error) {
-    call.space.end()
+function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
+  const method = methods(name, call.entered.terms.version)
+  if (!method) return refused(runtime, id, noSuchMethod(name), call, undefined, params)
+  const answered = method.streaming ? streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id)) : method.answer(params, contextOf(call)).then(answer => send(runtime, id, answer, call))
+  return answered.catch(async (error: unknown) => {
+    call.space?.end()
     await delayRefusal(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
-  }
+  })
+}
+
+function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall): Response {
+  if (call.space) return inPieces(runtime, call, call.space, resultPieces(id, answer), call.headers)
+  const text = resultFrame(id, JSON.stringify(answer))
+  const { direct } = call.served
+  return direct ? sendJson(direct, text, call.headers) : jsonAnswer(text, call.headers)
 }
 
 /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */

@@ -1,4 +1,5 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { AnswerSpace } from '../../runtime/access/answer-room.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
@@ -33,7 +34,7 @@ const EVENTS_PER_TURN = 32
  * event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request expire.
  */
 export async function streamed({ settings: { clock } }: Runtime, call: HttpCall, open: (terms: StreamTerms) => Events, encoding: Encoding): Promise<Response> {
-  const { expiresAtMs = Infinity } = call.principal ?? {}
+  const { expiresAtMs = Infinity } = call.placed.principal ?? {}
   const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
   // A client that disconnects before the first event is noticed when the response begins.
@@ -43,11 +44,11 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   const expiry = expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
   const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
-  const encodeFirst = (event: object) => (call.space.isLarge ? call.space.sent(sentPieces(encoding.encodeLarge(event), generation)) : undefined)
+  const encodeFirst = (event: object) => call.space?.sent(sentPieces(encoding.encodeLarge(event), generation))
   void tell(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
     .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
     .finally(() => {
-      call.space.end()
+      call.space?.end()
       clock.clearTimeout(expiry)
       stream.end()
       void events.return()
@@ -73,7 +74,7 @@ function responseOf({ direct, outgoing }: NodeResponse, headers: Headers, clock:
 }
 
 /** Answers with JSON text in pieces, as fast as the client reads. A client that reads nothing is disconnected, as from a stream. */
-export function inPieces({ settings: { clock } }: Runtime, { served, space }: HttpCall, pieces: Iterable<string>, headers: Headers): Response {
+export function inPieces({ settings: { clock } }: Runtime, { served }: HttpCall, space: AnswerSpace, pieces: Iterable<string>, headers: Headers): Response {
   const { response, stream } = responseOf(served, { 'Content-Type': 'application/json', ...headers }, clock, () => {}, false)
   void stream.sendPieces(space.sent(pieces)).then(() => stream.end())
   return response

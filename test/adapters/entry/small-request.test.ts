@@ -15,7 +15,7 @@ async function served(t: Test, handler: Handler): Promise<{ port: number; begun:
     begun.push(incoming)
     return { response, socket: incoming.socket }
   })
-  const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1')
+  const server = createServer(listener).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   t.teardown(() => server.closeAllConnections())
   await once(server, 'listening')
@@ -81,7 +81,11 @@ await t.test('a small body may arrive in parts, and be read late', async t => {
   const request = nodeRequest({ port, host: '127.0.0.1', method: 'POST', headers: { 'content-length': 4 } })
   request.write('ab')
   await reads.promise
-  request.end('cd')
+  const { socket } = begun[0] as IncomingMessage
+  const { bytesRead } = socket
+  request.write('c')
+  await until(() => socket.bytesRead > bytesRead, 'the second part has arrived')
+  request.end('d')
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   t.strictSame(await response.setEncoding('utf8').toArray(), ['abcd'])
   const answer = asked(port, { 'content-length': 2, 'x-late': '1' }, 'ef')

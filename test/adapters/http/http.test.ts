@@ -10,8 +10,10 @@ import t from 'tap'
 import { statusAnswer } from '../../../adapters/entry/answers.ts'
 import { disconnectSignal } from '../../../adapters/entry/connection.ts'
 import { bodyOf } from '../../../adapters/http/body.ts'
+import { HttpCall } from '../../../adapters/http/call.ts'
 import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../../adapters/http/event-stream.ts'
 import { BodySink, ResponseSink, type Sink, type SinkEvents } from '../../../adapters/http/sinks.ts'
+import { callTerms } from '../../../adapters/json-rpc/service-parameters.ts'
 import { httpHandler, serve } from '../../../adapters/serve/serve.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
@@ -404,11 +406,16 @@ await t.test('an error over HTTP has its status and Retry-After, and reveals no 
   t.notMatch(await ours.text(), 's3cret')
   t.equal(statusAnswer(new A2AError('RateLimited', 'Too many.', { retryAfterMs: 1500 })).headers.get('retry-after'), '2')
   t.equal(statusAnswer(new A2AError('Unauthenticated')).headers.get('www-authenticate'), 'Bearer')
+  const { runtime } = start(t, { work: echo })
+  const entered = { path: '/', query: new URLSearchParams(), terms: callTerms(new Map(), { version: '1.0', extensions: '' }, []), headers: {}, interfaces: [] }
+  const callOf = (init: RequestInit) => new HttpCall(runtime.settings, new Request('http://localhost/', { method: 'POST', ...init }), {}, entered, { principal: undefined, asked: undefined, traced: undefined }, undefined)
   const broken = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
-  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: broken, duplex: 'half' }), 10), { code: 'ParseError', message: 'The body is incomplete.' })
+  await t.rejects(bodyOf(callOf({ body: broken, duplex: 'half' }), 10), { code: 'ParseError', message: 'The body is incomplete.' })
+  const short = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
+  await t.rejects(bodyOf(callOf({ body: short, duplex: 'half', headers: { 'content-length': '5' } }), 10), { code: 'ParseError', message: 'The body is incomplete.' })
   const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(6)) })
-  await t.rejects(bodyOf(new Request('http://localhost/', { method: 'POST', body: endless, duplex: 'half' }), 10), { code: 'TooLarge' })
-  t.equal(await bodyOf(new Request('http://localhost/', { method: 'POST' }), 10), '')
+  await t.rejects(bodyOf(callOf({ body: endless, duplex: 'half' }), 10), { code: 'TooLarge' })
+  t.equal(await bodyOf(callOf({}), 10), '')
   const { url } = await serveAll(t, { work: echo })
   t.equal((await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': 'latest' } })).status, 200)
 })
@@ -567,6 +574,20 @@ await t.test('pipelined requests end with their connection, and free their share
     const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
     t.equal(response.status, 200)
   }
+})
+
+await t.test('a request behind a health check frees its share when its connection ends', async t => {
+  const { work, run } = steeredWork()
+  const { url, clock } = await serveAll(t, { work }, { limits: { connections: 1 } })
+  const before = clock.size
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  const body = JSON.stringify(say('a'))
+  socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  await run(0)
+  socket.destroy()
+  await until(() => clock.size === before, 'no stream is left')
+  const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
+  t.equal(response.status, 200)
 })
 
 await t.test('pipelined requests are answered in order, as fast as their client reads', async t => {
