@@ -27,6 +27,8 @@ export interface CallOptions {
 
 /** A request that is being answered, and the context of its call: one object, since a copy of a context takes 0.5 kB. */
 export class Call implements CallContext {
+  /** The number of calls that are being answered, on all connections of the process. */
+  static underWay = 0
   readonly id: RequestId
   readonly stop: AbortController | undefined
   readonly activated: readonly string[]
@@ -62,6 +64,7 @@ export class Call implements CallContext {
     this.trace = traced?.trace
     this.binding = traced?.binding
     this.#answers = largeAnswers
+    Call.underWay += 1
   }
 
   /** Its answer, or the first event of its stream, once it is known to be large. */
@@ -72,6 +75,12 @@ export class Call implements CallContext {
   readonly room: Room = bytes => {
     this.#large ??= new LargeAnswer(this.#answers, this.id, this.activated, this.signal)
     return this.#large.room(bytes)
+  }
+
+  /** Ends the call, once, and releases the memory of a large answer. */
+  end(): void {
+    Call.underWay -= 1
+    this.#large?.end()
   }
 
   /** The texts around each result. */

@@ -152,7 +152,7 @@ export class Connection {
     this.#inFlight.set(id, call)
     if (called.streaming) this.#streams += 1
     if (called.streaming) return void this.#stream(call, called, request.params)
-    called.answer(request.params, call).then(answer => this.#answer(call, answer), error => this.#fail(call, error))
+    called.answer(request.params, call).then(answer => this.#answer(call, answer)).catch((error: unknown) => this.#fail(call, error))
   }
 
   /** Sends an answer: without a promise, unless it is large or its client is slow. */
@@ -166,22 +166,18 @@ export class Connection {
   }
 
   async #answerLater(call: Call, answer: unknown): Promise<void> {
-    try {
-      while (this.#outbox.drained) await this.#outbox.drained
-      const sending = call.large?.send(answer)
-      if (sending) await sending
-      else if (!call.signal.aborted) this.#sendResult(call, answer)
-      killPoint('caller answered')
-      this.#end(call)
-    } catch (error) {
-      this.#fail(call, error)
-    }
+    while (this.#outbox.drained) await this.#outbox.drained
+    const sending = call.large?.send(answer)
+    if (sending) await sending
+    else if (!call.signal.aborted) this.#sendResult(call, answer)
+    killPoint('caller answered')
+    this.#end(call)
   }
 
-  /** Sends a result, at once if nothing else is under way: a later frame of this turn could not leave with it. */
+  /** Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which costs more than the turn. */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.around()
-    this.#outbox.sendJoined(head, JSON.stringify(answer), end, this.#inFlight.size === 1 ? 'now' : 'turn')
+    this.#outbox.sendJoined(head, JSON.stringify(answer), end, Call.underWay === 1 ? 'now' : 'turn')
   }
 
   #fail(call: Call, error: unknown): void {
@@ -191,10 +187,11 @@ export class Connection {
     this.#end(call)
   }
 
-  #end({ id, stop, large }: Call): void {
-    large?.end()
-    if (stop) this.#streams -= 1
+  #end(call: Call): void {
+    const { id, stop } = call
+    call.end()
     if (stop) this.#stops.giveBack(stop)
+    this.#streams -= stop ? 1 : 0
     this.#inFlight.delete(id)
   }
 
