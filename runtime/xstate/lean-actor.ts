@@ -8,7 +8,7 @@ type Executable = { exec?(info: unknown, params: unknown): void }
 interface ActorParts {
   observers: Set<unknown>
   eventListeners: Map<string, Set<(event: EventObject) => void>>
-  _deferred: (() => void)[]
+  _deferred: Deferrals
   _processingStatus: number
   _process(event: EventObject): void
   _initState(snapshot: unknown): void
@@ -17,7 +17,7 @@ interface ActorParts {
 const RUNNING = 1
 const STOPPED = 2
 
-const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unknown; on(type: string, handler: unknown): unknown }
+const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unknown; on(type: string, handler: unknown): unknown; _complete(): void }
 
 const NO_OBSERVERS: ReadonlySet<never> = new Set<never>()
 const NO_LISTENERS: ReadonlyMap<string, never> = new Map<string, never>()
@@ -82,6 +82,30 @@ class Mailbox {
     this.#isBusy = true
     for (let event = first; event; event = this.#waiting?.shift()) this.#actor._process(event)
     this.#isBusy = false
+  }
+}
+
+/** XState's list of what an actor does after a transition. Mostly that is one thing, for which an array would reserve 17 places. */
+class Deferrals {
+  #first: (() => void) | undefined
+  #others: (() => void)[] | undefined
+
+  push(run: () => void): void {
+    if (!this.#first) this.#first = run
+    else if (this.#others) this.#others.push(run)
+    else this.#others = [run]
+  }
+
+  shift(): (() => void) | undefined {
+    const run = this.#first
+    if (run) this.#first = this.#others?.shift()
+    return run
+  }
+
+  /** XState sets it to 0. */
+  set length(_: 0) {
+    this.#first = undefined
+    this.#others = undefined
   }
 }
 
@@ -201,7 +225,7 @@ class LeanActor {
   readonly system: FullSystem
   _doneEvent: unknown = undefined
   readonly src: unknown
-  readonly _deferred: unknown[] = []
+  readonly _deferred = new Deferrals()
 
   constructor(logic: AnyActorLogic, options: LeanOptions) {
     const { id, parent, clock, logger, inspect, systemId, src, syncSnapshot, snapshot } = options
@@ -242,6 +266,11 @@ class LeanActor {
   on(type: string, handler: unknown): unknown {
     if (this.eventListeners === NO_LISTENERS) this.eventListeners = new Map()
     return own.on.call(this, type, handler)
+  }
+
+  /** XState clears both collections, which allocates new tables. */
+  _complete(): void {
+    if (this.observers !== NO_OBSERVERS || this.eventListeners !== NO_LISTENERS) own._complete.call(this)
   }
 
   _stopProcedure(): this {
