@@ -7,13 +7,14 @@ type Schedule = System['scheduler']['schedule']
 type Observer = Parameters<System['inspect']>[0]
 
 /** A system of XState's, with the parts that its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares it with a {@link LeanSystem}. */
-export interface FullSystem extends Omit<System, '_clock' | '_logger'> {
+export interface FullSystem extends Omit<System, '_clock' | '_logger' | '_sendInspectionEvent'> {
   readonly _clock: unknown
   readonly _logger: unknown
   _bookId(): string
   _set(name: string, actor: AnyActorRef): void
   _unregister(actor: AnyActorRef): void
   _relay(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): void
+  _sendInspectionEvent(event: { readonly type: string; readonly [member: string]: unknown }): void
 }
 
 const idle = createActor(fromTransition(state => state, 0))

@@ -1,6 +1,8 @@
 import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
+import { added, NONE } from '../primitives/collections.ts'
 import { newActor, runsUnseen } from './lean-actor.ts'
+import type { Macrostep } from './macrostep.ts'
 
 type Guard = Parameters<typeof evaluateGuard>[0]
 
@@ -10,12 +12,16 @@ interface EnqueueActions {
 }
 
 /** The list of the `collect` that runs now. */
-let collected: UnknownAction[] | undefined
+let collected: readonly UnknownAction[] | undefined
 
-const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => void collected?.push(make(...given) as UnknownAction)
+const collect = (action: UnknownAction) => {
+  if (collected) collected = added(collected, action)
+}
+
+const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => collect(make(...given) as UnknownAction)
 
 /** The argument `enqueue` of every `collect`: XState makes nine functions for each. Outside of `collect` it does nothing. */
-const enqueue = Object.assign((action: UnknownAction) => void collected?.push(action), {
+const enqueue = Object.assign((action: UnknownAction) => collect(action), {
   assign: adding(assign),
   cancel: adding(cancel),
   raise: adding(raise),
@@ -26,32 +32,9 @@ const enqueue = Object.assign((action: UnknownAction) => void collected?.push(ac
   emit: adding(emit)
 })
 
-/** The actions that an `enqueueActions` enqueues. */
-function enqueuedBy(collect: EnqueueActions['collect'], snapshot: AnyMachineSnapshot, args: Args, params: unknown): UnknownAction[] {
-  const outer = collected
-  const actions: UnknownAction[] = []
-  const check = (guard: Guard) => evaluateGuard(guard, snapshot.context, args.event, snapshot)
-  collected = actions
-  try {
-    collect(Object.assign({ enqueue, check }, args), params)
-  } finally {
-    collected = outer
-  }
-  return actions
-}
-
-/** Scope of a microstep's actions: `internalQueue` receives raised events. */
-export interface Step {
-  readonly event: EventObject
-  readonly scope: AnyActorScope
-  readonly internalQueue: EventObject[]
-  /** Ids of the actors that these actions start, so that earlier actions may send to them. */
-  readonly deferredActorIds: readonly string[] | undefined
-}
-
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
 type Resolved = [snapshot: AnyMachineSnapshot, params: unknown, actions: UnknownAction[] | undefined]
-type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => unknown
+type Resolver = (action: never, step: Macrostep, params: unknown) => unknown
 
 /**
  * Run-time shape of XState's own actions (assign, emit, sendTo, spawnChild, …): functions with `resolve` and `execute`. XState's types
@@ -60,7 +43,7 @@ type Resolver = (action: never, draft: Draft, args: Args, params: unknown) => un
  */
 interface BuiltinAction {
   readonly type: string
-  resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Step): Resolved
+  resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Macrostep): Resolved
   retryResolve?(scope: AnyActorScope, snapshot: AnyMachineSnapshot, params: unknown): void
   execute?(scope: AnyActorScope, params: unknown): void
 }
@@ -70,32 +53,8 @@ const LEFT = Symbol('left to XState')
 
 const ENQUEUE = 'xstate.enqueueActions'
 
-/**
- * Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them, and for
- * `enqueueActions`, to allocate less.
- */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
-
-/** Copy-on-write snapshot: the one before, until the first change makes a copy. */
-export class Draft {
-  readonly #before: AnyMachineSnapshot
-  #snapshot: AnyMachineSnapshot
-
-  constructor(before: AnyMachineSnapshot) {
-    this.#before = before
-    this.#snapshot = before
-  }
-
-  get snapshot(): AnyMachineSnapshot {
-    return this.#snapshot
-  }
-
-  /** The snapshot to change. */
-  get own(): { -readonly [Member in keyof AnyMachineSnapshot]: AnyMachineSnapshot[Member] } {
-    if (this.#snapshot === this.#before) this.#snapshot = { ...this.#before } as AnyMachineSnapshot
-    return this.#snapshot
-  }
-}
+/** Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them; the others allocate less. */
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.emit': emitted, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
 
 /** An action of a chart, with its implementation. */
 export interface PreparedAction {
@@ -118,48 +77,50 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
   })
 }
 
-/** Runs actions in order, as XState does. */
-export function perform(actions: readonly PreparedAction[], draft: Draft, step: Step): void {
-  if (actions.length === 0) return
-  const retries: [BuiltinAction, unknown][] | undefined = step.deferredActorIds && []
-  performAll(actions, draft, step, retries)
-  for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, draft.snapshot, params)
+/** Runs actions in order, as XState does. `invoked`: ids of the actors that they start, so that earlier actions may send to them. */
+export function perform(actions: readonly PreparedAction[], step: Macrostep, invoked?: readonly string[]): void {
+  const retries: [BuiltinAction, unknown][] | undefined = invoked && []
+  step.deferredActorIds = invoked
+  performAll(actions, step, retries)
+  for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, step.snapshot, params)
 }
 
-function performAll(actions: readonly PreparedAction[], draft: Draft, step: Step, retries: [BuiltinAction, unknown][] | undefined): void {
-  const { event, scope } = step
-  const isUnseen = runsUnseen(scope)
-  let args: Args = { context: draft.snapshot.context, event, self: scope.self, system: scope.system }
-  let seen: { readonly context: MachineContext; readonly event: EventObject } | undefined
-  for (let i = 0; i < actions.length; i += 1) {
-    const { type, params: wanted, known, resolver } = actions[i] as PreparedAction
-    const { snapshot } = draft
-    const { context } = snapshot
-    if (args.context !== context) {
-      args = { context, event, self: scope.self, system: scope.system }
-      seen = undefined
-    }
-    const given: unknown = typeof wanted === 'function' ? wanted((seen ??= { context, event })) : wanted
+function performAll(actions: readonly PreparedAction[], step: Macrostep, retries: [BuiltinAction, unknown][] | undefined): void {
+  const { scope } = step
+  for (const { type, params: wanted, known, resolver } of actions) {
+    const given: unknown = typeof wanted === 'function' ? wanted(step.given) : wanted
     if (!isBuiltin(known)) {
-      scope.actionExecutor({ type, info: args, params: given, exec: known as () => void })
+      scope.actionExecutor({ type, info: step.args, params: given, exec: known as () => void })
       continue
     }
-    let params: unknown = resolver ? resolver(known as never, draft, args, given) : LEFT
+    let params: unknown = resolver ? resolver(known as never, step, given) : LEFT
     let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
     if (params === LEFT) {
-      const resolved = known.resolve(scope, snapshot, args, given, known, step)
-      if (resolved[0] !== snapshot) Object.assign(draft.own, resolved[0])
+      const { snapshot } = step
+      const resolved = known.resolve(scope, snapshot, step.args, given, known, step)
+      if (resolved[0] !== snapshot) Object.assign(step.own, resolved[0])
       params = resolved[1]
       enqueued = resolved[2]
     }
     if (known.retryResolve) retries?.push([known, params])
-    if (known.execute) {
-      // Without an inspector XState's executor only calls it.
-      if (isUnseen) known.execute(scope, params)
-      else scope.actionExecutor({ type, info: args, params, exec: known.execute.bind(undefined, scope, params) })
-    }
-    if (enqueued) performAll(prepared(enqueued, snapshot.machine), draft, step, retries)
+    execute(known, step, params)
+    if (enqueued) performAll(prepared(enqueued, step.snapshot.machine), step, retries)
   }
+}
+
+/** Runs the effect of an action. Without an inspector XState's executor only calls it. */
+function execute({ type, execute: effect }: BuiltinAction, step: Macrostep, params: unknown): void {
+  const { scope } = step
+  if (!effect) return
+  if (runsUnseen(scope)) effect(scope, params)
+  else scope.actionExecutor({ type, info: step.args, params, exec: effect.bind(undefined, scope, params) })
+}
+
+const stop = stopChild('') as unknown as BuiltinAction
+
+/** Stops the children of a chart that ends. Its snapshot keeps them. */
+export function stopChildren(step: Macrostep): void {
+  for (const child of Object.values<AnyActorRef>(step.snapshot.children)) execute(stop, step, child)
 }
 
 type Assigner = (args: AssignArgs, params: unknown) => unknown
@@ -184,13 +145,13 @@ class AssignArgs implements Args {
   }
 }
 
-function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, draft: Draft, args: Args, params: unknown): unknown {
-  const given = new AssignArgs(args)
+function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, step: Macrostep, params: unknown): unknown {
+  const given = new AssignArgs(step.args)
   try {
-    const context: MachineContext = Object.assign({}, args.context)
+    const context: MachineContext = { ...given.context }
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
     else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
-    draft.own.context = context
+    step.own.context = context
     return undefined
   } catch (error) {
     if (error !== SPAWNS) throw error
@@ -202,6 +163,10 @@ function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown 
   return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
 }
 
+function emitted({ event }: { event: EventObject | ((args: Args, params: unknown) => EventObject) }, step: Macrostep, params: unknown): { event: EventObject } {
+  return { event: typeof event === 'function' ? event(step.args, params) : event }
+}
+
 interface Spawn {
   readonly id: string | ((args: Args) => string)
   readonly systemId: string | undefined
@@ -211,39 +176,47 @@ interface Spawn {
 }
 
 /** Inline logic is left to XState. */
-function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, draft: Draft, args: Args): unknown {
-  const { context, children, machine } = draft.snapshot
-  const { self, event } = args
+function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, step: Macrostep): unknown {
+  const { event, scope: { self }, snapshot: { context, children, machine } } = step
   const logic = typeof src === 'string' ? (machine.implementations.actors[src] as AnyActorLogic | undefined) : src
   if (!logic) return LEFT
-  const name = typeof id === 'function' ? id(args) : id
+  const name = typeof id === 'function' ? id(step.args) : id
   const given: unknown = typeof input === 'function' ? input({ context, event, self }) : input
   const actorRef = newActor(logic, { id: name, src, parent: self, syncSnapshot, systemId, input: given } as object)
-  const all = typeof id === 'function' ? tableOf(children) : othersOf(children)
+  const all = typeof id === 'function' ? tableOf(children) : copyOf(children)
   all[name] = actorRef
-  draft.own.children = all
+  step.own.children = all
   return { id, systemId, actorRef, src, input: given }
 }
 
-function stopped({ actorRef }: { actorRef: unknown }, draft: Draft, args: Args, params: unknown): unknown {
-  const given: unknown = typeof actorRef === 'function' ? actorRef(args, params) : actorRef
-  const { children } = draft.snapshot
+function stopped({ actorRef }: { actorRef: unknown }, step: Macrostep, params: unknown): unknown {
+  const given: unknown = typeof actorRef === 'function' ? actorRef(step.args, params) : actorRef
+  const { children } = step.snapshot
   const child = (typeof given === 'string' ? children[given] : given) as AnyActorRef | undefined
-  draft.own.children = othersOf(children, child)
+  step.own.children = child ? othersOf(children, child.id) : children
   return child
 }
 
-function gathered({ collect }: EnqueueActions, { snapshot }: Draft, args: Args, params: unknown): UnknownAction[] {
-  return enqueuedBy(collect, snapshot, args, params)
+/** The actions that an `enqueueActions` enqueues. */
+function gathered({ collect: by }: EnqueueActions, { event, snapshot, args: { context, self, system } }: Macrostep, params: unknown): readonly UnknownAction[] {
+  const check = (guard: Guard) => evaluateGuard(guard, context, event, snapshot)
+  const outer = collected
+  collected = NONE
+  try {
+    by({ context, event, enqueue, check, self, system }, params)
+    return collected
+  } finally {
+    collected = outer
+  }
 }
 
 type Children = Record<string, AnyActorRef>
 
-/** A mutable copy of children, without one of them. */
-function othersOf(children: Children, child?: AnyActorRef): Children {
-  const others = Object.getPrototypeOf(children) === null ? tableOf(children) : Object.assign({}, children)
-  if (child) delete others[child.id]
-  return others
+/** The children of a chart that has none. */
+export const NO_CHILDREN: Children = Object.freeze({})
+
+function copyOf(children: Children): Children {
+  return Object.getPrototypeOf(children) === null ? tableOf(children) : { ...children }
 }
 
 /**
@@ -252,6 +225,16 @@ function othersOf(children: Children, child?: AnyActorRef): Children {
  */
 function tableOf(children: Children): Children {
   return Object.assign(Object.create(null), children)
+}
+
+function othersOf(children: Children, left: string): Children {
+  for (const id in children) {
+    if (id === left) continue
+    const others = copyOf(children)
+    delete others[left]
+    return others
+  }
+  return NO_CHILDREN
 }
 
 function isBuiltin(action: unknown): action is BuiltinAction {

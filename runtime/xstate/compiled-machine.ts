@@ -1,9 +1,10 @@
-import { assign, stopChild, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type ErrorActorEvent, type EventObject, type Snapshot, type UnknownAction } from 'xstate'
+import { assign, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type ErrorActorEvent, type EventObject, type Snapshot, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
-import { Draft, perform, prepared, type PreparedAction, type Step } from './builtin-actions.ts'
+import type { FullSystem } from './actor-system.ts'
+import { NO_CHILDREN, perform, prepared, stopChildren, type PreparedAction } from './builtin-actions.ts'
 import { LEAN } from './lean-actor.ts'
-import { persistedChart } from './persisted-snapshot.ts'
+import { Macrostep } from './macrostep.ts'
 import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
 
@@ -20,10 +21,9 @@ function compile<Machine extends AnyStateMachine>(machine: Machine): Machine {
   const table = chartTable(machine)
   if (!table) return machine
   const interpreter = new TableInterpreter(machine, table)
-  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition' | 'getPersistedSnapshot'> = {
+  const replaced: Pick<AnyStateMachine, 'getInitialSnapshot' | 'transition'> = {
     getInitialSnapshot: (scope, input) => interpreter.begin(scope, input),
-    transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope),
-    getPersistedSnapshot: persistedChart
+    transition: (snapshot, event, scope) => interpreter.take(snapshot, event, scope)
   }
   return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, replaced, { [LEAN]: true })
 }
@@ -34,105 +34,107 @@ type InitEvent = EventObject & { input: unknown }
 class TableInterpreter {
   readonly #machine: AnyStateMachine
   readonly #table: ChartTable
-  /** The action that sets the initial context, and the snapshot before it. */
+  /** The actions that set the initial context, and the snapshot before them. */
   readonly #initial: readonly PreparedAction[]
   readonly #uninitialized: AnyMachineSnapshot
 
   constructor(machine: AnyStateMachine, table: ChartTable) {
     const { context } = machine.config
     const { root } = machine
-    const given = typeof context === 'function' ? {} : context ?? {}
     this.#machine = machine
     this.#table = table
-    this.#initial = typeof context === 'function' ? prepared([initialAction(context)], machine) : []
-    this.#uninitialized = { ...table.start.target.template, status: 'active', context: given, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
+    this.#initial = typeof context === 'function' ? prepared([initialAction(context)], machine) : NONE
+    const given = typeof context === 'function' ? {} : context ?? {}
+    this.#uninitialized = { ...table.start.target.template, status: 'active', context: given, children: NO_CHILDREN, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
   }
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
     const event: InitEvent = { type: 'xstate.init', input }
-    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
-    const draft = new Draft(this.#uninitialized)
+    const step = new Macrostep(this.#uninitialized, event, scope)
+    let { context, children } = step.snapshot
     try {
-      perform(this.#initial, draft, step)
-      return this.#settle(this.#move(this.#table.start, draft.snapshot, step), step)
+      perform(this.#initial, step)
+      ;({ context, children } = step.snapshot)
+      this.#move(this.#table.start, step)
+      return this.#settle(step)
     } catch (error) {
-      return { ...draft.snapshot, status: 'error', error } as AnyMachineSnapshot
+      return { ...this.#uninitialized, context, children, status: 'error', error } as AnyMachineSnapshot
     }
   }
 
   take(before: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope): AnyMachineSnapshot {
-    const step: Step = { event, scope, internalQueue: [], deferredActorIds: undefined }
-    if (event.type === 'xstate.init') return this.#settle(before, step)
-    if (event.type === 'xstate.stop') return stopped(before, step, { status: 'stopped' })
-    const move = this.#chosen(before, event)
-    if (!move && event.type.startsWith('xstate.error.actor')) return stopped(before, step, { status: 'error', error: (event as ErrorActorEvent).error })
-    return this.#settle(this.#moved(move, before, step), step)
+    const step = new Macrostep(before, event, scope)
+    if (event.type === 'xstate.init') return this.#settle(step)
+    if (event.type === 'xstate.stop') return stopped(step, { status: 'stopped' })
+    const move = this.#chosen(step)
+    if (!move && event.type.startsWith('xstate.error.actor')) return stopped(step, { status: 'error', error: (event as ErrorActorEvent).error })
+    this.#takeMove(move, step)
+    return this.#settle(step)
   }
 
   /** Completes the macrostep: takes eventless transitions and raised events. */
-  #settle(moved: AnyMachineSnapshot, first: Step): AnyMachineSnapshot {
-    let snapshot = moved
-    let step = first
-    let isChanged = true
+  #settle(step: Macrostep): AnyMachineSnapshot {
+    let isEventlessDue = true
     const { maxIterations = Infinity } = this.#machine.options
-    for (let steps = 1; snapshot.status === 'active'; steps += 1) {
+    for (let steps = 1; step.snapshot.status === 'active'; steps += 1) {
       if (steps > maxIterations) throw endless(this.#machine)
-      const before: AnyMachineSnapshot = snapshot
-      const eventless: Move | undefined = isChanged ? this.#eventless(snapshot, step.event) : undefined
+      const eventless: Move | undefined = isEventlessDue ? this.#eventless(step) : undefined
       if (!eventless) {
-        const event = step.internalQueue.shift()
+        const event = step.nextRaised()
         if (!event) break
-        step = { ...step, event }
+        step.event = event
       }
-      snapshot = this.#moved(eventless ?? this.#chosen(snapshot, step.event), snapshot, step)
-      isChanged = !eventless || snapshot !== before
+      step.isChanged = false
+      this.#takeMove(eventless ?? this.#chosen(step), step)
+      isEventlessDue = !eventless || step.isChanged
     }
-    if (snapshot.status !== 'active') perform(stopsOf(snapshot), new Draft(snapshot), step)
-    return snapshot
+    if (step.snapshot.status !== 'active') stopChildren(step)
+    return step.snapshot
   }
 
-  #eventless(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
-    for (const move of this.#configurationOf(snapshot).always) {
-      if (holds(move.transition, snapshot, event)) return move
+  #eventless(step: Macrostep): Move | undefined {
+    for (const move of this.#configurationOf(step.snapshot).always) {
+      if (holds(move.transition, step)) return move
     }
     return undefined
   }
 
   /** The move of an event: the first whose guard holds, from the innermost state outwards. */
-  #chosen(snapshot: AnyMachineSnapshot, event: EventObject): Move | undefined {
-    for (const move of this.#configurationOf(snapshot).moves(event.type)) {
+  #chosen(step: Macrostep): Move | undefined {
+    for (const move of this.#configurationOf(step.snapshot).moves(step.event.type)) {
       try {
-        if (holds(move.transition, snapshot, event)) return move
+        if (holds(move.transition, step)) return move
       } catch (error) {
-        throw guardError(move.transition, event, error)
+        throw guardError(move.transition, step.event, error)
       }
     }
     return undefined
   }
 
-  #moved(move: Move | undefined, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
-    const snapshot = move ? this.#move(move, before, step) : before
-    tellMicrostep(snapshot, step, move)
-    return snapshot
+  #takeMove(move: Move | undefined, step: Macrostep): void {
+    if (move) this.#move(move, step)
+    tellMicrostep(step, move)
   }
 
-  #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, before: AnyMachineSnapshot, step: Step): AnyMachineSnapshot {
-    const draft = new Draft(before)
-    for (const { actions, invoked } of steps) perform(actions, draft, invoked ? startingStep(step, invoked) : step)
-    if (ends) Object.assign(draft.own, { status: 'done', output: this.#outputAt(ends, draft.snapshot, step) })
-    if (draft.snapshot.status === 'done') perform(target.exits, draft, step)
-    if (!before._nodes.includes(target.leaf)) {
-      const { own } = draft
-      const { value, tags, _nodes } = target.template
-      own.value = value
-      own.tags = tags
-      own._nodes = _nodes
+  #move({ steps, target, ends }: Pick<Move, 'steps' | 'target' | 'ends'>, step: Macrostep): void {
+    const { _nodes: before } = step.snapshot
+    for (const { actions, invoked } of steps) perform(actions, step, invoked)
+    if (ends) {
+      const output = this.#outputAt(ends, step)
+      step.own.status = 'done'
+      step.own.output = output
     }
-    return draft.snapshot
+    if (step.snapshot.status === 'done') perform(target.exits, step)
+    if (before.includes(target.leaf)) return
+    const { own } = step
+    const { value, tags, _nodes } = target.template
+    own.value = value
+    own.tags = tags
+    own._nodes = _nodes
   }
 
   /** The chart's output, made from that of its final state. */
-  #outputAt(final: AnyStateNode, { context }: AnyMachineSnapshot, { event, scope: { self } }: Step): unknown {
+  #outputAt(final: AnyStateNode, { snapshot: { context }, event, scope: { self } }: Macrostep): unknown {
     const { output } = this.#machine.root
     if (typeof output !== 'function') return output
     const result = typeof final.output === 'function' ? final.output({ context, event, self }) : final.output
@@ -151,11 +153,6 @@ class TableInterpreter {
 /** The error of a chart that exceeds `maxIterations`. XState's own text differs. */
 function endless({ id, options: { maxIterations } }: AnyStateMachine): Error {
   return new Error(`The chart ${id} took more than ${maxIterations} microsteps in one macrostep. Look for a cycle of eventless transitions or raised events. If the chart needs more, set options.maxIterations.`)
-}
-
-/** The step with the ids of the actors that it starts. */
-function startingStep({ event, scope, internalQueue }: Step, deferredActorIds: readonly string[]): Step {
-  return { event, scope, internalQueue, deferredActorIds }
 }
 
 /** The factory of the initial context as an action, as in XState. */
@@ -180,7 +177,7 @@ class ContextArgs {
   }
 }
 
-function holds({ guard }: AnyTransitionDefinition, snapshot: AnyMachineSnapshot, event: EventObject): boolean {
+function holds({ guard }: AnyTransitionDefinition, { snapshot, event }: Macrostep): boolean {
   return guard === undefined || evaluateGuard(guard, snapshot.context, event, snapshot)
 }
 
@@ -190,22 +187,17 @@ function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventO
 }
 
 /** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
-function tellMicrostep(snapshot: AnyMachineSnapshot, { event, scope }: Step, move?: Move): void {
-  const { self } = scope
-  const system = scope.system as unknown as { readonly isInspected?: boolean; _sendInspectionEvent(seen: object): void }
-  if (system.isInspected === false) move?.counted?.take(self)
-  else system._sendInspectionEvent({ type: '@xstate.microstep', actorRef: self, event, snapshot, _transitions: move ? [move.transition] : [] })
+function tellMicrostep(step: Macrostep, move?: Move): void {
+  const { snapshot, event, scope: { self, system } } = step
+  const { isInspected } = system as unknown as { readonly isInspected?: boolean }
+  if (isInspected === false) return move?.counted?.take(self)
+  step.shown()
+  ;(system as unknown as FullSystem)._sendInspectionEvent({ type: '@xstate.microstep', actorRef: self, event, snapshot, _transitions: move ? [move.transition] : [] })
 }
 
-function stopped(before: AnyMachineSnapshot, step: Step, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
-  const draft = new Draft(before)
-  perform(stopsOf(before), draft, step)
-  const snapshot = { ...draft.snapshot, ...end } as AnyMachineSnapshot
-  tellMicrostep(snapshot, step)
-  return snapshot
-}
-
-function stopsOf({ children, machine }: AnyMachineSnapshot): readonly PreparedAction[] {
-  const living = Object.values(children as Record<string, AnyActorRef>)
-  return living.length === 0 ? NONE : prepared(living.map(child => stopChild(child)), machine)
+function stopped(step: Macrostep, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {
+  stopChildren(step)
+  Object.assign(step.own, end, { children: NO_CHILDREN })
+  tellMicrostep(step)
+  return step.snapshot
 }

@@ -1,4 +1,4 @@
-import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, Snapshot, StateValue } from 'xstate'
+import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
@@ -71,44 +71,4 @@ export function states(node: AnyStateNode): AnyStateNode[] {
 
 export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
-}
-
-/** A child as XState persists it. Its types lack `_syncSnapshot` and the options of `getPersistedSnapshot`. */
-interface PersistedChild {
-  readonly src: unknown
-  readonly systemId: string | undefined
-  readonly _syncSnapshot: boolean | undefined
-  getPersistedSnapshot(options: unknown): unknown
-}
-
-/** Persisted snapshot of a flat chart, equal to XState's, with the same order of members. */
-export function persistedChart(snapshot: AnyMachineSnapshot, options?: unknown): Snapshot<unknown> {
-  const { status, output, error, value, historyValue, context, children } = snapshot
-  return { status, output, error, value, historyValue, context: withoutActors(context), children: persistedChildren(children, options) } as Snapshot<unknown>
-}
-
-function persistedChildren(children: Record<string, PersistedChild>, options: unknown): object {
-  const persisted: Record<string, object> = {}
-  for (const [id, child] of Object.entries(children)) {
-    const { src, systemId, _syncSnapshot: syncSnapshot } = child
-    persisted[id] = { snapshot: child.getPersistedSnapshot(options), src, systemId, syncSnapshot }
-  }
-  return persisted
-}
-
-/** A context with its actors replaced by their JSON form; the same object if it has none. */
-function withoutActors(part: object): object {
-  let copy: Record<string, unknown> | undefined
-  for (const key of Object.keys(part)) {
-    const member: unknown = part[key as keyof typeof part]
-    const persisted: unknown = typeof member === 'object' && member !== null ? (isActor(member) ? member.toJSON() : withoutActors(member)) : member
-    if (persisted === member) continue
-    copy ??= (Array.isArray(part) ? [...part] : { ...part }) as Record<string, unknown>
-    copy[key] = persisted
-  }
-  return copy ?? part
-}
-
-function isActor(value: object): value is { toJSON(): unknown } {
-  return 'sessionId' in value && 'send' in value && 'ref' in value
 }

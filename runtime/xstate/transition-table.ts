@@ -33,7 +33,7 @@ export interface Configuration {
 
 /** A chart as a table: its initial move, and its configurations by leaf state. */
 export interface ChartTable {
-  readonly start: Omit<Move, 'transition' | 'counted'>
+  readonly start: Pick<Move, 'steps' | 'target' | 'ends'>
   readonly configurations: ReadonlyMap<AnyStateNode, Configuration>
 }
 

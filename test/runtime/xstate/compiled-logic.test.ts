@@ -1,11 +1,11 @@
 import t from 'tap'
-import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type AnyStateMachine, type EventObject } from 'xstate'
+import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type ActorSystem, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type InspectionEvent } from 'xstate'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import { compiled } from '../../../runtime/xstate/compiled-machine.ts'
 import { newActor } from '../../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
-import { sightsOf, testCompiled } from '../../fixtures/charts/compiled-paths.ts'
+import { sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 type OddEvent = EventObject & { n?: number }
@@ -159,7 +159,7 @@ await t.test('a compiled actor ends like the original, and what cannot be restor
   for (const event of [...FATAL, { type: 'place' }]) {
     for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
       const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
-      for (const by of ['inspected', 'unseen'] as const) t.strictSame(sightsOf(oddChart(4), true, walk, 'never', by), sightsOf(oddChart(4), false, walk, 'never', by), [...way, event.type].join())
+      for (const by of WATCHES) t.strictSame(sightsOf(oddChart(4), true, walk, 'never', by), sightsOf(oddChart(4), false, walk, 'never', by), [...way, event.type].join())
     }
   }
 })
@@ -174,7 +174,7 @@ await t.test('an actor that fails to start has the same error', async t => {
   const fails = () => {
     throw new Error('not today')
   }
-  for (const change of [{ context: fails }, { entry: assign(fails) }, { entry: [assign({ n: 2 }), emit(fails)] }, { entry: 'unknown' }, { always: { guard: fails } }, {}]) {
+  for (const change of [{ context: fails }, { entry: assign(fails) }, { entry: [assign({ n: 2 }), emit(fails)] }, { entry: [emit({ type: 'told' }), fails, emit({ type: 'never told' })] }, { entry: 'unknown' }, { always: { guard: fails } }, {}]) {
     t.strictSame(sightsOf(broken(change), true, []), sightsOf(broken(change), false, []), Object.keys(change).join())
   }
 })
@@ -218,6 +218,40 @@ await t.test('enqueueActions gets the same arguments, and its actions run in the
   t.strictSame(sights[1], sights[0])
   t.match(JSON.stringify(sights[0]), /reported/)
   t.strictSame(given.slice(given.length / 2), given.slice(0, given.length / 2))
+})
+
+await t.test('an inspector that comes within a macrostep sees the microsteps that follow, each as it was', async t => {
+  const seen = [false, true].map(isCompiled => {
+    const seen: unknown[] = []
+    const snapshots: AnyMachineSnapshot[] = []
+    const machine: AnyStateMachine = createMachine({
+      context: { n: 0 },
+      initial: 'a',
+      states: { a: {}, b: {} },
+      on: {
+        look: {
+          actions: [
+            assign({ n: 1 }),
+            (args: { system: ActorSystem<never>; spawn?: unknown }) => {
+              seen.push(args.spawn)
+              args.system.inspect((sight: InspectionEvent) => {
+                seen.push(sight.type === '@xstate.action' ? sight.action : sight.type)
+                if (sight.type === '@xstate.microstep') snapshots.push(sight.snapshot as AnyMachineSnapshot)
+              })
+            },
+            assign({ n: 2 }),
+            raise({ type: 'on' })
+          ]
+        },
+        on: { target: '.b', actions: [assign({ n: 3 }), raise({ type: 'last' })] },
+        last: { actions: assign({ n: 4 }) }
+      }
+    } as never)
+    newActor(isCompiled ? compiled(machine) : machine, {}).start().send({ type: 'look' })
+    return [...seen, ...snapshots.map(({ value, context }) => [value, context])]
+  })
+  t.strictSame(seen[1], seen[0])
+  t.match(seen[0], [undefined, /./])
 })
 
 await t.test('a chart that ends at once, or lacks context or output, stays equal', async t => {
@@ -389,8 +423,8 @@ await t.test('compiled tasks in a compiled context equal the originals in events
   for (const restoring of ['never', 'from its own text'] as const) {
     same(t, walks.map(walk => ({
       name: walk.map(({ type }) => type).join(', '),
-      found: [sightsOf(chartOf(compiled(task)), true, walk, restoring), sightsOf(chartOf(compiled(task)), true, walk, restoring, 'unseen')],
-      wanted: [sightsOf(chartOf(task), false, walk, restoring), sightsOf(chartOf(task), false, walk, restoring, 'unseen')]
+      found: WATCHES.map(by => sightsOf(chartOf(compiled(task)), true, walk, restoring, by)),
+      wanted: WATCHES.map(by => sightsOf(chartOf(task), false, walk, restoring, by))
     })))
   }
 })
