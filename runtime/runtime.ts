@@ -39,6 +39,7 @@ import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
 import { RuntimeMetrics } from './runtime-metrics.ts'
 import { settingsOf, type Settings } from './settings.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
+import { PatientReads } from './store/patient-reads.ts'
 import { retentionWith, RetentionSweeper } from './store/retention.ts'
 import { TransitionFlush } from './store/transition-flush.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
@@ -118,7 +119,8 @@ export interface Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
   const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
-  const clock = withLongTimers(options.clock ?? systemClock)
+  const shortClock = options.clock ?? options.cluster?.clock ?? systemClock
+  const clock = withLongTimers(shortClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)
   // Capabilities, tenants and quotas.
@@ -138,10 +140,11 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const webhooks = sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const recoveryQueue = new RecoveryQueue(clock)
-  const loads = new TaskLoads({ store, limits, logger })
+  const reads = new PatientReads(store, clock)
+  const loads = new TaskLoads({ store: reads, limits, logger })
   const heat = store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
-  const contexts = new ContextRegistry({ store, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
-  const upkeep = new RetentionSweeper({ store, clock: options.clock ?? systemClock, logger }, retentionWith(options.retention))
+  const contexts = new ContextRegistry({ store, reads, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
+  const upkeep = new RetentionSweeper({ store, clock: shortClock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed
@@ -160,6 +163,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     unmeter?.()
     metrics.stop()
     recoveryQueue.close()
+    reads.close()
     const told = webhooks?.close()
     // A node that has left has no shard to write to.
     await heat?.flush()

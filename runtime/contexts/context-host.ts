@@ -163,26 +163,26 @@ export class ContextHost implements ActorHost {
   }
 
   async readTask(taskId: string): Promise<Task> {
-    const { limits, store } = this.#services
-    const [size] = await store.measureTasks({ ...this.key, taskIds: [taskId] })
+    const { limits, reads } = this.#services
+    const [size] = await reads.measureTasks({ ...this.key, taskIds: [taskId] })
     if (size) checkReadable(size, limits)
-    return (await readTaskOrThrow(store, this.key, taskId, {})).task
+    return (await readTaskOrThrow(reads, this.key, taskId, {})).task
   }
 
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
-    const { store, feeds, limits } = this.#services
+    const { reads: store, feeds, limits } = this.#services
     const loads = this.#inputs.loadsOf(neededBy)
     const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
     return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
   readJournal(taskId: string): Promise<JournalRow[]> {
-    return this.#services.store.readJournal(this.key, taskId)
+    return this.#services.reads.readJournal(this.key, taskId)
   }
 
   async readEvents(taskId: string): Promise<TaskEvent[]> {
-    return this.#services.store.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
+    return this.#services.reads.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
   }
 
   isInterrupted(taskId: string): boolean {
@@ -216,11 +216,11 @@ export class ContextHost implements ActorHost {
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
-    return (await this.#services.store.readMessages(this.key, limit, { bytes: this.#services.limits.referencedBytes })).map(({ message }) => message)
+    return (await this.#services.reads.readMessages(this.key, limit, { bytes: this.#services.limits.referencedBytes })).map(({ message }) => message)
   }
 
   async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
-    return readHistory(this.#services.store, this.key, taskId, limit, this.#services.limits)
+    return readHistory(this.#services.reads, this.key, taskId, limit, this.#services.limits)
   }
 
   failTask(taskId: string, error: unknown): void {

@@ -9,6 +9,7 @@ import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import type { Logger } from '../ports/logger.ts'
+import type { WorkStore } from '../store/patient-reads.ts'
 import type { Commit, ContextKey, Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Counters } from '../telemetry/counters.ts'
@@ -63,6 +64,8 @@ export interface HostedContext {
 /** Dependencies of every context of a runtime. */
 export interface ContextServices {
   readonly store: Store
+  /** The reads of the store for work. */
+  readonly reads: WorkStore
   readonly clock: Clock
   readonly ids: Ids
   readonly logger: Logger

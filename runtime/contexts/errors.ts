@@ -68,7 +68,7 @@ export function taskNotFound(taskId: string): A2AError {
 }
 
 /** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */
-export async function readTaskOrThrow(store: Store, scope: Scope, taskId: string, options: ReadOptions = { historyLength: 0, artifacts: false }): Promise<StoredTask> {
+export async function readTaskOrThrow(store: Pick<Store, 'readTask'>, scope: Scope, taskId: string, options: ReadOptions = { historyLength: 0, artifacts: false }): Promise<StoredTask> {
   const stored = await store.readTask(scope, taskId, options)
   if (!stored) throw taskNotFound(taskId)
   return stored

@@ -98,11 +98,11 @@ export class ContextRecovery {
 
   /** Rejects with RateLimited if the journal is too large to be read. */
   async #readJournal(taskId: string): Promise<JournalRow[]> {
-    const { store, limits } = this.#services
+    const { reads, limits } = this.#services
     const { key } = this.#host
-    const [size] = await store.measureTasks({ ...key, taskIds: [taskId] })
+    const [size] = await reads.measureTasks({ ...key, taskIds: [taskId] })
     if (size) checkReadable({ ...size, bytes: 0 }, limits)
-    return store.readJournal(key, taskId)
+    return reads.readJournal(key, taskId)
   }
 
   /** Recovers work at once, or through the queue of suspects if it has made no progress for several recoveries. */

@@ -1,4 +1,5 @@
 import type { ObservedCluster } from '../contexts/observers.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
@@ -27,6 +28,8 @@ export type Made<Here> = { readonly here: Here } | { readonly there: unknown }
 
 /** The nodes that share a store. Each context, with its tasks, belongs to one node at a time. */
 export interface Cluster {
+  /** The time that all nodes share. It is the default clock of their runtimes. */
+  readonly clock?: Clock
   /** Adds a runtime as this node. Called once, by `createRuntime`. */
   join(member: Member): Membership
 }

@@ -13,7 +13,7 @@ export type Seen = Promise<void> | false | undefined
 /** Sources of a tail's events. */
 export interface TailSources {
   readonly feeds: TaskSubscriptions
-  readonly store: Store
+  readonly store: Pick<Store, 'readEvents'>
   /** Maximum events buffered in memory. */
   readonly limits: { readonly bufferedEvents: number }
 }

@@ -5,6 +5,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
+import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskTail, type TailSources } from '../streams/task-tail.ts'
 import { fromPromise } from './promise-actor.ts'
@@ -21,6 +22,7 @@ const permanentErrors = new WeakSet<object>()
 
 /** Parameters of a wait for another task. */
 export interface Search extends TailSources {
+  readonly store: WorkStore
   readonly scope: Scope
   readonly loads: WorkLoads
   readonly signal: AbortSignal

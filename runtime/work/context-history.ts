@@ -1,7 +1,8 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
-import type { ContextKey, MessageRow, Store, TaskSize } from '../store/store.ts'
+import type { WorkStore } from '../store/patient-reads.ts'
+import type { ContextKey, MessageRow, TaskSize } from '../store/store.ts'
 
 /**
  * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the client's
@@ -12,7 +13,7 @@ import type { ContextKey, MessageRow, Store, TaskSize } from '../store/store.ts'
  * first. Of the other tasks only the client's messages are included. Throws RangeError for a limit that is not a whole number
  * from 0.
  */
-export async function readHistory(store: Store, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
+export async function readHistory(store: WorkStore, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
   if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
   const rows = await store.readMessages(key, limit, { before: taskId, bytes: referencedBytes })
   const openedAt = await timeOpened(store, key, taskId)
@@ -28,20 +29,20 @@ export async function readHistory(store: Store, key: ContextKey, taskId: string,
 }
 
 /** Sizes of the messages' tasks, in the order of their newest message, newest first. */
-async function sizesOf(store: Store, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
+async function sizesOf(store: WorkStore, key: ContextKey, rows: readonly MessageRow[]): Promise<TaskSize[]> {
   const taskIds = [...new Set(rows.toReversed().flatMap(row => row.taskId ?? []))]
   const sizes = await store.measureTasks({ ...key, taskIds })
   return sizes.toSorted((one, other) => taskIds.indexOf(one.taskId) - taskIds.indexOf(other.taskId))
 }
 
-async function timeOpened(store: Store, key: ContextKey, taskId: string): Promise<string> {
+async function timeOpened(store: WorkStore, key: ContextKey, taskId: string): Promise<string> {
   const [opened] = await store.readEvents(key, taskId, 0, 1)
   /* c8 ignore next -- the first event of a task is a status with its time */
   return opened && 'statusUpdate' in opened.update ? String(opened.update.statusUpdate.status.timestamp) : ''
 }
 
 /** All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to compare. */
-async function saidIn(store: Store, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
+async function saidIn(store: WorkStore, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
   const stored = await store.readTask(key, taskId, { artifacts: false })
   /* c8 ignore next -- a task is removed together with its messages, so it is missing only if it is removed during this call */
   if (!stored) return []

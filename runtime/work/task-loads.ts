@@ -3,7 +3,8 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../access/limits.ts'
 import { Shares, type Sharer } from '../access/shares.ts'
 import type { Logger } from '../ports/logger.ts'
-import type { Scope, Store, TaskSize } from '../store/store.ts'
+import type { WorkStore } from '../store/patient-reads.ts'
+import type { Scope, TaskSize } from '../store/store.ts'
 
 /** Memory limit of the process for loaded tasks, in multiples of `limits.referencedBytes`. */
 const FULL_WORKS = 16
@@ -17,7 +18,7 @@ export interface LoadedTasks {
   readonly unloaded: string[]
 }
 
-type LoadingServices = { readonly store: Store; readonly limits: Limits; readonly logger: Logger }
+type LoadingServices = { readonly store: WorkStore; readonly limits: Limits; readonly logger: Logger }
 
 /**
  * Limits the memory for other tasks that are loaded for work. Each work has `limits.referencedTasks` and

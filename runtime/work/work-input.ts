@@ -13,7 +13,8 @@ import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authorin
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import type { ContextKey, JournalRow, Store, TaskSize } from '../store/store.ts'
+import type { WorkStore } from '../store/patient-reads.ts'
+import type { ContextKey, JournalRow, TaskSize } from '../store/store.ts'
 import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
 
 /** How many of the context's newest tasks are searched for artifacts if a message refers to none. */
@@ -52,7 +53,7 @@ export function openedIn(journal: readonly JournalRow[]): Opened {
 
 /** Services that load the input of a work. */
 export interface InputSources {
-  readonly store: Store
+  readonly store: WorkStore
   readonly agent: { readonly input?: StandardSchema<unknown> | undefined }
   readonly limits: Pick<Limits, 'restoredBytes'>
   /** Loads the other tasks of the input. */
@@ -86,7 +87,7 @@ export function checkReadable({ taskId, bytes, journalBytes }: TaskSize, { resto
 
 /** Loads the tasks that a message refers to, and those with artifacts that it may mean. Ids of other scopes are ignored (§3.4.3). */
 async function loadOthers(
-  key: ContextKey, ownId: string, message: Message, store: Store, loads: WorkLoads
+  key: ContextKey, ownId: string, message: Message, store: WorkStore, loads: WorkLoads
 ): Promise<Pick<WorkInput, 'referenceTasks' | 'unloadedTasks' | 'earlierArtifacts'>> {
   const references = new Set(message.referenceTaskIds)
   const named = namedArtifacts(message)
@@ -130,16 +131,18 @@ function termsOf(task: Task): Record<string, unknown> | undefined {
   return negotiated && typeof negotiated === 'object' && 'terms' in negotiated ? (negotiated.terms as Record<string, unknown>) : undefined
 }
 
+type InputServices = Omit<InputSources, 'loads' | 'store'> & { readonly reads: WorkStore; readonly loads: TaskLoads }
+
 /** Loads the inputs of work in one live context, and counts the tasks that are loaded for it. */
 export class WorkInputs {
   readonly #key: ContextKey
-  readonly #services: Omit<InputSources, 'loads'> & { readonly loads: TaskLoads }
+  readonly #services: InputServices
   readonly #tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>
   /** By task; created for the first. */
   #byTask: Map<string, WorkLoads> | undefined
   #hasLeft = false
 
-  constructor(key: ContextKey, services: Omit<InputSources, 'loads'> & { readonly loads: TaskLoads }, tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>) {
+  constructor(key: ContextKey, services: InputServices, tasks: Pick<TaskLedger, 'has' | 'keepAtLeast'>) {
     this.#key = key
     this.#services = services
     this.#tasks = tasks
@@ -147,7 +150,7 @@ export class WorkInputs {
 
   /** Loads the input of a task's work. Releases what an earlier run has loaded. */
   async load(taskId: string, open?: ReadOpened): Promise<WorkInput> {
-    const { store, agent, limits } = this.#services
+    const { reads: store, agent, limits } = this.#services
     this.ended(taskId)
     const input = await loadWorkInput(this.#key, taskId, { store, agent, limits, loads: this.loadsOf(taskId) }, open)
     this.#tasks.keepAtLeast(taskId, receivedBytes(input))

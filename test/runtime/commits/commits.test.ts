@@ -1,10 +1,17 @@
 import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
+<<<<<<< HEAD:test/runtime/commits/commits.test.ts
 import { accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
 import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
+=======
+import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
+import type { Commit, Store, TaskEvent } from '../../runtime/store/store.ts'
+import { keepResult } from '../fixtures/guarantee-results.ts'
+import { echo, painter, steeredWork } from '../fixtures/agents.ts'
+>>>>>>> 134ec9b (runtime: work waits while the database is away, and no task fails by a read that is refused):test/runtime/commits.test.ts
 import {
   brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, tasksIn, textOf, until, withGenerations, type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -511,6 +518,63 @@ await t.test("a store that cannot be read gives an A2AError without the engine's
     t.equal(code, 'InternalError')
     t.notMatch(message, 'sda1')
   }
+})
+
+await t.test('while the database is away', async t => {
+  /** A store whose reads are refused while it is away. */
+  const awayStore = (inner: Store) => {
+    let isAway = false
+    let refusals = 0
+    const unlessAway = <Args extends readonly unknown[], T>(read: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
+      if (isAway) throw new A2AError('Overloaded', `the database is away: ${(refusals += 1)}`)
+      return read(...args)
+    }
+    const { readTask, readEvents, readJournal, readMessages, readTaskMessages, measureTasks } = inner
+    const store: Store = {
+      ...inner, readTask: unlessAway(readTask), readEvents: unlessAway(readEvents), readJournal: unlessAway(readJournal), readMessages: unlessAway(readMessages),
+      readTaskMessages: unlessAway(readTaskMessages), measureTasks: unlessAway(measureTasks), close: async () => {}
+    }
+    return { store, away: (is: boolean) => (isAway = is), refusals: () => refusals }
+  }
+
+  await t.test('work that reads waits for it, also after a restart, and no task fails', async t => {
+    const { store, away, refusals } = awayStore(memoryStore())
+    const asking = deferred()
+    const work: WorkFunction = async ({ history, step }) => {
+      await step('asked', () => asking.promise)
+      return { artifact: `${(await history()).length} messages before` }
+    }
+    const { runtime, clock } = start(t, { work }, { store })
+    const task = taskIn(await runtime.sendMessage(say('x', inC, { returnImmediately: true })))
+    await rest()
+    away(true)
+    await closed(runtime, clock)
+    const { runtime: next, clock: later } = start(t, { work }, { store })
+    await until(() => refusals() > 0, 'the recovery reads')
+    for (let before = refusals(); refusals() < before + 5; await rest()) later.increment(2000)
+    away(false)
+    later.increment(2000)
+    asking.resolve()
+    t.equal(textOf((await reaches(next, task.id, 'completed')).artifacts?.[0]), '0 messages before')
+  })
+  await t.test('a read is repeated at growing intervals until the runtime closes', async t => {
+    const { store, away, refusals } = awayStore(memoryStore())
+    const { runtime, clock, log } = start(t, { work: async ({ history }) => ({ artifact: String((await history()).length) }) }, { store })
+    away(true)
+    const sent = rejection(runtime.sendMessage(say('x', inC)))
+    for (const pause of [50, 100, 200, 400, 800, 1600, 2000, 2000]) {
+      await until(() => refusals() > 0)
+      const before = refusals()
+      clock.increment(pause - 1)
+      await rest()
+      t.equal(refusals(), before)
+      clock.increment(1)
+      await until(() => refusals() > before)
+    }
+    await closed(runtime, clock)
+    t.match(await sent, { code: 'Overloaded' })
+    t.strictSame([clock.pending, log], [0, []])
+  })
 })
 
 await t.test('a lost race', async t => {

@@ -400,7 +400,7 @@ await t.test('two thousand finished tasks leave no context, actor, timer or list
 await t.test('a closed context accepts nothing more, and informs waiting calls', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new ContextRegistry({
-    store: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits, metering: metering(memoryStore()),
+    store: memoryStore(), reads: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits, metering: metering(memoryStore()),
     feeds: new TaskSubscriptions(), loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger), counters: new Counters()
   })
   t.teardown(() => contexts.close())
@@ -423,7 +423,7 @@ await t.test('entries that work journals after its context has closed are droppe
   const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, rested() {}, broke() {} })
   const host = new ContextHost(
     key,
-    { store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger), counters: new Counters() },
+    { store, reads: store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger), counters: new Counters() },
     { pipeline, tasks: new TaskLedger('c', { clock, ids }), timers: undefined as never, calls: { has: () => false }, owner: { isRefused: false }, root: undefined as never, commits: 0, noteFact() {} }
   )
   const { turn } = pipeline

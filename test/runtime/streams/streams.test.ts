@@ -279,7 +279,7 @@ function assembled(t: Test) {
   const feeds = new TaskSubscriptions()
   const store = memoryStore()
   const { logger } = recordingLogger()
-  const shared = { store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
+  const shared = { store, reads: store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
   const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger), counters: new Counters() })
   t.teardown(() => contexts.close())
   return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
