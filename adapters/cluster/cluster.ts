@@ -1,11 +1,12 @@
 import { consoleLogger, type Logger } from '../../runtime/ports/logger.ts'
-import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import { isLoopback } from '../entry/admission.ts'
 import type { PostgresPool } from '../postgres/session/pool.ts'
 import { SHARDS } from '../postgres/schema/migrate.ts'
 import { connectionsOf, storeOf } from '../postgres/store.ts'
 import { ClusterNode } from './node.ts'
 import { PostgresPlacement } from './placement/postgres-placement.ts'
+import { steadyClock } from './placement/shared-clock.ts'
 
 /** The connections of a node beside those for reads: two that stay, and one more for a moment at the start. */
 const OTHER_CONNECTIONS = 3
@@ -30,6 +31,7 @@ export interface PostgresNodeOptions {
   /** Whether the node takes shards. One without forwards every change. Default true. */
   readonly takesShards?: boolean
   readonly logger?: Logger
+  /** Of this process; its time need not be that of other nodes, but nobody may set it while it runs. Default: one that goes on when the machine's clock is set. */
   readonly clock?: Clock
 }
 
@@ -38,13 +40,13 @@ export interface PostgresNodeOptions {
  * `node.open()`. Rejects with StorageError for a database that cannot be used.
  */
 export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {
-  const { address, listen, secret, schema = 'taskchart', readers = 4, shards = SHARDS, takesShards = true, logger = consoleLogger, clock = systemClock } = options
+  const { address, listen, secret, schema = 'taskchart', readers = 4, shards = SHARDS, takesShards = true, logger = consoleLogger, clock = steadyClock } = options
   if (secret.length < SECRET_LENGTH && !isLoopback(new URL(address).hostname)) throw new TypeError(`postgresNode needs a secret of at least ${SECRET_LENGTH} characters for an address that others can reach.`)
   const connections = connectionsOf(place, readers, 'postgresNode', OTHER_CONNECTIONS)
   const { pool, name, end } = connections
   try {
     const placement = await PostgresPlacement.open({ pool, place: name, schema, shards, takesShards, logger, clock })
-    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret, clock })
+    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret, clock: placement.time })
   } catch (error) {
     await end()
     throw error

@@ -1,10 +1,12 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Change, ChangeName, Cluster, Made, Member, Membership, NodeFigures, Place } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import type { Ids } from '../../runtime/ports/ids.ts'
 import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
-import { Link, LinkLost } from './link/link.ts'
+import { Link, LinkLost, type LinkWays } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'
+import { webSockets, type ListenPlace, type Network } from './link/network.ts'
 import type { Placement, Seat } from './placement/placement.ts'
 import { Shards } from './shards.ts'
 
@@ -22,10 +24,14 @@ export interface NodeOptions {
   readonly store: Store
   /** Where other nodes reach this one, `ws://HOST:PORT`; it listens there, or at `listen`. */
   readonly address: string
-  readonly listen?: { readonly host: string; readonly port: number }
+  readonly listen?: ListenPlace
   /** Proves to other nodes that this is one of them. Never sent. */
   readonly secret: string
+  /** The time that all nodes share. Default: the system clock. */
   readonly clock?: Clock
+  /** Default: WebSocket. */
+  readonly network?: Network
+  readonly ids?: Ids
 }
 
 /**
@@ -36,16 +42,18 @@ export class ClusterNode implements Cluster {
   /** The store for this node's runtime. */
   readonly store: Store
   readonly shards: Shards
+  readonly clock: Clock
+  readonly #network: Network
   readonly #options: NodeOptions
-  readonly #clock: Clock
   readonly #links = new Map<string, Link>()
   #server: LinkServer | undefined
   #member: Member | undefined
 
   constructor(options: NodeOptions) {
     this.#options = options
-    this.#clock = options.clock ?? systemClock
-    this.shards = new Shards(options.placement.shards)
+    this.clock = options.clock ?? systemClock
+    this.#network = options.network ?? webSockets
+    this.shards = new Shards(options.placement.shards, options.ids)
     this.store = this.shards.viewOf(options.store)
   }
 
@@ -54,14 +62,14 @@ export class ClusterNode implements Cluster {
     const { address, listen, secret, placement } = this.#options
     const { hostname, port } = new URL(address)
     const member = this.#joined
-    this.#server = await LinkServer.listen(listen ?? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }, member, this.shards, secret)
+    this.#server = await LinkServer.listen(listen ?? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }, member, this.shards, secret, this.#ways)
     placement.join(this.#seat(member))
   }
 
   join(member: Member): Membership {
     this.#member = member
     const { placement } = this.#options
-    this.#following = new Following({ member, shards: this.shards, placement, clock: this.#clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
+    this.#following = new Following({ member, shards: this.shards, placement, clock: this.clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
     return {
       figures: () => this.#figures(),
       observed: { address: this.#options.address, status: () => placement.status(), shardOf: key => this.shards.of(key) },
@@ -79,11 +87,19 @@ export class ClusterNode implements Cluster {
   /** The last epoch of each shard that this node has had. */
   readonly #epochs = new Map<number, number>()
   #left: Promise<void> | undefined
+  /** Whether it has left: nothing is forwarded any more. */
+  #isOver = false
+  /** Ends the pauses of changes that wait for an owner. */
+  readonly #pauses = new Set<() => void>()
   #forwarded = 0
   readonly #moves = { gained: 0, given: 0, lost: 0 }
 
   #figures(): NodeFigures {
     return { shards: this.shards.owned.length, nodes: this.#options.placement.nodes.length, forwarded: this.#forwarded, moves: this.#moves }
+  }
+
+  get #ways(): LinkWays {
+    return { network: this.#network, clock: this.clock }
   }
 
   get #joined(): Member {
@@ -137,7 +153,7 @@ export class ClusterNode implements Cluster {
 
   async #make<Here>({ name, place, request, isRepeatable, signal }: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>> {
     const { placement, address } = this.#options
-    const endMs = this.#clock.now() + WAIT_MS
+    const endMs = this.clock.now() + WAIT_MS
     for (;;) {
       signal?.throwIfAborted()
       const shard = place ? await this.#shardOf(place) : this.#anyShard()
@@ -149,9 +165,22 @@ export class ClusterNode implements Cluster {
       } catch (error) {
         if (error instanceof LinkLost ? error.wasSent && !isRepeatable : error !== NOT_OWNER) throw error instanceof LinkLost ? unknownOutcome(error) : error
       }
-      if (this.#clock.now() >= endMs) throw nobody()
-      await new Promise<void>(resolve => void this.#clock.setTimeout(resolve, LOOK_MS))
+      if (this.#isOver || this.clock.now() >= endMs) throw nobody()
+      await this.#pause()
     }
+  }
+
+  /** Resolves before the next look for an owner, or when the node has left. */
+  #pause(): Promise<void> {
+    return new Promise(resolve => {
+      const end = () => {
+        this.clock.clearTimeout(timer)
+        this.#pauses.delete(end)
+        resolve()
+      }
+      const timer = this.clock.setTimeout(end, LOOK_MS)
+      this.#pauses.add(end)
+    })
   }
 
   async #forward(owner: string, change: { readonly change: ChangeName; readonly shard: number; readonly request: object }, signal: AbortSignal | undefined): Promise<unknown> {
@@ -180,7 +209,7 @@ export class ClusterNode implements Cluster {
   #linkTo(address: string): Link {
     const known = this.#links.get(address)
     if (known) return known
-    const link = new Link(address, this.#options.secret)
+    const link = new Link(address, this.#options.secret, this.#ways)
     this.#links.set(address, link)
     return link
   }
@@ -203,11 +232,11 @@ export class ClusterNode implements Cluster {
     return new Promise(withheld => {
       const ended = new Promise<void>(resolve => {
         const over = () => {
-          this.#clock.clearTimeout(timer)
+          this.clock.clearTimeout(timer)
           resolve()
           withheld(end)
         }
-        const timer = this.#clock.setTimeout(over, WITHHOLD_MS)
+        const timer = this.clock.setTimeout(over, WITHHOLD_MS)
         const asked = this.#linkTo(node).ask({ withhold: whose }, answer => {
           if (typeof answer === 'object' && 'withheld' in answer) withheld(end)
           else over()
@@ -222,6 +251,8 @@ export class ClusterNode implements Cluster {
 
   async #leave(): Promise<void> {
     await this.#options.placement.leave()
+    this.#isOver = true
+    for (const end of this.#pauses) end()
     for (const link of this.#links.values()) link.close()
     await this.#server?.close()
   }

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto'
-import { randomIds } from '../../runtime/ports/ids.ts'
+import { randomIds, type Ids } from '../../runtime/ports/ids.ts'
 import { NOT_OWNER, type ContextKey, type Store } from '../../runtime/store/store.ts'
 import { shardOf } from '../postgres/write/row-shapes.ts'
 
 /** The shards of a database, and those of this node. */
 export class Shards {
   readonly count: number
+  readonly #ids: Ids
   /** Those whose contexts are restored here. */
   readonly #owned = new Set<number>()
   /** Those that are handed over: running work still ends its commits. */
   readonly #giving = new Set<number>()
 
-  constructor(count: number) {
+  constructor(count: number, ids: Ids = randomIds) {
     this.count = count
+    this.#ids = ids
   }
 
   /** The shards of this node. */
@@ -59,7 +61,7 @@ export class Shards {
 
   /** A new id in a shard. */
   idIn(shard: number): string {
-    return `${randomIds()}~${shard}`
+    return `${this.#ids()}~${shard}`
   }
 
   /** Whether a task may be of one of these shards. */

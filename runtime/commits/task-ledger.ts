@@ -28,6 +28,8 @@ export interface TaskText {
 interface LedgerEntry {
   generation: number
   state: TaskState
+  /** Of its newest status; empty before its first. */
+  statusTime: string
   /** Bytes of its events and messages. */
   bytes: number
   /** Whether something exceeded its limit of bytes; then nothing fits any more. */
@@ -57,8 +59,8 @@ export class TaskLedger {
   }
 
   /** Adds a new task, or a restored one with the values of its row. */
-  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.add(taskId, { generation, state, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
+  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', statusTime = '', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
+    this.#entries.add(taskId, { generation, state, statusTime, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
     this.#count(snapshotBytes)
   }
 
@@ -176,7 +178,10 @@ export class TaskLedger {
     const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
     const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
     const { state } = fact
-    const status: TaskStatus = message ? { state, message, timestamp: timestamp(clock) } : { state, timestamp: timestamp(clock) }
+    // The clock may have been set back, or be another node's.
+    const now = timestamp(clock)
+    if (now > entry.statusTime) entry.statusTime = now
+    const status: TaskStatus = message ? { state, message, timestamp: entry.statusTime } : { state, timestamp: entry.statusTime }
     return { statusUpdate: metadata ? { taskId, contextId, status, metadata } : { taskId, contextId, status } }
   }
 }

@@ -115,8 +115,11 @@ export interface StoredContext {
   readonly tasks: readonly RestorableRow[]
 }
 
-/** A live task. If its snapshot has not been read, `snapshotBytes` is its approximate size. */
-export type RestorableRow = TaskRow & ({ readonly snapshot: string } | { readonly snapshot?: undefined; readonly snapshotBytes: number })
+/**
+ * A live task. If its snapshot has not been read, `snapshotBytes` is its approximate size. `statusTime` is the time of its newest status,
+ * empty if that has none. An engine of an older version leaves it out.
+ */
+export type RestorableRow = TaskRow & { readonly statusTime?: string } & ({ readonly snapshot: string } | { readonly snapshot?: undefined; readonly snapshotBytes: number })
 
 /** A task in the form of GetTask, and its generation. The task is a copy that the caller may change. */
 export interface StoredTask {

@@ -60,7 +60,7 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
-  const runtime = createRuntime({ agent, store: opened.store, ...(opened.node && { cluster: opened.node }), clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
+  const runtime = createRuntime({ agent, store: opened.store, ...(opened.node && { cluster: opened.node }), clock: opened.node?.clock ?? clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
   const closeAll = async (cause: unknown) => {
     await runtime.close()
     await measured?.close()

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
-import { WebSocketServer, type WebSocket } from 'ws'
 import type { Member } from '../../../runtime/operations/cluster.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import { isProof, proofOf, toWireError, type Answer, type Asked } from './frames.ts'
-import { FRAME_BYTES } from './link.ts'
+import { DEFAULT_WAYS, type LinkWays } from './link.ts'
+import type { LinkSocket, ListenPlace } from './network.ts'
 
 /** How long a caller may take to prove that it is a node. */
 const PROOF_MS = 2000
@@ -25,25 +25,25 @@ interface Running {
 
 /** Serves the shards of this node to other nodes. */
 export class LinkServer {
-  readonly #server: WebSocketServer
   readonly #member: Member
   readonly #shards: Shards
   readonly #secret: string
-  readonly #callers = new Map<WebSocket, Map<number, Running>>()
+  readonly #clock: Clock
+  readonly #callers = new Map<LinkSocket, Map<number, Running>>()
+  #end = async () => {}
 
-  private constructor(server: WebSocketServer, member: Member, shards: Shards, secret: string) {
-    this.#server = server
+  private constructor(member: Member, shards: Shards, secret: string, clock: Clock) {
     this.#member = member
     this.#shards = shards
     this.#secret = secret
-    server.on('connection', socket => this.#greet(socket))
+    this.#clock = clock
   }
 
   /** Listens. Rejects if the port is taken. */
-  static async listen({ host, port }: { readonly host: string; readonly port: number }, member: Member, shards: Shards, secret: string): Promise<LinkServer> {
-    const server = new WebSocketServer({ host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false })
-    await once(server, 'listening')
-    return new LinkServer(server, member, shards, secret)
+  static async listen(place: ListenPlace, member: Member, shards: Shards, secret: string, { network, clock }: LinkWays = DEFAULT_WAYS): Promise<LinkServer> {
+    const server = new LinkServer(member, shards, secret, clock)
+    server.#end = await network.listen(place, socket => server.#greet(socket))
+    return server
   }
 
   /** Tells the watchers of tasks in these shards that this node does not have them any more. */
@@ -58,18 +58,18 @@ export class LinkServer {
     }
   }
 
-  async close(): Promise<void> {
-    for (const socket of this.#server.clients) socket.terminate()
-    await new Promise<void>(resolve => this.#server.close(() => resolve()))
+  close(): Promise<void> {
+    return this.#end()
   }
 
   /** Accepts requests once the caller has proved that it knows the secret. */
-  #greet(socket: WebSocket): void {
+  #greet(socket: LinkSocket): void {
     const own = randomUUID()
-    const late = setTimeout(() => socket.terminate(), PROOF_MS)
+    const late = this.#clock.setTimeout(() => socket.terminate(), PROOF_MS)
     socket.on('error', () => {})
+    socket.on('close', () => this.#clock.clearTimeout(late))
     socket.once('message', data => {
-      clearTimeout(late)
+      this.#clock.clearTimeout(late)
       const { number, proof } = readFrame(data) as { readonly number?: unknown; readonly proof?: unknown }
       const numbers = [own, String(number)]
       if (!isProof(proof, this.#secret, 'caller', numbers)) return socket.close(4401, 'the secret is another')
@@ -79,13 +79,20 @@ export class LinkServer {
     socket.send(JSON.stringify({ number: own }))
   }
 
-  #accept(socket: WebSocket): void {
+  #accept(socket: LinkSocket): void {
     const running = new Map<number, Running>()
     this.#callers.set(socket, running)
-    const ping = setInterval(() => socket.ping(), PING_MS)
+    let ping: unknown
+    const pings = () => {
+      ping = this.#clock.setTimeout(() => {
+        socket.ping()
+        pings()
+      }, PING_MS)
+    }
+    pings()
     socket.on('message', data => this.#take(socket, running, readFrame(data) as Asked))
     socket.on('close', () => {
-      clearInterval(ping)
+      this.#clock.clearTimeout(ping)
       this.#callers.delete(socket)
       for (const { stop, erased } of running.values()) {
         stop()
@@ -94,7 +101,7 @@ export class LinkServer {
     })
   }
 
-  #take(socket: WebSocket, running: Map<number, Running>, asked: Asked): void {
+  #take(socket: LinkSocket, running: Map<number, Running>, asked: Asked): void {
     const { id } = asked
     if ('stop' in asked) {
       running.get(id)?.stop()
@@ -112,7 +119,7 @@ export class LinkServer {
     }
   }
 
-  async #answer(socket: WebSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
+  async #answer(socket: LinkSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
     const answer = await made.then(
       (answer: unknown): Answer => ({ answer: answer ?? null }),
       (error: unknown): Answer => (error === NOT_OWNER ? { moved: true } : { error: toWireError(error) })
@@ -122,7 +129,7 @@ export class LinkServer {
   }
 
   /** Passes the events of a task on, beginning with its newest generation. */
-  async #watch(socket: WebSocket, running: Map<number, Running>, { id, watch, scope, shard }: Extract<Asked, { watch: string }>): Promise<void> {
+  async #watch(socket: LinkSocket, running: Map<number, Running>, { id, watch, scope, shard }: Extract<Asked, { watch: string }>): Promise<void> {
     const moved = () => {
       running.delete(id)
       say(socket, id, { moved: true })
@@ -154,6 +161,6 @@ function readFrame(data: unknown): object {
   }
 }
 
-function say(socket: WebSocket, id: number, answer: Answer): void {
+function say(socket: LinkSocket, id: number, answer: Answer): void {
   if (socket.readyState === socket.OPEN) socket.send(JSON.stringify({ id, ...answer }))
 }

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { WebSocket } from 'ws'
+import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import { fromWireError, isProof, proofOf, type Answer, type Answered, type Asked, type Request } from './frames.ts'
+import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 
 /** The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was carried out. */
 export class LinkLost extends Error {
@@ -14,11 +15,13 @@ export class LinkLost extends Error {
   }
 }
 
-/** How long a node may be silent, also while it is connected, in milliseconds. */
-const SILENT_MS = 3000
+/** What a link works with. Default: WebSocket and the system clock. */
+export interface LinkWays {
+  readonly network: Network
+  readonly clock: Clock
+}
 
-/** The most bytes of one frame: a task's events are smaller. */
-export const FRAME_BYTES = 64 * 1024 * 1024
+export const DEFAULT_WAYS: LinkWays = { network: webSockets, clock: systemClock }
 
 type Heard = (answer: Answer | 'lost') => void
 
@@ -26,13 +29,15 @@ type Heard = (answer: Answer | 'lost') => void
 export class Link {
   readonly #address: string
   readonly #secret: string
+  readonly #ways: LinkWays
   readonly #heard = new Map<number, Heard>()
-  #opening: Promise<WebSocket> | undefined
+  #opening: Promise<LinkSocket> | undefined
   #next = 0
 
-  constructor(address: string, secret: string) {
+  constructor(address: string, secret: string, ways = DEFAULT_WAYS) {
     this.#address = address
     this.#secret = secret
+    this.#ways = ways
   }
 
   /** Whether nothing is asked. */
@@ -83,22 +88,28 @@ export class Link {
     void this.#opening?.then(socket => socket.terminate(), () => {})
   }
 
-  #open(): Promise<WebSocket> {
+  #open(): Promise<LinkSocket> {
     return (this.#opening ??= this.#connect().catch((error: unknown) => {
       this.#opening = undefined
       throw error
     }))
   }
 
-  #connect(): Promise<WebSocket> {
-    const socket = new WebSocket(this.#address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false })
+  #connect(): Promise<LinkSocket> {
+    const { network, clock } = this.#ways
+    const socket = network.connect(this.#address)
     const own = randomUUID()
     let theirs: string | undefined
-    const silence = setTimeout(() => socket.terminate(), SILENT_MS)
+    let silence: unknown
+    const heard = () => {
+      clock.clearTimeout(silence)
+      silence = clock.setTimeout(() => socket.terminate(), SILENT_MS)
+    }
+    heard()
     return new Promise((resolve, reject) => {
-      socket.on('message', (data: Buffer) => {
-        const frame = JSON.parse(data.toString()) as { readonly number?: string; readonly proof?: string } & Answered
-        silence.refresh()
+      socket.on('message', data => {
+        const frame = JSON.parse(String(data)) as { readonly number?: string; readonly proof?: string } & Answered
+        heard()
         if (theirs === undefined) {
           theirs = String(frame.number)
           return socket.send(JSON.stringify({ number: own, proof: proofOf(this.#secret, 'caller', [theirs, own]) }))
@@ -107,14 +118,14 @@ export class Link {
         if (!isProof(frame.proof, this.#secret, 'server', [theirs, own])) return socket.terminate()
         resolve(socket)
       })
-      socket.on('ping', () => silence.refresh())
+      socket.on('ping', heard)
       socket.on('error', () => {})
       socket.on('close', () => {
-        clearTimeout(silence)
+        clock.clearTimeout(silence)
         this.#opening = undefined
         const lost = [...this.#heard.values()]
         this.#heard.clear()
-        for (const heard of lost) heard('lost')
+        for (const tell of lost) tell('lost')
         reject(new LinkLost(false))
       })
     })

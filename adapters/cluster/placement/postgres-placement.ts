@@ -12,8 +12,9 @@ import { readStatus } from '../status.ts'
 import { isSame, openWatch, readLocks } from './locks.ts'
 import { nodeVersion, versionIn, versionText, type NodeVersion } from './node-version.ts'
 import type { Placement, Seat } from './placement.ts'
+import { SharedClock } from './shared-clock.ts'
 import { SignsOfLife } from './signs-of-life.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
+import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, NOW, TAKE, VERSIONS } from './statements.ts'
 import { Wanted } from './wanted.ts'
 
 /** The pause between two looks at the database, and while a shard has no owner. */
@@ -39,6 +40,7 @@ export interface PostgresPlacementOptions {
   /** Whether the node takes shards. */
   readonly takesShards: boolean
   readonly logger: Logger
+  /** Of this process. Nobody may set it while it runs. */
   readonly clock: Clock
 }
 
@@ -57,6 +59,8 @@ interface SeenNode {
  */
 export class PostgresPlacement implements Placement, ShardOwner {
   readonly shards: number
+  /** The time of the database. */
+  readonly time: SharedClock
   readonly #options: PostgresPlacementOptions
   #seat: Seat | undefined
   #owned: Ownership | undefined
@@ -83,6 +87,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   private constructor(options: PostgresPlacementOptions, shards: number) {
     this.#options = options
     this.shards = shards
+    this.time = new SharedClock(options.clock)
   }
 
   /** Creates the tables if needed. Rejects with StorageError for a database that cannot be used. */
@@ -93,7 +98,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
       try {
         const found = await checkedDatabase(session, options, logger)
         if (found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
-        return new PostgresPlacement(options, found.shards)
+        const placement = new PostgresPlacement(options, found.shards)
+        const fromMs = options.clock.now()
+        const [[nowMs] = []] = await session.rows(NOW)
+        placement.time.saw(Number(nowMs), fromMs)
+        return placement
       } finally {
         session.close()
       }
@@ -222,8 +231,10 @@ export class PostgresPlacement implements Placement, ShardOwner {
   async #look(seat: Seat): Promise<void> {
     const { pool, schema, clock } = this.#options
     const watch = (this.#watch ??= await openWatch(pool, schema, LEASE_MS))
+    const fromMs = clock.now()
     const [beat] = await watch.rows(BEAT, [seat.address, this.#pid])
     if (!beat) return this.#loseTo(seat)
+    this.time.saw(Number(beat[0]), fromMs)
     this.#renew()
     const locks = await readLocks(watch)
     const present = locks.filter(({ isNode }) => isNode)

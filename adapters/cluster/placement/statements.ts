@@ -6,8 +6,13 @@ export const NODE_CLASS = `hashtext('taskchart node ' || current_schema())`
 /** A class as pg_locks shows it. */
 const oid = (lockClass: string) => `(${lockClass}::bigint & 4294967295)`
 
-/** Gives a sign of life; no row if another process has the address. */
-export const BEAT = { name: 'taskchart_beat', text: 'UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING beats' }
+const NOW_MS = 'extract(epoch FROM clock_timestamp()) * 1000'
+
+/** The time of the database. */
+export const NOW = { name: 'taskchart_now', text: `SELECT ${NOW_MS}` }
+
+/** Gives a sign of life, and returns the time of the database; no row if another process has the address. */
+export const BEAT = { name: 'taskchart_beat', text: `UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING ${NOW_MS}` }
 
 /** The version of the node that a holder is. */
 const versionOf = (holder: string) => `${holder}::jsonb ->> 'version'`

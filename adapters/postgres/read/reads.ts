@@ -265,8 +265,8 @@ function namesOf({ tenant, principal, contextId }: ContextKey): string[] {
   return [storedText(tenant), storedText(principal), storedText(contextId)]
 }
 
-function rowAsCommitted({ taskId, state, generation, wakeAtMs, bytes }: PgTask): TaskRow {
-  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, bytes, ...(wakeAtMs !== null && { wakeAtMs }) }
+function rowAsCommitted({ taskId, state, generation, time, wakeAtMs, bytes }: PgTask): TaskRow & { readonly statusTime: string } {
+  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, statusTime: time, bytes, ...(wakeAtMs !== null && { wakeAtMs }) }
 }
 
 function journalOf([task, key, name, body, sum]: readonly Field[]): { name: string; body: string } {

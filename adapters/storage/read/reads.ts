@@ -268,8 +268,8 @@ export class Reads {
   }
 }
 
-function rowAsCommitted({ taskId, state, generation, wakeAtMs }: StoredTaskRow): TaskRow {
-  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, ...(wakeAtMs !== null && { wakeAtMs }) }
+function rowAsCommitted({ taskId, state, generation, time, wakeAtMs }: StoredTaskRow): TaskRow & { readonly statusTime: string } {
+  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, statusTime: time, ...(wakeAtMs !== null && { wakeAtMs }) }
 }
 
 function webhookOf({ tenant, principal }: Scope, { generation, endedAtMs }: StoredTaskRow, { place, body }: WebhookTableRow): StoredWebhook {

@@ -52,7 +52,8 @@ export function memoryStore(): Store {
     loadContext: (key, bytes = Infinity) => call(() => {
       const context = contexts.get(key)
       let left = bytes
-      const tasks = context?.live.map(({ snapshot, ...row }) => {
+      const tasks = context?.live.map(({ snapshot, ...others }) => {
+        const row = { ...others, statusTime: contexts.task(key, others.taskId)?.status.timestamp ?? '' }
         if (snapshot.length > left) return { ...row, snapshotBytes: snapshot.length }
         left -= snapshot.length
         return { ...row, snapshot }

@@ -74,6 +74,11 @@ async function locked(t: Test, schema: string, locks: string): Promise<() => voi
   return end
 }
 
+/** A context of a node. */
+async function contextOf({ node: { shards } }: Node): Promise<string> {
+  for (let i = 0; ; i += 1) if (shards.has(shards.of({ tenant: '', principal: 'anonymous', contextId: `c${i}` }))) return `c${i}`
+}
+
 /** Ends the session that has the locks of a node. */
 const endSession = ({ run }: ReturnType<typeof cluster>, { address }: Node) => run(`SELECT pg_terminate_backend(pid) FROM nodes WHERE address = '${address}'`)
 
@@ -135,6 +140,28 @@ await t.test('a hung node is ended by another after the lease, and writes nothin
   t.match(await rejection(hung.node.store.commit(opening("late"))), { code: 'Overloaded' })
   const later = taskIn(await two.runtime.sendMessage(say('x')))
   t.equal(later.status.state, 'TASK_STATE_INPUT_REQUIRED')
+})
+
+await t.test('nodes whose clocks are minutes off share the time of the database', async t => {
+  const these = cluster(t, defineAgent({ card: { name: 'Sleeps' }, work: async ({ sleep }) => void (await sleep(1500)) }))
+  const off = (aheadMs: number): Clock => ({ ...systemClock, now: () => Date.now() + aheadMs })
+  const ahead = await these.add({ clock: off(120_000) })
+  const behind = await these.add({ clock: off(-120_000) })
+  await shared(ahead, behind)
+  const now = async () => Number((await these.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms'))[0]?.['ms'])
+  for (const { node } of [ahead, behind]) {
+    const [before, is, after] = [await now(), node.clock.now(), await now()]
+    t.ok(is > before - 1000 && is < after + 1000, `${is} is between ${before} and ${after}`)
+  }
+  // Sleeps that begin on one node, and end on the other.
+  const fromMs = await now()
+  const asleep = taskIn(await ahead.runtime.sendMessage(say('x', { contextId: await contextOf(ahead) }, { returnImmediately: true })))
+  await ahead.runtime.settled()
+  await endSession(these, ahead)
+  await until(async () => (await behind.runtime.getTask({ id: asleep.id })).status.state === 'TASK_STATE_COMPLETED')
+  t.ok(await now() >= fromMs + 1500, 'not too early')
+  const { timestamp = '' } = (await behind.runtime.getTask({ id: asleep.id })).status
+  t.ok(Date.parse(timestamp) >= fromMs + 1400 && Date.parse(timestamp) <= await now() + 100, timestamp)
 })
 
 await t.test('streams and calls continue while nodes and the database fail', async t => {

@@ -6,6 +6,7 @@ import { ClusterNode } from '../../../adapters/cluster/node.ts'
 import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
+import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type WorkFunction } from '../../../runtime/index.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
@@ -541,6 +542,34 @@ await t.test('a change waits for an owner, and is refused if there is none', asy
     return error
   })
   t.match(error, { code: 'Overloaded', message: /No node/ })
+})
+
+await t.test('a change that waits for an owner ends when its node leaves', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const clock = new TestClock()
+  const { runtime } = await cluster.add({ mayOwn: false, clock })
+  const error = refusal(runtime.sendMessage(say('x')))
+  await until(() => clock.pending > 0)
+  await runtime.close()
+  t.match(await error, { code: 'Overloaded' })
+  t.equal(clock.pending, 0)
+})
+
+await t.test('the time that nodes share is that of the database, as exactly as a round trip is short', async t => {
+  let ownMs = 1000
+  const clock = new SharedClock({ ...steadyClock, now: () => ownMs })
+  t.equal(clock.now(), 1000)
+  const saw = (theirMs: number, tookMs: number) => {
+    ownMs += tookMs
+    clock.saw(theirMs, ownMs - tookMs)
+    return clock.now() - ownMs
+  }
+  t.equal(saw(121_000, 0), 120_000, 'two minutes ahead')
+  t.equal(saw(121_080, 100), 120_000, 'which may still be so')
+  t.equal(saw(121_000, 100), 119_900, 'the clock of the database was set back')
+  ownMs += 0.7
+  t.equal(clock.now(), 121_100, 'whole milliseconds')
+  t.ok(Math.abs(steadyClock.now() - Date.now()) < 60_000)
 })
 
 await t.test('a page of wakes is full as long as there are more', async t => {

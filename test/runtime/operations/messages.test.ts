@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { Task } from '../../../machines/protocol/objects.ts'
-import { A2AError, isA2AError, reply } from '../../../runtime/index.ts'
+import { A2AError, isA2AError, memoryStore, reply } from '../../../runtime/index.ts'
+import { systemClock } from '../../../runtime/ports/clock.ts'
 import { checkInputModes, inputModesOf } from '../../../runtime/operations/send-message.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { collect, messageIn, refusal, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, withGenerations } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -67,6 +68,22 @@ await t.test('every status has the time of the runtime’s clock', async t => {
   t.equal(asked.status.timestamp, '2026-01-02T03:04:05.006Z')
   clock.increment(1500)
   t.equal(taskIn(await runtime.sendMessage(say('red', { taskId: asked.id }))).status.timestamp, '2026-01-02T03:04:06.506Z')
+})
+
+await t.test('the times of the statuses of a task never go back, although the clock does, also after a restart', async t => {
+  const store = memoryStore()
+  const shared = { ...store, close: async () => {} }
+  let aheadMs = 0
+  const clock = { ...systemClock, now: () => Date.parse('2026-01-02T03:04:05.006Z') + aheadMs }
+  const { runtime } = start(t, { work: painter() }, { store: shared, clock })
+  const asked = taskIn(await runtime.sendMessage(say('a boat')))
+  aheadMs = -120_000
+  t.equal((await runtime.cancelTask({ id: taskIn(await runtime.sendMessage(say('a car'))).id })).status.timestamp, '2026-01-02T03:02:05.006Z', 'others have their own')
+  const { runtime: next } = start(t, { work: painter() }, { store: shared, clock })
+  t.equal(taskIn(await next.sendMessage(say('red', { taskId: asked.id }))).status.timestamp, asked.status.timestamp)
+  const again = taskIn(await next.sendMessage(say('a tree')))
+  aheadMs = -240_000
+  t.equal((await next.cancelTask({ id: again.id })).status.timestamp, again.status.timestamp)
 })
 
 await t.test('the first of two answers to one question is accepted, and the second refused', async t => {

@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import { WebSocket, WebSocketServer } from 'ws'
+
+/** How long a node may be silent, also while it is connected, in milliseconds. */
+export const SILENT_MS = 3000
+
+/** The most bytes of one frame: a task's events are smaller. */
+const FRAME_BYTES = 64 * 1024 * 1024
+
+/** One end of a connection between two nodes: the part of a WebSocket of `ws` that they use. */
+export interface LinkSocket {
+  readonly readyState: number
+  readonly OPEN: number
+  /** Bytes that are not sent yet. */
+  readonly bufferedAmount: number
+  send(frame: string): void
+  ping(): void
+  close(code: number, reason: string): void
+  terminate(): void
+  on(event: 'message' | 'ping' | 'close' | 'error', listener: (data: unknown) => void): unknown
+  once(event: 'message', listener: (data: unknown) => void): unknown
+}
+
+/** Where a node listens for the others. */
+export interface ListenPlace {
+  readonly host: string
+  readonly port: number
+}
+
+/** The connections between nodes. */
+export interface Network {
+  /** Connects to the node at an address. A socket that cannot connect closes. */
+  connect(address: string): LinkSocket
+  /** Listens, and resolves with what ends that and all connections. Rejects if the port is taken. */
+  listen(place: ListenPlace, accept: (socket: LinkSocket) => void): Promise<() => Promise<void>>
+}
+
+/** Connects nodes by WebSocket. */
+export const webSockets: Network = {
+  connect: address => new WebSocket(address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false }),
+  async listen({ host, port }, accept) {
+    const server = new WebSocketServer({ host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false })
+    await once(server, 'listening')
+    server.on('connection', accept)
+    return () => {
+      for (const socket of server.clients) socket.terminate()
+      return new Promise(resolve => server.close(() => resolve()))
+    }
+  }
+}
