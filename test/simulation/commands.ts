@@ -3,11 +3,12 @@ import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import type { Client } from './client.ts'
+import type { SimulatedCluster } from './cluster/cluster.ts'
 import type { Expectation, Request, Requests } from './requests.ts'
 import { textOfScript, type Op } from './script.ts'
 import type { World } from './world.ts'
 
-type Command = fc.AsyncCommand<Requests, World>
+export type Command = fc.AsyncCommand<Requests, World>
 
 /** What people do with the agent of a world, and what happens to it, in any order. */
 export const commands: readonly fc.Arbitrary<Command>[] = (() => {
@@ -42,6 +43,27 @@ export const commands: readonly fc.Arbitrary<Command>[] = (() => {
     ...often(1, fc.record({ fates }).map(given => command('trouble', given, (world, { fates }) => world.trouble(fates)))),
     ...often(1, fc.record({ ms }).map(given => command('kill', given, (world, { ms }) => world.kill(ms)))),
     ...often(1, fc.record({ ms }).map(given => command('restart', given, (world, { ms }) => world.restart(ms))))
+  ]
+})()
+
+/** What else happens to several nodes. */
+export const clusterCommands: readonly fc.Arbitrary<Command>[] = (() => {
+  const ms = fc.oneof(fc.nat({ max: 3000 }), fc.nat({ max: 12_000 }))
+  const happens = (name: string, run: (cluster: SimulatedCluster, ms: number) => void) =>
+    fc.record({ ms }).map(given => command(name, given, ({ cluster }, { ms }) => cluster && run(cluster, ms)))
+  return [
+    // People do more than breaks.
+    ...commands, ...commands,
+    ...often(2, happens('hang', (cluster, ms) => cluster.hang(ms))),
+    ...often(2, happens('part', (cluster, ms) => cluster.part(ms))),
+    ...often(1, fc.record({ ms: fc.nat({ max: 45_000 }) }).map(given => command('partForLong', given, ({ cluster }, { ms }) => cluster?.part(ms)))),
+    ...often(1, happens('partNodes', (cluster, ms) => cluster.partNodes(ms))),
+    ...often(1, happens('crash', (cluster, ms) => cluster.crash(ms))),
+    ...often(1, happens('endSession', cluster => cluster.endSession())),
+    ...often(1, happens('unlock', cluster => cluster.unlock())),
+    ...often(1, happens('cutLink', cluster => cluster.cutLink())),
+    ...often(1, happens('resize', cluster => cluster.resize())),
+    ...often(2, fc.record({ ms: fc.nat({ max: 6000 }) }).map(given => command('pass', given, (world, { ms }) => world.pass(ms))))
   ]
 })()
 

@@ -20,4 +20,18 @@ export interface WorldConfig {
   readonly cuts: number
   /** Frames at which a client stops reading for a while. */
   readonly stalls: number
+  /** Several nodes that share the disk; without it one process. */
+  readonly cluster?: ClusterConfig
+}
+
+/** What the nodes of a world are like. */
+export interface ClusterConfig {
+  readonly nodes: number
+  readonly shards: number
+  /** How much the clock of each node is ahead, and how much faster it goes; a node beyond the list has the first. */
+  readonly aheadMs: readonly number[]
+  readonly rates: readonly number[]
+  readonly databaseAheadMs: number
+  /** How often a node is taken for one that reads slowly. */
+  readonly slowLinks: number
 }

@@ -8,6 +8,9 @@ import type { ClockView } from './virtual-clock.ts'
 /** What becomes of a commit. `before` and `after`: it is written by then, or is not. */
 type Fate = 'written' | 'fails before' | 'fails after' | 'kills before' | 'kills after'
 
+/** What PostgreSQL calls it if it has written nothing because it has no room. */
+const NO_ROOM = '53100'
+
 /** What a disk works with. `killed` hears that the process dies at this very moment. */
 interface DiskServices {
   readonly config: WorldConfig
@@ -21,14 +24,14 @@ interface DiskServices {
  * asked, fails so that nobody knows whether it wrote, and loses what it had not begun when its process is killed.
  */
 export class Disk {
-  readonly #engine: Store
+  readonly engine: Store
   readonly #services: DiskServices
   readonly #random: Random
   #ordered: Fate[] = []
   #isCalm = false
 
   constructor(engine: Store, services: DiskServices) {
-    this.#engine = engine
+    this.engine = engine
     this.#services = services
     this.#random = randomOf(services.config.seed, 'disk')
   }
@@ -81,13 +84,10 @@ export class Disk {
       return call
     }
     const read = <Args extends readonly unknown[], T>(call: (...args: Args) => Promise<T>) => (...args: Args): Promise<T> =>
-      called(undefined, async () => {
-        if (!this.#isCalm && this.#random.chance(this.#services.config.readFaults)) throw trouble()
-        return call(...args)
-      })
-    const engine = this.#engine
+      called(undefined, () => this.read(() => call(...args)))
+    const { engine } = this
     return {
-      commit: commit => called(contextName(commit.key), () => this.#commit(commit, this.#fate())),
+      commit: commit => called(contextName(commit.key), () => this.commit(commit)),
       loadContext: read((key, bytes) => engine.loadContext(key, bytes)),
       readSnapshot: read((scope, taskId) => engine.readSnapshot(scope, taskId)),
       readWakes: read((limit, after) => engine.readWakes(limit, after)),
@@ -116,17 +116,28 @@ export class Disk {
     }
   }
 
-  async #commit(commit: Commit, fate: Fate): Promise<boolean> {
-    const { journal, ledger, killed } = this.#services
+  /** Reads at once, or fails. */
+  async read<T>(read: () => Promise<T>): Promise<T> {
+    if (!this.#isCalm && this.#random.chance(this.#services.config.readFaults)) throw trouble()
+    return read()
+  }
+
+  /** Writes at once, as its fate has it. `killed` hears that the process dies, and `written` that it is done. */
+  async commit(commit: Commit, killed = this.#services.killed, written = () => {}): Promise<boolean> {
+    const { journal, ledger } = this.#services
+    const fate = this.#fate()
     const what = `commit ${commit.expected} of ${commit.key.contextId}`
     if (fate === 'kills before' || fate === 'fails before') {
       journal.note(`${what} ${fate}`)
-      if (fate === 'fails before') throw trouble()
+      if (fate === 'fails before') throw Object.assign(trouble(), { code: NO_ROOM })
       killed()
       return new Promise(() => {})
     }
-    const isWritten = await this.#engine.commit(commit)
-    if (isWritten) ledger.wrote(commit)
+    const isWritten = await this.engine.commit(commit)
+    if (isWritten) {
+      written()
+      ledger.wrote(commit)
+    }
     journal.note(`${what} ${isWritten ? fate : 'lost its race'}: ${JSON.stringify([commit.log, commit.tasks, commit.journal])}`)
     if (fate === 'fails after') throw trouble()
     if (fate !== 'kills after') return isWritten

@@ -12,6 +12,8 @@ export interface LedgerTask {
   readonly events: TaskEvent[]
   readonly messages: (MessageRow & { readonly generation: number })[]
   state: TaskState | undefined
+  /** The time of its newest status. */
+  statusTime: string
   /** Where the rules of A2A stand for it. */
   standing: Standing
 }
@@ -24,9 +26,12 @@ export class Ledger {
   /** What became of each message that is not to be taken twice. */
   readonly #sends = new Map<string, string>()
   readonly #violations: Violations
+  readonly #latestMs: () => number
 
-  constructor(violations: Violations) {
+  /** `latestMs`: no status may have a later time now, in milliseconds since 1970. */
+  constructor(violations: Violations, latestMs: () => number) {
     this.#violations = violations
+    this.#latestMs = latestMs
   }
 
   wrote({ key, tasks, log, sends }: Commit): void {
@@ -51,7 +56,7 @@ export class Ledger {
   #task(key: ContextKey, taskId: string): LedgerTask {
     const known = this.tasks.get(taskId)
     if (known && contextName(known.key) !== contextName(key)) this.#violations.add(`I10: ${taskId} is written to by another context`)
-    const task = known ?? { taskId, key, events: [], messages: [], state: undefined, standing: RULES.start }
+    const task = known ?? { taskId, key, events: [], messages: [], state: undefined, statusTime: '', standing: RULES.start }
     this.tasks.set(taskId, task)
     return task
   }
@@ -61,11 +66,18 @@ export class Ledger {
     if (generation !== task.events.length + 1) this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
     const next = 'statusUpdate' in update ? update.statusUpdate.status.state : undefined
     if (!mayFollow(task.state, next)) this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
+    if ('statusUpdate' in update) this.#timed(task, update.statusUpdate.status.timestamp ?? '')
     const standing = RULES.after(task.standing, update)
     for (const rule of RULES.violatedBetween(task.standing, standing)) this.#violations.add(`I5: ${taskId} violates: ${rule}`)
     task.standing = standing
     task.events.push(event)
     task.state = next ?? task.state
+  }
+
+  #timed(task: LedgerTask, time: string): void {
+    if (time < task.statusTime) this.#violations.add(`I20: the status times of ${task.taskId} go back from ${task.statusTime} to ${time}`)
+    if (Date.parse(time) > this.#latestMs()) this.#violations.add(`I20: ${task.taskId} has a status of ${time}, and it is ${new Date(this.#latestMs()).toISOString()}`)
+    task.statusTime = time
   }
 
   #changed(task: LedgerTask, { taskId, state, generation, snapshot }: TaskRow, ended: ReadonlySet<LedgerTask>): void {

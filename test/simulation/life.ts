@@ -3,21 +3,32 @@ import { methodsOf } from '../../adapters/json-rpc/dispatch.ts'
 import { Connection } from '../../adapters/websocket/connection.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { accepted, createRuntime, defineAgent, rejected, reply, textOf, type Runtime } from '../../runtime/index.ts'
+import type { Cluster } from '../../runtime/operations/cluster.ts'
+import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Ids } from '../../runtime/ports/ids.ts'
+import type { Store } from '../../runtime/store/store.ts'
 import type { WorldConfig } from './config.ts'
-import type { Disk } from './disk.ts'
 import type { Journal } from './journal.ts'
 import type { Outside } from './outside.ts'
 import type { Violations } from './violations.ts'
-import type { ClockView, VirtualClock } from './virtual-clock.ts'
+import type { ClockView } from './virtual-clock.ts'
 import type { Wire } from './wire.ts'
 import { worksIn } from './works.ts'
+
+/** The place of a process: its store, and its time. */
+export interface Place {
+  readonly store: Store
+  /** The time of the runtime, which may be made of its own. */
+  readonly clock: Clock
+  readonly own: ClockView
+  /** The time of what is not the runtime's own: its disk, and what its works wait for outside. */
+  readonly around: ClockView
+  readonly cluster?: Cluster
+}
 
 /** What a process runs in. */
 export interface LifeServices {
   readonly config: WorldConfig
-  readonly clock: VirtualClock
-  readonly disk: Disk
   readonly outside: Outside
   readonly journal: Journal
   readonly violations: Violations
@@ -33,20 +44,18 @@ const EXPECTED: readonly string[] = [
 /** One process: a runtime and its server, until it is killed or closed. */
 export class Life {
   readonly runtime: Runtime
-  readonly #clock: ClockView
-  /** The time of what is not the runtime's own: its disk, and what its works wait for outside. */
-  readonly #around: ClockView
+  readonly #place: Place
   readonly #services: LifeServices
   readonly #wires = new Set<Wire>()
   #isOver = false
   #isClosing = false
 
-  constructor(services: LifeServices) {
-    const { config, disk, outside, journal, violations, ids } = services
+  constructor(services: LifeServices, place: Place) {
+    const { config, outside, journal, violations, ids } = services
+    const { store, clock, around, cluster } = place
     this.#services = services
-    this.#clock = services.clock.view()
-    this.#around = services.clock.view()
-    const works = worksIn(outside.reach(this.#around, () => this.#isOver))
+    this.#place = place
+    const works = worksIn(outside.reach(around, () => this.#isOver))
     const noted = (level: string) => (message: string, details: Record<string, unknown>) => {
       if (this.#isOver) return
       const { error } = details
@@ -60,8 +69,9 @@ export class Life {
         messages: config.messages,
         ...(config.negotiates && { negotiate: async ({ message }) => negotiated(textOf(message)) })
       }),
-      store: disk.open(this.#around),
-      clock: this.#clock,
+      store,
+      clock,
+      ...(cluster && { cluster }),
       ids,
       logger: { warn: noted('warn'), error: noted('error') },
       limits: {
@@ -94,8 +104,8 @@ export class Life {
     if (this.#isOver) return
     this.#services.journal.note('killed')
     this.#isOver = true
-    this.#clock.stop()
-    this.#around.stop()
+    this.#place.own.stop()
+    this.#place.around.stop()
     for (const wire of this.#wires) wire.serverDies()
   }
 
@@ -106,7 +116,8 @@ export class Life {
     this.#services.journal.note('closes')
     for (const wire of this.#wires) wire.serverLeaves()
     await this.runtime.close()
-    if (this.#clock.size > 0) this.#services.violations.add(`I13: ${this.#clock.size} timers are left of a runtime that is closed`)
+    const { size } = this.#place.own
+    if (size > 0) this.#services.violations.add(`I13: ${size} timers are left of a runtime that is closed`)
     this.kill()
   }
 }

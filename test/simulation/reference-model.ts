@@ -138,11 +138,11 @@ function statusText({ message, timestamp = '' }: Task['status']): string {
   return `${timestamp} ${message ? textOf(message) : ''}`
 }
 
-/** Compares a task with its course, when all is quiet. Gives what is wrong. */
-export function departureFrom({ events, notBefore, waits }: Course, task: LedgerTask, may: { readonly cancel: boolean; readonly break: boolean }): string | undefined {
+/** Compares a task with its course, when all is quiet. `early`: how much two clocks may differ, in milliseconds. Gives what is wrong. */
+export function departureFrom({ events, notBefore, waits }: Course, task: LedgerTask, may: { readonly cancel: boolean; readonly break: boolean; readonly early: number }): string | undefined {
   const told = task.events.map(brief)
   const last = told.at(-1) ?? ''
-  const early = [...notBefore].find(([index, ms]) => told[index] === events[index] && timeOf(task.events[index]) - timeOf(task.events[index - 1]) < ms)
+  const early = [...notBefore].find(([index, ms]) => told[index] === events[index] && timeOf(task.events[index]) - timeOf(task.events[index - 1]) < ms - may.early)
   if (early) return `event ${early[0] + 1} came too early`
   const isWhole = (count: number) => told.slice(0, count).every((event, index) => event === events[index])
   if (last === 'CANCELED') return isWhole(told.length - 1) ? (may.cancel ? undefined : 'nobody has canceled it') : `it is not ${events.join(', ')}`

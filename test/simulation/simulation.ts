@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
-import { commands } from './commands.ts'
-import type { WorldConfig } from './config.ts'
+import { clusterCommands, commands } from './commands.ts'
+import type { ClusterConfig, WorldConfig } from './config.ts'
 import type { Requests } from './requests.ts'
 import { judge } from './verdict.ts'
 import { World, type WorldOptions } from './world.ts'
@@ -24,6 +24,8 @@ export interface RunOptions {
   readonly print?: ((line: string) => void) | undefined
   /** Whether a failing seed is made shorter. Default true. */
   readonly shrinks?: boolean
+  /** How many nodes there are at first. Default none: one process. */
+  readonly nodes?: number | undefined
   /** Makes the store of a world. Default one in memory. */
   readonly open?: () => Promise<Pick<WorldOptions, 'store' | 'isBusy'>>
 }
@@ -49,6 +51,19 @@ const config: fc.Arbitrary<WorldConfig> = fc.record({
   stalls: rarely(0.02)
 })
 
+/** The clocks of nodes are two minutes off, or go too fast, more often than anywhere. */
+const clusterConfig = (nodes: number): fc.Arbitrary<ClusterConfig> => fc.record({
+  nodes: fc.constant(nodes),
+  shards: fc.constantFrom(6, 1, 3),
+  aheadMs: fc.array(fc.constantFrom(0, 0, 120_000, -120_000, 1500), { minLength: 4, maxLength: 4 }),
+  rates: fc.array(fc.constantFrom(1, 1, 1, 0.95, 1.05), { minLength: 4, maxLength: 4 }),
+  databaseAheadMs: fc.constantFrom(0, 60_000),
+  slowLinks: rarely(0.2)
+})
+
+/** By then nodes that start together have shared the shards. */
+const JOINING_MS = 2000
+
 /** How long the world may take to come to rest when nothing goes wrong any more. */
 const QUIET_MS = 10 * 60_000
 const UNNOTICED_MS = 45_000
@@ -58,7 +73,7 @@ const STEP_MS = 15_000
 const SHRINKING_MS = 15_000
 
 /** Runs the world of a seed, and judges it. A failing one is made as short as it can be, and then shown. */
-export async function runSeed(seed: number, { print, shrinks = true, open = async () => ({ store: memoryStore() }) }: RunOptions = {}): Promise<Outcome> {
+export async function runSeed(seed: number, { print, shrinks = true, nodes = 0, open = async () => ({ store: memoryStore() }) }: RunOptions = {}): Promise<Outcome> {
   const digests: string[] = []
   let first: World | undefined
   let count = 0
@@ -67,6 +82,7 @@ export async function runSeed(seed: number, { print, shrinks = true, open = asyn
     first ??= world
     print?.(JSON.stringify(config))
     try {
+      if (world.cluster) await world.pass(JOINING_MS)
       await fc.asyncModelRun(() => ({ model: world.requests, real: world }), counted(commands, () => (count += digests.length === 0 ? 1 : 0)))
       await concluded(world)
     } finally {
@@ -76,7 +92,8 @@ export async function runSeed(seed: number, { print, shrinks = true, open = asyn
   }
   let last: readonly [WorldConfig, Commands] | undefined
   const sinceMs = Date.now()
-  const property = fc.asyncProperty(config, fc.commands([...commands], { maxCommands: 50, size: 'max' }), async (config, commands) => {
+  const configs = nodes > 0 ? fc.tuple(config, clusterConfig(nodes)).map(([config, cluster]) => ({ ...config, cluster })) : config
+  const property = fc.asyncProperty(configs, fc.commands([...(nodes > 0 ? clusterCommands : commands)], { maxCommands: 50, size: 'max' }), async (config, commands) => {
     // Worlds run one after the other: one that is left in the middle would never let another come to rest.
     if (Date.now() - sinceMs > SHRINKING_MS) return
     last ??= [config, commands]
@@ -107,6 +124,7 @@ async function concluded(world: World): Promise<void> {
     await quiet(world)
   }
   judge(world, { isOver: true })
+  world.cluster?.judge()
   await world.close()
 }
 

@@ -8,6 +8,9 @@ import type { World } from './world.ts'
 /** What a client says of a request that it cannot send again: to this agent, which is reliable, it always can. */
 const CUT_OFF = /It is unknown whether the agent received it/
 
+/** What a node says of a request that it cannot send to another node again. */
+const UNKNOWN = /It is unknown whether the request was carried out/
+
 /**
  * Holds a world in which all is quiet against the model: every task, every request, and all that was ever seen. `isOver`:
  * every task has ended by now, so that nothing is to be waited for any more.
@@ -33,7 +36,7 @@ function judgeTask(world: World, task: LedgerTask): void {
     effectsAt: at => outside.effectsOf(taskId, at).keys.length,
     authorizations: authorizations.get(taskId) ?? new Set()
   }
-  const wrong = departureFrom(courseOf(task, circumstances), task, { cancel: canceled.has(taskId), break: config.readFaults > 0 })
+  const wrong = departureFrom(courseOf(task, circumstances), task, { cancel: canceled.has(taskId), break: config.readFaults > 0, early: world.cluster?.inexactMs ?? 0 })
   if (wrong) violations.add(`${taskId} (${config.work}) is ${task.events.map(brief).join(', ')}; ${wrong}; its messages: ${JSON.stringify(task.messages)}`)
   for (let at = 0; at < 20; at += 1) {
     const keys = new Set(outside.effectsOf(taskId, at).keys)
@@ -46,6 +49,7 @@ function judgeRequest({ config, ledger, violations, pending, isTroubled, contest
   if (!outcome) return violations.add(`I11: request ${number} (${what}) has no outcome; ${pending.length} are pending`)
   if ('error' in outcome) {
     const code = codeOf(outcome.error)
+    if (message && UNKNOWN.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) has an unknown outcome, and a node could have sent it again`)
     if (CUT_OFF.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) was cut off, and the client did not go on with it`)
     const allowed = [...codes, ...(isTroubled ? ['Overloaded'] : []), ...(config.liveContexts < 10 ? ['RateLimited'] : []), ...(config.readFaults > 0 ? ['InternalError'] : []), ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])]
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)

@@ -19,6 +19,17 @@ export interface ClockView extends Clock {
   readonly size: number
   /** Drops all timers; those that are set from now on never fire. */
   stop(): void
+  /** Timers that become due from now on fire when it goes on, in their order. */
+  pause(): void
+  goOn(): void
+}
+
+/** How a clock differs from the true one. */
+export interface Pace {
+  /** How much later its time is, in milliseconds. */
+  readonly aheadMs?: number
+  /** How much faster it goes. */
+  readonly rate?: number
 }
 
 /**
@@ -47,17 +58,20 @@ export class VirtualClock {
   }
 
   /** A clock for one part of the world. */
-  view(): ClockView {
+  view({ aheadMs = 0, rate = 1 }: Pace = {}): ClockView {
     const own = new Set<Timer>()
+    const late: (() => void)[] = []
     let isStopped = false
+    let isPaused = false
     return {
-      now: () => this.#nowMs,
+      now: () => START_MS + Math.floor(this.elapsedMs * rate) + aheadMs,
       setTimeout: (callback, delayMs) => {
         if (isStopped) return undefined
-        const timer = this.#set(() => {
-          own.delete(timer)
-          callback()
-        }, delayMs)
+        const due = () => {
+          if (isPaused) late.push(due)
+          else if (own.delete(timer)) callback()
+        }
+        const timer = this.#set(due, rate === 1 ? delayMs : Math.ceil(delayMs / rate))
         own.add(timer)
         return timer
       },
@@ -71,6 +85,13 @@ export class VirtualClock {
         isStopped = true
         for (const timer of own) this.#clear(timer)
         own.clear()
+      },
+      pause: () => {
+        isPaused = true
+      },
+      goOn: () => {
+        isPaused = false
+        for (const due of late.splice(0)) this.#set(due, 0)
       }
     }
   }

@@ -23,6 +23,8 @@ export interface WireOptions {
   readonly config: WorldConfig
   readonly random: Random
   readonly clock: ClockView
+  /** The time of the process of the server, if that may hang. */
+  readonly serverClock?: ClockView
   /** Whether nothing is to go wrong any more. */
   readonly isCalm: () => boolean
   readonly tapped: (to: 'server' | 'client', frame: string) => void
@@ -127,10 +129,10 @@ export class Wire {
 
   /** The client reads nothing for a while. */
   #stall(): void {
-    const { clock, random } = this.#options
+    const { clock, serverClock = clock, random } = this.#options
     const ms = 1 + random.below(random.chance(0.2) ? LONGEST_STALL_MS : 500)
     this.#stalledUntilMs = clock.now() + ms
-    clock.setTimeout(() => this.#streamEvents.emit('drain'), ms)
+    serverClock.setTimeout(() => this.#streamEvents.emit('drain'), ms)
   }
 
   #toServer(frame: string): void {
@@ -178,7 +180,7 @@ export class Wire {
     const readsFromMs = at === 'client' ? this.#stalledUntilMs : 0
     const dueMs = Math.max(clock.now() + ms, this.#lastDueMs[at], readsFromMs)
     this.#lastDueMs[at] = dueMs
-    const timer = clock.setTimeout(() => {
+    const timer = this.#clockAt(at).setTimeout(() => {
       this.#inFlight[at].delete(timer)
       if (at === 'client' || !this.#isServerGone) run()
     }, dueMs - clock.now())
@@ -186,12 +188,17 @@ export class Wire {
   }
 
   #loseSome(at: 'server' | 'client'): void {
-    const { clock, random } = this.#options
+    const { random } = this.#options
     const inFlight = [...this.#inFlight[at]]
     for (const timer of inFlight.slice(random.below(inFlight.length + 1))) {
-      clock.clearTimeout(timer)
+      this.#clockAt(at).clearTimeout(timer)
       this.#inFlight[at].delete(timer)
     }
+  }
+
+  #clockAt(at: 'server' | 'client'): ClockView {
+    const { clock, serverClock = clock } = this.#options
+    return at === 'server' ? serverClock : clock
   }
 
   #noticeMs(): number {

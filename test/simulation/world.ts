@@ -5,13 +5,15 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { Client } from './client.ts'
+import { SimulatedCluster } from './cluster/cluster.ts'
 import type { WorldConfig } from './config.ts'
 import { Disk } from './disk.ts'
 import { FrameTap } from './frame-tap.ts'
 import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
-import { Life } from './life.ts'
+import { OneProcess, type OneProcessServices } from './one-process.ts'
 import { Outside } from './outside.ts'
+import type { Processes } from './processes.ts'
 import { randomOf, type Random } from './random.ts'
 import { Requests, type Request } from './requests.ts'
 import { atRest } from './rest.ts'
@@ -37,7 +39,7 @@ export class World {
   readonly clock: VirtualClock
   readonly journal: Journal
   readonly violations = new Violations()
-  readonly ledger = new Ledger(this.violations)
+  readonly ledger: Ledger
   readonly disk: Disk
   readonly outside: Outside
   readonly requests: Requests
@@ -62,18 +64,23 @@ export class World {
   #messages = 0
   #isCalm = false
   #isTroubled = false
-  #life: Life
+  readonly #processes: Processes
+  /** The nodes, if there are several. */
+  readonly cluster: SimulatedCluster | undefined
 
   constructor(config: WorldConfig, { store, isBusy = () => false, print }: WorldOptions) {
     this.config = config
     this.clock = new VirtualClock(() => atRest(isBusy))
+    this.ledger = new Ledger(this.violations, () => this.clock.now() + (this.cluster?.aheadMs ?? 0))
     this.#network = this.clock.view()
     this.#random = randomOf(config.seed, 'world')
     this.journal = new Journal(() => this.clock.elapsedMs, print)
     this.requests = new Requests(this)
     this.outside = new Outside(config, this)
     this.disk = new Disk(store, { config, journal: this.journal, ledger: this.ledger, killed: () => this.kill(this.#random.below(500)) })
-    this.#life = this.#born()
+    const { cluster } = config
+    this.cluster = cluster && new SimulatedCluster(cluster, this.#services)
+    this.#processes = this.cluster ?? new OneProcess(this.#services)
     CLIENTS.forEach((_, which) => this.client(which))
   }
 
@@ -108,37 +115,35 @@ export class World {
     whole[which % whole.length]?.cut()
   }
 
-  /** Kills the process, and starts another after a while. */
+  /** Kills a process, and starts another after a while. */
   kill(downMs: number): void {
-    if (this.#life.isOver) return
+    if (this.#processes.isAway) return
     this.#isTroubled = true
-    this.#life.kill()
-    this.#network.setTimeout(() => this.#startAgain(), downMs)
+    this.#processes.kill(downMs)
   }
 
-  /** Ends the process in order and starts another. */
+  /** Ends a process in order and starts another. */
   restart(downMs: number): void {
-    const life = this.#life
-    if (life.isOver || life.isClosing) return
     this.#isTroubled = true
-    void life.close().then(() => this.#network.setTimeout(() => this.#startAgain(), downMs))
+    this.#processes.restart(downMs)
   }
 
   /** The application hears of an authorization for a task, and tells the process. */
   authorize(principal: string, taskId: string): void {
     const data = `d-${this.messageId()}`
     this.authorizations.set(taskId, (this.authorizations.get(taskId) ?? new Set()).add(data))
-    if (this.#life.isOver) return
-    const { runtime } = this.#life
-    this.journal.note(`authorizes ${taskId} with ${data}`)
     const outcome = (text: string) => this.journal.note(`authorization ${data}: ${text}`)
-    runtime.authorized(taskId, data, { principal }).then((task: Task) => outcome(task.status.state), error => outcome(String(error)))
+    this.#processes.use(runtime => {
+      this.journal.note(`authorizes ${taskId} with ${data}`)
+      runtime.authorized(taskId, data, { principal }).then((task: Task) => outcome(task.status.state), error => outcome(String(error)))
+    })
   }
 
   /** From now on there are no more faults. */
   calmDown(): void {
     this.#isCalm = true
     this.disk.calmDown()
+    this.#processes.calmDown()
   }
 
   /** Requests that have no outcome. */
@@ -154,7 +159,7 @@ export class World {
   /** Changes with everything that matters: while it stays as it is, all is quiet. */
   get progress(): string {
     const generations = [...this.ledger.tasks.values()].map(({ events }) => events.length)
-    return [this.pending.length, this.#life.isOver, this.#ids, ...generations].join()
+    return [this.pending.length, this.#processes.progress, this.#ids, ...generations].join()
   }
 
   /** The tasks of a principal, each with its generation. */
@@ -171,7 +176,7 @@ export class World {
   /** Whether something was done to the process that its clients may rightly hear of. */
   get isTroubled(): boolean {
     const { commitFaults, crashes, readFaults, liveContexts } = this.config
-    return this.#isTroubled || liveContexts < 10 || commitFaults + crashes + readFaults > 0
+    return this.#isTroubled || this.cluster !== undefined || liveContexts < 10 || commitFaults + crashes + readFaults > 0
   }
 
   /** Ends a task that its owner does not want any more. */
@@ -184,31 +189,30 @@ export class World {
 
   /** Ends everything. */
   async close(): Promise<void> {
-    const closing = Promise.all(this.#clients.map(client => client.close()))
-    await this.pass(60_000)
-    await closing
-    const closed = this.#life.close()
-    await this.pass(60_000)
-    await closed
+    await this.#passUntil(Promise.all(this.#clients.map(client => client.close())))
+    await this.#passUntil(this.#processes.close())
     await this.pass(120_000)
     if (this.#network.size > 0) this.violations.add(`I13: ${this.#network.size} timers are left of the clients`)
     this.violations.check()
   }
 
+  /** Lets time pass until something is over, at most a minute. */
+  async #passUntil(over: Promise<unknown>): Promise<void> {
+    let isOver = false
+    void over.then(() => (isOver = true))
+    for (let ms = 0; ms < 60_000 && !isOver; ms += 500) await this.pass(500)
+    await over
+  }
+
   /** Stops without a word, whatever is under way. */
   abandon(): void {
-    this.#life.kill()
+    this.#processes.abandon()
     this.#network.stop()
   }
 
-  #born(): Life {
+  get #services(): OneProcessServices {
     const { config, clock, disk, outside, journal, violations } = this
-    return new Life({ config, clock, disk, outside, journal, violations, ids: () => `i${this.#random.below(36 ** 3).toString(36)}-${(this.#ids += 1)}` })
-  }
-
-  #startAgain(): void {
-    this.journal.note('starts')
-    this.#life = this.#born()
+    return { config, clock, disk, outside, journal, violations, network: this.#network, ids: () => `i${this.#random.below(36 ** 3).toString(36)}-${(this.#ids += 1)}` }
   }
 
   #connect(name: string, principal: string): Promise<ClientSocket> {
@@ -218,11 +222,14 @@ export class World {
     const handshakeMs = random.below(config.latencyMs + 1)
     return new Promise((resolve, reject) => {
       this.#network.setTimeout(() => {
-        if (this.#life.isOver) return reject(nobodyAnswers(`sim:${name}`))
-        const tap = new FrameTap(`${name}${number}`, this)
-        const wire: Wire = new Wire({ config, random, clock: this.#network, isCalm: () => this.#isCalm, tapped: (to, frame) => tap.heard(to, frame) })
-        this.#wires.add(wire)
-        const socket = this.#life.accept(wire, principal)
+        const wireTo = (serverClock = this.#network) => {
+          const tap = new FrameTap(`${name}${number}`, this)
+          const wire: Wire = new Wire({ config, random, clock: this.#network, serverClock, isCalm: () => this.#isCalm, tapped: (to, frame) => tap.heard(to, frame) })
+          this.#wires.add(wire)
+          return wire
+        }
+        const socket = this.#processes.accept(wireTo, principal)
+        if (!socket) return reject(nobodyAnswers(`sim:${name}`))
         this.#network.setTimeout(() => resolve(socket), handshakeMs)
       }, handshakeMs)
     })

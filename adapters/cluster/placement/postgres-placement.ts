@@ -14,7 +14,7 @@ import { nodeVersion, versionIn, versionText, type NodeVersion } from './node-ve
 import type { Placement, Seat } from './placement.ts'
 import { SharedClock } from './shared-clock.ts'
 import { SignsOfLife } from './signs-of-life.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, NOW, TAKE, VERSIONS } from './statements.ts'
+import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
 import { Wanted } from './wanted.ts'
 
 /** The pause between two looks at the database, and while a shard has no owner. */
@@ -40,7 +40,6 @@ export interface PostgresPlacementOptions {
   /** Whether the node takes shards. */
   readonly takesShards: boolean
   readonly logger: Logger
-  /** Of this process. Nobody may set it while it runs. */
   readonly clock: Clock
 }
 
@@ -84,10 +83,10 @@ export class PostgresPlacement implements Placement, ShardOwner {
   #wake = () => {}
   #said: string | undefined
 
-  private constructor(options: PostgresPlacementOptions, shards: number) {
+  private constructor(options: PostgresPlacementOptions, shards: number, time: SharedClock) {
     this.#options = options
     this.shards = shards
-    this.time = new SharedClock(options.clock)
+    this.time = time
   }
 
   /** Creates the tables if needed. Rejects with StorageError for a database that cannot be used. */
@@ -98,11 +97,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       try {
         const found = await checkedDatabase(session, options, logger)
         if (found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
-        const placement = new PostgresPlacement(options, found.shards)
-        const fromMs = options.clock.now()
-        const [[nowMs] = []] = await session.rows(NOW)
-        placement.time.saw(Number(nowMs), fromMs)
-        return placement
+        return new PostgresPlacement(options, found.shards, await SharedClock.of(session, options.clock))
       } finally {
         session.close()
       }

@@ -1,4 +1,6 @@
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
+import type { Session } from '../../postgres/session/session.ts'
+import { NOW } from './statements.ts'
 
 /** A clock of this process that nobody can set: it goes on when the clock of the machine is set. */
 export const steadyClock: Clock = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
@@ -13,6 +15,15 @@ export class SharedClock implements Clock {
 
   constructor(own: Clock) {
     this.#own = own
+  }
+
+  /** The time of the database of a session. Rejects with the error of `pg`. */
+  static async of(session: Session, own: Clock): Promise<SharedClock> {
+    const clock = new SharedClock(own)
+    const fromMs = own.now()
+    const [[nowMs] = []] = await session.rows(NOW)
+    clock.saw(Number(nowMs), fromMs)
+    return clock
   }
 
   now(): number {

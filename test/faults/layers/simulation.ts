@@ -9,6 +9,7 @@ import { runSeed, type RunOptions } from '../../simulation/simulation.ts'
 /** So many seeds find what is found often; `npm run simulate` runs more. */
 const SEEDS = 120
 const SEEDS_ON_DISK = 6
+const SEEDS_OF_NODES = 40
 
 /** Ends the process at the first seed that fails. */
 async function run(seed: number, options: RunOptions = {}): Promise<void> {
@@ -19,6 +20,8 @@ async function run(seed: number, options: RunOptions = {}): Promise<void> {
 }
 
 for (let seed = 0; seed < SEEDS; seed += 1) await run(seed)
+
+for (let seed = 0; seed < SEEDS_OF_NODES; seed += 1) await run(seed, { nodes: 3 })
 
 const folder = await mkdtemp(join(tmpdir(), 'simulation-'))
 process.on('exit', () => rmSync(folder, { recursive: true }))

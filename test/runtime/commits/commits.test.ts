@@ -1,17 +1,10 @@
 import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
-<<<<<<< HEAD:test/runtime/commits/commits.test.ts
-import { accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
+import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
 import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-=======
-import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../runtime/index.ts'
-import type { Commit, Store, TaskEvent } from '../../runtime/store/store.ts'
-import { keepResult } from '../fixtures/guarantee-results.ts'
-import { echo, painter, steeredWork } from '../fixtures/agents.ts'
->>>>>>> 134ec9b (runtime: work waits while the database is away, and no task fails by a read that is refused):test/runtime/commits.test.ts
 import {
   brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, tasksIn, textOf, until, withGenerations, type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
