@@ -64,11 +64,10 @@ export interface TaskPlace {
 export async function taskPlace(url: string, taskId: string, schema = 'taskchart'): Promise<TaskPlace | undefined> {
   return withSession(url, schema, async session => {
     await checkTables(session, schema, placeName(url, 'clusterStatus'))
-    const [row] = await session.once('SELECT shard, (SELECT body FROM events WHERE events.task = tasks.task ORDER BY generation LIMIT 1), ended_at_ms FROM tasks WHERE task_id = $1', [storedText(taskId)])
+    const [row] = await session.once('SELECT shard, (SELECT substring(body FROM $2) FROM events WHERE events.task = tasks.task ORDER BY generation LIMIT 1), ended_at_ms FROM tasks WHERE task_id = $1', [storedText(taskId), '"timestamp":"([^"]*)"'])
     if (!row) return undefined
-    const [shard, opening, endedAtMs] = row
-    const [, opened = ''] = /"timestamp":"([^"]*)"/.exec(opening ?? '') ?? []
-    return { shard: Number(shard), fromMs: Date.parse(opened), untilMs: endedAtMs === null ? undefined : Number(endedAtMs) }
+    const [shard, opened, endedAtMs] = row
+    return { shard: Number(shard), fromMs: Date.parse(String(opened)), untilMs: endedAtMs === null ? undefined : Number(endedAtMs) }
   })
 }
 

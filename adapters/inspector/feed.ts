@@ -1,5 +1,6 @@
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
+import type { SeenNodes } from './nodes-seen.ts'
 import type { Coverage, Proving, Testing } from './test-result.ts'
 
 /*
@@ -156,8 +157,9 @@ export interface Hello {
   readonly tests: boolean
   /** Whether the hub accepts `prove`. */
   readonly proves: boolean
-  /** Whether the hub accepts `heat`. */
+  /** Whether the hub accepts `heat`; and `nodes`, by default not. */
   readonly counts: boolean
+  readonly isNode?: boolean
 }
 
 /**
@@ -210,10 +212,7 @@ export interface Frames {
   readonly frames: readonly Frame[]
 }
 
-/**
- * The number of steps or frames that the hub dropped because this page was too slow, or of new tasks that it does not list because there
- * are too many. Such a task is listed when it changes while there are fewer.
- */
+/** The number of steps or frames that were dropped for a slow page, or of new tasks that are too many to be listed: such a task is listed when it changes later. */
 export interface Lost {
   readonly type: 'lost'
   readonly what: 'steps' | 'frames' | 'tasks'
@@ -258,5 +257,14 @@ export interface Heat {
   readonly error?: string
 }
 
+/** The answer to `nodes`. */
+export interface Nodes {
+  readonly type: 'nodes'
+  /** `undefined` if they could not be read. */
+  readonly seen?: SeenNodes
+  /** Why they could not be read, for people. */
+  readonly error?: string
+}
+
 /** A message from the hub to a page. */
-export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Proving | Lost | Reload | Crash | Authorized | Heat
+export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Proving | Lost | Reload | Crash | Authorized | Heat | Nodes

@@ -38,5 +38,11 @@ export interface AskHeat {
   readonly type: 'heat'
 }
 
+/** Requests the nodes of the cluster, and the way of a task over them. */
+export interface AskNodes {
+  readonly type: 'nodes'
+  readonly taskId?: string
+}
+
 /** A message from a page to the hub. */
-export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | Authorize
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskNodes | Authorize

@@ -159,7 +159,7 @@ export class Hub {
   /** Sends `hello` to a page, and then everything that is known. */
   async #greet(page: PageLink): Promise<void> {
     const shown = this.#look()
-    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined, proves: this.#options.prove !== undefined, counts: shown.heat !== undefined } as const
+    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined, proves: this.#options.prove !== undefined, counts: shown.heat !== undefined, ...(shown.nodes && { isNode: true }) } as const
     const charts = await this.#drawn(shown.observation)
     // The page may have gone meanwhile, or a reload may greet it again.
     if (this.#looking !== shown || !this.#pages.has(page)) return

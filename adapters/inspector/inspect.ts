@@ -30,6 +30,11 @@ export const builtPage = new PageFiles(new URL('./page/', import.meta.url))
  * Without viewers it costs nothing. Throws TypeError for invalid options.
  */
 export function inspect(options: InspectOptions = {}): SideApp {
+  return inspectorWith(options)
+}
+
+/** The same, with the URL of its page. */
+export function inspectorWith(options: InspectOptions): Inspector {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redacted, stately, token } = options
   if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')

@@ -1,11 +1,13 @@
 import type { InspectionEvent } from 'xstate'
-import type { LiveActors, Observation } from '../../runtime/contexts/observers.ts'
+import { isTerminal } from '../../machines/protocol/states.ts'
+import type { LiveActors, Observation, ObservedCluster } from '../../runtime/contexts/observers.ts'
 import { TokenBucket } from '../../runtime/access/usage.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import { ContextIndex } from './contexts/context-index.ts'
 import { TalkRecord } from './contexts/talk-record.ts'
+import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { Recorder } from './recorder/recorder.ts'
 import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
@@ -51,6 +53,14 @@ function openedIn({ log }: Commit): number {
 
 /** The scope of callers of agents without `authenticate`. */
 const ANYBODY = { tenant: '', principal: 'anonymous' }
+
+/** Reads the nodes, and the way of a task that is listed. */
+function nodesReader(cluster: ObservedCluster, tasks: TaskIndex): NonNullable<Shown['nodes']> {
+  return async taskId => {
+    const row = tasks.get(taskId)
+    return seenNodes(cluster, row && { taskId, key: row.key, openedMs: row.openedMs, endedMs: isTerminal(row.state) ? row.changedMs : undefined })
+  }
+}
 
 /** Observes a runtime for pages and sinks. */
 export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
@@ -131,6 +141,7 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     instance: randomIds(),
     recorder, tasks, contexts, frames, redact, observation, stirred, test, prove,
     heat: heatReader(observation),
+    nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, timesOf: key => contexts.timesOf(key) })
       const owner = tasks.newest.find(({ key }) => key.contextId === contextId)?.key ?? ANYBODY

@@ -7,6 +7,7 @@ import type { Commit } from '../../runtime/store/store.ts'
 import type { ContextIndex, ContextListener, ListedContext } from './contexts/context-index.ts'
 import type { TalkRecord } from './contexts/talk-record.ts'
 import type { ChartHeat, FromHub } from './feed.ts'
+import type { SeenNodes } from './nodes-seen.ts'
 import { rowOf } from './recorder/actor-entry.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
 import { shownFrame, type FrameLog } from './recorder/frame-log.ts'
@@ -35,6 +36,8 @@ export interface Shown {
   readonly prove: () => void
   /** Reads what tasks took in the author's charts, if that is counted. */
   readonly heat: (() => Promise<ChartHeat[]>) | undefined
+  /** Reads the nodes of the cluster and the way of a task, if the runtime is a node. */
+  readonly nodes: ((taskId: string) => Promise<SeenNodes>) | undefined
 }
 
 /** The parts of a context that a page has received. */
@@ -231,8 +234,10 @@ export class PageLink implements TaskListener, ContextListener {
         return shown.prove()
       case 'heat':
         return this.#heat(shown)
+      case 'nodes':
+        return this.#nodes(shown, String(asked.taskId))
       default:
-        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, to test, to prove, or to authorize.')
+        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, for nodes, to test, to prove, or to authorize.')
     }
   }
 
@@ -259,6 +264,10 @@ export class PageLink implements TaskListener, ContextListener {
       charts => this.send({ type: 'heat', charts }),
       (error: Error) => this.send({ type: 'heat', charts: [], error: error.message })
     )
+  }
+
+  #nodes({ nodes }: Shown, taskId: string): void {
+    nodes?.(taskId).then(seen => this.send({ type: 'nodes', seen }), (error: Error) => this.send({ type: 'nodes', error: error.message }))
   }
 
   #authorize(shown: Shown, taskId: string, data: unknown): void {

@@ -28,7 +28,7 @@ export interface ShownCluster {
 /** The output of `cluster` on a terminal: the nodes, a line that sends a message, and a line that kills the node that works on it. */
 export function clusterText({ card }: Agent, { nodes, status, database, data, file, needsKey }: ShownCluster): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
-  const rows = nodes.map(({ url, http, node, pid }, i) => [`  node ${i + 1}`, url, http, String(pid), node])
+  const rows = nodes.map(({ url, page, node, pid }, i) => [`  node ${i + 1}`, url, page, String(pid), node])
   const [first, second] = nodes
   const shard = status.shards.find(({ owner }) => owner !== undefined && owner === second?.node)?.shard
   // The context is in a shard of the second node, so killing that interrupts no connection of the client.
@@ -36,7 +36,7 @@ export function clusterText({ card }: Agent, { nodes, status, database, data, fi
   const place = data === undefined ? shellWord(`--db=${database}`) : shellWord(file)
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
-${tableLines([['', 'AGENT', 'JSON-RPC AND REST', 'PID', 'FOR THE OTHER NODES'], ...rows]).join('\n')}
+${tableLines([['', 'AGENT', 'PAGE, JSON-RPC AND REST', 'PID', 'FOR THE OTHER NODES'], ...rows]).join('\n')}
 
   database ${database}${data === undefined ? '' : `, with its data in ${data}`}
 
@@ -49,7 +49,7 @@ takes long enough.
 
   kill -9 ${second.pid}
 `}
-See who owns what: npx taskchart cluster status ${place}
+See who owns what on the page of a node, under Nodes, or here: npx taskchart cluster status ${place}
 Ctrl-C stops all nodes.
 `
 }

@@ -78,7 +78,7 @@ function startNodes({ file, url, ports, links, apiKey }: { readonly file: string
   const given = { ...env, [SECRET_VARIABLE]: secret, ...(password !== '' && { PGPASSWORD: password }) }
   return ports.map((port, i) => {
     const name = `node ${i + 1}`
-    const options = ['--port', String(port), '--db', place.href, '--node', `ws://127.0.0.1:${links[i]}`, ...(apiKey === undefined ? [] : [`--api-key=${apiKey}`])]
+    const options = ['--port', String(port), '--db', place.href, '--node', `ws://127.0.0.1:${links[i]}`, '--inspect', ...(apiKey === undefined ? [] : [`--api-key=${apiKey}`])]
     return new NodeProcess({ name, args: [file, ...options], env: given, cwd, said: line => stderr.write(`${name}: ${line}\n`) })
   })
 }

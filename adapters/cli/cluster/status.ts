@@ -25,7 +25,7 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
   }
   const place = await taskPlace(url, task)
   if (!place) throw new CommandError(`There is no task ${task} in this database.`)
-  const way = wayOf(status.shards[place.shard]?.tenures ?? [], place.fromMs, place.untilMs)
+  const way = wayOf(status.shards.flatMap(({ shard, tenures }) => (shard === place.shard ? tenures : [])), place.fromMs, place.untilMs)
   stdout.write(json ? jsonLine({ task, shard: place.shard, way }) : wayText(task, place.shard, way, screen?.columns))
   return EXIT.ok
 }

@@ -34,6 +34,7 @@ const OPTIONS = {
   'observe-properties': { type: 'boolean', default: false },
   db: { type: 'string', multiple: true },
   node: { type: 'string' },
+  inspect: { type: 'boolean', default: false },
   json: { type: 'boolean' },
   log: { type: 'string', default: 'text' }
 } as const
@@ -75,6 +76,8 @@ export interface ServeSettings {
   readonly db: string | undefined
   /** The address by which other nodes reach this one; `undefined` for a server on its own. */
   readonly node: string | undefined
+  /** Whether the inspector is served. */
+  readonly inspect: boolean
   readonly json: boolean
   readonly logger: Logger
   /** The form of the log. */
@@ -99,7 +102,7 @@ export interface RuntimeSettings {
 /** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
 export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db: [db, secondDb] = [], node, json = false, log } = values
+  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db: [db, secondDb] = [], node, inspect, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback, 'observe-properties': observeProperties } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
   if (secondDb !== undefined) throw usageError('--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.')
@@ -122,7 +125,7 @@ export async function readServeArguments(args: readonly string[], io: Io, allowe
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
-  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy, db, node, json, logger, log, runtimeOptions }
+  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy, db, node, inspect, json, logger, log, runtimeOptions }
 }
 
 /** Turns an error of `listen` into a CommandError. */

@@ -1,6 +1,8 @@
 import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
 import { answered } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
+import { inspectorWith } from '../../inspector/inspect.ts'
+import type { Inspector } from '../../inspector/inspector.ts'
 import type { ServedMetrics } from '../../metrics/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
@@ -20,7 +22,7 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 export const serveCommand: Command = {
   name: 'serve',
   summary: 'serve an agent over WebSocket and HTTP',
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--json] [--log text|json]',
+  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
@@ -32,6 +34,8 @@ ${SERVE_OPTIONS}  --node ADDRESS  serve as one node of a cluster that shares the
                   @bufbuild/protobuf. The card lists it; --json gives it as grpc
   --metrics [HOST:]PORT  serve metrics for Prometheus at /metrics of this port, on 127.0.0.1 unless a host is named. Everyone who reaches
                   the port can read them. --json gives the URL as metrics
+  --inspect       serve the inspector's page at / instead of the plain one. It shows everything that tasks contain, so with --api-key or
+                  away from loopback its URL has a token; --json gives the URL as page
 
 Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by a second Ctrl-C or SIGTERM.
 `,
@@ -54,7 +58,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
  * Serves the agent until the signal aborts; then parks its work. Never takes the next port, since its clients know this one. Throws
  * if the store has failed.
  */
-async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc, metrics, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
+async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc, metrics, inspect: isInspected, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
@@ -69,8 +73,10 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   let measured: ServedMetrics | undefined
   await joinCluster(opened, node).catch(closeAll)
   if (metrics) measured = await openMetrics(runtime, metrics).catch(closeAll)
-  const served = await listen(runtime, { port, host }, legacy, grpc).catch(closeAll)
-  const places = { ...placesOf(agent, answered(served.url, runtime.settings.hosts), served.interfaces), ...(measured && { metrics: measured.url }) }
+  const inspector = isInspected ? inspectorWith({}) : undefined
+  const served = await listen(runtime, { port, host }, { legacy, grpc, inspector }).catch(closeAll)
+  const { hosts } = runtime.settings
+  const places = { ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)), ...(measured && { metrics: measured.url }) }
   stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   runtime.observe(watch)
@@ -81,8 +87,16 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   broken.throwIfAborted()
 }
 
-async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, legacy: boolean, grpcPort: number | undefined): Promise<Served> {
+/** What is served beside the bindings of A2A 1.0. */
+interface Beside {
+  readonly legacy: boolean
+  /** The gRPC port. */
+  readonly grpc: number | undefined
+  readonly inspector: Inspector | undefined
+}
+
+async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc: grpcPort, inspector }: Beside): Promise<Served> {
   const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ ...address, port: grpcPort }) }
   const dialects = legacy ? await legacyDialects(runtime) : []
-  return serveRuntime(runtime, { ...address, dialects, ...grpc }).catch(listenError(address))
+  return serveRuntime(runtime, { ...address, dialects, ...grpc, ...(inspector && { inspector }) }).catch(listenError(address))
 }

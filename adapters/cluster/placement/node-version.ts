@@ -16,8 +16,8 @@ export function isAsNew(own: NodeVersion, other: NodeVersion): boolean {
 }
 
 /** The same, with any version of the agent. */
-export function isFormatAsNew([own = 0]: NodeVersion, [other = 0]: NodeVersion): boolean {
-  return own >= other
+export function isFormatAsNew(own: NodeVersion, other: NodeVersion): boolean {
+  return Number(own[0]) >= Number(other[0])
 }
 
 /** The version as an array of PostgreSQL, which compares arrays as {@link isAsNew} does. */

@@ -1,7 +1,7 @@
 import { batch, effect, signal } from '@preact/signals'
 
 /** The tabs of the page. */
-export const PARTS = ['chart', 'sequence', 'timeline', 'frames', 'talk', 'paths'] as const
+export const PARTS = ['chart', 'sequence', 'timeline', 'frames', 'talk', 'paths', 'nodes'] as const
 
 export type PartName = (typeof PARTS)[number]
 

@@ -1,7 +1,9 @@
-import { effect } from '@preact/signals'
+import { computed, effect } from '@preact/signals'
 import type { ComponentType } from 'preact'
 import { ChartPanel } from './chart/chart-panel.tsx'
+import { hello } from './feed/feed.ts'
 import { FramesPanel } from './frames/frames-panel.tsx'
+import { NodesPanel } from './nodes/nodes-panel.tsx'
 import { PathsPanel } from './paths/paths-panel.tsx'
 import { PARTS, part, phoneView, taskId, type PartName } from './selection.ts'
 import { SequencePanel } from './sequence/sequence-panel.tsx'
@@ -16,11 +18,15 @@ const PANELS: Readonly<Record<PartName, { readonly label: string; readonly panel
   timeline: { label: 'Timeline', panel: TimelinePanel },
   frames: { label: 'Frames', panel: FramesPanel },
   talk: { label: 'Talk', panel: TalkPanel },
-  paths: { label: 'Paths', panel: PathsPanel }
+  paths: { label: 'Paths', panel: PathsPanel },
+  nodes: { label: 'Nodes', panel: NodesPanel }
 }
 
 /** The tabs that show the chosen task at a generation. */
 const TIMED: ReadonlySet<PartName> = new Set(['chart', 'sequence', 'talk', 'timeline'])
+
+/** The tabs of this agent: one without a cluster has no nodes. */
+const shownParts = computed(() => PARTS.filter(name => name !== 'nodes' || name === part.value || hello.value?.isNode))
 
 /** Keeps the chosen tab in sight, where the tabs scroll. */
 export function showTab(): void {
@@ -38,7 +44,7 @@ export function Tabs() {
       <div class="tabs">
         <button type="button" class="plain to-list" onClick={() => (phoneView.value = 'list')}>← Tasks</button>
         <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
-          {PARTS.map(name => (
+          {shownParts.value.map(name => (
             <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={name === part.value} aria-controls="part" tabIndex={name === part.value ? 0 : -1} onClick={() => (part.value = name)}>
               {PANELS[name].label}
             </button>
@@ -53,10 +59,11 @@ export function Tabs() {
 }
 
 function press(event: KeyboardEvent): void {
-  const index = PARTS.indexOf(part.peek())
-  const steps: Readonly<Record<string, number>> = { ArrowRight: index + 1, ArrowLeft: index - 1 + PARTS.length, Home: 0, End: PARTS.length - 1 }
+  const parts = shownParts.peek()
+  const index = parts.indexOf(part.peek())
+  const steps: Readonly<Record<string, number>> = { ArrowRight: index + 1, ArrowLeft: index - 1 + parts.length, Home: 0, End: parts.length - 1 }
   const to = steps[event.key]
-  const name = to === undefined ? undefined : PARTS[to % PARTS.length]
+  const name = to === undefined ? undefined : parts[to % parts.length]
   if (!name) return
   event.preventDefault()
   part.value = name

@@ -308,6 +308,15 @@ await t.test('a placement', async t => {
     t.strictSame(await session.rows(TAKE, [[0, 1], ['{1,10000}', '{2,1}'], '{}']).then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])), [['0', false, 't'], ['1', true, null]])
     session.close()
   })
+  await t.test('shows shards that nobody has had, and nothing before it has joined', async t => {
+    const { schema } = cluster(t)
+    const placement = await PostgresPlacement.open({ pool: poolOf(url, 4), place: 'test', schema, shards: 2, takesShards: false, logger, clock: systemClock })
+    t.teardown(() => placement.close())
+    t.match(await rejection(placement.status()), { code: 'Overloaded' })
+    placement.join({ address: 'ws://127.0.0.1:9', version: { format: 1, agent: 'a' }, gained() {}, giving: async () => {}, lost() {}, changed() {} })
+    await until(() => placement.nodes.length === 1, 'it has joined')
+    t.match(await placement.status(), { nodes: [{ address: 'ws://127.0.0.1:9', state: 'alive', agent: 'a' }], shards: [{ shard: 0, epoch: 0, owner: undefined, tenures: [] }, { shard: 1 }] })
+  })
   await t.test('remembers the former owners of each shard', async t => {
     const owner = async () => JSON.parse(String((await these.run('SELECT holder FROM shards WHERE shard = 0'))[0]?.holder)) as { readonly address?: string; readonly before: readonly { readonly address?: string; readonly epoch: number }[] }
     const { epoch: last = 0 } = (await owner()).before.at(-1) ?? {}

@@ -613,6 +613,7 @@ await t.test('a shard goes only to nodes that may take it, and the others get th
   t.equal(countOf(many)[2], 10)
   const half = wantedOwners(12, nodes, (shard, node) => shard < 6 && !isNew(node))
   t.strictSame(half.map(owner => owner !== undefined && !isNew(owner)), half.map((_, shard) => shard < 6))
+  t.strictSame(countOf(wantedOwners(12, nodes, (_, node) => !isNew(node))), [6, 6, 0])
   t.strictSame(wantedOwners(2, nodes, () => false), [undefined, undefined])
 })
 

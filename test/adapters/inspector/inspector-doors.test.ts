@@ -222,7 +222,7 @@ await t.test('a slow page', async t => {
     const readMessages = async () => []
     const contexts = new ContextIndex(value => value, page)
     const talkOf = (contextId: string) => new TalkRecord(contextId, { readMessages, redact: value => value, timesOf: () => new Map() })
-    const shown: Shown = { instance: 'i', recorder, tasks, contexts, talkOf, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {}, heat: undefined, test: () => {}, prove: () => {} }
+    const shown: Shown = { instance: 'i', recorder, tasks, contexts, talkOf, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {}, heat: undefined, nodes: undefined, test: () => {}, prove: () => {} }
     const ask = (asked: object) => socket.emit('message', Buffer.from(JSON.stringify(asked)))
     const fill = () => (stream.writableLength = HIGH_WATER_BYTES + 1)
     const drain = () => {

@@ -1,5 +1,5 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, Heat, Hello } from '../../feed.ts'
+import type { Authorized, FromHub, Heat, Hello, Nodes } from '../../feed.ts'
 import type { FromPage } from '../../from-page.ts'
 import type { Coverage, Proving, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
@@ -24,6 +24,9 @@ export const proving = signal<Proving | undefined>(undefined)
 
 /** The transitions that tasks took, as of the last answer. */
 export const heat = signal<Heat | undefined>(undefined)
+
+/** The nodes of the cluster, as of the last answer. */
+export const nodes = signal<Nodes | undefined>(undefined)
 
 /** The result of the last authorization. */
 export const authorized = signal<Authorized | undefined>(undefined)
@@ -120,6 +123,9 @@ function take(frame: FromHub): void {
     case 'heat':
       heat.value = frame
       return
+    case 'nodes':
+      nodes.value = frame
+      return
     case 'authorized':
       authorized.value = frame
       return
@@ -156,6 +162,7 @@ function greet(frame: Hello): void {
     forgetFrames()
     coverage.value = undefined
     heat.value = undefined
+    nodes.value = undefined
   }
   watch(contextId.peek(), frame.instance)
   if (wantsFrames.peek()) socket?.send({ type: 'frames', on: true })
