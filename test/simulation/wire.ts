@@ -68,6 +68,8 @@ export class Wire {
       },
       resume: () => {
         this.#isPaused = false
+        // A process that is dead reads nothing that waited for it.
+        if (this.#isServerGone) return
         for (const frame of this.#held.splice(0)) this.#serverEvents.emit('message', Buffer.from(frame), false)
       }
     }) as unknown as ServedSocket
