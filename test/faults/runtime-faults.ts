@@ -42,7 +42,7 @@ export const runtimeFaults: readonly Fault[] = [
     find: 'if (event) this.#context.pipeline.turn.note(event)',
     replace: `if (event && !('artifactUpdate' in event.update && event.update.artifactUpdate.append)) this.#context.pipeline.turn.note(event)`
   },
-  { name: 'a restored task counts its generations from the start', file: 'runtime/contexts/resume-tasks.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })', replace: 'ledger.open(taskId, { state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })' },
+  { name: 'a restored task counts its generations from the start', file: 'runtime/contexts/resume-tasks.ts', find: 'ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })', replace: 'ledger.open(taskId, { state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })' },
   { name: 'a page of tasks has no bound in bytes', file: 'runtime/operations/list-tasks.ts', unit: 'test/scenarios/large-answers.test.ts', find: ', bytes: PAGE_BYTES', replace: '' },
   { name: 'a restored task counts its bytes from zero', file: 'runtime/contexts/resume-tasks.ts', unit: 'test/runtime/work/misbehaving.test.ts', find: 'ledger.open(taskId, { generation, state, bytes, snapshotBytes: row.snapshot?.length ?? 0 })', replace: 'ledger.open(taskId, { generation, state })' },
   { name: 'the snapshot of a context is never updated', file: 'runtime/snapshots/snapshot-text.ts', find: 'saved?.context === context ? saved', replace: 'saved ? saved' },
