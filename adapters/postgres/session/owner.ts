@@ -4,7 +4,7 @@ import { inUse, StorageError, type Holder } from '../../rows/storage-error.ts'
 import { checkFinished, LOCK_CLASS, migrate, MIGRATIONS } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
 import { checkedDatabase } from './server-checks.ts'
-import { Session } from './session.ts'
+import { Session, type Field } from './session.ts'
 import { overloaded, reasonOf } from './trouble.ts'
 
 /** The first and the longest delay between two attempts to own the database again, in milliseconds. */
@@ -156,8 +156,7 @@ export class Owner implements ShardOwner {
   /** Takes the lock of every shard. The last session of this process is ended if it is still there: its connection may be dead. */
   async #lock(session: Session): Promise<void> {
     for (;;) {
-      const locks = await session.once(`SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards ORDER BY shard`)
-      const taken = locks.find(([isLocked]) => isLocked !== 't')
+      const taken = await lockAll(session)
       if (!taken) return
       await session.once('SELECT pg_advisory_unlock_all()')
       if (await this.#endLast(session)) continue
@@ -174,4 +173,14 @@ export class Owner implements ShardOwner {
     const ended = await session.once(`SELECT pg_terminate_backend(pid, 100) FROM pg_stat_activity WHERE pid = $1 AND ${STARTED_AT} = $2`, [pid, startedAt])
     return ended.length > 0
   }
+}
+
+/** Takes the lock of every shard, or gives the result for one that another session has. Of sessions that try at once, the one that gets the first shard gets all. */
+async function lockAll(session: Session): Promise<Field[] | undefined> {
+  for (const part of ['shard = 0', 'shard > 0']) {
+    const locks = await session.once(`SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards WHERE ${part} ORDER BY shard`)
+    const taken = locks.find(([isLocked]) => isLocked !== 't')
+    if (taken) return taken
+  }
+  return undefined
 }
