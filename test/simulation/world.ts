@@ -189,19 +189,20 @@ export class World {
 
   /** Ends everything. */
   async close(): Promise<void> {
-    await this.#passUntil(Promise.all(this.#clients.map(client => client.close())))
-    await this.#passUntil(this.#processes.close())
+    await this.#passUntil('the end of the clients', Promise.all(this.#clients.map(client => client.close())))
+    await this.#passUntil('the end of the processes', this.#processes.close())
     await this.pass(120_000)
     if (this.#network.size > 0) this.violations.add(`I13: ${this.#network.size} timers are left of the clients`)
     this.violations.check()
   }
 
-  /** Lets time pass until something is over, at most a minute. */
-  async #passUntil(over: Promise<unknown>): Promise<void> {
+  /** Lets time pass until something is over, at most a minute. Nothing else waits for more than time, so a world cannot stall. */
+  async #passUntil(what: string, over: Promise<unknown>): Promise<void> {
     let isOver = false
-    void over.then(() => (isOver = true))
+    over.then(() => (isOver = true), (error: unknown) => this.violations.add(`${what} fails: ${String(error)}`))
     for (let ms = 0; ms < 60_000 && !isOver; ms += 500) await this.pass(500)
-    await over
+    if (!isOver) this.violations.add(`I11: ${what} never comes`)
+    this.violations.check()
   }
 
   /** Stops without a word, whatever is under way. */

@@ -40,6 +40,7 @@ export class NodeProcess {
   #isServing = false
   #isOver = false
   #closing: Promise<void> | undefined
+  #died: () => void = () => {}
 
   constructor(machine: Machine, services: NodeServices) {
     this.machine = machine
@@ -86,11 +87,12 @@ export class NodeProcess {
     this.machine.stop()
     this.#life?.kill()
     this.#services.links.died(this.machine)
+    this.#died()
   }
 
-  /** Ends in order. */
+  /** Ends in order, unless it is killed meanwhile. */
   close(): Promise<void> {
-    return (this.#closing ??= this.#close())
+    return (this.#closing ??= Promise.race([this.#close(), new Promise<void>(resolve => (this.#died = resolve))]))
   }
 
   async #close(): Promise<void> {
