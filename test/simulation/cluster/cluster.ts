@@ -111,11 +111,11 @@ export class SimulatedCluster implements Processes {
     if (place) this.#end(place, downMs)
   }
 
-  /** A node comes, or one leaves in order. */
+  /** A node comes, or one leaves in order, but never the last. */
   resize(): void {
     const { isWanted } = this.#anyOf([{ isWanted: true }, { isWanted: false }]) as { isWanted: boolean }
     const place = this.#anyOf(this.#places.filter(place => place.isWanted !== isWanted))
-    if (!place || (!isWanted && this.#present.length < 2)) return
+    if (!place || (!isWanted && this.#places.filter(place => place.isWanted).length < 2)) return
     place.isWanted = isWanted
     this.#services.journal.note(`${place.host} ${isWanted ? 'comes' : 'leaves'}`)
     if (isWanted) this.#start(place)

@@ -7,6 +7,9 @@ import { Way } from './way.ts'
 /** How long a connection attempt may take, as for the pool of the store. */
 const CONNECT_MS = 5000
 
+/** How long the client waits for an answer, as for the pool of the store. */
+const ANSWER_MS = 40_000
+
 type Answer = { readonly rows: readonly unknown[] }
 
 /** What connections are made of. */
@@ -67,12 +70,16 @@ class Connection implements PostgresClient {
   query(query: PostgresQuery): Promise<Answer> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) return reject(new Error('the connection is closed'))
+      const { arrivals } = this.#options.machine
       const failed = (error: Error) => {
         if (this.#waiting.delete(failed)) reject(error)
+        arrivals.clearTimeout(late)
       }
+      const late = arrivals.setTimeout(() => failed(new Error('Query read timeout')), ANSWER_MS)
       this.#waiting.add(failed)
       const answered = (rows: readonly unknown[]) => {
         if (this.#waiting.delete(failed)) resolve({ rows })
+        arrivals.clearTimeout(late)
       }
       this.#there.send(() => {
         this.#last = this.#last.then(() => this.#run(query)).then(
@@ -98,8 +105,10 @@ class Connection implements PostgresClient {
     return ((await data(backend, query)) ?? database.run(backend, query)) as readonly unknown[]
   }
 
+  /** Whoever has not listened yet hears of it at the first statement. */
   #lost(): void {
     if (this.#isClosed) return
+    this.#isClosed = true
     const error = new Error('the server has ended the session')
     this.#fail(error)
     for (const ended of this.#ended) ended(error)

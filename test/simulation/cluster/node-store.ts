@@ -23,6 +23,7 @@ type Method = (...args: readonly unknown[]) => Promise<unknown>
 /** The store of the database as one node has it, by statements on its sessions: commits on the session with the locks, under the epoch of their shard. */
 export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Store {
   const idle: Session[] = []
+  const reading = new Set<Promise<unknown>>()
   let isClosed = false
   const written = async (text: string, values: (owned: PostgresPlacement['owned']) => readonly unknown[]) => {
     const { owned } = placement
@@ -53,14 +54,21 @@ export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Sto
     const shard = shardOf(commit.key, placement.shards)
     return [commit, shard, epochs[shards.indexOf(shard)] ?? -1]
   })) as boolean
+  const readToEnd = (name: string, args: readonly unknown[]) => {
+    const answer = read(name, args)
+    const ended = answer.then(() => {}, () => {}).finally(() => reading.delete(ended))
+    reading.add(ended)
+    return answer
+  }
   const close = async () => {
     isClosed = true
+    while (reading.size > 0) await Promise.all(reading)
     for (const session of idle.splice(0)) session.close()
     await placement.close()
   }
   return {
     commit, close,
-    ...Object.fromEntries(READS.map(name => [name, (...args: readonly unknown[]) => read(name, args)])),
+    ...Object.fromEntries(READS.map(name => [name, (...args: readonly unknown[]) => readToEnd(name, args)])),
     ...Object.fromEntries(WRITES.map(name => [name, (...args: readonly unknown[]) => written(WRITE, () => [name, args])]))
   } as unknown as Store
 }
