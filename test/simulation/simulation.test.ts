@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'
+import { memoryStore } from '../../runtime/store/memory/memory-store.ts'
 import { IS_DEEP, sampleOf } from '../fixtures/sample.ts'
 import { counted } from './counted.ts'
 import { runSeed } from './simulation.ts'
@@ -28,6 +29,12 @@ await t.test('two thousand seeds lose nothing acknowledged, and tasks follow the
     break
   }
   t.ok(tasks > seeds.length, 'there were tasks')
+})
+
+await t.test('a world whose end never comes is a failure', async t => {
+  const store = { ...memoryStore(), sweep: () => new Promise<never>(() => {}) }
+  const { failure } = await runSeed(0, { open: async () => ({ store }), shrinks: false })
+  t.match(failure, /I11: the end of the processes never comes/)
 })
 
 await t.test('the same seed gives the same world, byte by byte', async t => {
