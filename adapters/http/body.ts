@@ -26,7 +26,7 @@ async function smallBody(call: HttpCall): Promise<string> {
   try {
     bytes = await call.request.arrayBuffer()
   } catch (cause) {
-    return incomplete(cause)
+    throw incomplete(cause)
   }
   call.bytes = bytes.byteLength
   if (!call.served.direct?.isAlone?.()) await turnEnd()
@@ -43,8 +43,7 @@ async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished):
     if (turn) await turn
     return decoded(bytes)
   } catch (cause) {
-    if (cause instanceof A2AError) throw cause
-    return incomplete(cause)
+    throw cause instanceof A2AError ? cause : incomplete(cause)
   } finally {
     unfinished.count(0)
   }
@@ -72,8 +71,8 @@ async function collected(call: HttpCall, limit: number, unfinished: Unfinished):
   return Buffer.concat(chunks)
 }
 
-function incomplete(cause: unknown): never {
-  throw new A2AError('ParseError', 'The body is incomplete.', { cause })
+function incomplete(cause: unknown): A2AError {
+  return new A2AError('ParseError', 'The body is incomplete.', { cause })
 }
 
 function tooLarge(limit: number): A2AError {

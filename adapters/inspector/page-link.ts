@@ -280,12 +280,8 @@ export class PageLink implements TaskListener, ContextListener {
 
 /** Removes items from a set, at most `limit`, and gives them. */
 function taken<Item>(items: Set<Item>, limit: number): Item[] {
-  const first: Item[] = []
-  for (const item of items) {
-    if (first.length === limit) break
-    first.push(item)
-    items.delete(item)
-  }
+  const first = [...items].slice(0, limit)
+  for (const item of first) items.delete(item)
   return first
 }
 

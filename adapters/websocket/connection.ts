@@ -167,8 +167,7 @@ export class Connection {
 
   async #answerLater(call: Call, answer: unknown): Promise<void> {
     while (this.#outbox.drained) await this.#outbox.drained
-    const sending = call.large?.send(answer)
-    if (sending) await sending
+    if (call.large) await call.large.send(answer)
     else if (!call.signal.aborted) this.#sendResult(call, answer)
     killPoint('caller answered')
     this.#end(call)

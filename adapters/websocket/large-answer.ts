@@ -53,18 +53,14 @@ export class LargeAnswer {
     this.#signal.throwIfAborted()
   }
 
-  /** Sends a large answer in pieces, after the one being sent. Returns `undefined` and sends nothing if the answer is not large. */
-  send(result: unknown): Promise<void> | undefined {
-    return this.#space.isLarge ? this.#send(result) : undefined
+  /** Sends the answer in pieces, after the one being sent. */
+  async send(result: unknown): Promise<void> {
+    while (this.#outbox.drained) await this.#outbox.drained
+    await this.#outbox.sendPieces(this.#space.sent(resultPieces(this.#id, result, this.#activated)), resultFrame(this.#id, LARGE_RESULT, this.#activated))
   }
 
   /** Releases the memory, in any case. */
   end(): void {
     this.#space.end()
-  }
-
-  async #send(result: unknown): Promise<void> {
-    while (this.#outbox.drained) await this.#outbox.drained
-    await this.#outbox.sendPieces(this.#space.sent(resultPieces(this.#id, result, this.#activated)), resultFrame(this.#id, LARGE_RESULT, this.#activated))
   }
 }

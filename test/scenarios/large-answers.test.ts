@@ -164,6 +164,28 @@ await t.test('a large answer is sent after the answers before it', async t => {
   t.match(sent.join(''), '"a":1')
 })
 
+await t.test('answers that are not large follow the large one that a client does not read yet', async t => {
+  const { url, id } = await served(t, 'memory')
+  const socket = await RawSocket.open(t, url)
+  const ask = (number: number, method: string, params?: object) => socket.send(JSON.stringify({ jsonrpc: '2.0', id: number, method, params }))
+  // More than the buffers of the system take.
+  const many = 12
+  for (let number = 0; number < many; number += 1) ask(number, 'GetTask', { id })
+  let text = (await socket.frame())?.payload.toString() ?? ''
+  ask(many, 'ListTasks', { pageSize: 1, historyLength: 0 })
+  ask(many + 1, 'ping')
+  const answered: number[] = []
+  while (answered.length < many + 2) {
+    const frame = await socket.frame()
+    text += frame?.payload.toString() ?? ''
+    if (frame?.isLast !== true) continue
+    answered.push((JSON.parse(text) as { readonly id: number }).id)
+    text = ''
+  }
+  t.strictSame(answered.toSorted((a, b) => a - b), Array.from({ length: many + 2 }, (_, number) => number))
+  t.equal(answered[0], 0, 'the large one was first')
+})
+
 await t.test("large answers wait for room in each user's order, and a single one always fits", async t => {
   const room = new AnswerRoom(new Shares(100, { principalShare: 0.5, tenantShare: 1 }))
   const [anna, bob] = [{ user: 'anna' }, { user: 'bob' }]

@@ -115,8 +115,7 @@ export class TaskIndex {
   #list(taskId: string, state: TaskRow['state'], generation: number, { key, atMs, log }: Commit): void {
     let opening: Message | undefined
     let first: TaskEvent | undefined
-    for (const entry of log) {
-      if (entry.taskId !== taskId) continue
+    for (const entry of log.filter(entry => entry.taskId === taskId)) {
       if ('message' in entry) {
         if (entry.generation === 0) opening ??= entry.message
       } else if (entry.generation === 1) first = entry

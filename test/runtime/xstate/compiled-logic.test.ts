@@ -67,7 +67,7 @@ const odd: AnyStateMachine = createMachine(
       wordy: { actions: sendTo('spawned', 'count') },
       place: { actions: enqueueActions(({ enqueue }) => {
         enqueue.spawnChild(counter, { id: () => 'placed' })
-        enqueue.stopChild(() => 'born')
+        enqueue.stopChild(({ context }: { context: Record<string, unknown> }) => context['child'] as never)
         enqueue.assign({ held: ({ context }: Args) => [{ child: context.child }, 1] })
       }) },
       forward: { actions: [sendTo('spawned', ({ event }: Args) => ({ ...event, type: 'count' })), () => {}] },
