@@ -125,11 +125,11 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 
   again(reliable: boolean): RequestFrame | undefined {
-    if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
-    if (this.#isAtEnd()) {
+    if (this.#isAnswered || this.#isAtEnd()) {
       this.ended()
       return undefined
     }
+    if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     this.#isResumed = true
     const parameters = parametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
     return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters, trace: this.frame.trace }

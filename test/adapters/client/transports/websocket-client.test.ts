@@ -736,6 +736,23 @@ await t.test('a stream that had its last event before the connection was lost ha
   t.equal(sent.length, 2, 'nothing was requested again')
 })
 
+await t.test('a stream that was answered with a message before the connection was lost has ended', async t => {
+  const clock = new TestClock()
+  const { url, sent, socket, request } = await scripted(t)
+  const client = await connected(t, url, { clock, random: () => 0 })
+  const events = client.sendStreamingMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] } })[Symbol.asyncIterator]()
+  const first = events.next()
+  const { id } = await request(0)
+  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } } }))
+  t.match(await first, { value: { message: { messageId: 'r' } } })
+  ;(await socket(0)).terminate()
+  await until(() => client.state === 'lost')
+  clock.increment(0)
+  await socket(1)
+  t.strictSame(await events.next(), { done: true, value: undefined })
+  t.equal(sent.length, 1, 'the message was not sent again')
+})
+
 await t.test('a client reconnects to a restarted server, and a stream misses nothing', async t => {
   const clock = new TestClock()
   const go = deferred<string>()
