@@ -30,19 +30,20 @@ export class LinkServer {
   readonly #secret: string
   readonly #clock: Clock
   readonly #callers = new Map<LinkSocket, Map<number, Running>>()
-  #end = async () => {}
+  readonly #listening: Promise<() => Promise<void>>
 
-  private constructor(member: Member, shards: Shards, secret: string, clock: Clock) {
+  private constructor(place: ListenPlace, member: Member, shards: Shards, secret: string, { network, clock }: LinkWays) {
     this.#member = member
     this.#shards = shards
     this.#secret = secret
     this.#clock = clock
+    this.#listening = network.listen(place, socket => this.#greet(socket))
   }
 
   /** Listens. Rejects if the port is taken. */
-  static async listen(place: ListenPlace, member: Member, shards: Shards, secret: string, { network, clock }: LinkWays = DEFAULT_WAYS): Promise<LinkServer> {
-    const server = new LinkServer(member, shards, secret, clock)
-    server.#end = await network.listen(place, socket => server.#greet(socket))
+  static async listen(place: ListenPlace, member: Member, shards: Shards, secret: string, ways = DEFAULT_WAYS): Promise<LinkServer> {
+    const server = new LinkServer(place, member, shards, secret, ways)
+    await server.#listening
     return server
   }
 
@@ -58,8 +59,9 @@ export class LinkServer {
     }
   }
 
-  close(): Promise<void> {
-    return this.#end()
+  async close(): Promise<void> {
+    const end = await this.#listening
+    await end()
   }
 
   /** Accepts requests once the caller has proved that it knows the secret. */

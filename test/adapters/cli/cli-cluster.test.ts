@@ -13,7 +13,7 @@ import { poolOf } from '../../../adapters/postgres/session/pool.ts'
 import { NODE_CLASS } from '../../../adapters/cluster/placement/statements.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { rejection, say, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
-import { quiet } from '../../fixtures/stores/stored-tasks.ts'
+import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand, type Ended, type Surroundings } from '../../fixtures/cli/run-command.ts'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 
@@ -159,6 +159,9 @@ await t.test('nodes on a database that is there', async t => {
     const store = await postgresStore(url, { logger: quiet().logger })
     t.teardown(() => store.close())
     t.ok((await statusOf(['--db', url], cwd)).shards.every(({ owner }) => owner === SINGLE_SERVER))
+    await store.commit(opening('live'))
+    const { stdout: way } = await runCommand(['cluster', 'status', '--db', url, '--task', 'live'], { cwd, screen: { columns: 200, hasColours: false } })
+    t.match(way, /^Task live is in shard \d+, [^]*\na server without --node +\d+ +20\S+Z +now\n$/)
     const pool = poolOf(url, 1)
     const client = await pool.connect()
     t.teardown(() => (client.release(true), pool.end()))
@@ -174,6 +177,7 @@ await t.test('the text of a status names stopping nodes and shards without an ow
   const status: ClusterStatus = { nodes: [node('ws://a:1', 'alive', false), node('ws://b:1', 'silent', false)], shards: [{ shard: 0, epoch: 3, owner: undefined, tenures: [{ epoch: 2, owner: undefined, sinceMs: 0 }, { epoch: 3, owner: 'ws://b:1', sinceMs: 30_000 }] }, { shard: 1, epoch: 1, owner: 'ws://a:1', tenures: [] }] }
   t.equal(statusText(status, 60_000), 'NODE      STATE     SHARDS  VERSION  PROCESS  JOINED\nws://a:1  stopping  1                7 on h   1m ago\nws://b:1  silent    0                7 on h   1m ago\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n\nThe newest moves:\nshard 0@3: a server without --node → ws://b:1, 30s ago\n')
   t.equal(isSettled(status), false)
+  t.equal(statusText({ nodes: [], shards: status.shards.map(shard => ({ ...shard, tenures: [] })) }, 60_000), 'NODE  STATE  SHARDS  VERSION  PROCESS  JOINED\n\n2 shards, each with its epoch after @:\nno owner: 0@3\nws://a:1: 1@1\n', 'without moves')
 })
 
 await t.test("PostgreSQL's programs run as the user who may, and their errors are shown", async t => {
