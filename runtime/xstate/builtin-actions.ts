@@ -45,7 +45,7 @@ interface BuiltinAction {
   readonly type: string
   resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Macrostep): Resolved
   retryResolve?(scope: AnyActorScope, snapshot: AnyMachineSnapshot, params: unknown): void
-  execute?(scope: AnyActorScope, params: unknown): void
+  readonly execute?: (scope: AnyActorScope, params: unknown) => void
 }
 
 /** Result of a resolver that leaves the action to XState. */

@@ -198,10 +198,10 @@ export class World {
 
   /** Lets time pass until something is over, at most a minute. Nothing else waits for more than time, so a world cannot stall. */
   async #passUntil(what: string, over: Promise<unknown>): Promise<void> {
-    let isOver = false
-    over.then(() => (isOver = true), (error: unknown) => this.violations.add(`${what} fails: ${String(error)}`))
-    for (let ms = 0; ms < 60_000 && !isOver; ms += 500) await this.pass(500)
-    if (!isOver) this.violations.add(`I11: ${what} never comes`)
+    const wait = { isOver: false }
+    over.then(() => (wait.isOver = true), (error: unknown) => this.violations.add(`${what} fails: ${String(error)}`))
+    for (let ms = 0; ms < 60_000 && !wait.isOver; ms += 500) await this.pass(500)
+    if (!wait.isOver) this.violations.add(`I11: ${what} never comes`)
     this.violations.check()
   }
 

@@ -143,7 +143,7 @@ await t.test('a hung node is ended by another after the lease, and writes nothin
 })
 
 await t.test('nodes whose clocks are minutes off share the time of the database', async t => {
-  const these = cluster(t, defineAgent({ card: { name: 'Sleeps' }, work: async ({ sleep }) => void (await sleep(1500)) }))
+  const these = cluster(t, defineAgent({ card: { name: 'Sleeps' }, work: async ({ sleep }) => sleep(1500) as Promise<undefined> }))
   const off = (aheadMs: number): Clock => ({ ...systemClock, now: () => Date.now() + aheadMs })
   const ahead = await these.add({ clock: off(120_000) })
   const behind = await these.add({ clock: off(-120_000) })

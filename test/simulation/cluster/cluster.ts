@@ -192,7 +192,7 @@ export class SimulatedCluster implements Processes {
 
   async close(): Promise<void> {
     for (const place of this.#places) place.isWanted = false
-    await Promise.all(this.#places.map(({ process }) => process?.close()))
+    await Promise.all(this.#places.map(async ({ process }) => process?.close()))
   }
 
   abandon(): void {
@@ -247,10 +247,12 @@ export class SimulatedCluster implements Processes {
 
   #end(place: Place, downMs: number): void {
     const { process } = place
-    void process?.close().then(() => {
-      this.#forget(process)
-      this.#services.network.setTimeout(() => this.#start(place), downMs)
-    })
+    void process?.close().then(() => this.#restart(place, process, downMs))
+  }
+
+  #restart(place: Place, ended: NodeProcess, downMs: number): void {
+    this.#forget(ended)
+    this.#services.network.setTimeout(() => this.#start(place), downMs)
   }
 
   /** The server notices at once that a process is gone; if its host is gone, late, or only the other nodes do. */

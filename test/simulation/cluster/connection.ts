@@ -115,6 +115,6 @@ class Connection implements PostgresClient {
   }
 
   #fail(error: Error): void {
-    for (const failed of [...this.#waiting]) failed(error)
+    for (const failed of Array.from(this.#waiting)) failed(error)
   }
 }

@@ -56,7 +56,7 @@ export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Sto
   })) as boolean
   const readToEnd = (name: string, args: readonly unknown[]) => {
     const answer = read(name, args)
-    const ended = answer.then(() => {}, () => {}).finally(() => reading.delete(ended))
+    const ended = answer.catch(() => undefined).finally(() => reading.delete(ended))
     reading.add(ended)
     return answer
   }
