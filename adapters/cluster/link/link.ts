@@ -31,6 +31,7 @@ export class Link {
   readonly #secret: string
   readonly #ways: LinkWays
   readonly #heard = new Map<number, Heard>()
+  #socket: LinkSocket | undefined
   #opening: Promise<LinkSocket> | undefined
   #next = 0
 
@@ -84,8 +85,9 @@ export class Link {
     return { stop, say: erased => void send({ id, erased }) }
   }
 
+  /** Ends the connection, also one that is being opened. */
   close(): void {
-    void this.#opening?.then(socket => socket.terminate(), () => {})
+    this.#socket?.terminate()
   }
 
   #open(): Promise<LinkSocket> {
@@ -98,6 +100,7 @@ export class Link {
   #connect(): Promise<LinkSocket> {
     const { network, clock } = this.#ways
     const socket = network.connect(this.#address)
+    this.#socket = socket
     const own = randomUUID()
     let theirs: string | undefined
     let silence: unknown

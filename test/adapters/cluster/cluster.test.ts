@@ -1,9 +1,11 @@
 import { once } from 'node:events'
+import { createServer, type AddressInfo, type Socket } from 'node:net'
 import t from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Following } from '../../../adapters/cluster/following.ts'
 import { ClusterNode } from '../../../adapters/cluster/node.ts'
 import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
+import { webSockets } from '../../../adapters/cluster/link/network.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
@@ -337,6 +339,20 @@ await t.test('the link between nodes', async t => {
     const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
     t.match(await rejection(link.call({ change: 'cancel', shard: 0, request: {} })), { wasSent: false })
     link.close()
+  })
+  await t.test('ends at once if it is closed while it connects', async t => {
+    const server = createServer()
+    t.teardown(() => server.close())
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const clock = new TestClock()
+    const link = new Link(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 'a secret', { network: webSockets, clock })
+    const lost = rejection(link.call({ change: 'cancel', shard: 0, request: {} }))
+    const [silent] = (await once(server, 'connection')) as [Socket]
+    link.close()
+    t.match(await lost, { wasSent: false })
+    t.equal(clock.size, 0)
+    silent.destroy()
   })
   await t.test('ends what is asked and not wanted any more', async t => {
     const link = new Link(one.address, 'a secret')
