@@ -71,7 +71,7 @@ export async function taskPlace(url: string, taskId: string, schema = 'taskchart
   })
 }
 
-/** What the JSON of a holder may have: that of a node has more than that of a server. */
+/** The JSON of a holder: that of a node has more members than that of a server. */
 interface NodeHolder extends Holder {
   readonly address?: string
   readonly agent?: string

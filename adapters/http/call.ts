@@ -28,7 +28,7 @@ export interface Entered {
   readonly interfaces: readonly AgentInterface[]
 }
 
-/** What authentication and the path add to a request. */
+/** The caller and the path of a request. */
 interface Placed {
   readonly principal: Principal | undefined
   /** The tenant that the path names. */

@@ -10,7 +10,7 @@ export const KEYS = { anna: 'the-key-of-anna', ben: 'the-key-of-ben' } as const
 
 export const authenticate = apiKey({ keys: KEYS })
 
-/** What it asks at least for its work. */
+/** Its lowest price. */
 const LEAST = 45
 
 /** Bargains, tells stories with a step, a sleep and a question, waits to be canceled, or ends at once: as its message says. */

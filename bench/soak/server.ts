@@ -8,21 +8,21 @@ import { sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { createRuntime } from '../../runtime/runtime.ts'
 import { agent, authenticate } from './agent.ts'
 
-/** What it is started with, as JSON. */
+/** Its options, as JSON. */
 export interface SoakedOptions {
   readonly file: string
   readonly port: number
   readonly retentionMs: number
 }
 
-/** What it tells its parent: where it serves, or its sizes right after a garbage collection, in bytes and numbers. */
+/** A report to its parent: where it serves, or its sizes right after a garbage collection, in bytes and numbers. */
 export type SoakedTold = { readonly url: string; readonly metrics: string } | SoakedSizes
 
 export interface SoakedSizes {
   /** The heap, and what lies outside of it for objects on it. */
   readonly heap: number
   readonly rss: number
-  /** What keeps its event loop alive: sockets, timers, servers. */
+  /** The number of handles of its event loop: sockets, timers, servers. */
   readonly handles: number
   /** Open files; 0 where the system does not tell. */
   readonly files: number

@@ -22,7 +22,7 @@ export interface SoakOptions {
 export interface Soak {
   /** The sizes of each process at the end of its life. */
   readonly sizes: readonly Sizes[]
-  /** What was done while the server was there, and how much in all. */
+  /** The things done while the server was there, and their number. */
   readonly visits: readonly Visit[]
   readonly done: number
   /** How long each restart took, until it served. */
@@ -37,7 +37,7 @@ const STORED_MS = 60_000
 /** The part of its time in the store in which a task is looked for: it must not be removed meanwhile. */
 const SURE = 0.8
 
-/** What is looked for after each restart, by each visitor. */
+/** The number of tasks that each visitor looks for after a restart. */
 const AFTER_RESTART = 10
 
 /** How long after a restart what is done still waits for it. */

@@ -14,7 +14,7 @@ const GROWTH: Readonly<Record<keyof Sizes, readonly [factor: number, more: numbe
 /** Sizes that follow what is done in a life, which a busy machine makes less: they are compared with the most of the first third. */
 const BY_LOAD: ReadonlySet<keyof Sizes> = new Set(['rss', 'file'])
 
-/** What did not hold, but for times; nothing if all did. */
+/** A sentence for each bound that did not hold, apart from times. */
 export function failuresOf({ sizes, failures }: Soak): string[] {
   const { first, last } = thirds(sizes)
   const grown = (Object.keys(GROWTH) as (keyof Sizes)[]).filter(name => {

@@ -87,7 +87,7 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   broken.throwIfAborted()
 }
 
-/** What is served beside the bindings of A2A 1.0. */
+/** The additions to the bindings of A2A 1.0. */
 interface Beside {
   readonly legacy: boolean
   /** The gRPC port. */

@@ -15,7 +15,7 @@ export class LinkLost extends Error {
   }
 }
 
-/** What a link works with. Default: WebSocket and the system clock. */
+/** The network and the clock of a link. Default: WebSocket and the system clock. */
 export interface LinkWays {
   readonly network: Network
   readonly clock: Clock
