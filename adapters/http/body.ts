@@ -41,11 +41,12 @@ async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished):
     await turnEnd()
     const turn = call.parsingTurn()
     if (turn) await turn
-    return decoded(bytes)
-  } catch (cause) {
-    throw cause instanceof A2AError ? cause : incomplete(cause)
-  } finally {
+    const text = decoded(bytes)
     unfinished.count(0)
+    return text
+  } catch (cause) {
+    unfinished.count(0)
+    throw cause instanceof A2AError ? cause : incomplete(cause)
   }
 }
 

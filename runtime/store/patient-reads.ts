@@ -40,15 +40,14 @@ export class PatientReads implements WorkStore {
     for (const end of this.#pauses) end()
   }
 
-  async #read<T>(read: () => Promise<T>): Promise<T> {
-    for (let pauseMs = FIRST_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_MS)) {
-      try {
-        return await read()
-      } catch (error) {
-        if (this.#isClosed || !isA2AError(error) || error.code !== 'Overloaded') throw error
-      }
-      await this.#pause(pauseMs)
+  async #read<T>(read: () => Promise<T>, pauseMs = FIRST_MS): Promise<T> {
+    try {
+      return await read()
+    } catch (error) {
+      if (this.#isClosed || !isA2AError(error) || error.code !== 'Overloaded') throw error
     }
+    await this.#pause(pauseMs)
+    return this.#read(read, Math.min(2 * pauseMs, LONGEST_MS))
   }
 
   #pause(ms: number): Promise<void> {

@@ -15,7 +15,7 @@ import { Outbox } from '../../adapters/websocket/outbox.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
 import { Shares, type Sharer } from '../../runtime/access/shares.ts'
-import { artifact, data, inputRequired, memoryStore, progress, type WorkFunction } from '../../runtime/index.ts'
+import { artifact, data, inputRequired, memoryStore, progress, textOf, type WorkFunction } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { completed, largeBytes, LARGE_BYTES } from '../../runtime/streams/whole-task.ts'
 import { ask, rpc } from '../fixtures/servers/http-agent.ts'
@@ -59,11 +59,11 @@ function storeOf(t: Test, engine: 'memory' | 'SQLite'): Store {
 }
 
 /** Serves it over every binding, with how often its store reads events. */
-async function served(t: Test, engine: 'memory' | 'SQLite') {
+async function served(t: Test, engine: 'memory' | 'SQLite', work = large) {
   const kept = storeOf(t, engine)
   const counts = { reads: 0 }
   const store: Store = { ...kept, readEvents: (...args) => ((counts.reads += 1), kept.readEvents(...args)) }
-  const started = start(t, { work: large }, { store })
+  const started = start(t, { work }, { store })
   const at = await serve(started.runtime, { port: 0, dialects: await legacyDialects(started.runtime) })
   t.teardown(() => at.close())
   const { id } = taskIn(await started.runtime.sendMessage(say('hello')))
@@ -165,15 +165,17 @@ await t.test('a large answer is sent after the answers before it', async t => {
 })
 
 await t.test('answers that are not large follow the large one that a client does not read yet', async t => {
-  const { url, id } = await served(t, 'memory')
+  const ready = deferred()
+  const { url, id } = await served(t, 'memory', async given => (textOf(given.message) === 'wait' ? ready.promise.then(() => ({})) : large(given)))
   const socket = await RawSocket.open(t, url)
   const ask = (number: number, method: string, params?: object) => socket.send(JSON.stringify({ jsonrpc: '2.0', id: number, method, params }))
   // More than the buffers of the system take.
   const many = 12
+  ask(many, 'SendMessage', say('wait'))
   for (let number = 0; number < many; number += 1) ask(number, 'GetTask', { id })
   let text = (await socket.frame())?.payload.toString() ?? ''
-  ask(many, 'ListTasks', { pageSize: 1, historyLength: 0 })
   ask(many + 1, 'ping')
+  ready.resolve()
   const answered: number[] = []
   while (answered.length < many + 2) {
     const frame = await socket.frame()

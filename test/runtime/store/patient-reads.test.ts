@@ -36,6 +36,14 @@ await t.test('a read is repeated while the database is away, at growing interval
   t.ok(await answer)
 })
 
+await t.test('each read of work is one of the store', async t => {
+  const reads = new PatientReads(memoryStore(), new TestClock())
+  const key = { ...WHOSE, contextId: 'c' }
+  t.equal(await reads.readTask(WHOSE, 'x'), undefined)
+  t.strictSame(await Promise.all([reads.readEvents(WHOSE, 'x', 0, 1), reads.readJournal(WHOSE, 'x'), reads.readMessages(key, 1), reads.measureTasks({ ...key, taskIds: ['x'] })]), [[], [], [], []])
+  t.match(await reads.readTaskMessages(WHOSE, 'x', 0, 1), [])
+})
+
 await t.test('another error is no reason to wait', async t => {
   const { counts, read } = reads(new A2AError('InternalError', 'Damaged.'))
   await t.rejects(read(), { code: 'InternalError' })
