@@ -34,7 +34,7 @@ export function inspect(options: InspectOptions = {}): SideApp {
 }
 
 /** The same, with the URL of its page. */
-export function inspectorWith(options: InspectOptions): Inspector {
+export function inspectorWith(options: InspectOptions): SideApp & { readonly pageUrl: string } {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redacted, stately, token } = options
   if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
