@@ -2,7 +2,7 @@ import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
 import { answered } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
-import type { Inspector } from '../../inspector/inspector.ts'
+import type { SideApp } from '../../serve/side-app.ts'
 import type { ServedMetrics } from '../../metrics/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
@@ -92,7 +92,7 @@ interface Beside {
   readonly legacy: boolean
   /** The gRPC port. */
   readonly grpc: number | undefined
-  readonly inspector: Inspector | undefined
+  readonly inspector: SideApp | undefined
 }
 
 async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc: grpcPort, inspector }: Beside): Promise<Served> {
