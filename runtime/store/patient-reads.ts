@@ -10,8 +10,8 @@ const LONGEST_MS = 2000
 export type WorkStore = Pick<Store, 'readTask' | 'readEvents' | 'readTaskMessages' | 'readJournal' | 'readMessages' | 'measureTasks'>
 
 /**
- * The reads of a store for work. One that the store refuses with Overloaded, because its database is away, is repeated until it is answered
- * or the runtime closes: work waits for the database, as its commits do, and no task fails by it.
+ * The reads of a store for work. While the database is away, the store refuses them with Overloaded. They are repeated until they are answered
+ * or the runtime closes, so that work waits for the database, as its commits do, and no task fails by it.
  */
 export class PatientReads implements WorkStore {
   readonly #clock: Clock

@@ -20,7 +20,7 @@ import { testCluster, type TestCluster, type TestNode } from '../../fixtures/clu
 import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
 import { MemoryPlaces } from '../../fixtures/cluster/memory-placement.ts'
 import { receivers } from '../../fixtures/runtime/receiver.ts'
-import { brief, collect, deferred, generationOf, reaches, refusal, rejection, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, collect, deferred, generationOf, reaches, refusal, rejection, rest, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
@@ -350,9 +350,10 @@ await t.test('the link between nodes', async t => {
     const lost = rejection(link.call({ change: 'cancel', shard: 0, request: {} }))
     const [silent] = (await once(server, 'connection')) as [Socket]
     link.close()
-    t.match(await lost, { wasSent: false })
+    await rest()
     t.equal(clock.size, 0)
     silent.destroy()
+    t.match(await lost, { wasSent: false })
   })
   await t.test('ends what is asked and not wanted any more', async t => {
     const link = new Link(one.address, 'a secret')
