@@ -11,9 +11,11 @@ export interface Stay {
 
 /** The owners of a shard during the life of a task, oldest first. `untilMs`: its end, `undefined` for a live task. Times in milliseconds since 1970. */
 export function wayOf(tenures: readonly Tenure[], fromMs: number, untilMs?: number): Stay[] {
+  // A task that ends in the millisecond in which it began was on a node too.
+  const lastMs = Math.max(untilMs ?? Infinity, fromMs + 1)
   return tenures.flatMap(({ owner, epoch, sinceMs }, i) => {
     const next = tenures[i + 1]?.sinceMs ?? Infinity
-    const [begin, end] = [Math.max(sinceMs, fromMs), Math.min(next, untilMs ?? Infinity)]
+    const [begin, end] = [Math.max(sinceMs, fromMs), Math.min(next, lastMs)]
     return begin < end ? [{ owner, epoch, fromMs: begin, untilMs: end === Infinity ? undefined : end }] : []
   })
 }

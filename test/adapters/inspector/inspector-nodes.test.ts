@@ -18,6 +18,7 @@ await t.test("a task's way is the owners of its shard while it lived", async t =
   t.strictSame(wayOf(tenures, 25, 40), [{ owner: 'a', epoch: 2, fromMs: 25, untilMs: 30 }, { owner: 'b', epoch: 3, fromMs: 30, untilMs: 40 }])
   t.strictSame(wayOf(tenures, 5, 15), [{ owner: undefined, epoch: 1, fromMs: 10, untilMs: 15 }])
   t.strictSame(wayOf(tenures, 35), [{ owner: 'b', epoch: 3, fromMs: 35, untilMs: undefined }])
+  t.strictSame(wayOf(tenures, 20, 20), [{ owner: 'a', epoch: 2, fromMs: 20, untilMs: 21 }], 'a task that lasted less than a millisecond')
   t.strictSame(wayOf([], 35), [])
 })
 
