@@ -6,12 +6,12 @@ import { median } from '../figures.ts'
 /** Lives before the first task is removed: until then the file grows. */
 const GROWING_LIVES = 4
 
-/** How much each size may grow from the first third of the lives to the last: a factor, and an amount beside it. */
+/** How much each size may grow until the last third of the lives: a factor, and an amount beside it. */
 const GROWTH: Readonly<Record<keyof Sizes, readonly [factor: number, more: number]>> = {
   heap: [1.1, 2 ** 20], rss: [1.15, 16 * 2 ** 20], handles: [1.1, 4], files: [1.1, 4], file: [1.25, 2 * 2 ** 20], log: [1.1, 2 ** 20]
 }
 
-/** Sizes that follow what is done in a life, which a busy machine makes less: they are compared with the most of the first third. */
+/** Sizes that follow what is done in a life, which a busy machine makes less: they are compared with the most of all lives before. */
 const BY_LOAD: ReadonlySet<keyof Sizes> = new Set(['rss', 'file'])
 
 /** A sentence for each bound that did not hold, apart from times. */
@@ -19,7 +19,7 @@ export function failuresOf({ sizes, failures }: Soak): string[] {
   const { first, last } = thirds(sizes)
   const grown = (Object.keys(GROWTH) as (keyof Sizes)[]).filter(name => {
     const [factor, more] = GROWTH[name]
-    const before = BY_LOAD.has(name) ? Math.max(...sizes.slice(0, Math.ceil(sizes.length / 3)).map(size => size[name])) : median(first.map(size => size[name]))
+    const before = BY_LOAD.has(name) ? Math.max(...sizes.slice(0, -last.length).map(size => size[name])) : median(first.map(size => size[name]))
     return median(last.map(size => size[name])) > factor * before + more
   })
   return [...failures, ...(first.length === 0 ? [] : grown.map(name => `${name} has grown: ${sizes.map(size => whole(size[name])).join(', ')}`))]
