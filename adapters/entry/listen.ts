@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -10,6 +9,7 @@ import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
+import { bind } from './bind.ts'
 import { disconnectSignal, type Handler } from './connection.ts'
 import { answeredHealth } from './health-checks.ts'
 import { listenerOf } from './small-request.ts'
@@ -173,30 +173,19 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     }, over)
   })
   const [first, last] = port === undefined ? PORTS : [port, port]
-  await bind(server, host, first, last)
+  const close = await bind(server, host, first, last)
   try {
     // A host name may resolve to any address.
     checkHost((server.address() as AddressInfo).address, runtime)
   } catch (error) {
-    await closed(server)
+    await close()
     throw error
   }
   const uncount = settings.counters.serves('http', () => underWay.size)
   const drain = () => {
     isDraining = true
   }
-  return { server, drain, close: () => (drain(), uncount(), closed(server)) }
-}
-
-/** Binds the first free port of a range. Throws the error of Node if it cannot. */
-async function bind(server: Server, host: string, port: number, last: number): Promise<void> {
-  try {
-    server.listen(port, host)
-    await once(server, 'listening')
-  } catch (error) {
-    if (port === last || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    await bind(server, host, port + 1, last)
-  }
+  return { server, drain, close: () => (drain(), uncount(), close()) }
 }
 
 /** Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the card. */
@@ -215,11 +204,4 @@ export function isEveryAddress(host: string): boolean {
 export function addressOf(server: Server, path: string): string {
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${path}`
-}
-
-async function closed(server: Server): Promise<void> {
-  const closed = once(server, 'close')
-  server.close()
-  server.closeAllConnections()
-  await closed
 }
