@@ -1,6 +1,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { on, once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Sample } from './sampler.ts'
 
@@ -11,6 +11,13 @@ export interface Peaks {
   readonly file: number
   readonly log: number
   readonly blockedMs: number
+}
+
+/** What the server's threads did since their start, in milliseconds. They wait while they are ready, and other threads have all processors. */
+export interface Threads {
+  readonly ranMs: number
+  readonly waitedMs: number
+  readonly storeWaitedMs: number
 }
 
 const NONE: Peaks = { heap: 0, rss: 0, file: 0, log: 0, blockedMs: 0 }
@@ -27,6 +34,7 @@ export class Besieged {
   #log = ''
   readonly #ended = new AbortController()
   #watch: NodeJS.Timeout
+  #store: number | undefined
 
   private constructor(child: ChildProcess, file: string, port: number, startMs: number) {
     this.#child = child
@@ -87,17 +95,12 @@ export class Besieged {
     return peaks
   }
 
-  /**
-   * For how long its main thread was ready but waited for a processor, in milliseconds since its start. 0 where the system does not tell
-   * (only Linux does, in `schedstat`).
-   */
-  readonly descheduledMs = (): number => {
+  /** Its threads until now. All is 0 where the system does not tell: only Linux does, and the store's thread has a name from Node 24 on. */
+  readonly threads = (): Threads => {
     const { pid } = this.#child
-    try {
-      return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1e6
-    } catch {
-      return 0
-    }
+    const [ranMs, waitedMs] = scheduled(pid, pid)
+    this.#store ??= threadNamed(pid, 'taskchart store')
+    return { ranMs, waitedMs, storeWaitedMs: scheduled(pid, this.#store)[1] }
   }
 
   /** Has its process free what nothing refers to any more. Resolves with the sizes right after it. */
@@ -141,4 +144,22 @@ function highest(one: Peaks, other: Peaks): Peaks {
 
 function sizeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}
+
+/** For how long a thread ran, and for how long it waited for a processor, in milliseconds. */
+function scheduled(pid: number | undefined, thread: number | undefined): readonly [ranMs: number, waitedMs: number] {
+  try {
+    const [ran, waited] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')
+    return [Number(ran) / 1e6, Number(waited) / 1e6]
+  } catch {
+    return [0, 0]
+  }
+}
+
+function threadNamed(pid: number | undefined, name: string): number | undefined {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map(Number).find(thread => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1') === `${name}\n`)
+  } catch {
+    return undefined
+  }
 }

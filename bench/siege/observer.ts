@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { request, type IncomingMessage } from 'node:http'
 import { setTimeout as elapsed } from 'node:timers/promises'
 import { WebSocket } from 'ws'
+import type { Threads } from './besieged.ts'
 import { say, sayAtOnce } from './documents.ts'
 import { KEYS } from './keys.ts'
 
@@ -10,13 +11,14 @@ export interface Wait {
   readonly what: string
   readonly sentMs: number
   readonly tookMs: number
-  /** For how long of it the server's main thread was ready but waited for a processor. */
+  /** For how long of it the server waited for a processor: its main thread, or its store's thread while the main thread had nothing to do. */
   readonly descheduledMs: number
 }
 
 const HEADERS = { 'x-api-key': KEYS.observer, 'a2a-version': '1.0' }
 const PATIENCE_MS = 20_000
 const TICK_MS = 100
+const UNSEEN: Threads = { ranMs: 0, waitedMs: 0, storeWaitedMs: 0 }
 
 type Ask = (method: string, params: string) => Promise<string>
 
@@ -37,11 +39,11 @@ export class Observer {
   #lastId = 0
   /** Ends the time since its last event. */
   #ticked?: () => Wait
-  readonly #descheduledMs: () => number
+  readonly #threads: () => Threads
 
-  private constructor(port: number, socket: WebSocket, descheduledMs: () => number) {
+  private constructor(port: number, socket: WebSocket, threads: () => Threads) {
     this.#port = port
-    this.#descheduledMs = descheduledMs
+    this.#threads = threads
     this.#socket = socket
     socket.on('message', (data: Buffer) => this.#take(data.toString('utf8'))).on('error', () => {})
     socket.once('close', (code: number) => {
@@ -50,11 +52,11 @@ export class Observer {
     })
   }
 
-  /** `descheduledMs`: for how long the server's main thread has waited for a processor since its start. */
-  static async connect(port: number, descheduledMs = () => 0): Promise<Observer> {
+  /** `threads`: the server's threads until now. */
+  static async connect(port: number, threads = () => UNSEEN): Promise<Observer> {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/`, { headers: HEADERS, perMessageDeflate: false })
     await once(socket, 'open')
-    const observer = new Observer(port, socket, descheduledMs)
+    const observer = new Observer(port, socket, threads)
     await observer.#tick()
     observer.tasks.push(taskIn(await observer.#overSocket('SendMessage', say('hello'))))
     return observer
@@ -127,8 +129,14 @@ export class Observer {
 
   /** Begins a wait; the function that it gives ends it. `dueMs` of it are no wait. */
   #timed(what: string, dueMs = 0): () => Wait {
-    const [sentMs, beforeMs] = [performance.now(), this.#descheduledMs()]
-    return () => ({ what, sentMs, tookMs: Math.max(0, performance.now() - sentMs - dueMs), descheduledMs: this.#descheduledMs() - beforeMs })
+    const [sentMs, before] = [performance.now(), this.#threads()]
+    return () => {
+      const [elapsedMs, now] = [performance.now() - sentMs, this.#threads()]
+      const waitedMs = now.waitedMs - before.waitedMs
+      const idleMs = Math.max(0, elapsedMs - (now.ranMs - before.ranMs) - waitedMs)
+      const tookMs = Math.max(0, elapsedMs - dueMs)
+      return { what, sentMs, tookMs, descheduledMs: Math.min(tookMs, waitedMs + Math.min(idleMs, now.storeWaitedMs - before.storeWaitedMs)) }
+    }
   }
 
   #overSocket(method: string, params: string): Promise<string> {

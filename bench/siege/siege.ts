@@ -48,7 +48,7 @@ const AFTER_MS = 10_000
 export async function siege(options: SiegeOptions, say: (line: string) => void): Promise<Found> {
   return onStage(options, async ({ served, attackOn }) => {
     const [server, other] = [await served('tasks.db'), await served('other.db')]
-    const observer = await Observer.connect(server.port, server.descheduledMs)
+    const observer = await Observer.connect(server.port, server.threads)
     const observed = (forMs: number) => observer.observe(A_SECOND, forMs, server.ended)
     await observed(WARM_UP_MS)
     say(`No attack, ${options.idleMs / 1000} s`)

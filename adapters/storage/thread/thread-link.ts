@@ -43,7 +43,7 @@ export class ThreadLink {
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
     // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
-    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } })
+    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { name: 'taskchart store', workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } })
     this.#worker.unref()
     this.#worker.on('message', (told: Told) => this.#hear(told))
     this.#worker.on('error', error => this.#stop(`${data.file} can no longer be used: ${error.message}`))
