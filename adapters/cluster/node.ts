@@ -210,6 +210,7 @@ export class ClusterNode implements Cluster {
     const known = this.#links.get(address)
     if (known) return known
     const link = new Link(address, this.#options.secret, this.#ways)
+    if (this.#isOver) link.close()
     this.#links.set(address, link)
     return link
   }

@@ -33,6 +33,7 @@ export class Link {
   readonly #heard = new Map<number, Heard>()
   #socket: LinkSocket | undefined
   #opening: Promise<LinkSocket> | undefined
+  #isClosed = false
   #next = 0
 
   constructor(address: string, secret: string, ways = DEFAULT_WAYS) {
@@ -85,12 +86,14 @@ export class Link {
     return { stop, say: erased => void send({ id, erased }) }
   }
 
-  /** Ends the connection, also one that is being opened. */
+  /** Ends the connection, also one that is being opened. What is asked afterwards is not sent. */
   close(): void {
+    this.#isClosed = true
     this.#socket?.terminate()
   }
 
   #open(): Promise<LinkSocket> {
+    if (this.#isClosed) return Promise.reject(new LinkLost(false))
     return (this.#opening ??= this.#connect().catch((error: unknown) => {
       this.#opening = undefined
       throw error

@@ -572,6 +572,19 @@ await t.test('a change that waits for an owner ends when its node leaves', async
   t.equal(clock.pending, 0)
 })
 
+await t.test('a change that waits for an owner is not forwarded when its node has left', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: asks }))
+  const clock = new TestClock()
+  const { runtime } = await cluster.add({ mayOwn: false, clock })
+  const error = refusal(runtime.sendMessage(say('x')))
+  await until(() => clock.pending > 0)
+  const owner = await cluster.add()
+  await runtime.close()
+  t.match(await error, { code: 'Overloaded', message: /No node/ })
+  t.equal(clock.pending, 0, 'no connection is opened any more')
+  t.equal((await owner.runtime.listTasks({})).totalSize, 0)
+})
+
 await t.test('the time that nodes share is that of the database, as exactly as a round trip is short', async t => {
   let ownMs = 1000
   const clock = new SharedClock({ ...steadyClock, now: () => ownMs })
