@@ -7,6 +7,7 @@ import { erase } from './erase.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { Admitted } from './admission.ts'
+import { LARGE_BYTES } from '../streams/whole-task.ts'
 import { routeHere } from './send-message.ts'
 import type { SentMessage, SentOutcome } from './send-on-node.ts'
 import { cancelHere, type TaskToCancel } from './tasks.ts'
@@ -63,7 +64,7 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
 }
 
 /** Routes a message of another node. */
-async function routeSent(services: OperationServices, { name, connection, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
+async function routeSent(services: OperationServices, { name, connection, isStream, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
   let after: string | undefined
   const taskName = name === undefined ? undefined : { name, continuesAfter: (taskId: string) => (after = taskId) }
   const call: Admitted<SendMessageRequest> = { ...sent, taskName, connection: connection === undefined ? undefined : services.connections.named(connection), numbered: undefined, room: undefined, signal }
@@ -71,5 +72,7 @@ async function routeSent(services: OperationServices, { name, connection, ...sen
   if ('message' in outcome) return outcome
   const { key: { contextId }, row: { taskId, generation, state }, tail, opened } = outcome
   tail.end()
-  return { contextId, row: { taskId, generation, state }, ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }), ...(after !== undefined && { after }) }
+  const { historyLength } = sent.params.configuration ?? {}
+  const continued = isStream && !opened ? await services.store.readTask(sent.scope, taskId, { historyLength, within: LARGE_BYTES }) : undefined
+  return { contextId, row: { taskId, generation, state }, ...(continued && { continued }), ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }), ...(after !== undefined && { after }) }
 }

@@ -36,6 +36,8 @@ export interface Routed {
   readonly tail: TaskTail
   /** The turn, if the message opened the task in it. */
   readonly opened?: Pick<Turn, 'log'>
+  /** The task after the turn of a message that continued it, as the node of its context read it: a large one without artifacts and history. */
+  readonly continued?: StoredTask
 }
 
 /** Outcome of a message: an answer without a task, or the task that it reached. */

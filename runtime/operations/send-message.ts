@@ -6,7 +6,7 @@ import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { Room } from '../access/call-context.ts'
 import { detailsOf } from '../authoring/request-details.ts'
-import { readWholeOrThrow } from '../contexts/errors.ts'
+import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
@@ -32,7 +32,7 @@ type Call = Admitted<SendMessageRequest>
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
-  const outcome = await route(services, call)
+  const outcome = await route(services, call, false)
   if ('message' in outcome) return outcome
   const { tail, row: { generation, state } } = outcome
   const waits = !configuration.returnImmediately
@@ -64,7 +64,7 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
  */
 export async function sendStreamingMessage(services: OperationServices, call: Call): Promise<Opened> {
   const { configuration = {} } = call.params
-  const outcome = await route(services, call)
+  const outcome = await route(services, call, true)
   if ('message' in outcome) return { first: outcome }
   const { tail } = outcome
   try {
@@ -89,8 +89,8 @@ async function checkOutput(services: OperationServices, scope: Scope, taskId: st
 }
 
 /** Routes a message, on the node of its context in a cluster. */
-function route(services: OperationServices, call: Call): Promise<Outcome> {
-  return services.cluster ? routeOnNode(services, call, services.cluster, shard => routeHere(services, call, shard)) : routeHere(services, call)
+function route(services: OperationServices, call: Call, isStream: boolean): Promise<Outcome> {
+  return services.cluster ? routeOnNode(services, call, isStream, services.cluster, shard => routeHere(services, call, shard)) : routeHere(services, call)
 }
 
 /** Validates a message and routes it. `shard` is that of a context that it opens. */
@@ -133,8 +133,8 @@ function begins({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
-function whole({ store }: OperationServices, { key, row }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
-  return readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
+function whole({ store }: OperationServices, { key, row, continued }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
+  return continued ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, room) : readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
 }
 
 function pauses({ update }: TaskEvent): boolean {

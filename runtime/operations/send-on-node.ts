@@ -3,7 +3,7 @@ import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { Conditions } from '../access/call-context.ts'
 import type { Turn } from '../commits/turn.ts'
-import type { Scope } from '../store/store.ts'
+import type { Scope, StoredTask } from '../store/store.ts'
 import { TaskTail } from '../streams/task-tail.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import type { Admitted } from './admission.ts'
@@ -27,6 +27,8 @@ export interface SentMessage {
   readonly trace: TraceCarrier | undefined
   /** The connection of an anonymous caller. */
   readonly connection: string | undefined
+  /** Whether the caller gets a stream, which begins with the task as the message has left it. */
+  readonly isStream: boolean
 }
 
 /** The outcome of a message on another node, as JSON: the agent's answer, or the task that it reached. */
@@ -35,6 +37,7 @@ export type SentOutcome = { readonly message: Message } | {
   readonly row: { readonly taskId: string; readonly generation: number; readonly state: TaskState }
   /** What the turn says of the task that it opened: the caller's stream begins with that. */
   readonly opened?: Turn['log']
+  readonly continued?: StoredTask
   /** The ended task of the same name. */
   readonly after?: string
 }
@@ -43,23 +46,23 @@ export type SentOutcome = { readonly message: Message } | {
  * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads it, so a node that
  * fails later interrupts nobody.
  */
-export async function routeOnNode(services: OperationServices, call: Call, cluster: Membership, routeHere: (shard: number) => Promise<Outcome>): Promise<Outcome> {
+export async function routeOnNode(services: OperationServices, call: Call, isStream: boolean, cluster: Membership, routeHere: (shard: number) => Promise<Outcome>): Promise<Outcome> {
   const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal, connection } = call
-  const request: SentMessage = { scope, params, extensions, reliable, conditions, dialect, name: taskName?.name, trace, connection: connection && services.connections.nameOf(connection) }
+  const request: SentMessage = { scope, params, extensions, reliable, conditions, dialect, name: taskName?.name, trace, connection: connection && services.connections.nameOf(connection), isStream }
   const change = { name: 'send' as const, place: await placeOf(services, call), request, isRepeatable: !taskName && (reliable || services.dedupe), signal }
   const made = await cluster.make(change, routeHere)
   if ('here' in made) return made.here
   const outcome = made.there as SentOutcome
   if ('message' in outcome) return outcome
   if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
-  const { row, contextId, opened } = outcome
+  const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
   // Later events may have been told before the tail listened.
   const stored = await services.store.readTask(scope, row.taskId, { historyLength: 0, artifacts: false }).catch((error: unknown) => {
     tail.end()
     throw error
   })
-  return { key: { ...scope, contextId }, row, tail: tail.startAfter(row.generation, stored?.generation), ...(opened && { opened: { log: opened } }) }
+  return { key: { ...scope, contextId }, row, tail: tail.startAfter(row.generation, stored?.generation), ...(opened && { opened: { log: opened } }), ...(continued && { continued }) }
 }
 
 /** Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the shard of its key, so that a resent one meets it. */

@@ -1,8 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import t, { type Test } from 'tap'
+import { loadAgent } from '../../adapters/cli/load-agent.ts'
+import { registeredTelemetry } from '../../adapters/cli/process/telemetry.ts'
+import { serve } from '../../adapters/serve/serve.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
+import { consoleLogger } from '../../runtime/ports/logger.ts'
 import { runBare } from '../fixtures/processes/bare-process.ts'
+import { createdRuntime, isBehindNode } from '../fixtures/cluster/behind-node.ts'
 import { runCommand } from '../fixtures/cli/run-command.ts'
 import { until } from '../fixtures/runtime/runtime-helpers.ts'
 
@@ -47,7 +52,7 @@ function patternOf(output: string, ids: ReadonlyMap<string, string>): RegExp {
     if (known !== undefined) return known
     if (groups.has(group)) return String.raw`\k<${group}>`
     groups.add(group)
-    return String.raw`(?<${group}>[\w-]+)`
+    return String.raw`(?<${group}>[\w~-]+)`
   })
   return new RegExp(`^${pattern}$`)
 }
@@ -59,15 +64,7 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
     const [, , , file = '', ...options] = wordsOf(command)
     const at = options.indexOf('--port')
     const [, port = ''] = at < 0 ? ['', '4242'] : options.splice(at, 2)
-    const stop = new AbortController()
-    let printed = ''
-    const ended = runCommand(['serve', file, ...options, '--port', '0'], { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
-    t.teardown(() => {
-      stop.abort()
-      return ended
-    })
-    await until(() => /http:\S+/.test(printed), printed)
-    const [served = ''] = /http:\S+/.exec(printed) ?? []
+    const served = isBehindNode() ? await servedBehindNode(t, file) : await servedByCommand(t, ['serve', file, ...options, '--port', '0'])
     addresses.set(`http://127.0.0.1:${port}/`, served)
     // An agent that works with this one finds it by that name: HOTEL_URL.
     const name = `${basename(file, '.ts').toUpperCase()}_URL`
@@ -75,6 +72,31 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
     t.teardown(() => delete process.env[name])
   }
   return addresses
+}
+
+async function servedByCommand(t: Test, argv: readonly string[]): Promise<string> {
+  const stop = new AbortController()
+  let printed = ''
+  const ended = runCommand(argv, { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
+  t.teardown(() => {
+    stop.abort()
+    return ended
+  })
+  await until(() => /http:\S+/.test(printed), printed)
+  const [served = ''] = /http:\S+/.exec(printed) ?? []
+  return served
+}
+
+async function servedBehindNode(t: Test, file: string): Promise<string> {
+  const { agent } = await loadAgent(file, process.cwd())
+  const telemetry = await registeredTelemetry(consoleLogger)
+  const runtime = createdRuntime({ agent, clock, ...(telemetry && { telemetry: telemetry.telemetry }) })
+  const { url, close } = await serve(runtime, { port: 0 })
+  t.teardown(async () => {
+    await close()
+    await runtime.close()
+  })
+  return url
 }
 
 /** Runs a command: `taskchart` in this process, a script of its own with the address of the agent. */
@@ -100,7 +122,8 @@ async function replay(t: Test, name: string): Promise<void> {
     const real = [...addresses].reduce((line, [address, served]) => line.replaceAll(address, served), known)
     const written = await outputOf(real, addresses)
     const shown = [...addresses].reduce((text, [address, served]) => text.replaceAll(served, address), written.trimEnd())
-    const match = patternOf(output, ids).exec(shown)
+    // A command line has the ids of a cluster in quotes.
+    const match = patternOf(output, ids).exec(shown.replaceAll(/"([\w-]+~\d+)"/g, '$1'))
     t.ok(match, command, { wanted: output, found: shown })
     for (const [id] of output.matchAll(ID)) {
       const found = match?.groups?.[id.replaceAll(/\W/g, '')]

@@ -86,7 +86,7 @@ export class Link {
     return { stop, say: erased => void send({ id, erased }) }
   }
 
-  /** Ends the connection, also one that is being opened. What is asked afterwards is not sent. */
+  /** Ends the connection, also one that is being opened. Later requests are not sent. */
   close(): void {
     this.#isClosed = true
     this.#socket?.terminate()

@@ -10,11 +10,13 @@ import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
+import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type WorkFunction } from '../../../runtime/index.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { FeedListener } from '../../../runtime/streams/subscriptions.ts'
+import { LARGE_BYTES } from '../../../runtime/streams/whole-task.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'
 import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
@@ -72,6 +74,14 @@ await t.test('a node without shards serves tasks of the others', async t => {
     t.strictSame(there, await events(one.runtime))
     t.strictSame(there?.map(([, event]) => event), ['task:submitted', 'working', 'input-required: Which day?'])
     t.equal(taskIn(await front.sendMessage(say('y', {}, { returnImmediately: true }))).status.state, 'TASK_STATE_SUBMITTED')
+  })
+  await t.test('a stream, which begins with the task as its answer has left it, also if the task is large', async t => {
+    for (const length of [1, LARGE_BYTES + 1]) {
+      const { id: taskId } = taskIn(await front.sendMessage(say('x'.repeat(length))))
+      const [first, ...others] = await collect(front.sendStreamingMessage(say('Monday', { taskId }, { historyLength: 1 })))
+      t.strictSame([brief(first as StreamResponse), ...others.map(brief)], ['task:working', 'artifact: Monday', 'completed'])
+      t.equal(taskIn(first).history?.map(textOf).join(), 'Monday')
+    }
   })
   await t.test('refusals with all of their details', async t => {
     const ended = taskIn(await front.sendMessage(say('x')))
