@@ -49,13 +49,14 @@ export function PathsPanel() {
       </div>
     )
   }
-  const { reached, missing, atMs } = coverage.value
+  const { reached, missing, failed = [], atMs } = coverage.value
   const states = namesIn(chart.value.svg).states.size
   return (
     <div class={chosenWalk.value ? 'panel' : 'panel paths-panel'}>
       <div class="tools">
         <ShownChoice />
         <b>{missing.length === 0 ? 'Everything was reached' : `${missing.length} not reached`}</b>
+        {failed.length > 0 && <b class="wrong">tests failed</b>}
         <span>{`${reached.states.length} of ${Math.max(states, reached.states.length)} states, ${reached.transitions.length} transitions`}</span>
         <span class="quiet">{`tested ${agoText(atMs, nowMs.value)}`}</span>
         {isChanged.value && <span class="wrong" role="status">the chart has changed since</span>}
