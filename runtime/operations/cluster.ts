@@ -86,6 +86,6 @@ export interface Member {
   gained(isContinued: (key: ContextKey) => boolean): void
   /** Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed. */
   release(isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean }, isOrderly: boolean): Promise<void>
-  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` tells whether there was any. */
+  /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` tells whether anything was erased. Rejects after restoring them if not. */
   withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
 }

@@ -54,9 +54,11 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
     },
     async withhold(whose, withheld, erased) {
       const { metering } = services()
-      await erase(services(), whose, () => {
+      await erase(services(), whose, async () => {
         withheld()
-        return erased
+        // The store has failed, or the node that erases. The contexts are restored.
+        if (!(await erased)) throw new Error('Nothing was erased.')
+        return true
       })
       metering.forget(whose)
     }

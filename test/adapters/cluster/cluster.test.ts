@@ -324,6 +324,28 @@ await t.test('an erasure ends the tasks on all nodes', async t => {
   t.equal(taskIn(await front.sendMessage(say('again'), anna)).status.state, 'TASK_STATE_INPUT_REQUIRED')
 })
 
+await t.test('tasks continue on all nodes after an erasure that the store refuses', async t => {
+  const inner = memoryStore()
+  const gate = deferred()
+  const begun: string[] = []
+  const store: Store = { ...inner, erase: () => Promise.reject(new Error('disk')) }
+  const agent = defineAgent({ card, work: async ({ taskId }) => {
+    begun.push(taskId)
+    await gate.promise
+    return { artifact: 'done' }
+  } })
+  const cluster = testCluster(t, agent, { store })
+  const [one, two, { runtime: front }] = await three(cluster)
+  const anna: CallContext = { principal: 'anna' }
+  const tasks = await Promise.all([one, two].map(async ({ runtime }) => taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true }), anna))))
+  await until(() => begun.length === 2)
+  t.match(await rejection(front.erase({ principal: 'anna' })), { message: 'disk' })
+  await until(() => begun.length === 4)
+  gate.resolve()
+  for (const { id } of tasks) await reaches(front, id, 'completed', anna)
+  t.strictSame(new Set(begun.slice(2)), new Set(tasks.map(({ id }) => id)))
+})
+
 await t.test('the link between nodes', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
   const one = await cluster.add()
