@@ -7,7 +7,7 @@ import { durableTables } from './scenarios/durable.ts'
 import { getTaskRaces } from './scenarios/get-task.ts'
 import { inspectRaces, observeRaces } from './scenarios/inspect.ts'
 import { largeTables } from './scenarios/large.ts'
-import { memoryTable } from './scenarios/memory.ts'
+import { connectionTable, memoryTable } from './scenarios/memory.ts'
 import { postgresTables } from './scenarios/postgres.ts'
 import { postgresGrowthTables } from './scenarios/postgres-growth.ts'
 import { sendRaces } from './scenarios/send.ts'
@@ -42,7 +42,10 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     for (const { title, rows } of await postgresGrowthTables(scale)) show(section(title, rows))
   },
   tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
-  memory: async (scale, show) => show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
+  memory: async (scale, show) => {
+    show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
+    show(section('Memory of an idle connection', await connectionTable(scale)))
+  }
 }
 
 function races(of: (scale: Scale) => Race[]): Scenario {

@@ -1,8 +1,9 @@
 import { defaultLimits } from '../../runtime/access/limits.ts'
 import { completed, taskIdIn, waiting } from '../checks.ts'
-import { express, ours, oursDurable, type Contender } from '../contenders.ts'
+import { echo, express, ours, oursDurable, type Contender } from '../contenders.ts'
 import { median } from '../figures.ts'
 import { repeat, type Load } from '../load/load.ts'
+import { webSocketLoad } from '../load/websocket-load.ts'
 import type { Scale } from '../scale.ts'
 import { ServerProcess } from '../server-process.ts'
 import type { Memory } from '../servers/control.ts'
@@ -17,6 +18,8 @@ interface Keeper {
 
 const IN_FLIGHT = 16
 const WARM_UPS = 500
+const FIRST_CONNECTIONS = 2000
+const CONNECTIONS_AT_ONCE = 100
 const ANSWERED = 10
 const SETTLED_TRIES = 20
 const SETTLE_MS = 100
@@ -42,6 +45,43 @@ export async function memoryTable({ waitingTasks, memoryRounds }: Scale): Promis
   const theirs = medians.at(-1)?.heap ?? NaN
   const rows = medians.map(({ name, heap, rss }) => [name, whole(heap), whole(rss), times(theirs / heap)])
   return table(['Server', 'heap, bytes/task', 'resident, bytes/task', '× official SDK, heap'], rows)
+}
+
+/** Memory of a connection that is open and does nothing: what the process holds more for each of many, and how much more than bare `ws`. */
+export async function connectionTable({ idleConnections, memoryRounds }: Scale): Promise<string> {
+  const found = [echo, ours].map(({ name }) => ({ name, heap: [] as number[], rss: [] as number[] }))
+  for (let round = 0; round < memoryRounds; round += 1) {
+    for (const [i, contender] of [echo, ours].entries()) {
+      const { heap, rss } = await memoryOfAConnection(contender, idleConnections)
+      found[i]?.heap.push(heap)
+      found[i]?.rss.push(rss)
+    }
+  }
+  const [bare, ...others] = found.map(({ name, heap, rss }) => ({ name, heap: median(heap), rss: median(rss) }))
+  const row = ({ name, heap, rss }: { readonly name: string; readonly heap: number; readonly rss: number }, limit?: typeof bare) => [name, whole(heap), whole(rss), limit ? whole(rss - limit.rss) : '']
+  return table(['Server', 'heap, bytes/connection', 'resident, bytes/connection', 'resident, more than bare ws'], [...(bare ? [row(bare)] : []), ...others.map(other => row(other, bare))])
+}
+
+async function memoryOfAConnection({ file, options }: Contender, connections: number): Promise<Pick<Memory, 'heap' | 'rss'>> {
+  const server = await ServerProcess.start(file, { ...options, work: 'ask' })
+  try {
+    // The first ones let the young generation of V8 grow, which the next ones use as well.
+    const first = await connected(server, FIRST_CONNECTIONS)
+    const before = await settled(server)
+    const next = await connected(server, connections)
+    const after = await settled(server)
+    await Promise.all([...first, ...next].map(load => load.close()))
+    return { heap: (after.heap - before.heap) / connections, rss: (after.rss - before.rss) / connections }
+  } finally {
+    await server.stop()
+  }
+}
+
+/** So many connections, a few at a time: many handshakes at once would let the heap grow. */
+async function connected(server: ServerProcess, connections: number): Promise<Load[]> {
+  const loads: Load[] = []
+  for (let open = 0; open < connections; open += CONNECTIONS_AT_ONCE) loads.push(await webSocketLoad(server.port, CONNECTIONS_AT_ONCE))
+  return loads
 }
 
 /** Limits with which so many contexts stay in memory. */
