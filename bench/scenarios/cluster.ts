@@ -42,7 +42,7 @@ export async function clusterTables({ requests, requestRounds, warmUps }: Scale)
     const nodes = [await node('artifact'), await node('artifact'), await node('artifact')]
     const lanes = [await laneOf('1 server, SQLite', [await start({ durable: true })]), await laneOf(`${NODES} nodes, PostgreSQL`, nodes)]
     const tables: { title: string; rows: string }[] = []
-    for (const lane of lanes) await repeat(warmUps / 4, 64, index => send(lane, index))
+    for (const lane of lanes) await repeat((lane.servers.length * warmUps) / 4, 64, index => send(lane, index))
     for (const inFlight of [1, 64]) {
       const count = inFlight === 1 ? requests / 10 : requests / FEWER
       for (const lane of lanes) lane.rates.length = lane.cpuMicros.length = 0

@@ -2,7 +2,7 @@ import '../../fixtures/stores/needs-postgres.ts'
 import { randomBytes } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { postgresStore, readPostgres, StorageError, type PostgresOptions, type PostgresPool } from '../../../adapters/postgres/postgres.ts'
+import { postgresStore, readPostgres, StorageError, type PostgresClient, type PostgresOptions, type PostgresPool, type PostgresQuery } from '../../../adapters/postgres/postgres.ts'
 import { findPostgres, type Machine } from '../../../adapters/postgres/programs.ts'
 import { Reads } from '../../../adapters/postgres/read/reads.ts'
 import { READS } from '../../../adapters/postgres/read/statements.ts'
@@ -13,6 +13,7 @@ import { Session, type Prepared } from '../../../adapters/postgres/session/sessi
 import { binaryArray } from '../../../adapters/postgres/write/binary-arrays.ts'
 import { shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import { countTransitions } from '../../../adapters/postgres/write/transition-rows.ts'
+import { WRITE_ROWS } from '../../../adapters/postgres/write/write-groups.ts'
 import { sumOf } from '../../../adapters/rows/damage.ts'
 import { openStore } from '../../../adapters/cli/serve/open-store.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
@@ -216,6 +217,28 @@ await t.test('the schema has a version', async t => {
     t.equal((await session.once('SELECT 1 FROM shards')).length, 48)
     session.close()
   })
+})
+
+await t.test('commits that follow from the answers to a batch share the next one with those that waited', async t => {
+  const own = poolOf(url, 4)
+  t.teardown(() => own.end())
+  let writes = 0
+  let waited: Promise<boolean> | undefined
+  const connect = async (): Promise<PostgresClient> => {
+    const client = await own.connect()
+    const query = (query: PostgresQuery) => {
+      writes += Number(query.name === WRITE_ROWS.name)
+      if (writes === 1) waited ??= store.commit(opening('b'))
+      return client.query(query)
+    }
+    return { query, release: isDestroyed => client.release(isDestroyed), on: (event, listener) => client.on(event, listener) }
+  }
+  const store = await postgresStore({ connect }, { schema: newSchema(), logger: quiet().logger })
+  t.teardown(() => store.close())
+  await store.commit(opening('a'))
+  await new Promise(resolve => setImmediate(resolve))
+  t.strictSame(await Promise.all([store.commit(ending('a')), waited]), [true, true])
+  t.equal(writes, 2)
 })
 
 await t.test('a server on which commits could be lost or ownership means nothing is refused, or warned of', async t => {
