@@ -88,5 +88,7 @@ export const adapterFaults: readonly Fault[] = [
   { name: 'nodes keep their own clocks', file: 'adapters/cluster/placement/shared-clock.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'this.#aheadMs = Math.min(Math.max(this.#aheadMs, theirMs - this.#own.now()), theirMs - fromMs)', replace: '' },
   { name: 'a follower is not told the newest generation at the next owner', file: 'adapters/cluster/link/link-server.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'if (generation !== undefined) say(socket, id, { advanced: generation })', replace: '' },
   { name: 'a follower whose node gets the shard does not read what it missed', file: 'adapters/cluster/following.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'shards.includes(task.shard)) void this.#catchUp(task)', replace: 'shards.includes(task.shard)) this.#place(task)' },
+  { name: 'a node that has lost a shard still tells its watchers', file: 'adapters/cluster/node.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'this.#server?.release(shards)', replace: '' },
+  { name: 'a node writes to a shard that it has lost', file: 'adapters/cluster/shards.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'this.#owned.has(shard) || this.#giving.has(shard) ? store.commit(commit)', replace: 'shard >= 0 ? store.commit(commit)' },
   { name: 'the contexts of a lost shard go on', file: 'adapters/cluster/node.ts', unit: 'test/adapters/cluster/cluster.test.ts', find: 'void lost(shards, false)', replace: '' }
 ]
