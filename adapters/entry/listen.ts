@@ -11,7 +11,6 @@ import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
 import { bind } from './bind.ts'
 import { disconnectSignal, type Handler } from './connection.ts'
-import { answeredHealth } from './health-checks.ts'
 import { listenerOf } from './small-request.ts'
 
 /** The queue of one connection: whether a request is being answered, and the callbacks of waiting ones. */
@@ -204,4 +203,28 @@ export function isEveryAddress(host: string): boolean {
 export function addressOf(server: Server, path: string): string {
   const { address, port, family } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}${path}`
+}
+
+/** The paths of the health checks. */
+const HEALTH = '/healthz'
+const READY = '/readyz'
+
+/**
+ * Answers a health check, by its status alone; `false` for any other request. `/healthz` is 200 while the process answers. `/readyz` is
+ * 200 if the server accepts requests and its runtime is ready, else 503.
+ */
+function answeredHealth(request: IncomingMessage, response: ServerResponse, isDraining: boolean, health: () => Health): boolean {
+  const path = pathOf(request)
+  if (path !== HEALTH && path !== READY) return false
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const isServing = path === HEALTH || (!isDraining && health().isReady)
+  const status = isRead ? (isServing ? 200 : 503) : 405
+  response.writeHead(status, { 'Cache-Control': 'no-store', 'Content-Length': 0, ...(!isRead && { Allow: 'GET, HEAD' }) }).end()
+  return true
+}
+
+/** Throws TypeError for a path of an agent that is one of a health check. */
+export function checkPath(path: string): void {
+  const taken = [HEALTH, READY].find(health => path.replace(/\/+$/, '') === health)
+  if (taken !== undefined) throw new TypeError(`The path ${taken} reports the health of the server. Choose another for the agent, such as '/agent'.`)
 }
