@@ -11,9 +11,9 @@ import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 
 /** The seeds, of which `npm test` takes some. `npm run simulate -- --seed N --runs N` runs others, and shows one that failed. */
 const SEEDS = Array.from({ length: 2000 }, (_, seed) => seed)
-const SEEDS_TWICE = SEEDS.slice(0, IS_DEEP ? 30 : 5)
-const SEEDS_ON_DISK = SEEDS.slice(0, IS_DEEP ? 15 : 3)
-const SAMPLE = 150
+const SEEDS_TWICE = SEEDS.slice(0, IS_DEEP ? 30 : 2)
+const SEEDS_ON_DISK = SEEDS.slice(0, IS_DEEP ? 15 : 1)
+const SAMPLE = 40
 
 t.setTimeout(300_000)
 

@@ -98,7 +98,7 @@ await t.test('the extended card needs credentials, or is not configured', async 
 
 await t.test('a REST error is classified by its status without details, and its form is checked', async t => {
   const rest = (change: (answer: Json) => Json): Fault => ({ rest: true, answer: ({ method }, answer) => (method.includes('/rest/') ? change(answer) : answer) })
-  const findings = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bindings: ['HTTP+JSON'] }), 'failed')
+  const findings = async (fault: Fault) => ids(await tested(await faultyServer(t, fault), { texts: ['x'], bindings: ['HTTP+JSON'], bounds: ONE_TASK }), 'failed')
   t.same(await findings(rest(answer => answer)), [])
   t.same(await findings(rest(answer => (answer?.error ? { error: { ...answer.error, details: undefined } } : answer))), [97])
   t.ok((await findings(rest(answer => (answer?.error ? { error: 'no' } : answer)))).includes(98))
@@ -120,7 +120,7 @@ await t.test("every request names the card's tenant", async t => {
       return answer
     }
   })
-  t.same(ids(await tested(url, { texts: ['x'] }), 'failed'), [])
+  t.same(ids(await tested(url, { texts: ['x'], bounds: ONE_TASK }), 'failed'), [])
   t.same([...tenants], ['acme'])
 })
 
@@ -290,10 +290,10 @@ for (const garbage of [null, ...sampleOf(t, GARBAGE.slice(1), 1)]) {
   await t.test(`a server that answers ${JSON.stringify(garbage)} gives findings, and does not stop the test`, async t => {
     for (const methods of [['SendMessage', 'ListTasks'], ['GetTask', 'CancelTask']]) {
       const url = await faultyServer(t, { answer: ({ method, id }, answer) => (methods.includes(method) ? { jsonrpc: '2.0', id, result: garbage } : answer) })
-      t.ok(ids(await tested(url, { texts: ['ask'], bounds: { answerMs: 500 } }), 'failed').length > 0, methods.join(', '))
+      t.ok(ids(await tested(url, { texts: ['ask'], bounds: { answerMs: 500, tasks: 4 } }), 'failed').length > 0, methods.join(', '))
     }
     const url = await faultyServer(t, eachEvent(event => [{ ...event, result: garbage }]))
-    t.ok(ids(await tested(url, { texts: ['ask'], bounds: { answerMs: 500 } }), 'failed').length > 0)
+    t.ok(ids(await tested(url, { texts: ['ask'], bounds: { answerMs: 500, tasks: 4 } }), 'failed').length > 0)
   })
 }
 

@@ -26,40 +26,36 @@ async function unimpressed(t: Test, { url, commits, done }: Prepared, before: nu
   t.equal(({} as Record<string, unknown>)['polluted'], undefined)
 }
 
+/** What betrays a stack. */
+const STACK = /node_modules|\.[jt]s:\d/
+
 /** The errors whose HTTP status by JSON-RPC is not 200. */
 const rpcStatus = (code: keyof typeof ERRORS) => (['TooLarge', 'RateLimited'].includes(code) ? ERRORS[code].http : 200)
 
 await t.test('a malformed JSON-RPC body is answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
-  for (const { what, text, id, code, message, fields } of badTexts) {
-    await t.test(`${what}: ${ERRORS[code].code}`, async t => {
-      const before = agent.commits()
-      const { status, json } = await ask(agent.url, { body: text })
-      const reply = json as Reply
-      t.equal(status, rpcStatus(code))
-      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? '', fields, fields && reply), 'the answer is this error and nothing else')
-      if (message !== undefined) t.ok(reply.error?.message.startsWith(message), reply.error?.message ?? 'no error')
-      await unimpressed(t, agent, before)
-    })
+  const before = agent.commits()
+  for (const { what, text, id, code, message = '', fields } of badTexts) {
+    const { status, json } = await ask(agent.url, { body: text })
+    const reply = json as Reply
+    const said = reply.error?.message ?? ''
+    t.strictSame([status, reply, said.startsWith(message), agent.commits()], [rpcStatus(code), errorReply(id, code, said, fields, fields && reply), true, before], `${what}: ${ERRORS[code].code}, "${message}", and nothing else`)
   }
+  await unimpressed(t, agent, before)
 })
 
 await t.test('invalid JSON-RPC parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
+  const before = agent.commits()
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods) {
-      await t.test(`${method}, ${what}: ${ERRORS[code].code}`, async t => {
-        const before = agent.commits()
-        const { status, json, headers } = await ask(agent.url, { body: `{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}` })
-        const reply = json as Reply
-        t.equal(status, rpcStatus(code))
-        t.equal(headers.get('content-type'), 'application/json', 'also for a stream that never started')
-        t.strictSame(reply, errorReply(7, code, reply.error?.message ?? '', fields, reply), 'the answer is this error and nothing else')
-        t.notMatch(JSON.stringify(reply), /node_modules|\.[jt]s:\d/, 'no stack is shown')
-        await unimpressed(t, agent, before)
-      })
+      const { status, json, headers, text } = await ask(agent.url, { body: `{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}` })
+      const reply = json as Reply
+      const found = [status, headers.get('content-type'), reply, STACK.test(text), agent.commits()]
+      t.strictSame(found, [rpcStatus(code), 'application/json', errorReply(7, code, reply.error?.message ?? '', fields, reply), false, before], `${method}, ${what}: ${ERRORS[code].code} and nothing else, of no stream, without a stack`)
     }
   }
+  await unimpressed(t, agent, before)
 })
 
 /** The routes whose parameters are the body. */
@@ -67,18 +63,17 @@ const ROUTES: Readonly<Record<string, string>> = { SendMessage: 'message:send', 
 
 await t.test('invalid REST parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
+  const before = agent.commits()
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods.filter(method => method in ROUTES)) {
-      await t.test(`${method}, ${what}: ${ERRORS[code].http}`, async t => {
-        const before = agent.commits()
-        t.match(statusOf(await ask(`${agent.url}${ROUTES[method]}`, { body: agent.filled(params) })), {
-          status: ERRORS[code].http, code: ERRORS[code].http, name: ERRORS[code].grpc, reason: ERRORS[code].reason,
-          fields: fields?.map(field => (field.startsWith('params') ? field.replace('params', 'body') : field)) ?? []
-        })
-        await unimpressed(t, agent, before)
-      })
+      const found = { ...statusOf(await ask(`${agent.url}${ROUTES[method]}`, { body: agent.filled(params) })), commits: agent.commits() }
+      t.match(found, {
+        status: ERRORS[code].http, code: ERRORS[code].http, name: ERRORS[code].grpc, reason: ERRORS[code].reason, commits: before,
+        fields: fields?.map(field => (field.startsWith('params') ? field.replace('params', 'body') : field)) ?? []
+      }, `${method}, ${what}: ${ERRORS[code].http}`)
     }
   }
+  await unimpressed(t, agent, before)
 })
 
 /** What an error by REST says. */
@@ -197,27 +192,23 @@ await t.test('invalid REST requests get a status, and nothing happens', async t 
     ['a webhook to delete', 'tasks/$DONE/pushNotificationConfigs/x', { method: 'DELETE' }, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
     ['an extended card', 'extendedAgentCard', {}, 400, 'UNSUPPORTED_OPERATION']
   ]
+  const before = agent.commits()
   for (const [what, path, init, status, reason, ...fields] of rows) {
-    await t.test(`${what}: ${status}`, async t => {
-      const before = agent.commits()
-      const answer = await ask(`${agent.url}${agent.filled(path)}`, init)
-      const told = statusOf(answer)
-      t.match(told, { status, code: status, reason })
-      t.strictSame(told.fields.map((field, i) => field.slice(0, fields[i]?.length)), fields)
-      if (status === 405) t.match(answer.headers.get('allow'), /GET|POST|DELETE/)
-      await unimpressed(t, agent, before)
-    })
+    const answer = await ask(`${agent.url}${agent.filled(path)}`, init)
+    const told = statusOf(answer)
+    t.match([told.status, told.code, told.reason, agent.commits()], [status, status, reason, before], `${what}: ${status}`)
+    t.strictSame(told.fields.map((field, i) => field.slice(0, fields[i]?.length)), fields, what)
+    if (status === 405) t.match(answer.headers.get('allow'), /GET|POST|DELETE/)
   }
+  await unimpressed(t, agent, before)
 })
 
 await t.test('a message that is valid but unusual is processed by both bindings', async t => {
   const { url } = await serveAll(t, { card: { name: 'T', defaultInputModes: ['*/*'] }, work: obedient })
   for (const { what, message, sees } of goodMessages) {
-    await t.test(what, async t => {
-      const task = { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } }
-      t.match((await ask(url, { body: `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}` })).json, { id: 7, result: task })
-      t.match((await ask(`${url}message:send`, { body: `{"message":${message}}` })).json, task)
-    })
+    const task = { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } }
+    t.match((await ask(url, { body: `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}` })).json, { id: 7, result: task }, what)
+    t.match((await ask(`${url}message:send`, { body: `{"message":${message}}` })).json, task, what)
   }
 })
 

@@ -32,35 +32,30 @@ async function unimpressed(t: Test, client: JsonSocket, { commits, done }: Prepa
 await t.test('a malformed frame is answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
-  for (const { what, text, id, code, message, fields } of badTexts) {
-    await t.test(`${what}: ${ERRORS[code].code}`, async t => {
-      const before = agent.commits()
-      client.send(text)
-      const reply = await client.next()
-      t.strictSame(reply, errorReply(id, code, reply.error?.message ?? '', fields, fields && reply), 'the answer is this error and nothing else')
-      if (message !== undefined) t.ok(reply.error?.message.startsWith(message), reply.error?.message ?? 'no error')
-      t.ok((reply.error?.message.length ?? Infinity) < 300, 'the message is short')
-      await unimpressed(t, client, agent, before)
-    })
+  const before = agent.commits()
+  for (const { what, text, id, code, message = '', fields } of badTexts) {
+    client.send(text)
+    const reply = await client.next()
+    const said = reply.error?.message ?? ''
+    t.strictSame([reply, said.startsWith(message), said.length < 300, agent.commits()], [errorReply(id, code, said, fields, fields && reply), true, true, before], `${what}: ${ERRORS[code].code}, "${message}", short, and nothing else`)
   }
+  await unimpressed(t, client, agent, before)
 })
 
 await t.test('invalid parameters are answered with an error, and nothing happens', async t => {
   const agent = await prepared(t)
   const client = await JsonSocket.open(t, agent.url)
+  const before = agent.commits()
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods) {
-      await t.test(`${method}, ${what}: ${ERRORS[code].code}`, async t => {
-        const before = agent.commits()
-        client.send(`{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}`)
-        const reply = await client.next()
-        t.strictSame(reply, errorReply(7, code, reply.error?.message ?? '', fields, reply), 'the answer is this error and nothing else')
-        t.ok((reply.error?.message.length ?? Infinity) < 400, 'the message is short')
-        t.notMatch(JSON.stringify(reply), /node_modules|\.[jt]s:\d/, 'no stack is shown')
-        await unimpressed(t, client, agent, before)
-      })
+      client.send(`{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}`)
+      const reply = await client.next()
+      const said = reply.error?.message ?? ''
+      const found = [reply, said.length < 400, /node_modules|\.[jt]s:\d/.test(JSON.stringify(reply)), agent.commits()]
+      t.strictSame(found, [errorReply(7, code, said, fields, reply), true, false, before], `${method}, ${what}: ${ERRORS[code].code}, short, without a stack, and nothing else`)
     }
   }
+  await unimpressed(t, client, agent, before)
   t.equal((await agent.runtime.getTask({ id: agent.working.id })).status.state, 'TASK_STATE_WORKING')
 })
 
@@ -68,17 +63,13 @@ await t.test('a message that is valid but unusual is processed', async t => {
   const { url } = await serve(t, { card: { name: 'T', defaultInputModes: ['*/*'] }, work: obedient })
   const client = await JsonSocket.open(t, url)
   for (const { what, message, sees } of goodMessages) {
-    await t.test(what, async t => {
-      client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}`)
-      t.match(await client.next(), { id: 7, result: { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } } })
-    })
+    client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}`)
+    t.match(await client.next(), { id: 7, result: { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } } }, what)
   }
   for (const value of ['"1"', '1', '1.0', '10e-1']) {
-    await t.test(`a historyLength of ${value}`, async t => {
-      client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":1,"parts":[{"text":"a"}]},"configuration":{"history_length":${value}}}}`)
-      const { result } = (await client.next()) as { result: { task: Task } }
-      t.equal(result.task.history?.length, 1)
-    })
+    client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":1,"parts":[{"text":"a"}]},"configuration":{"history_length":${value}}}}`)
+    const { result } = (await client.next()) as { result: { task: Task } }
+    t.equal(result.task.history?.length, 1, `a historyLength of ${value}`)
   }
 })
 
@@ -91,17 +82,13 @@ await t.test('null counts as an omitted member, and unknown members are ignored'
 
 await t.test('frames that violate the WebSocket protocol close the connection, and nothing happens', async t => {
   const agent = await prepared(t)
+  const before = agent.commits()
   for (const { what, bytes, close } of badFrames) {
-    await t.test(`${what}: ${close}`, async t => {
-      const before = agent.commits()
-      const raw = await RawSocket.open(t, agent.url)
-      for (const chunk of [...bytes, closeFrame(1000)]) raw.write(chunk)
-      t.equal(await raw.closeCode(), close)
-      const client = await JsonSocket.open(t, agent.url)
-      await unimpressed(t, client, agent, before)
-      client.socket.terminate()
-    })
+    const raw = await RawSocket.open(t, agent.url)
+    for (const chunk of [...bytes, closeFrame(1000)]) raw.write(chunk)
+    t.strictSame([await raw.closeCode(), agent.commits()], [close, before], what)
   }
+  await unimpressed(t, await JsonSocket.open(t, agent.url), agent, before)
 })
 
 await t.test('the close code of a malformed frame also arrives behind a response', async t => {

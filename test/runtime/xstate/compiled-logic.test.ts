@@ -152,7 +152,7 @@ const oddChart = (n: number): Chart => ({
 })
 
 await t.test('a compiled chart with every feature of a flat chart equals the original', async t => {
-  await testCompiled(t, [oddChart(0)], { walks: 60, length: 10, sample: 250 })
+  await testCompiled(t, [oddChart(0)], { walks: 60, length: 10, sample: 60 })
 })
 
 await t.test('a compiled actor ends like the original, and what cannot be restored stays equal', async t => {

@@ -118,7 +118,7 @@ await t.test('--paths selects other kinds of paths', { skip: NO_SQLITE }, async 
 })
 
 await t.test('a failure is reported with the line that runs it alone', async t => {
-  const { code, stdout } = await run('test', 'forgetful.js')
+  const { code, stdout } = await run('test', 'forgetful.js', '--driver', 'the chart', '--driver', 'in process, killed')
   t.equal(code, 3)
   const [, alone = ''] = /^ {2}alone: npx taskchart (.*)$/m.exec(stdout) ?? []
   t.match(stdout, /^in process, killed before every step: opened by "start", then the client says "an answer", which is its end\n {2}the client says "an answer": the task has to tell\n {4}wanted: [^]*found: /m)
@@ -158,8 +158,8 @@ await t.test('the page of dev has the tests run in a process of its own', async 
 })
 
 await t.test('test writes TAP, in which no name is a directive', async t => {
-  const passed = (await run('test', 'light.js', '--tap', '--driver', 'in process')).stdout
-  t.match(passed, /^TAP version 14\n1\.\.12\nok 1 - in process: opened by "a \\# light", but not /)
+  const passed = (await run('test', 'light.js', '--tap', '--driver', 'in process, restarted')).stdout
+  t.match(passed, /^TAP version 14\n1\.\.3\nok 1 - in process, restarted before every step: opened by "a \\# light", but not /)
   const failed = (await run('test', 'forgetful.js', '--tap', '--driver', 'in process, killed')).stdout
   t.match(failed, /\nnot ok \d+ - in process, killed before every step: [^\n]*\n {2}---\n {2}message: \|\n {4}the client says[^]*\n {2}\.\.\.\n/)
 })
@@ -181,9 +181,9 @@ async function runOnScreen(file: string, driver: string, hasColours: boolean) {
 }
 
 await t.test('progress is shown on a terminal', { skip: NO_SQLITE }, async t => {
-  const { screen, shown, code } = await runOnScreen('light.js', 'in process', false)
+  const { screen, shown, code } = await runOnScreen('light.js', 'in process, restarted', false)
   t.equal(code, 0)
-  t.ok(shown.some(line => /^\d of 12: opened by/.test(line ?? '')), JSON.stringify(shown))
+  t.ok(shown.some(line => /^\d of 3: opened by/.test(line ?? '')), JSON.stringify(shown))
   t.equal(screen.last, '', 'and is gone at the end')
 })
 

@@ -13,7 +13,7 @@ import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 import { IS_DEEP } from '../../../fixtures/sample.ts'
 
 /** How often a connection is cut under one stream. */
-const CUTS = IS_DEEP ? 100 : 30
+const CUTS = IS_DEEP ? 100 : 10
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 

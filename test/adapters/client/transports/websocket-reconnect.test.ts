@@ -9,7 +9,7 @@ import { IS_DEEP } from '../../../fixtures/sample.ts'
 
 const EVENTS = 2000
 /** How often a connection is cut under one stream. */
-const CUTS = IS_DEEP ? 100 : 30
+const CUTS = IS_DEEP ? 100 : 10
 
 /** Says as many things as it can, one each turn of the loop. */
 const talker = setupWork({

@@ -106,7 +106,7 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.same(troubles, [])
   })
 
-  await t.test('a list of ten thousand tasks stays smooth while fifteen thousand more arrive', async t => {
+  await t.test('a list of ten thousand tasks stays smooth while five thousand more arrive', async t => {
     const { page, hub } = await openHubPage(t)
     for (let from = 0; from < 10_000; from += 1000) await hub.tell(known(rows(from, from + 1000)))
     await holds(page, "document.querySelector('.tasks option').textContent === 'All (10000)'")
@@ -114,19 +114,19 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await metrics.send('Performance.enable', { timeDomain: 'threadTicks' })
     const cpuMs = async () => ((await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN) * 1000
     const before = await cpuMs()
-    for (let from = 10_000; from < 25_000; from += 100) {
+    for (let from = 10_000; from < 15_000; from += 100) {
       await hub.tell(known(rows(from, from + 100)))
       await page.mouse.wheel(0, 400)
     }
     await holds(page, `document.querySelector('.tasks option').textContent === 'All (10000)'`)
-    const meanMs = ((await cpuMs()) - before) / 150
+    const meanMs = ((await cpuMs()) - before) / 50
     t.ok(meanMs < 50, `a hundred more tasks take the page ${meanMs} ms of processor time, of at most 50`)
     t.ok((await page.locator('.tasks .row').count()) < 80, 'only visible rows exist')
     await page.hover('.tasks .rows')
     await page.keyboard.press('Escape')
     await page.keyboard.press('End')
-    await holds(page, "document.querySelector('[aria-selected=true].row')?.innerText.includes('task number 15000')")
-    t.match(await page.innerText('[aria-selected=true].row'), 'task number 15000', 'the oldest five thousand of each round are gone')
+    await holds(page, "document.querySelector('[aria-selected=true].row')?.innerText.includes('task number 5000')")
+    t.match(await page.innerText('[aria-selected=true].row'), 'task number 5000', 'the oldest five thousand are gone')
   })
 
   await t.test('rows that are inserted above do not move the visible ones', async t => {
