@@ -155,8 +155,8 @@ await t.test('a compiled chart with every feature of a flat chart equals the ori
   await testCompiled(t, [oddChart(0)], { walks: 60, length: 10, sample: 60 })
 })
 
-await t.test('a compiled actor ends like the original, and what cannot be restored stays equal', async t => {
-  for (const event of [...FATAL, { type: 'place' }]) {
+await t.test('a compiled actor ends like the original, and takes eventless transitions as it does; what cannot be restored stays equal', async t => {
+  for (const event of [...FATAL, { type: 'place' }, { type: 'idle' }]) {
     for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
       const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
       for (const by of WATCHES) t.strictSame(sightsOf(oddChart(4), true, walk, 'never', by), sightsOf(oddChart(4), false, walk, 'never', by), [...way, event.type].join())
