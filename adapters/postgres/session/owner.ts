@@ -111,7 +111,10 @@ export class Owner implements ShardOwner {
     clearTimeout(this.#timer)
     await this.#attempt
     clearTimeout(this.#timer)
-    this.#owned?.session.close()
+    const session = this.#owned?.session
+    // The server notices the end of a connection later than its client, and the next owner may be waiting.
+    await Promise.allSettled([session?.once('SELECT pg_advisory_unlock_all()')])
+    session?.close()
   }
 
   #retryIn(delayMs: number, sinceMs: number): void {
