@@ -10,7 +10,7 @@ import { TalkRecord } from './contexts/talk-record.ts'
 import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { Recorder } from './recorder/recorder.ts'
-import { earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from './recorder/task-index.ts'
+import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
 import { heatReader } from './shown-agent.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
@@ -42,7 +42,7 @@ export interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred
  * The number of new tasks and contexts that are listed per minute: so many at once, then evenly. It bounds the cost of a flood, which nobody
  * can read, and which would displace all others from the list.
  */
-const LISTED_A_MINUTE = KNOWN_TASKS
+const LISTED_A_MINUTE = 6000
 
 /** The number of tasks that a commit opens. */
 function openedIn({ log }: Commit): number {
