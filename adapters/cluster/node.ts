@@ -2,7 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Change, ChangeName, Cluster, Made, Member, Membership, NodeFigures, Place } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import type { Ids } from '../../runtime/ports/ids.ts'
-import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
 import { Link, LinkLost, type LinkWays } from './link/link.ts'
 import { LinkServer } from './link/link-server.ts'
@@ -163,7 +163,9 @@ export class ClusterNode implements Cluster {
         const owner = placement.ownerOf(shard)
         if (owner !== undefined && owner !== address) return { there: await this.#forward(owner, { change: name, shard, request }, signal) }
       } catch (error) {
-        if (error instanceof LinkLost ? error.wasSent && !isRepeatable : error !== NOT_OWNER) throw error instanceof LinkLost ? unknownOutcome(error) : error
+        const isUnknown = error === OUTCOME_UNKNOWN || (error instanceof LinkLost && error.wasSent)
+        const isRetried = isUnknown ? isRepeatable : error === NOT_OWNER || error instanceof LinkLost
+        if (!isRetried) throw error instanceof LinkLost ? unknownOutcome(error) : error
       }
       if (this.#isOver || this.clock.now() >= endMs) throw nobody()
       await this.#pause()

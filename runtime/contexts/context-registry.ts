@@ -2,12 +2,12 @@ import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
-import { contextName, isErased, NOT_OWNER, type Commit, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
+import { contextName, isErased, NOT_OWNER, OUTCOME_UNKNOWN, type Commit, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { Absences, awayAfter, PendingErasures } from './absences.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
-import { beingErased, ERASED, shutDown, unknownState } from './errors.ts'
+import { beingErased, ERASED, shutDown } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
 import { WorkSpans, storedTraces } from './work-spans.ts'
@@ -111,7 +111,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
 
   /**
    * Stops the contexts that are no longer this node's. `isOrderly`: their recoveries are taken back first, and what is decided is
-   * committed. A call whose commit has not begun gets `NOT_OWNER`; others get Overloaded, because the outcome is unknown.
+   * committed. A call whose commit has not begun gets `NOT_OWNER`, others `OUTCOME_UNKNOWN`.
    */
   async release(isLost: (key: ContextKey) => boolean, isOrderly: boolean): Promise<void> {
     const lost = () => this.#live.values().filter(({ key }) => isLost(key))
@@ -120,7 +120,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
       await Promise.all(lost().map(live => live.settled()))
     }
     for (const live of lost()) {
-      live.stop(live.pipeline.isSettled ? NOT_OWNER : unknownState())
+      live.stop(live.pipeline.isSettled ? NOT_OWNER : OUTCOME_UNKNOWN)
       this.#forget(live)
       if (!isOrderly) this.#absences.lose(live.key)
     }
@@ -268,7 +268,7 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     } catch (error) {
       this.#staysAway(key, error)
       // Otherwise streams might wait for ever, because an ended task is not restored.
-      for (const taskId of unread) feeds.end(key, taskId, unknownState())
+      for (const taskId of unread) feeds.end(key, taskId, OUTCOME_UNKNOWN)
     }
   }
 

@@ -13,11 +13,6 @@ export function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
 
-/** The error for calls and streams if it is unknown whether the store wrote the last commit of their context. */
-export function unknownState(): A2AError {
-  return new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
-}
-
 /** The error for requests for a new context of a principal whose data is being erased. */
 export function beingErased(): A2AError {
   return new A2AError('Overloaded', 'Your data is being erased. Send the request again later.', { retryAfterMs: 1000 })

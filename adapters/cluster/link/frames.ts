@@ -18,7 +18,8 @@ export type Answer =
   | { readonly advanced: number }
   | { readonly withheld: true }
   | { readonly answer: unknown }
-  | { readonly error: WireError }
+  /** `isUnknown`: what was asked may have been done. */
+  | { readonly error: WireError; readonly isUnknown?: true }
   /** The node does not have the shard. */
   | { readonly moved: true }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
-import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
 import { isProof, proofOf, toWireError, type Answer, type Asked } from './frames.ts'
 import { DEFAULT_WAYS, type LinkWays } from './link.ts'
@@ -124,7 +124,7 @@ export class LinkServer {
   async #answer(socket: LinkSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
     const answer = await made.then(
       (answer: unknown): Answer => ({ answer: answer ?? null }),
-      (error: unknown): Answer => (error === NOT_OWNER ? { moved: true } : { error: toWireError(error) })
+      (error: unknown): Answer => (error === NOT_OWNER ? { moved: true } : { error: toWireError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) })
     )
     running.delete(id)
     say(socket, id, answer)

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { NOT_OWNER } from '../../../runtime/store/store.ts'
+import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
 import { fromWireError, isProof, proofOf, type Answer, type Answered, type Asked, type Request } from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 
@@ -47,7 +47,7 @@ export class Link {
     return this.#heard.size === 0
   }
 
-  /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, and with LinkLost. */
+  /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, with OUTCOME_UNKNOWN and LinkLost. */
   call(request: Request, signal?: AbortSignal): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const stop = this.ask(request, answer => {
@@ -55,7 +55,7 @@ export class Link {
         if (answer === 'unsent' || answer === 'lost') return reject(new LinkLost(answer === 'lost'))
         stop()
         if ('moved' in answer) reject(NOT_OWNER)
-        else if ('error' in answer) reject(fromWireError(answer.error))
+        else if ('error' in answer) reject(answer.isUnknown ? OUTCOME_UNKNOWN : fromWireError(answer.error))
         else resolve((answer as { readonly answer: unknown }).answer)
       }).stop
       const abort = () => {

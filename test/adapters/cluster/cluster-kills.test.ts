@@ -110,7 +110,7 @@ if (IS_DEEP) await t.test('streams go on without a gap or a repeat', async t => 
       await nodes.close(node)
       await nodes.settled()
     }
-    t.equal(nodes.refused, 0)
+    t.strictSame(nodes.refused, [])
   }))
   await t.test('from three nodes to four, and back', t => fails(t, '3 → 4 → 3 nodes', async nodes => {
     const node = await nodes.add()

@@ -224,6 +224,33 @@ await t.test('a node that has lost a shard writes nothing to it, and its callers
   t.equal((await two.runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_COMPLETED')
 })
 
+await t.test('a message whose commit is under way while its context moves is sent again to the next owner, if it may be', async t => {
+  const written = memoryStore()
+  const answered = deferred<void>()
+  let commits = 0
+  const store: Store = {
+    ...written,
+    commit: async rows => {
+      const isWritten = await written.commit(rows)
+      commits += 1
+      await answered.promise
+      return isWritten
+    }
+  }
+  const cluster = testCluster(t, defineAgent({ card, work: echo }), { store })
+  const one = await cluster.add()
+  const front = await cluster.add({ mayOwn: false })
+  const sent = [front, one].map(({ runtime }) => [runtime.sendMessage(say('a'), withGenerations), refusal(runtime.sendMessage(say('b')))] as const)
+  await until(() => commits === 4)
+  await cluster.places.dies(one.address, { isTold: true })
+  for (const [, once] of sent) t.match(await once, { code: 'Overloaded', message: /not known/ })
+  const two = await cluster.add()
+  answered.resolve()
+  for (const [again] of sent) t.match(taskIn(await again).status, { state: 'TASK_STATE_COMPLETED' })
+  t.equal((await front.runtime.listTasks({})).totalSize, 4, 'each message has one task')
+  t.equal(two.node.shards.owned.length, 8)
+})
+
 await t.test('a node that has lost a shard sends its watchers to the next owner, and tells them nothing any more', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
   const one = await cluster.add()
