@@ -13,6 +13,12 @@ export function shutDown(): A2AError {
   return new A2AError('Overloaded', 'The agent is shutting down. Send the request again later.', { retryAfterMs: 1000 })
 }
 
+/**
+ * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
+ * repeated runs again on that node.
+ */
+export const OUTCOME_UNKNOWN = new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
+
 /** The error for requests for a new context of a principal whose data is being erased. */
 export function beingErased(): A2AError {
   return new A2AError('Overloaded', 'Your data is being erased. Send the request again later.', { retryAfterMs: 1000 })

@@ -10,12 +10,6 @@ import type { NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, Tran
  */
 export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', { retryAfterMs: 1000 })
 
-/**
- * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
- * repeated runs again on that node.
- */
-export const OUTCOME_UNKNOWN = new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
-
 /** Owner of data. Scopes are isolated: the data of another scope does not exist for this one. */
 export interface Scope {
   readonly tenant: string

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { NOT_OWNER, OUTCOME_UNKNOWN } from '../../../runtime/store/store.ts'
+import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
+import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import { fromWireError, isProof, proofOf, type Answer, type Answered, type Asked, type Request } from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 

@@ -226,7 +226,7 @@ await t.test('a node that has lost a shard writes nothing to it, and its callers
 
 await t.test('a message whose commit is under way while its context moves is sent again to the next owner, if it may be', async t => {
   const written = memoryStore()
-  const answered = deferred<void>()
+  const answered = deferred()
   let commits = 0
   const store: Store = {
     ...written,
