@@ -13,7 +13,7 @@ export interface Peaks {
   readonly blockedMs: number
 }
 
-/** What the server's threads did since their start, in milliseconds. They wait while they are ready, and other threads have all processors. */
+/** The times of the server's threads since their start, in milliseconds. A thread waits while it is ready and other threads have all processors. */
 export interface Threads {
   readonly ranMs: number
   readonly waitedMs: number

@@ -15,7 +15,7 @@ export function shutDown(): A2AError {
 
 /**
  * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
- * repeated runs again on that node.
+ * repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
  */
 export const OUTCOME_UNKNOWN = new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
 

@@ -18,8 +18,7 @@ import { WRITE_ROWS, type WriteGroups } from './write-groups.ts'
 const ERASE = { name: 'taskchart_erase', text: 'SELECT erase_rows($1, $2, $3, $4, $5, $6)' }
 
 /**
- * The rounds of the event loop between two batches: commits that follow from the answers to the first one, and from those of its callers, go
- * into the second. With three nodes and 64 tasks in flight, a task then takes a third less statements.
+ * The rounds of the event loop between two batches. Commits that follow from the answers to the first batch go into the second. With three nodes and 64 tasks in flight, a task then takes a third less statements.
  */
 const ROUNDS_BETWEEN = 2
 
