@@ -1,6 +1,8 @@
-import type { ELK, ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import { Worker } from 'node:worker_threads'
+import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
 import type { ChartOutline } from '../outline.ts'
 import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
+import type { LaidOut } from './layout-thread.ts'
 
 /** Gives regions side by side the same height, unless an arrow starts or ends at one of them. */
 export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
@@ -50,8 +52,8 @@ export interface ChartLayout extends Place {
 /** Lays out a chart. The same chart gets the same layout. Rejects with TypeError without elkjs. */
 export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
   const { parts, arrows, graph } = graphOf(outline)
-  const engine = await layoutEngine()
-  const laid = await engine.layout(graph)
+  thread ??= new LayoutThread()
+  const laid = await thread.layout(graph)
   const { edges = [] } = laid
   const places = new Map(nodesIn(laid).map(node => [node.id, placeOf(node)]))
   const placed = parts.map(part => {
@@ -92,31 +94,48 @@ function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place 
   return { x, y, width, height }
 }
 
-/** The used part of elkjs. It is CommonJS: an `import` has its exports as `default`. */
-interface Elkjs {
-  readonly default: { readonly default: new () => ELK }
-}
-
 /**
  * The hint of a command that lacks an optional peer. It names the peers of all commands that read an agent's file, so that one install is
  * enough.
  */
 export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
 
-/** Created once, since that takes a third of a second. */
-let elk: Promise<ELK> | undefined
+/**
+ * The layout engine, in a thread of its own. A layout would block the main thread for a third of a second. Its garbage would also have V8
+ * allocate what belongs to one task in the old generation, where it stays until a full collection: a third more CPU time for each task
+ * (Node 24, `npm run bench -- --only inspect`).
+ */
+export class LayoutThread {
+  readonly #worker: Worker
+  readonly #waiting: { readonly resolve: (laid: ElkNode) => void; readonly reject: (error: Error) => void }[] = []
+  #error: TypeError | undefined
 
-/** The layout engine. Rejects with TypeError without elkjs, an optional peer. */
-function layoutEngine(): Promise<ELK> {
-  elk ??= loadElk()
-  return elk
-}
+  constructor(engine = 'elkjs') {
+    this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), { name: 'taskchart layout', workerData: engine, execArgv: [] })
+    this.#worker.unref()
+    this.#worker.on('message', (answer: LaidOut) => {
+      const waiting = this.#waiting.shift()
+      if (this.#waiting.length === 0) this.#worker.unref()
+      if ('laid' in answer) waiting?.resolve(answer.laid)
+      else waiting?.reject(new Error(answer.failure))
+    })
+    this.#worker.on('error', cause => {
+      this.#error = new TypeError(`Charts are laid out by ${engine}. ${INSTALL_TOOLS}`, { cause })
+      for (const { reject } of this.#waiting) reject(this.#error)
+    })
+  }
 
-export async function loadElk(load: () => Promise<Elkjs> = () => import('elkjs')): Promise<ELK> {
-  try {
-    const { default: { default: Engine } } = await load()
-    return new Engine()
-  } catch (cause) {
-    throw new TypeError(`Charts are laid out by elkjs. ${INSTALL_TOOLS}`, { cause })
+  /** Gives the graph with its places. Keeps the process alive until then. Rejects with TypeError without the engine, an optional peer. */
+  layout(graph: ElkNode): Promise<ElkNode> {
+    return new Promise((resolve, reject) => {
+      if (this.#error) throw this.#error
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
+      this.#worker.postMessage(graph)
+      this.#waiting.push({ resolve, reject })
+      this.#worker.ref()
+    })
   }
 }
+
+/** Created by the first layout. */
+let thread: LayoutThread | undefined

@@ -4,7 +4,7 @@ import { and, assign, createMachine, fromPromise, not, or, raise, setup, stateIn
 import { drawChart } from '../../../adapters/drawing/chart-drawing.ts'
 import { actionName, eventName, guardName } from '../../../adapters/drawing/chart-parts.ts'
 import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/transition-names.ts'
-import { layoutOf, loadElk, type Place } from '../../../adapters/drawing/layout/layout.ts'
+import { layoutOf, LayoutThread, type Place } from '../../../adapters/drawing/layout/layout.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import { arrowHead, arrowLine } from '../../../adapters/drawing/svg/arrow-path.ts'
 import barista from '../../../examples/barista.ts'
@@ -205,7 +205,18 @@ await t.test('an arrow without points, or with two equal points, is drawn withou
 })
 
 await t.test('an error says what to install if elkjs is missing', async t => {
-  t.match(await rejection(loadElk(() => Promise.reject(new Error('Cannot find package')))), { name: 'TypeError', message: 'Charts are laid out by elkjs. Install what the commands use: npm i -D tsx @xstate/graph elkjs' })
+  const thread = new LayoutThread('no-such-engine')
+  for (const graph of [{ id: 'first' }, { id: 'second' }]) {
+    t.match(await rejection(thread.layout(graph)), { name: 'TypeError', message: 'Charts are laid out by no-such-engine. Install what the commands use: npm i -D tsx @xstate/graph elkjs', cause: { code: 'MODULE_NOT_FOUND' } })
+  }
+})
+
+await t.test('a graph that the engine refuses does not affect the next one', async t => {
+  const thread = new LayoutThread()
+  const refused = thread.layout({ id: 'all', edges: [{ id: 'arrow', sources: ['nowhere'], targets: ['nowhere'] }] })
+  const laid = thread.layout({ id: 'all', children: [{ id: 'state', width: 10, height: 10 }] })
+  t.match((await rejection(refused) as Error).message, /nowhere/)
+  t.match(await laid, { id: 'all', children: [{ id: 'state', x: Number }] })
 })
 
 await t.test('the guide names every colour and class that a page may use', async t => {

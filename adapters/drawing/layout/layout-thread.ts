@@ -1,0 +1,16 @@
+import { createRequire } from 'node:module'
+import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
+import type { ELK, ElkNode } from 'elkjs'
+
+/** An answer of the thread: the graph with its places, or the message of an error. */
+export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }
+
+/** The worker thread of a layout engine, whose package is in `workerData`. It answers graphs in the order in which they came. */
+const Engine = createRequire(import.meta.url)(workerData as string) as new () => ELK
+const engine = new Engine()
+const port = parentPort as MessagePort
+const tell = (answer: LaidOut) => port.postMessage(answer)
+
+port.on('message', (graph: ElkNode) => {
+  engine.layout(graph).then(laid => tell({ laid }), (error: Error) => tell({ failure: error.message }))
+})
