@@ -17,7 +17,7 @@ import { EventClock } from '../timers/delayed-events.ts'
 import { TaskTimers } from '../timers/task-timers.ts'
 import { runOf } from '../work/function-work.ts'
 import { firstWorkInput, openedBy, storeOpened } from '../work/work-input.ts'
-import { keepSpawnIdsApart } from '../xstate/actor-system.ts'
+import { hearError, keepSpawnIdsApart, RootOptions, type ErrorListener } from '../xstate/actor-system.ts'
 import { newActor, tell } from '../xstate/lean-actor.ts'
 import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
@@ -33,7 +33,7 @@ import type { WorkSpans } from './work-spans.ts'
  * {@link CommitPipeline}. A failed commit ends the live context: its actors stop, and waiting calls get the error. The store still
  * has the state before that commit.
  */
-export class LiveContext implements LiveActors, Committer, HostedContext {
+export class LiveContext implements LiveActors, Committer, HostedContext, ErrorListener {
   readonly key: ContextKey
   /** Its key as a string. */
   readonly name: string
@@ -69,7 +69,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
     const bargains = negotiate && isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
     const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = newActor(logic, { id: 'context', clock: eventClock, input, ...(stored && { snapshot: restoredContext(stored.snapshot, tasks, input) }) })
+    this.#root = newActor(logic, new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, tasks, input)))
     if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
     this.timers = new TaskTimers(this.#root, eventClock, this.#host, agent.deadlineMs)
     const { context, status, error } = this.#root.getSnapshot()
@@ -175,14 +175,18 @@ export class LiveContext implements LiveActors, Committer, HostedContext {
   #start(tasks: readonly RestoredTask[]): void {
     hostActors(this.#root.system, this.#host)
     this.#services.observers.told?.entered(this)
-    /* c8 ignore next -- the context chart does not fail; if it does, the context is reloaded */
-    this.#root.subscribe({ error: error => this.broke(error, SHUT_DOWN, new Set(), 'a context actor failed') })
+    hearError(this.#root, this)
     if (tasks.length === 0) return void this.#root.start()
     resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.tasks, timers: this.timers, services: this.#services, wasHere: this.stay.broken !== undefined })
   }
 
   run(effect: Effect): void {
     this.#host.run(effect)
+  }
+
+  /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
+  failed(error: unknown): void {
+    this.broke(error, SHUT_DOWN, new Set(), 'a context actor failed')
   }
 
   rested(): void {

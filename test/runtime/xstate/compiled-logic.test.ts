@@ -2,8 +2,9 @@ import t from 'tap'
 import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type ActorSystem, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type InspectionEvent } from 'xstate'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
+import { hearError } from '../../../runtime/xstate/actor-system.ts'
 import { compiled } from '../../../runtime/xstate/compiled-machine.ts'
-import { newActor } from '../../../runtime/xstate/lean-actor.ts'
+import { newActor, tell } from '../../../runtime/xstate/lean-actor.ts'
 import { same, type Chart } from '../../fixtures/charts/chart-paths.ts'
 import { sightsOf, testCompiled, WATCHES } from '../../fixtures/charts/compiled-paths.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -379,6 +380,21 @@ await t.test('a lean actor has the members of an actor of XState', async t => {
   await new Promise(resolve => setTimeout(resolve, 1))
   process.off('uncaughtException', heard)
   t.strictSame(thrown, ['Error: a broken listener', 'Error: a broken listener'])
+})
+
+await t.test('a listener hears of the error that ends an actor, of a chart that is compiled or not', async t => {
+  const failing = createMachine({
+    initial: 'a',
+    states: { a: { on: { fail: { actions: () => { throw new Error('a broken action') } } } } }
+  })
+  for (const chart of [failing, compiled(failing)]) {
+    const heard: unknown[] = []
+    const actor = newActor<AnyStateMachine>(chart, {})
+    hearError(actor, { failed: error => void heard.push(String(error)) })
+    actor.start()
+    tell(actor, { type: 'fail' })
+    t.strictSame([heard, actor.getSnapshot().status], [['Error: a broken action'], 'error'])
+  }
 })
 
 await t.test('a chart that is not flat is returned unchanged', async t => {
