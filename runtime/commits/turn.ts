@@ -76,6 +76,11 @@ export class Turn {
     return this.rows.find(row => row.taskId === taskId) as TaskRow
   }
 
+  /** Whether a client's message reached a task that was open before. */
+  hasMessageTo(taskId: string): boolean {
+    return this.log.some(entry => 'message' in entry && entry.taskId === taskId && entry.generation !== 0)
+  }
+
   /** This turn's events of one task, oldest first. */
   eventsOf(taskId: string): readonly TaskEvent[] {
     const isIts = (entry: TaskEvent | MessageRow): entry is TaskEvent => !('message' in entry) && entry.taskId === taskId

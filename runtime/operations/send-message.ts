@@ -12,7 +12,7 @@ import { sendOf } from '../store/rows.ts'
 import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
-import { largeBytes } from '../streams/whole-task.ts'
+import { bytesIn, LARGE_BYTES } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
@@ -37,20 +37,20 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const { tail, row: { generation, state } } = outcome
   const waits = !configuration.returnImmediately
   try {
-    // The task as far as it is known without a read: this message opened it, and no other message can have reached it.
-    const seen = waits && services.takesMessages ? undefined : openedIn(outcome, waits ? undefined : begins)
+    // The task as far as it is known without a read: this message opened it, and it is small.
+    let seen = openedIn(outcome, waits ? undefined : begins)
+    let bytes = 0
     if (waits && !isPause(state)) {
       await tail.until(pauses).startAfter(generation).each(event => {
-        if (seen) applyEvent(seen, event)
+        if (seen && (bytes += bytesIn(event)) <= LARGE_BYTES) applyEvent(seen, event)
+        else seen = undefined
         return undefined
       })
       call.signal?.throwIfAborted()
     }
     // An interrupted task may have resumed since.
-    const known = waits && seen && !isTerminal(seen.status.state) ? undefined : seen
+    const known = waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages)) ? undefined : seen
     const stored = known ? projectTask(known, configuration) : await whole(services, outcome, configuration, call.room)
-    const bytes = known && call.room ? largeBytes(stored.task) : 0
-    if (bytes > 0) await call.room?.(bytes)
     if (waits && stored.task.status.state === 'TASK_STATE_FAILED') await checkOutput(services, outcome.key, stored.task.id)
     return { task: toWireTask(stored, call.reliable) }
   } finally {

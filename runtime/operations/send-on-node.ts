@@ -57,6 +57,8 @@ export async function routeOnNode(services: OperationServices, call: Call, isStr
   if (outcome.after !== undefined) taskName?.continuesAfter?.(outcome.after)
   const { row, contextId, opened, continued } = outcome
   const tail = new TaskTail(services, scope, row.taskId, { signal })
+  // Other nodes tell only events.
+  tail.messaged()
   // Later events may have been told before the tail listened.
   const stored = await services.store.readTask(scope, row.taskId, { historyLength: 0, artifacts: false }).catch((error: unknown) => {
     tail.end()

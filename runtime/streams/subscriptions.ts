@@ -10,6 +10,8 @@ export interface FeedListener {
   /** The context of a task that may not be stored yet. */
   readonly contextId?: string | undefined
   told(events: readonly TaskEvent[]): void
+  /** A client's message reached the task after its first one. It is no event, and precedes those that are told next. */
+  messaged?(): void
   /** The task has this generation, but the events were not told: read them from the log. */
   advanced(generation: number): void
   /** No more events will be told, because the task was removed or the runtime closes. */
@@ -64,6 +66,11 @@ export class TaskSubscriptions {
 
   publish(taskId: string, events: readonly TaskEvent[]): void {
     for (const listener of this.#listeners.get(taskId) ?? []) listener.told(events)
+  }
+
+  /** Tells that a client's message reached a task after its first one. */
+  messaged(taskId: string): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) listener.messaged?.()
   }
 
   advance(taskId: string, generation: number): void {

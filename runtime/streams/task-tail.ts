@@ -32,6 +32,8 @@ export interface TailOptions {
 export class TaskTail implements FeedListener {
   readonly scope: Scope
   readonly contextId: string | undefined
+  /** Whether clients' messages after the first one may have reached the task since the tail listens. */
+  mayHaveMessages = false
   readonly #sources: TailSources
   readonly #taskId: string
   #endsAfter = isLast
@@ -123,7 +125,12 @@ export class TaskTail implements FeedListener {
     if (this.#waiting.length > 0 || this.#newest > this.#after) this.#rouse()
   }
 
+  messaged(): void {
+    this.mayHaveMessages = true
+  }
+
   advanced(generation: number): void {
+    this.mayHaveMessages = true
     this.#newest = Math.max(this.#newest, generation)
     this.#rouse()
   }

@@ -2,6 +2,7 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Room } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
+import { jsonBytes } from '../primitives/json.ts'
 import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
@@ -54,11 +55,12 @@ export async function completed(store: TaskReader, scope: Scope, stored: StoredT
   return projectTask(record, options)
 }
 
-/** Bytes of the text and raw parts of a task's artifacts, if they alone make it large; else 0. */
-export function largeBytes({ artifacts = [] }: Task): number {
-  let length = 0
-  for (const { parts } of artifacts) for (const part of parts) length += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 0
-  return length > LARGE_BYTES ? length : 0
+/** Bytes of the parts that an event adds to its task. */
+export function bytesIn({ update }: TaskEvent): number {
+  const { parts = [] } = 'artifactUpdate' in update ? update.artifactUpdate.artifact : (update.statusUpdate.status.message ?? {})
+  let bytes = 0
+  for (const part of parts) bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : 'data' in part ? jsonBytes(part.data) : 0
+  return bytes
 }
 
 /**
