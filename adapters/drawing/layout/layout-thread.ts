@@ -5,6 +5,8 @@ import type { ELK, ElkNode } from 'elkjs'
 /** An answer of the thread: the graph with its places, or the message of an error. */
 export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }
 
+/* c8 ignore start -- the thread ends with its process, before it could report coverage */
+
 /** The worker thread of a layout engine, whose package is in `workerData`. It answers graphs in the order in which they came. */
 const Engine = createRequire(import.meta.url)(workerData as string) as new () => ELK
 const engine = new Engine()
@@ -14,3 +16,5 @@ const tell = (answer: LaidOut) => port.postMessage(answer)
 port.on('message', (graph: ElkNode) => {
   engine.layout(graph).then(laid => tell({ laid }), (error: Error) => tell({ failure: error.message }))
 })
+
+/* c8 ignore stop */
