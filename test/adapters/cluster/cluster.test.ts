@@ -270,6 +270,19 @@ await t.test('a node that has lost a shard sends its watchers to the next owner,
   t.equal(heard.length, 2)
 })
 
+await t.test('the answer to a message has what reached its task on the next owner', async t => {
+  const gate = deferred()
+  const cluster = testCluster(t, defineAgent({ card, messages: 'queue', work: async () => gate.promise.then(() => ({ artifact: 'done' })) }))
+  const one = await cluster.add()
+  const answered = one.runtime.sendMessage(say('first'))
+  const { id } = await until(async () => (await one.runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks[0])
+  await cluster.add()
+  await cluster.places.dies(one.address, { isTold: true })
+  await one.runtime.sendMessage(say('second', { taskId: id }, { returnImmediately: true }))
+  gate.resolve()
+  t.strictSame(taskIn(await answered).history?.map(textOf), ['first', 'second'])
+})
+
 await t.test('a context that moves while it is loaded is loaded by the next owner', async t => {
   const inner = memoryStore()
   const [loading, moved] = [deferred(), deferred()]
