@@ -288,10 +288,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     for (const { taskId, id } of turn.webhooks) void webhooks?.refresh(this.key, taskId, [id])
     this.tasks.told(turn)
     for (const taskId of turn.moved) {
-      if (feeds.has(taskId)) {
-        if (turn.hasMessageTo(taskId)) feeds.messaged(taskId)
-        feeds.publish(taskId, turn.eventsOf(taskId))
-      }
+      if (feeds.has(taskId)) feeds.publish(taskId, turn.eventsOf(taskId), turn.hasMessageTo(taskId))
       if (webhooks?.has(taskId)) webhooks.told(taskId, turn.rowOf(taskId).generation)
     }
   }

@@ -64,13 +64,12 @@ export class TaskSubscriptions {
     return this.#invalidOutputs.find(taskId)?.error
   }
 
-  publish(taskId: string, events: readonly TaskEvent[]): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) listener.told(events)
-  }
-
-  /** Tells that a client's message reached a task after its first one. */
-  messaged(taskId: string): void {
-    for (const listener of this.#listeners.get(taskId) ?? []) listener.messaged?.()
+  /** Tells events. `hasMessage`: a client's message reached the task before them. */
+  publish(taskId: string, events: readonly TaskEvent[], hasMessage = false): void {
+    for (const listener of this.#listeners.get(taskId) ?? []) {
+      if (hasMessage) listener.messaged?.()
+      listener.told(events)
+    }
   }
 
   advance(taskId: string, generation: number): void {
