@@ -36,6 +36,8 @@ const reads = new LeastCostQueue<NumberedRead>(MOST_BEHIND_MS)
 const writes: Writes[] = []
 let isScheduled = false
 let isClosing = false
+/** Whether the last turn was for writes. */
+let hasWritten = false
 /** The groups of answers that are on their way, by user. */
 const ahead = new Map<string, number>()
 
@@ -64,12 +66,16 @@ function schedule(): void {
   setImmediate(turn)
 }
 
-/** Reads for one user, writes the batches that have arrived, and releases some free pages, so that no caller waits for all requests of another. */
+/**
+ * Reads for one user, or writes the batches that have arrived and releases some free pages. So no caller waits for all requests of another.
+ * Reads and writes alternate, and what arrives meanwhile is received between them: a write waits for one read at most, and a read for one write.
+ */
 function turn(): void {
   isScheduled = false
-  const user = nextReader()
-  if (user !== undefined) answerReads(user)
-  write(nextBatches())
+  const user = hasWritten || writes.length === 0 ? nextReader() : undefined
+  hasWritten = user === undefined
+  if (user === undefined) write(nextBatches())
+  else answerReads(user)
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
   if (engine.broken) tell({ stopped: engine.broken.message })
