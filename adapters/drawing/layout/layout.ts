@@ -101,8 +101,8 @@ function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place 
 export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
 
 /**
- * The layout engine, in a thread of its own. A layout would block the main thread for a third of a second, and its garbage would slow down
- * tasks for as long as the process lives: a third more CPU time for each (Node 24, `npm run bench -- --only inspect`).
+ * The layout engine, in a thread of its own. A layout would block the main thread for a third of a second. Its garbage would slow down all
+ * later tasks of the process by a third (Node 24, `npm run bench -- --only inspect`).
  */
 export class LayoutThread {
   readonly #worker: Worker
