@@ -30,7 +30,7 @@ function collectGarbage(): void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   collect()
-  // Buffers are freed beside the program after a collection. The next one waits for that.
+  // V8 frees the Buffers of a collection in the background, and the next collection waits for that.
   collect()
   tell(true)
 }

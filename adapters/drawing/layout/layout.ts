@@ -100,10 +100,7 @@ function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place 
  */
 export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
 
-/**
- * The layout engine, in a thread of its own. A layout would block the main thread for a third of a second. Its garbage would slow down all
- * later tasks of the process by a third (Node 24, `npm run bench -- --only inspect`).
- */
+/** The layout engine, in a thread of its own: on the main thread its start and the layouts would block all tasks for a third of a second. */
 export class LayoutThread {
   readonly #worker: Worker
   readonly #waiting: { readonly resolve: (laid: ElkNode) => void; readonly reject: (error: Error) => void }[] = []
