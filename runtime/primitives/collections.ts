@@ -139,7 +139,7 @@ export function memoizeLast<Value>(make: (text: string) => Value): (text: string
 }
 
 /** An empty list, shared. */
-export const NONE: readonly never[] = Object.freeze([])
+export const NONE: readonly never[] = []
 
 /** Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn never fill. */
 export function added<Item>(list: readonly Item[], item: Item): readonly Item[] {
