@@ -1,9 +1,8 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
 import { checkContext } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
-import { atomicStep } from '../xstate/atomic-step.ts'
+import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { changedOnce, scopeWith } from '../xstate/lean-actor.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, hostOf } from './actor-host.ts'
@@ -19,7 +18,7 @@ const START_FAILED = 'taskchart.start.failed'
  * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
  */
 export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
-  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic, counter), holdActions, counter)) : gatedLeaf(logic))
+  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic, counter), HELD_ACTIONS, counter)) : gatedLeaf(logic))
 }
 
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
@@ -31,17 +30,17 @@ export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCount
   return compiled(provided)
 }
 
-/** The logic with another actor scope. Each transition marks its task as changed. `counter` is that of a chart whose transitions are counted. */
-export function withScope(logic: AnyActorLogic, scopeOf: (scope: AnyActorScope) => AnyActorScope, counter?: TransitionCounter): AnyActorLogic {
+/** The logic with changed actor scopes. Each transition marks its task as changed. `counter` is that of a chart whose transitions are counted. */
+export function withScope(logic: AnyActorLogic, changes: ScopeChanges, counter?: TransitionCounter): AnyActorLogic {
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => {
       counter?.started(scope.self)
-      return logic.getInitialSnapshot(changedOnce(scope, scopeOf), input)
+      return logic.getInitialSnapshot(scopeOnceWith(scope, changes), input)
     },
     transition: (snapshot, event, scope) => {
       noteMove(scope)
-      return logic.transition(snapshot, event, changedOnce(scope, scopeOf))
+      return logic.transition(snapshot, event, scopeOnceWith(scope, changes))
     }
   }
 }
@@ -76,15 +75,13 @@ function takesPlace(actor: AnyActorRef): boolean {
   return before?.getSnapshot().status === 'active'
 }
 
-/** An actor scope in which custom actions wait for the commit. */
-export function holdActions(scope: AnyActorScope): AnyActorScope {
-  return scopeWith(scope, {
-    actionExecutor: action => {
-      const { exec, info, params, type } = action
-      if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
-      scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
-    }
-  })
+/** Makes custom actions wait for the commit. */
+export const HELD_ACTIONS: ScopeChanges = {
+  actionExecutor: (scope, action) => {
+    const { exec, info, params, type } = action
+    if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
+    scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
+  }
 }
 
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {

@@ -39,6 +39,9 @@ export class CommitPipeline {
   /** Turns that are not told yet, in order. */
   #untold: readonly Turn[] = NONE
   #end: { error: unknown } | undefined
+  // Made once, and not for each turn.
+  readonly #close = () => this.#closeTurn()
+  readonly #failed = (error: unknown) => this.#break(error)
 
   constructor(store: Store, committer: Committer) {
     this.#store = store
@@ -52,7 +55,7 @@ export class CommitPipeline {
     const turn = new Turn()
     this.#turn = turn
     this.#untold = added(this.#untold, turn)
-    void REST.then(() => this.#close(turn))
+    void REST.then(this.#close)
     return turn
   }
 
@@ -81,15 +84,13 @@ export class CommitPipeline {
     }
   }
 
-  #close(turn: Turn): void {
-    if (this.#end) return
+  #closeTurn(): void {
+    const turn = this.#turn
+    if (!turn || this.#end) return
     const commit = this.#committer.commitOf(turn)
     this.#turn = undefined
     if (!commit) return this.#settle(turn, true)
-    this.#store.commit(commit).then(
-      written => this.#settle(turn, written),
-      error => this.#break(error)
-    )
+    this.#store.commit(commit).then(written => this.#settle(turn, written), this.#failed)
   }
 
   /** Tells committed turns, in order. */

@@ -1,4 +1,4 @@
-import type { AnyActorLogic, AnyActorScope, EventObject } from 'xstate'
+import type { AnyActorLogic } from 'xstate'
 import { contextMachine, type ContextFact } from '../../machines/context.machine.ts'
 import type { TaskFact } from '../../machines/task-events.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
@@ -9,8 +9,8 @@ import { negotiationChart } from '../negotiation/bargaining.ts'
 import { negotiationFunction } from '../negotiation/per-message.ts'
 import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
+import type { ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { scopeWith } from '../xstate/lean-actor.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 
 /** The context chart with an agent's logic. */
@@ -37,12 +37,12 @@ function taskLogic(work: AnyActorLogic): AnyActorLogic {
   return withScope(machine, emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact)))
 }
 
-/** Makes scopes whose emitted events go to the host first. */
-function emitting(note: (host: ActorHost, id: string, fact: never) => void): (scope: AnyActorScope) => AnyActorScope {
-  return scope => scopeWith(scope, {
-    emit: (fact: EventObject) => {
+/** Makes emitted events go to the host first. */
+function emitting(note: (host: ActorHost, id: string, fact: never) => void): ScopeChanges {
+  return {
+    emit: (scope, fact) => {
       note(hostOf(scope.system), scope.id, fact as never)
       scope.emit(fact)
     }
-  })
+  }
 }

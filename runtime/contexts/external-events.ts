@@ -4,7 +4,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskMachineEvent, ToWork } from '../../machines/task-events.ts'
 import type { MessagePolicy } from '../agent/policies.ts'
 import type { Turn, Waiting } from '../commits/turn.ts'
-import { added, NONE } from '../primitives/collections.ts'
+import { added, NONE, without } from '../primitives/collections.ts'
 import type { NewWebhook, DeduplicationKey, SendRow } from '../store/rows.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { answered } from '../work/chart-question.ts'
@@ -118,7 +118,7 @@ export class PendingCalls {
     const { send, webhook } = call.terms
     if (send && !('error' in decided)) turn.sends = added(turn.sends, { ...send, ...decided } satisfies SendRow)
     if (webhook && 'taskId' in decided) turn.webhooks = added(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
-    this.#calls = this.#calls.filter(other => other !== call)
+    this.#calls = without(this.#calls, call)
     call.decided = decided
     turn.awaitedBy(call)
   }

@@ -6,7 +6,6 @@ import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated, withScope } from '../commits/commit-gate.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { scopeWith } from '../xstate/lean-actor.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
 import { checkedTerms } from './proposals.ts'
@@ -15,9 +14,9 @@ import { checkedTerms } from './proposals.ts'
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
-  const logic = withScope(machine, scope => scopeWith(scope, {
-    emit: ({ outcome }: NegotiationFact) => hostOf(scope.system).send({ type: 'request.decided', output: outcome })
-  }))
+  const logic = withScope(machine, {
+    emit: ({ system }, fact) => hostOf(system).send({ type: 'request.decided', output: (fact as NegotiationFact).outcome })
+  })
   return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }
 }
 

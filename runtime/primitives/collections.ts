@@ -76,8 +76,8 @@ export class SmallMap<Value extends object> {
     this.#value = undefined
   }
 
-  keys(): string[] {
-    const first = this.#name === undefined ? [] : [this.#name]
+  keys(): readonly string[] {
+    const first = this.#name === undefined ? NONE : [this.#name]
     return this.#others ? [...first, ...this.#others.keys()] : first
   }
 }
@@ -140,6 +140,11 @@ export function memoizeLast<Value>(make: (text: string) => Value): (text: string
 
 /** An empty list, shared. */
 export const NONE: readonly never[] = []
+
+/** A list without an item. */
+export function without<Item>(list: readonly Item[], item: Item): readonly Item[] {
+  return list.length === 1 && list[0] === item ? NONE : list.filter(other => other !== item)
+}
 
 /** Adds to a list in place, but gives a new list if it was empty: `push` reserves 17 places, which most lists of a turn never fill. */
 export function added<Item>(list: readonly Item[], item: Item): readonly Item[] {

@@ -29,9 +29,15 @@ export function afterTurns(turns: number, callback: () => void): void {
   if (waiting.push({ turns, callback }) === 1) setImmediate(endTurn)
 }
 
-/** Resolves when {@link afterThisTick} would call back. */
+/** The promise of {@link turnEnd} in this round. */
+let ending: Promise<void> | undefined
+
+/** Resolves when {@link afterThisTick} would call back. All callers of a round have one promise. */
 export function turnEnd(): Promise<void> {
-  return new Promise(afterThisTick)
+  return (ending ??= new Promise(resolve => afterThisTick(() => {
+    ending = undefined
+    resolve()
+  })))
 }
 
 function endTurn(): void {
@@ -43,17 +49,29 @@ function endTurn(): void {
   for (const { callback } of due) callback()
 }
 
+/** The number of values that `memoizePerTick` keeps. Those of a turn are all used before those of the next. */
+const MEMOIZED = 64
+
 /**
  * Memoizes by object until the end of the round of the event loop, for example for all subscribers of one event.
  */
 export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Value): (key: Key) => Value {
-  let made = new Map<Key, Value>()
+  const keys: (Key | undefined)[] = []
+  const values: (Value | undefined)[] = []
+  let count = 0
+  const forget = () => {
+    keys.fill(undefined)
+    values.fill(undefined)
+    count = 0
+  }
   return key => {
-    if (made.size === 0) afterThisTick(() => void (made = new Map()))
-    const known = made.get(key)
-    if (known !== undefined) return known
+    const known = keys.indexOf(key)
+    if (known >= 0) return values[known] as Value
+    if (count === 0) afterThisTick(forget)
     const value = make(key)
-    made.set(key, value)
+    keys[count % MEMOIZED] = key
+    values[count % MEMOIZED] = value
+    count += 1
     return value
   }
 }

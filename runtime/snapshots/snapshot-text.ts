@@ -2,7 +2,7 @@ import type { Actor, AnyActorRef, SnapshotFrom } from 'xstate'
 import { BARGAINING, isEmpty, type ContextInput, type contextMachine } from '../../machines/context.machine.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Seen, TaskText } from '../commits/task-ledger.ts'
-import { memoizeLast, NONE } from '../primitives/collections.ts'
+import { added, memoizeLast, NONE } from '../primitives/collections.ts'
 import type { DelayedEvent } from '../timers/delayed-events.ts'
 import type { PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import type { RestoredTask } from './restored-task.ts'
@@ -77,12 +77,13 @@ export function restoreFault(actor: AnyActorRef): unknown {
   return Object.values(children).map(restoreFault).find(fault => fault !== undefined)
 }
 
-function checkNames({ children = {} }: PersistedSnapshot): void {
-  for (const [id, { src, snapshot }] of Object.entries(children)) {
-    if (typeof src !== 'string') {
+function checkNames({ children }: PersistedSnapshot): void {
+  for (const id in children) {
+    const child = children[id]
+    if (typeof child?.src !== 'string') {
       throw new TypeError(`The actor ${id} has logic without a name. Name it in setupWork({ actors }) and spawn it by its name.`)
     }
-    checkNames(snapshot)
+    checkNames(child.snapshot)
   }
 }
 
@@ -112,8 +113,10 @@ export function textOf(task: AnyActorRef, events: readonly DelayedEvent[], versi
 
 function seenAt(actor: AnyActorRef): Seen {
   const snapshot = actor.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined
-  const children = Object.values(snapshot?.children ?? {})
-  return { actor, snapshot, below: children.length === 0 ? NONE : children.map(seenAt) }
+  const { children } = snapshot ?? {}
+  let below: readonly Seen[] = NONE
+  for (const id in children) below = added(below, seenAt(children[id] as AnyActorRef))
+  return { actor, snapshot, below }
 }
 
 /** An actor's children are part of its snapshot, so an unchanged snapshot has no new ones. */

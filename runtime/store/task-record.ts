@@ -11,6 +11,7 @@ const SHORT = 8
  * reserves 17 elements. A long list grows in place.
  */
 export function append<T extends object>(list: T[], item: T): T[] {
+  if (list.length === 0) return [item]
   if (list.length < SHORT) return list.concat([item])
   list.push(item)
   return list

@@ -2,10 +2,9 @@ import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, Any
 import type { WorkEvent } from '../../machines/task-events.ts'
 import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
-import { gatedMachine, holdActions, withScope } from '../commits/commit-gate.ts'
+import { gatedMachine, HELD_ACTIONS, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
-import { atomicStep } from '../xstate/atomic-step.ts'
-import { scopeWith } from '../xstate/lean-actor.ts'
+import { atomicStep } from '../xstate/actor-scope.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
@@ -19,9 +18,7 @@ import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from '.
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const gated = gatedMachine(machine, counter)
-  const logic = withScope(gated, scope => {
-    return scopeWith(holdActions(scope), { emit: words => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) })
-  }, counter)
+  const logic = withScope(gated, { ...HELD_ACTIONS, emit: (scope, words) => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) }, counter)
   const failedAtStart = new WeakSet<AnyActorRef>()
   return {
     ...logic,

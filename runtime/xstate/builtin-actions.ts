@@ -1,8 +1,9 @@
 import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { added, NONE } from '../primitives/collections.ts'
-import { newActor, runsUnseen } from './lean-actor.ts'
-import type { Macrostep } from './macrostep.ts'
+import { runsUnseen } from './actor-scope.ts'
+import { newActor } from './lean-actor.ts'
+import { SPAWNS, StepArgs, type Macrostep } from './macrostep.ts'
 
 type Guard = Parameters<typeof evaluateGuard>[0]
 
@@ -123,30 +124,12 @@ export function stopChildren(step: Macrostep): void {
   for (const child of Object.values<AnyActorRef>(step.snapshot.children)) execute(stop, step, child)
 }
 
-type Assigner = (args: AssignArgs, params: unknown) => unknown
-
-const SPAWNS = Symbol('An assignment that spawns is left to XState.')
-
-class AssignArgs implements Args {
-  readonly context: MachineContext
-  readonly event: EventObject
-  readonly self: Args['self']
-  readonly system: Args['system']
-
-  constructor({ context, event, self, system }: Args) {
-    this.context = context
-    this.event = event
-    this.self = self
-    this.system = system
-  }
-
-  get spawn(): never {
-    throw SPAWNS
-  }
-}
+type Assigner = (args: StepArgs, params: unknown) => unknown
 
 function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, step: Macrostep, params: unknown): unknown {
-  const given = new AssignArgs(step.args)
+  const given = step.args
+  const outer = StepArgs.isAssigning
+  StepArgs.isAssigning = true
   try {
     const context: MachineContext = { ...given.context }
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
@@ -156,10 +139,12 @@ function assigned({ assignment }: { assignment: Assigner | Record<string, unknow
   } catch (error) {
     if (error !== SPAWNS) throw error
     return LEFT
+  } finally {
+    StepArgs.isAssigning = outer
   }
 }
 
-function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown {
+function valueOf(assigner: unknown, args: StepArgs, params: unknown): unknown {
   return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
 }
 

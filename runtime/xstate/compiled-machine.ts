@@ -177,8 +177,15 @@ class ContextArgs {
   }
 }
 
-function holds({ guard }: AnyTransitionDefinition, { snapshot, event }: Macrostep): boolean {
-  return guard === undefined || evaluateGuard(guard, snapshot.context, event, snapshot)
+/** Evaluates a guard as XState does, which makes arguments for each. */
+function holds({ guard }: AnyTransitionDefinition, step: Macrostep): boolean {
+  if (guard === undefined) return true
+  const { snapshot, event } = step
+  const name = typeof guard === 'object' ? guard.type : guard
+  const known: unknown = typeof name === 'string' ? snapshot.machine.implementations.guards[name] : name
+  if (typeof known !== 'function' || 'check' in known) return evaluateGuard(guard, snapshot.context, event, snapshot)
+  const params: unknown = typeof guard === 'object' ? guard.params : undefined
+  return known(step.given, typeof params === 'function' ? params(step.given) : params)
 }
 
 function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventObject, error: unknown): Error {

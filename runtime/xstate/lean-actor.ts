@@ -1,20 +1,7 @@
-import { Actor, createActor, type ActorOptions, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type EventObject, type InputFrom } from 'xstate'
+import { Actor, createActor, type ActorOptions, type AnyActorLogic, type AnyActorRef, type EventObject, type InputFrom } from 'xstate'
+import { LeanScope, RUNNING, type ActorParts } from './actor-scope.ts'
 import { defaults, LeanSystem, type ErrorListener, type FullSystem, type RootOptions } from './actor-system.ts'
 
-type Action = Parameters<AnyActorScope['actionExecutor']>[0]
-type Executable = { exec?(info: unknown, params: unknown): void }
-
-/** XState's own parts of an actor, which its types do not promise. `test/runtime/xstate/compiled-logic.test.ts` compares both kinds of actors. */
-interface ActorParts {
-  observers: Set<unknown>
-  eventListeners: Map<string, Set<(event: EventObject) => void>>
-  _deferred: Deferrals
-  _processingStatus: number
-  _process(event: EventObject): void
-  _initState(snapshot: unknown): void
-}
-
-const RUNNING = 1
 const STOPPED = 2
 
 const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unknown; on(type: string, handler: unknown): unknown; _complete(): void; _reportError(error: unknown): void }
@@ -22,7 +9,7 @@ const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unkn
 const NO_OBSERVERS: ReadonlySet<never> = new Set<never>()
 const NO_LISTENERS: ReadonlyMap<string, never> = new Map<string, never>()
 
-/** Marks logic that calls the methods of its actor's scope only as methods, and copies a scope only with {@link scopeWith}. */
+/** Marks logic that calls the methods of its actor's scope only as methods, and copies a scope only with `scopeWith`. */
 export const LEAN = Symbol('lean')
 
 /**
@@ -36,22 +23,6 @@ export function newActor<Logic extends AnyActorLogic>(logic: Logic, options: Act
 /** Sends an event to an actor: `actor.send`, without the function that XState binds for each actor. */
 export function tell<Target extends AnyActorRef>(actor: Target, event: Parameters<Target['send']>[0]): void {
   (actor.system as FullSystem)._relay(undefined, actor, event)
-}
-
-/** Whether no inspector sees what the actor of a scope does now. */
-export function runsUnseen({ system, self }: AnyActorScope): boolean {
-  return system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING
-}
-
-/** A scope with other methods. */
-export function scopeWith(scope: AnyActorScope, changes: Partial<Pick<AnyActorScope, 'defer' | 'emit' | 'actionExecutor'>>): AnyActorScope {
-  return scope instanceof LeanScope ? (new ChangedScope(scope, changes) as AnyActorScope) : { ...scope, ...changes }
-}
-
-/** `change(scope)`, once for each actor. */
-export function changedOnce(scope: AnyActorScope, change: (scope: AnyActorScope) => AnyActorScope): AnyActorScope {
-  if (!(scope instanceof LeanScope)) return change(scope)
-  return (scope.changed ??= change(scope as AnyActorScope))
 }
 
 /** XState's queue of events for one actor, without an object for each event. */
@@ -106,97 +77,6 @@ class Deferrals {
   set length(_: 0) {
     this.#first = undefined
     this.#others = undefined
-  }
-}
-
-/** The scope of a {@link LeanActor}. */
-class LeanScope {
-  readonly self: AnyActorRef
-  /** See {@link changedOnce}. */
-  changed: AnyActorScope | undefined = undefined
-
-  constructor(self: AnyActorRef) {
-    this.self = self
-  }
-
-  get id(): string {
-    return this.self.id
-  }
-
-  get sessionId(): string {
-    return this.self.sessionId
-  }
-
-  get system(): AnyActorRef['system'] {
-    return this.self.system
-  }
-
-  get logger(): unknown {
-    return (this.self as unknown as { readonly logger: unknown }).logger
-  }
-
-  get #parts(): ActorParts {
-    return this.self as unknown as ActorParts
-  }
-
-  defer(run: () => void): void {
-    this.#parts._deferred.push(run)
-  }
-
-  stopChild(child: AnyActorRef): void {
-    if (child._parent !== this.self) throw new Error(`Cannot stop child actor ${child.id} of ${this.id} because it is not a child`)
-    ;(child as unknown as { _stop(): void })._stop()
-  }
-
-  emit(event: EventObject): void {
-    const { eventListeners } = this.#parts
-    if (eventListeners.size === 0) return
-    for (const listener of [...(eventListeners.get(event.type) ?? []), ...(eventListeners.get('*') ?? [])]) {
-      try {
-        listener(event)
-      } catch (error) {
-        setTimeout(() => {
-          throw error
-        })
-      }
-    }
-  }
-
-  actionExecutor(action: Action): void {
-    if (this.#parts._processingStatus === RUNNING) this.#execute(action)
-    else this.defer(() => this.#execute(action))
-  }
-
-  #execute(action: Action): void {
-    const { type, params, info } = action
-    ;(this.system as unknown as LeanSystem)._sendInspectionEvent({ type: '@xstate.action', actorRef: this.self, action: { type, params } })
-    ;(action as Executable).exec?.(info, params)
-  }
-}
-
-class ChangedScope extends LeanScope {
-  readonly #scope: LeanScope
-  readonly #changes: Parameters<typeof scopeWith>[1]
-
-  constructor(scope: LeanScope, changes: Parameters<typeof scopeWith>[1]) {
-    super(scope.self)
-    this.#scope = scope
-    this.#changes = changes
-  }
-
-  override defer(run: () => void): void {
-    if (this.#changes.defer) this.#changes.defer(run)
-    else this.#scope.defer(run)
-  }
-
-  override emit(event: EventObject): void {
-    if (this.#changes.emit) this.#changes.emit(event)
-    else this.#scope.emit(event)
-  }
-
-  override actionExecutor(action: Action): void {
-    if (this.#changes.actionExecutor) this.#changes.actionExecutor(action)
-    else this.#scope.actionExecutor(action)
   }
 }
 

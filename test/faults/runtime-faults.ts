@@ -22,11 +22,8 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a user with a large message is always scheduled', file: 'runtime/access/fair-queue.ts', unit: 'test/adapters/entry/reading.test.ts', find: 'this.#debts.set(user, cost - part)', replace: '' },
   {
     name: 'events are sent before they are stored', file: PIPELINE,
-    find: `this.#store.commit(commit).then(
-      written => this.#settle(turn, written),
-      error => this.#break(error)
-    )`,
-    replace: `this.#store.commit(commit).catch((error: unknown) => this.#break(error))
+    find: 'this.#store.commit(commit).then(written => this.#settle(turn, written), this.#failed)',
+    replace: `this.#store.commit(commit).catch(this.#failed)
     this.#settle(turn, true)`
   },
   { name: 'a context whose commits are refused reloads at once', file: 'runtime/contexts/context-registry.ts', unit: 'test/runtime/commits/commits.test.ts', find: "reason === 'refused' ? awayAfter(broken, clock.now() - sinceMs) : 0", replace: '0' },
