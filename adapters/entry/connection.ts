@@ -36,10 +36,8 @@ export interface NodeResponse {
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
-  /** Whether no other request of the server is being answered. */
-  readonly isAlone?: () => boolean
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
-  readonly claim?: (response: ServerResponse, sharer: Sharer) => Refusal | undefined
+  claim?(sharer: Sharer): Refusal | undefined
 }
 
 const connections = new PrivateProperty<object, object>()
@@ -62,6 +60,8 @@ export interface HttpRequest extends Pick<Request, 'method' | 'url'> {
   readonly body?: Request['body']
   /** Undefined for a request with Node's response. */
   readonly signal?: AbortSignal
+  /** The whole body, if it has arrived; else it is read by `arrayBuffer`. */
+  readonly arrived?: Uint8Array | undefined
   arrayBuffer(): Promise<ArrayBuffer | Uint8Array>
 }
 

@@ -1,74 +1,16 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { overShare, Shares, type Sharer } from '../../runtime/access/shares.ts'
+import { Shares } from '../../runtime/access/shares.ts'
 import type { Health } from '../../runtime/health.ts'
 import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
-import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'
 import { formOf, refusalOf, refusalText } from './answers.ts'
 import { bind } from './bind.ts'
-import { disconnectSignal, type Handler } from './connection.ts'
+import type { Handler } from './connection.ts'
+import { Answering, InTurn, ReceivedRequest } from './received-requests.ts'
 import { listenerOf } from './small-request.ts'
-
-/** The queue of one connection: whether a request is being answered, and the callbacks of waiting ones. */
-interface Line {
-  isBusy: boolean
-  readonly waiting: (() => void)[]
-}
-
-/**
- * Answers the requests of one connection one at a time, in order (RFC 9112 §9.3.2). Node passes on every request of a chunk at once:
- * answered together, all answers would wait in memory for a client that may not read. With more than `most` requests waiting,
- * the connection is not read.
- */
-export class InTurn {
-  readonly #most: number
-  readonly #lines = new PrivateProperty<Socket, Line>()
-
-  constructor(most: number) {
-    this.#most = most
-  }
-
-  /** Calls `answer` after the earlier responses have finished, unless the connection is closed, and `over` when its response has closed. */
-  add({ socket }: IncomingMessage, response: ServerResponse, answer: () => void, over?: () => void): void {
-    const line = this.#lineOf(socket)
-    response.on('close', () => {
-      over?.()
-      this.#next(line, socket)
-    })
-    if (!line.isBusy) {
-      line.isBusy = true
-      return answer()
-    }
-    line.waiting.push(answer)
-    if (line.waiting.length > this.#most) socket.pause()
-  }
-
-  #next(line: Line, socket: Socket): void {
-    if (socket.destroyed) return
-    const answer = line.waiting.shift()
-    if (line.waiting.length === this.#most) socket.resume()
-    line.isBusy = answer !== undefined
-    answer?.()
-  }
-
-  #lineOf(socket: Socket): Line {
-    const known = this.#lines.get(socket)
-    if (known) return known
-    const line: Line = { isBusy: false, waiting: [] }
-    this.#lines.set(socket, line)
-    // Node resumes the connection whenever a body is read, even after a pause in the same turn. Emitting `pause` stops it.
-    socket.on('resume', () => {
-      if (line.waiting.length <= this.#most) return
-      socket.pause()
-      socket.emit('pause')
-    })
-    return line
-  }
-}
 
 /** The port and host to listen on. */
 export interface Address {
@@ -109,15 +51,6 @@ export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server r
 /** The refusal at the limit of connections or pending requests. */
 export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has reached its connection limit. Retry later.', { retryAfterMs: 1000 }))
 
-/** The limit that callers share. */
-const CONNECTIONS = { limit: 'connections', what: 'connections or pending requests', advice: 'Close one, or retry later.' } as const
-
-/** The refusal of a connection or pending request over its caller's share; `undefined` within it. */
-export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {
-  const lacking = shares.lacking(sharer)
-  return lacking && refusalOf(overShare(CONNECTIONS, lacking, sharer, shares))
-}
-
 /** The first and the last port that are tried when none is given. */
 export const PORTS = [4242, 4261] as const
 
@@ -129,26 +62,15 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   checkHost(host, runtime)
   const { settings } = runtime
   const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
-  const answer = listenerOf(handler, ({ socket }, response) => ({ response, socket, claim, isAlone }))
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
-  const shares = new Shares(settings.limits.connections, settings.limits)
-  const underWay = new Map<ServerResponse, Sharer | undefined>()
-  const isAlone = () => underWay.size === 1
-  const claim = (response: ServerResponse, sharer: Sharer) => {
-    const refusal = shareRefusal(shares, sharer)
-    if (!refusal && underWay.has(response)) {
-      underWay.set(response, sharer)
-      shares.add(sharer)
-    }
-    return refusal
-  }
+  const answering = new Answering(new Shares(settings.limits.connections, settings.limits), listenerOf(handler))
   // Node removes its own error listener from a socket that requests an upgrade: an error would then end the process.
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (answeredHealth(request, response, isDraining, health)) return
-    const target = isDraining ? GOING : underWay.size >= settings.limits.connections ? FULL : targetOf(request, settings)
+    const target = isDraining ? GOING : answering.underWay >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
       settings.counters.refused(target.status)
       const body = refusalText(target, formOf(request.method, pathOf(request)))
@@ -158,18 +80,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // An absolute target becomes a path and a Host header (RFC 9112 §3.2.2).
     request.url = target.path
     request.headers.host = target.host
-    const over = () => {
-      const sharer = underWay.get(response)
-      if (sharer) shares.add(sharer, -1)
-      underWay.delete(response)
-    }
-    // Requests that wait behind another on their connection are not counted.
-    inTurn.add(request, response, () => {
-      underWay.set(response, undefined)
-      // A response behind that of a health check or a refusal emits no `close` when its connection is closed.
-      if (!response.socket) response.once('close', onAbort(disconnectSignal(request.socket), over))
-      answer(request, response)
-    }, over)
+    inTurn.add(new ReceivedRequest(request, response, answering))
   })
   const [first, last] = port === undefined ? PORTS : [port, port]
   const close = await bind(server, host, first, last)
@@ -180,7 +91,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     await close()
     throw error
   }
-  const uncount = settings.counters.serves('http', () => underWay.size)
+  const uncount = settings.counters.serves('http', () => answering.underWay)
   const drain = () => {
     isDraining = true
   }

@@ -9,6 +9,8 @@ void RESPONSE_ALREADY_SENT.body
 
 export { RESPONSE_ALREADY_SENT }
 
+const NOTHING = Buffer.alloc(0)
+
 /** The last URL that was looked at, which is that of most requests: comparing its parts makes no text. */
 let last: { readonly host: string; readonly target: string; readonly url: string | undefined } | undefined
 
@@ -20,50 +22,37 @@ function plainUrl(host: string, target: string): string | undefined {
   return last.url
 }
 
-/**
- * A POST request with a small body, such as nearly every call of A2A, without a Request of Hono. It is read from Node's request, and its
- * whole body from the start.
- */
+/** A POST request with a small body, such as nearly every call of A2A, without a Request of Hono. It is read from Node's request. */
 class SmallRequest implements HttpRequest {
   readonly method = 'POST'
   readonly headers: HttpRequest['headers']
   readonly url: string
-  #first: Buffer | undefined
-  #more: Buffer[] | undefined
-  #state: 'arriving' | 'complete' | 'broken' = 'arriving'
-  #settle: () => void = nothing
+  readonly #length: number
+  readonly #incoming: IncomingMessage
 
-  constructor(url: string, incoming: IncomingMessage) {
+  constructor(url: string, length: number, incoming: IncomingMessage) {
     this.url = url
+    this.#length = length
     this.headers = new NodeHeaders(incoming.headers)
-    incoming.on('data', (chunk: Buffer) => this.#add(chunk))
-    incoming.on('end', () => this.#end('complete'))
-    incoming.on('close', () => this.#end('broken'))
+    this.#incoming = incoming
+  }
+
+  get arrived(): Uint8Array | undefined {
+    return this.#incoming.readableLength === this.#length ? ((this.#incoming.read() as Buffer | null) ?? NOTHING) : undefined
   }
 
   /** The body. Throws Error if the client disconnects before its end. */
   arrayBuffer(): Promise<Uint8Array> {
+    const { arrived } = this
+    if (arrived) return Promise.resolve(arrived)
+    const chunks: Buffer[] = []
+    const incoming = this.#incoming
     return new Promise((resolve, reject) => {
-      this.#settle = () => (this.#state === 'complete' ? resolve(this.#whole) : reject(new Error('The client has disconnected.')))
-      if (this.#state !== 'arriving') this.#settle()
+      if (incoming.destroyed) throw new Error('The client has disconnected.')
+      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      incoming.on('end', () => resolve(Buffer.concat(chunks)))
+      incoming.on('close', () => incoming.complete || reject(new Error('The client has disconnected.')))
     })
-  }
-
-  get #whole(): Uint8Array {
-    return this.#first && !this.#more ? this.#first : Buffer.concat(this.#more ?? [])
-  }
-
-  /** Nearly every body arrives at once: then it needs no list. */
-  #add(chunk: Buffer): void {
-    if (this.#more) this.#more.push(chunk)
-    else if (this.#first) this.#more = [this.#first, chunk]
-    else this.#first = chunk
-  }
-
-  #end(state: 'complete' | 'broken'): void {
-    if (this.#state !== 'arriving') return
-    this.#state = state
-    this.#settle()
   }
 }
 
@@ -98,24 +87,27 @@ function smallRequest(incoming: IncomingMessage): SmallRequest | undefined {
   for (const name in headers) if (name !== 'set-cookie') names += 1
   if (names * 2 !== rawHeaders.length) return undefined
   const known = plainUrl(headers.host as string, url as string)
-  return known === undefined ? undefined : new SmallRequest(known, incoming)
+  return known === undefined ? undefined : new SmallRequest(known, Number(length), incoming)
 }
+
+/** Answers a request to a Node server. */
+export type Listener = (incoming: IncomingMessage, outgoing: ServerResponse, direct: DirectResponse) => void
 
 /**
  * A listener for a handler. Small requests reach it without Hono, with which a task of SendMessage allocates 6 kB more (Node
  * 24; `npm run bench -- --only send` measures it). Their errors, and all other requests, pass through Hono.
  */
-export function listenerOf(handler: Handler, directOf: (incoming: IncomingMessage, outgoing: ServerResponse) => DirectResponse): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
-  const listener = getRequestListener((request, { incoming, outgoing }) => handler(request, { direct: directOf(incoming as IncomingMessage, outgoing as ServerResponse) }), { overrideGlobalObjects: false })
-  return (incoming, outgoing) => {
+export function listenerOf(handler: Handler): Listener {
+  return (incoming, outgoing, direct) => {
+    const pass = (answered: (request: HttpRequest) => Promise<Response>) => void getRequestListener(answered, { overrideGlobalObjects: false })(incoming, outgoing)
     const request = smallRequest(incoming)
     if (!request) {
-      void listener(incoming, outgoing)
+      pass(request => handler(request, { direct }))
       return
     }
-    const answer = handler(request, { direct: directOf(incoming, outgoing) })
-    const pass = () => void getRequestListener(() => answer, { overrideGlobalObjects: false })(incoming, outgoing)
-    answer.then(response => void (response === RESPONSE_ALREADY_SENT || pass()), pass)
+    const answer = handler(request, { direct })
+    const passUnsent = (response: unknown) => void (response === RESPONSE_ALREADY_SENT || pass(() => answer))
+    answer.then(passUnsent, passUnsent)
   }
 }
 
@@ -124,5 +116,3 @@ export function sendJson({ response }: DirectResponse, text: string, headers: Re
   response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text), ...headers }).end(text)
   return RESPONSE_ALREADY_SENT
 }
-
-function nothing(): void {}

@@ -9,7 +9,7 @@ import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../..
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Identified, type Refusal } from '../entry/admission.ts'
-import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
+import { LightResponse, refusalAnswer, refusalOf, statusAnswer, type Form } from '../entry/answers.ts'
 import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH } from '../entry/listen.ts'
@@ -64,21 +64,25 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const versions = dialects.map(({ version }) => version)
   const { authenticate, hasTenants, counters, telemetry } = settings
 
+  const refused = (refusal: Refusal, { terms, headers }: Entered, form: Form) => {
+    counters.refused(refusal.status)
+    return refusalAnswer(forVersion(refusal, terms.version, versions), headers, form)
+  }
+
   /** Answers a request of an identified caller, or of anybody. */
   const answered = (request: HttpRequest, entered: Entered, served: NodeResponse, { principal, refusal }: Identified): Promise<Response> => {
-    const { path, terms, headers } = entered
+    const { path } = entered
     const routed = hasTenants ? routeOf(request.method, path) : undefined
     const tenant = hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    const refuse = (refusal: Refusal) => (counters.refused(refusal.status), refusalAnswer(forVersion(refusal, terms.version, versions), headers, binding))
-    if (refusal) return Promise.resolve(refuse(refusal))
+    if (refusal) return Promise.resolve(refused(refusal, entered, binding))
     const asked = tenant ?? tenantOf(routed)
-    const full = principal && served.direct?.claim?.(served.direct.response, settings.sharerOf(principal, asked))
-    const refused = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
-    if (refused) {
+    const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
+    const wrong = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
+    if (wrong) {
       const over = settings.countStray({ tenant: asked, principal: principal?.id, claims: principal?.claims })
-      return delayRefusal(over, settings).then(() => refuse(over ? refusalOf(over) : refused))
+      return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, entered, binding))
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)
     const call = new HttpCall(settings, request, served, entered, { principal, asked, traced }, tenant)

@@ -16,25 +16,25 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   const { limits } = runtime.settings
   let envelope: Envelope
   try {
-    envelope = readEnvelope(await bodyOf(call, limits.messageBytes), limits)
+    const text = bodyOf(call, limits.messageBytes)
+    envelope = readEnvelope(typeof text === 'string' ? text : await text, limits)
   } catch (error) {
     envelope = { kind: 'invalid', id: null, error: shownError(error) }
   }
-  if (envelope.kind === 'request') return perform(runtime, methods, envelope, call)
   if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
   if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
-  return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
-}
-
-function perform(runtime: Runtime, methods: Methods, { id, method: name, params }: Extract<Envelope, { kind: 'request' }>, call: HttpCall): Promise<Response> {
+  if (envelope.kind === 'notification') return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
+  const { id, method: name, params } = envelope
   const method = methods(name, call.entered.terms.version)
   if (!method) return refused(runtime, id, noSuchMethod(name), call, undefined, params)
-  const answered = method.streaming ? streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id)) : method.answer(params, contextOf(call)).then(answer => send(runtime, id, answer, call))
-  return answered.catch(async (error: unknown) => {
+  try {
+    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
+    return send(runtime, id, await method.answer(params, contextOf(call)), call)
+  } catch (error) {
     call.space?.end()
     await delayRefusal(error, runtime.settings)
     return errorAnswer(id, shownError(error), call)
-  })
+  }
 }
 
 function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall): Response {

@@ -29,6 +29,8 @@ export interface CallOptions {
 export class Call implements CallContext {
   /** The number of calls that are being answered, on all connections of the process. */
   static underWay = 0
+  /** The connection of the newest call. */
+  static #newest: object | undefined
   readonly id: RequestId
   readonly stop: AbortController | undefined
   readonly activated: readonly string[]
@@ -44,6 +46,8 @@ export class Call implements CallContext {
   readonly claims: CallContext['claims']
   readonly trace: CallContext['trace']
   readonly binding: CallContext['binding']
+  /** Whether no other call was being answered when it came, and the one before came from the same connection. */
+  readonly #cameAlone: boolean
   readonly #answers: LargeAnswers
   #large: LargeAnswer | undefined
 
@@ -64,7 +68,14 @@ export class Call implements CallContext {
     this.trace = traced?.trace
     this.binding = traced?.binding
     this.#answers = largeAnswers
+    this.#cameAlone = Call.underWay === 0 && Call.#newest === caller.connection
     Call.underWay += 1
+    Call.#newest = caller.connection
+  }
+
+  /** Whether calls come one at a time, by one connection. */
+  get isAlone(): boolean {
+    return this.#cameAlone && Call.underWay === 1
   }
 
   /** Its answer, or the first event of its stream, once it is known to be large. */

@@ -91,16 +91,17 @@ export class Connection {
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
     this.#intake = new Intake(socket)
-    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), intake: this.#intake, read: frame => this.#read(frame) })
+    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), connection, intake: this.#intake, read: frame => this.#read(frame) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
     this.#calls = { caller: { connection, tenant, principal: principal?.id, claims: principal?.claims }, interfaces, largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer }) }
     this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
-    const add = (data: Buffer | string, bytes: number, isBinary: boolean) => this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) })
-    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false), arrived: rest => this.#watchFrame(rest) })
-    socket.on('message', (data: Buffer, isBinary) => add(data, data.length, isBinary))
+    const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) => this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) }, mayWait)
+    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false, true), before: () => this.#inbox.readWaiting(), arrived: rest => this.#watchFrame(rest) })
+    // Another frame may end the connection before the end of this round.
+    socket.on('message', (data: Buffer, isBinary) => add(data, data.length, isBinary, false))
     socket.on('close', () => this.#closed())
     // ws itself closes a connection that violates RFC 6455, with the right code.
     socket.on('error', () => {})
@@ -176,7 +177,7 @@ export class Connection {
   /** Sends a result, at once if no other call of the process is under way. Else single writes wake each client, which costs more than the turn. */
   #sendResult(call: Call, answer: unknown): void {
     const { head, end } = call.around()
-    this.#outbox.sendJoined(head, JSON.stringify(answer), end, Call.underWay === 1 ? 'now' : 'turn')
+    this.#outbox.sendJoined(head, JSON.stringify(answer), end, call.isAlone ? 'now' : 'turn')
   }
 
   #fail(call: Call, error: unknown): void {

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws'
 import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
+import { Gathering } from '../../runtime/primitives/event-loop.ts'
 import type { FrameRate } from './frame-limits.ts'
 
 /** The memory overhead of a waiting message, in bytes. */
@@ -14,10 +15,11 @@ export interface Frame {
   readonly pace: ReturnType<FrameRate['count']>
 }
 
-/** The parts of an inbox: `user` is the caller that the queue schedules, `read` processes one message. */
+/** The parts of an inbox: `user` is the caller that the queue schedules, `connection` identifies the connection, `read` processes one message. */
 export interface InboxOptions {
   readonly turns: FairQueue
   readonly user: object | string
+  readonly connection: object
   readonly intake: Intake
   readonly read: (frame: Frame) => void
 }
@@ -27,9 +29,13 @@ export interface InboxOptions {
  * limit per turn of the event loop. While messages wait, the connection is not read.
  */
 export class Inbox {
+  /** Inboxes with messages that arrived in this round of the event loop. */
+  static readonly #gathering = new Gathering<Inbox>(inbox => inbox.readWaiting())
   readonly #options: InboxOptions
   #waiting: Frame[] = []
   #bytes = 0
+  /** Whether the first waiting message has asked for its turn. */
+  #hasTurnAhead = false
 
   constructor(options: InboxOptions) {
     this.#options = options
@@ -40,17 +46,27 @@ export class Inbox {
     return this.#bytes
   }
 
-  /** Reads a message: now if none waits and this turn has room, otherwise later. */
-  add(frame: Frame): void {
-    const { intake, read } = this.#options
+  /** Reads a message: now if none waits and this turn has room, otherwise later. `mayWait`: it may wait for those of other clients. */
+  add(frame: Frame, mayWait: boolean): void {
     const isFirst = this.#waiting.length === 0
-    const turn = isFirst ? this.#turnOf(frame) : undefined
-    if (isFirst && !turn) return read(frame)
+    const isAlone = !mayWait || Inbox.#gathering.isSame(this.#options.connection)
+    const turn = isFirst && isAlone ? this.#turnOf(frame) : undefined
+    if (isFirst && isAlone && !turn) return this.#options.read(frame)
     this.#waiting.push(frame)
     this.#bytes += frame.bytes + MESSAGE_BYTES
-    if (!turn) return
-    intake.pause('turn')
-    void this.#readWaiting(turn)
+    if (turn) void this.#readAfter(turn)
+    else if (isFirst) Inbox.#gathering.add(this)
+  }
+
+  /** Reads the waiting messages, up to one that has to wait for its turn. */
+  readWaiting(): void {
+    if (this.#hasTurnAhead) return
+    for (let [next] = this.#waiting; next; [next] = this.#waiting) {
+      const turn = this.#turnOf(next)
+      if (turn) return void this.#readAfter(turn)
+      this.#readFirst()
+    }
+    this.#options.intake.resume('turn')
   }
 
   /** Drops waiting messages of a closed connection. */
@@ -59,19 +75,20 @@ export class Inbox {
     this.#bytes = 0
   }
 
-  async #readWaiting(first: Promise<void>): Promise<void> {
-    const { intake, read } = this.#options
-    let turn: Promise<void> | undefined = first
-    while (this.#waiting.length > 0) {
-      if (turn) await turn
-      const frame = this.#waiting.shift()
-      if (!frame) return
-      this.#bytes -= frame.bytes + MESSAGE_BYTES
-      read(frame)
-      const [next] = this.#waiting
-      turn = next && this.#turnOf(next)
-    }
-    intake.resume('turn')
+  async #readAfter(turn: Promise<void>): Promise<void> {
+    this.#options.intake.pause('turn')
+    this.#hasTurnAhead = true
+    await turn
+    this.#hasTurnAhead = false
+    this.#readFirst()
+    this.readWaiting()
+  }
+
+  #readFirst(): void {
+    const frame = this.#waiting.shift()
+    if (!frame) return
+    this.#bytes -= frame.bytes + MESSAGE_BYTES
+    this.#options.read(frame)
   }
 
   #turnOf({ bytes }: Frame): Promise<void> | undefined {

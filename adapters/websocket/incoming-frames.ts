@@ -17,6 +17,8 @@ export interface FrameReader {
   readonly most: number
   /** Reads a message, of so many bytes. */
   readonly read: (text: string, bytes: number) => void
+  /** Called before `ws` gets the rest of a chunk, which may end the connection. */
+  readonly before: () => void
   /** Called after the messages of a chunk, with the bytes that `ws` has got, if any. */
   readonly arrived: (rest: Buffer | undefined) => void
 }
@@ -31,7 +33,10 @@ export function readWholeFrames(stream: Socket, reader: FrameReader): void {
   const take = (chunk: Buffer) => {
     const at = reader.watch.isBetweenMessages ? readFrames(chunk, reader) : 0
     const rest = at < chunk.length ? chunk.subarray(at) : undefined
-    if (rest) forward?.call(stream, rest)
+    if (rest) {
+      reader.before()
+      forward?.call(stream, rest)
+    }
     reader.arrived(rest)
   }
   if (forward) stream.off('data', forward as (chunk: Buffer) => void)

@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import { connect, type AddressInfo } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { InTurn } from '../../../adapters/entry/listen.ts'
+import { InTurn } from '../../../adapters/entry/received-requests.ts'
 import { Inbox, Intake } from '../../../adapters/websocket/inbox.ts'
 import { Outbox } from '../../../adapters/websocket/outbox.ts'
 import { Refusals } from '../../../adapters/websocket/frame-limits.ts'
@@ -61,18 +61,21 @@ await t.test('a client over its quota is not read during its pause, whatever it 
 })
 
 /** An inbox, and what it has read. */
-function filled(turns = new FairQueue(READING)) {
+function filled({ turns = new FairQueue(READING), user = 'anna' } = {}) {
   const socket = pausable()
   const reads: string[] = []
-  const inbox: Inbox = new Inbox({ turns, user: 'anna', intake: new Intake(socket), read: ({ bytes }) => void reads.push(String(bytes)) })
-  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, pace: 'within' })
+  const inbox: Inbox = new Inbox({ turns, connection: {}, user, intake: new Intake(socket), read: ({ bytes }) => void reads.push(String(bytes)) })
+  const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, pace: 'within' }, true)
   return { socket, reads, inbox, add }
 }
 
 await t.test('an inbox', async t => {
   await t.test('parses small messages at once and one large message per turn, in order', async t => {
     const { socket, reads, inbox, add } = filled()
+    add(5)
+    await setImmediate()
     for (const bytes of [10, 20, 1_000_000, 30, 2_000_000, 40]) add(bytes)
+    t.strictSame(reads.splice(0, 1), ['5'])
     t.strictSame(reads, ['10', '20', '1000000'])
     t.equal(socket.isRead, false)
     t.equal(inbox.bytes, 2_000_070 + 3 * 128)
@@ -87,12 +90,34 @@ await t.test('an inbox', async t => {
 
   await t.test('drops waiting messages when its connection is closed', async t => {
     const { reads, inbox, add } = filled()
+    add(5)
+    await setImmediate()
     for (const bytes of [1_000_000, 20]) add(bytes)
     inbox.clear()
     await setImmediate()
     await setImmediate()
-    t.strictSame(reads, ['1000000'])
+    t.strictSame(reads, ['5', '1000000'])
     t.equal(inbox.bytes, 0)
+  })
+
+  await t.test('reads the messages of several clients together, each in order and by its turns', async t => {
+    const turns = new FairQueue(READING)
+    const [anna, bob] = [filled({ turns }), filled({ turns, user: 'bob' })]
+    for (const user of ['anna', 'bob']) void turns.next(user, 1)
+    await setImmediate()
+    for (const bytes of [10, 20]) for (const { add } of [anna, bob]) add(bytes)
+    bob.add(30)
+    anna.add(1_000_000)
+    bob.add(2_000_000)
+    t.strictSame([anna.reads, bob.reads], [[], []])
+    t.equal(anna.inbox.bytes, 1_000_030 + 3 * 128)
+    await setImmediate()
+    t.strictSame([anna.reads, bob.reads], [['10', '20', '1000000'], ['10', '20', '30']])
+    t.equal(bob.socket.isRead, false)
+    await setImmediate()
+    t.strictSame(bob.reads.slice(3), ['2000000'])
+    t.equal(anna.inbox.bytes + bob.inbox.bytes, 0)
+    t.equal(bob.socket.isRead, true)
   })
 })
 
@@ -204,14 +229,12 @@ await t.test('pipelined requests pause their connection, though Node resumes it 
   const server = createServer((request, response) => {
     come += 1
     most = Math.max(most, come - answered)
-    inTurn.add(request, response, () => {
-      request.resume().once('end', () => {
-        globalThis.setImmediate(() => {
-          answered += 1
-          response.end('x')
-        })
-      })
-    })
+    const answer = () => {
+      answered += 1
+      response.end('x')
+    }
+    const begin = () => void request.resume().once('end', () => globalThis.setImmediate(answer))
+    inTurn.add({ response, socket: request.socket, begin, end() {} })
   })
   t.teardown(() => server.close())
   server.listen(0, '127.0.0.1')

@@ -11,11 +11,11 @@ const UTF8 = new TextDecoder()
 /** The port of a server with a handler, and the requests that it has begun. */
 async function served(t: Test, handler: Handler): Promise<{ port: number; begun: IncomingMessage[] }> {
   const begun: IncomingMessage[] = []
-  const listener = listenerOf(handler, (incoming, response) => {
+  const listener = listenerOf(handler)
+  const server = createServer((incoming, response) => {
     begun.push(incoming)
-    return { response, socket: incoming.socket }
-  })
-  const server = createServer(listener).listen(0, '127.0.0.1')
+    listener(incoming, response, { response, socket: incoming.socket })
+  }).listen(0, '127.0.0.1')
   t.teardown(() => server.close())
   t.teardown(() => server.closeAllConnections())
   await once(server, 'listening')
@@ -89,7 +89,7 @@ await t.test('a small body may arrive in parts, and be read late', async t => {
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   t.strictSame(await response.setEncoding('utf8').toArray(), ['abcd'])
   const answer = asked(port, { 'content-length': 2, 'x-late': '1' }, 'ef')
-  await until(() => begun[1]?.readableEnded === true, 'the body is complete')
+  await until(() => begun[1]?.complete === true, 'the body is complete')
   late.resolve()
   t.equal((await answer)[2], 'ef')
 })
