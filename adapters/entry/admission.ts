@@ -135,13 +135,16 @@ const ABSOLUTE = /^(?<scheme>[a-z][a-z\d+.-]*):\/\/(?<host>[^/?#]*)(?<rest>.*)$/
 /** A path that URL parsing would change: with a backslash, or a segment `.` or `..`, encoded or not. A `%2f` does not end a segment. */
 const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
 
+/** The supported values of Transfer-Encoding. */
+const CODINGS: readonly string[] = ['', 'chunked']
+
 /** The target of a request, or a refusal: the target is malformed, or the Host rule does not accept its host. */
 export function targetOf(request: IncomingMessage, settings: Runtime['settings']): Target | Refusal {
   const { rawHeaders, headers, socket } = request
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts += 1
   if (hosts > 1) return { status: 400, message: 'Send one Host header.' }
-  if (!['', 'chunked'].includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
+  if (!CODINGS.includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
   const { scheme, host = headers.host ?? '', path } = partsOf(request)
   return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', settings) ?? { host, path }
 }

@@ -48,7 +48,7 @@ export class Outbox {
     this.#intake = intake
     this.#clock = clock
     this.#see = see
-    socket.beforeClose = () => this.#flush()
+    socket.beforeClose = this.#flush
   }
 
   /** Sends one text frame, in the order of the calls. Does nothing once the connection is closing. */
@@ -99,11 +99,11 @@ export class Outbox {
   #flushAfter(leaving: Exclude<Leaving, 'now'>): void {
     if (this.#leaving === 'turn' || this.#leaving === leaving) return
     this.#leaving = leaving
-    afterTurns(leaving === 'turn' ? 1 : 2, () => this.#flush())
+    afterTurns(leaving === 'turn' ? 1 : 2, this.#flush)
   }
 
   /** Writes the frames that are not written yet, before a close frame too. */
-  #flush(): void {
+  readonly #flush = (): void => {
     const texts = this.#texts
     if (texts.length === 0) return
     this.#texts = []

@@ -78,13 +78,14 @@ export class Turn {
 
   /** Whether a client's message reached a task that was open before. */
   hasMessageTo(taskId: string): boolean {
-    return this.log.some(entry => 'message' in entry && entry.taskId === taskId && entry.generation !== 0)
+    for (const entry of this.log) if ('message' in entry && entry.taskId === taskId && entry.generation !== 0) return true
+    return false
   }
 
   /** This turn's events of one task, oldest first. */
   eventsOf(taskId: string): readonly TaskEvent[] {
-    const isIts = (entry: TaskEvent | MessageRow): entry is TaskEvent => !('message' in entry) && entry.taskId === taskId
-    // Mostly it has nothing else.
-    return this.log.every(isIts) ? this.log : this.log.filter(isIts)
+    let events: readonly TaskEvent[] = NONE
+    for (const entry of this.log) if (!('message' in entry) && entry.taskId === taskId) events = added(events, entry)
+    return events
   }
 }

@@ -1,13 +1,10 @@
+import { added, NONE } from './collections.ts'
+
 /** Captured on load: if a test replaced it temporarily, callbacks scheduled meanwhile would never run. */
 const { setImmediate } = globalThis
 
-/** A callback, and the rounds of the event loop after which it is called at the latest. */
-interface Waiting {
-  turns: number
-  readonly callback: () => void
-}
-
-let waiting: Waiting[] = []
+/** Callbacks by the round of the event loop in which they are due, this one first. */
+const rounds: (readonly (() => void)[])[] = []
 
 /** Whether a callback was added in this round. */
 let isBusy = false
@@ -26,7 +23,9 @@ export function afterThisTick(callback: () => void): void {
  */
 export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true
-  if (waiting.push({ turns, callback }) === 1) setImmediate(endTurn)
+  if (rounds.length === 0) setImmediate(endTurn)
+  while (rounds.length < turns) rounds.push(NONE)
+  rounds[turns - 1] = added(rounds[turns - 1] ?? NONE, callback)
 }
 
 /** The promise of {@link turnEnd} in this round. */
@@ -41,12 +40,10 @@ export function turnEnd(): Promise<void> {
 }
 
 function endTurn(): void {
-  for (const one of waiting) one.turns = isBusy ? one.turns - 1 : 0
-  const due = waiting.filter(({ turns }) => turns === 0)
-  waiting = waiting.filter(({ turns }) => turns > 0)
+  const callbacks = isBusy ? (rounds.shift() ?? NONE) : rounds.splice(0).flat()
   isBusy = false
-  if (waiting.length > 0) setImmediate(endTurn)
-  for (const { callback } of due) callback()
+  if (rounds.length > 0) setImmediate(endTurn)
+  for (const callback of callbacks) callback()
 }
 
 /**
