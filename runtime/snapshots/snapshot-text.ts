@@ -113,7 +113,7 @@ export function textOf(task: AnyActorRef, events: readonly DelayedEvent[], versi
 
 function seenAt(actor: AnyActorRef): Seen {
   const snapshot = actor.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined
-  const { children } = snapshot ?? {}
+  const children = snapshot?.children
   let below: readonly Seen[] = NONE
   for (const id in children) below = added(below, seenAt(children[id] as AnyActorRef))
   return { actor, snapshot, below }

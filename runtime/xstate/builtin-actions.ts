@@ -135,13 +135,13 @@ function assigned({ assignment }: { assignment: Assigner | Record<string, unknow
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
     else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
     step.own.context = context
-    return undefined
   } catch (error) {
+    StepArgs.isAssigning = outer
     if (error !== SPAWNS) throw error
     return LEFT
-  } finally {
-    StepArgs.isAssigning = outer
   }
+  StepArgs.isAssigning = outer
+  return undefined
 }
 
 function valueOf(assigner: unknown, args: StepArgs, params: unknown): unknown {

@@ -100,6 +100,17 @@ await t.test('an inbox', async t => {
     t.equal(inbox.bytes, 0)
   })
 
+  await t.test('can be read before the end of the round, up to a message that waits for its turn', async t => {
+    const { reads, inbox, add } = filled()
+    for (const bytes of [10, 1_000_000, 2_000_000, 20]) add(bytes)
+    inbox.readWaiting()
+    t.strictSame(reads, ['10', '1000000'])
+    await setImmediate()
+    t.strictSame(reads.slice(2), ['2000000'])
+    await setImmediate()
+    t.strictSame(reads.slice(3), ['20'])
+  })
+
   await t.test('reads the messages of several clients together, each in order and by its turns', async t => {
     const turns = new FairQueue(READING)
     const [anna, bob] = [filled({ turns }), filled({ turns, user: 'bob' })]
