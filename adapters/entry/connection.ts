@@ -6,6 +6,13 @@ import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { Refusal } from './admission.ts'
 
+/** An AbortController whose signal may have any number of listeners. */
+export function sharedAbort(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
+}
+
 const signals = new PrivateProperty<Socket, AbortSignal>()
 
 /** Aborts when a connection is closed. All requests of a connection share the signal: creating one takes as long as reading a request. */
@@ -13,8 +20,7 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   if (socket.destroyed) return AbortSignal.abort()
   const known = signals.get(socket)
   if (known) return known
-  const controller = new AbortController()
-  setMaxListeners(0, controller.signal)
+  const controller = sharedAbort()
   socket.once('close', () => controller.abort())
   signals.set(socket, controller.signal)
   // A permanent listener keeps the shared listener registered from request to request.

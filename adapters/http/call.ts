@@ -6,13 +6,12 @@ import type { CallContext, Room } from '../../runtime/access/call-context.ts'
 import { readingCost } from '../../runtime/access/fair-queue.ts'
 import { userOf, type Sharer } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
-import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { jitter } from '../../runtime/primitives/jitter.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Headers } from '../entry/answers.ts'
 import { connectionOf, disconnectSignal, type HttpRequest, type NodeResponse } from '../entry/connection.ts'
 import type { ServiceParameters } from '../json-rpc/envelope.ts'
-import { callTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
+import { callTerms, plainTerms, type CallTerms, type TraceTerms } from '../json-rpc/service-parameters.ts'
 
 type Settings = Runtime['settings']
 
@@ -117,9 +116,6 @@ export function termsOf({ headers }: HttpRequest, query: URLSearchParams, suppor
   if (parameters.has('a2a-extensions') || defaults.extensions !== '') CONDITIONS.forEach(read)
   return callTerms(parameters satisfies ServiceParameters, defaults, supported)
 }
-
-/** The terms of a call that asks for no extension, which nearly all calls of a client have in common. */
-const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
 
 /** The additions of a stream to its call's context. */
 export interface StreamTerms {

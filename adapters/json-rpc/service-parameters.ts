@@ -1,4 +1,5 @@
 import type { CallContext, Conditions } from '../../runtime/access/call-context.ts'
+import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import type { Telemetry, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import type { ServiceParameters } from './envelope.ts'
 
@@ -27,6 +28,9 @@ export function callTerms(
   const activated = supported.filter(uri => extensions.includes(uri))
   return { version: parameters.get('a2a-version') ?? defaults.version, extensions, conditions, activated }
 }
+
+/** The terms of a call that asks for no extension, which nearly all calls of a client have in common. */
+export const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
 
 function urisIn(list: string): string[] {
   return list === '' ? [] : list.split(',').map(uri => uri.trim()).filter(uri => uri !== '')

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
@@ -11,11 +10,11 @@ import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
-import { connectionName, type Tap } from '../entry/connection.ts'
+import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
 import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
 import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
 import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
-import { callTerms, traceTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import { callTerms, plainTerms, traceTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
 import { FrameRate, FrameWatch, tooFast, Refusals } from './frame-limits.ts'
@@ -70,8 +69,8 @@ export class Connection {
   readonly #refusals: Refusals
   /** The pending requests by their ids. */
   readonly #inFlight = new ReleasingMap<Call, RequestId>()
-  /** Aborts when the client disconnects. */
-  readonly #gone = new AbortController()
+  /** Aborts when the client disconnects. Made for the first call. */
+  #gone: AbortController | undefined
   readonly #stops = new StreamStops()
   #streams = 0
   #strayResponses = 0
@@ -81,12 +80,11 @@ export class Connection {
     this.#methods = methods
     this.#socket = socket
     this.#terms = terms
-    this.#usual = callTerms(new Map(), terms, runtime.settings.extensions)
+    this.#usual = terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
     const connection = {}
     const sharer = runtime.settings.sharerOf(principal, tenant)
     this.#unfinished = new Unfinished(runtime.settings.unfinished, sharer)
-    setMaxListeners(0, this.#gone.signal)
     const { clock, limits } = runtime.settings
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
@@ -149,7 +147,7 @@ export class Connection {
     const { settings: { telemetry } } = this.#runtime
     const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
     const stop = called.streaming ? this.#stops.take() : undefined
-    const call = new Call(this.#calls, { id, terms, bytes, signal: stop?.signal ?? this.#gone.signal, stop, traced })
+    const call = new Call(this.#calls, { id, terms, bytes, signal: stop?.signal ?? (this.#gone ??= sharedAbort()).signal, stop, traced })
     this.#inFlight.set(id, call)
     if (called.streaming) this.#streams += 1
     if (called.streaming) return void this.#stream(call, called, request.params)
@@ -287,7 +285,7 @@ export class Connection {
     this.#inbox.clear()
     this.#unfinished.count(0)
     this.#refusals.end()
-    this.#gone.abort()
+    this.#gone?.abort()
     for (const { stop } of this.#inFlight.values()) stop?.abort()
   }
 }

@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws'
 import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
+import { added, NONE, without } from '../../runtime/primitives/collections.ts'
 import { Gathering } from '../../runtime/primitives/event-loop.ts'
 import type { FrameRate } from './frame-limits.ts'
 
@@ -103,23 +104,25 @@ type PauseReason = 'unread answers' | 'quota' | 'turn' | 'no room'
 /** Pauses the reading of one connection until none of the reasons is left. */
 export class Intake {
   readonly #socket: Pick<WebSocket, 'pause' | 'resume'>
-  readonly #reasons = new Set<PauseReason>()
+  #reasons: readonly PauseReason[] = NONE
 
   constructor(socket: Pick<WebSocket, 'pause' | 'resume'>) {
     this.#socket = socket
   }
 
   isPausedFor(reason: PauseReason): boolean {
-    return this.#reasons.has(reason)
+    return this.#reasons.includes(reason)
   }
 
   pause(reason: PauseReason): void {
-    this.#reasons.add(reason)
+    if (!this.isPausedFor(reason)) this.#reasons = added(this.#reasons, reason)
     this.#socket.pause()
   }
 
   /** Removes a reason. May be called without a pause. */
   resume(reason: PauseReason): void {
-    if (this.#reasons.delete(reason) && this.#reasons.size === 0) this.#socket.resume()
+    if (!this.isPausedFor(reason)) return
+    this.#reasons = without(this.#reasons, reason)
+    if (this.#reasons.length === 0) this.#socket.resume()
   }
 }

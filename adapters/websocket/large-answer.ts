@@ -16,7 +16,8 @@ export class LargeAnswers {
   readonly outbox: Outbox
   readonly #all: AnswerRoom
   readonly #sharer: Sharer
-  readonly #own = new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 }))
+  /** Made for the first large answer. */
+  #own: AnswerRoom | undefined
 
   /** `all` is the limit of all connections; this one uses the share of `sharer`. */
   constructor(outbox: Outbox, all: AnswerRoom, sharer: Sharer) {
@@ -26,7 +27,8 @@ export class LargeAnswers {
   }
 
   space(): AnswerSpace {
-    return new AnswerSpace(bytes => this.#own.enter({}, bytes), bytes => this.#all.enter(this.#sharer, bytes))
+    const own = (this.#own ??= new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 })))
+    return new AnswerSpace(bytes => own.enter({}, bytes), bytes => this.#all.enter(this.#sharer, bytes))
   }
 }
 
