@@ -3,8 +3,10 @@ import { added, NONE } from './collections.ts'
 /** Captured on load: if a test replaced it temporarily, callbacks scheduled meanwhile would never run. */
 const { setImmediate } = globalThis
 
+type Callbacks = readonly (() => void)[]
+
 /** Callbacks by the round of the event loop in which they are due, this one first. */
-const rounds: (readonly (() => void)[])[] = []
+const rounds: Callbacks[] = []
 
 /** Whether a callback was added in this round. */
 let isBusy = false
@@ -25,7 +27,7 @@ export function afterTurns(turns: number, callback: () => void): void {
   isBusy = true
   if (rounds.length === 0) setImmediate(endTurn)
   while (rounds.length < turns) rounds.push(NONE)
-  rounds[turns - 1] = added(rounds[turns - 1] ?? NONE, callback)
+  rounds[turns - 1] = added(rounds[turns - 1] as Callbacks, callback)
 }
 
 /** The promise of {@link turnEnd} in this round. */
@@ -40,7 +42,7 @@ export function turnEnd(): Promise<void> {
 }
 
 function endTurn(): void {
-  const callbacks = isBusy ? (rounds.shift() ?? NONE) : rounds.splice(0).flat()
+  const callbacks = isBusy ? (rounds.shift() as Callbacks) : rounds.splice(0).flat()
   isBusy = false
   if (rounds.length > 0) setImmediate(endTurn)
   for (const callback of callbacks) callback()
