@@ -15,12 +15,7 @@ const REPLACEMENT = '\uFFFD'
  */
 export function bodyOf(call: HttpCall, limit: number): Promise<string> | string {
   const { arrived } = call.request
-  if (arrived) {
-    call.bytes = arrived.byteLength
-    if (call.bytes > limit) return Promise.reject(tooLarge(limit))
-    const turn = call.parsingTurn()
-    return turn ? turn.then(() => decoded(arrived)) : decoded(arrived)
-  }
+  if (arrived) return arrived.byteLength > limit ? Promise.reject(tooLarge(limit)) : textOf(arrived, call)
   const length = call.request.headers.get('content-length')
   if (Number(length ?? 0) > limit) return Promise.reject(tooLarge(limit))
   return length !== null && Number(length) <= UNCOUNTED_BYTES ? smallBody(call) : largeBody(call, limit, call.unfinished())
@@ -33,11 +28,15 @@ async function smallBody(call: HttpCall): Promise<string> {
   } catch (cause) {
     throw incomplete(cause)
   }
-  call.bytes = bytes.byteLength
   if (!call.served.direct) await turnEnd()
+  return textOf(bytes, call)
+}
+
+/** The text of a small body, once it may be parsed. */
+function textOf(bytes: ArrayBuffer | Uint8Array, call: HttpCall): Promise<string> | string {
+  call.bytes = bytes.byteLength
   const turn = call.parsingTurn()
-  if (turn) await turn
-  return decoded(bytes)
+  return turn ? turn.then(() => decoded(bytes)) : decoded(bytes)
 }
 
 async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished): Promise<string> {
