@@ -66,8 +66,8 @@ export interface HttpRequest extends Pick<Request, 'method' | 'url'> {
   readonly body?: Request['body']
   /** Undefined for a request with Node's response. */
   readonly signal?: AbortSignal
-  /** The whole body, if it has arrived; else it is read by `arrayBuffer`. */
-  readonly arrived?: Uint8Array | undefined
+  /** Takes the whole body if it has arrived; else `arrayBuffer` reads it. */
+  takeArrived?(): Uint8Array | undefined
   arrayBuffer(): Promise<ArrayBuffer | Uint8Array>
 }
 

@@ -77,8 +77,8 @@ export class InTurn {
 }
 
 /**
- * The requests that a server is answering. A small body arrives with its request, so a request is passed on right after it: in this round of
- * the event loop, or at its end if other connections have requests too.
+ * The requests that a server is answering. A small body arrives right after its request, so a request is passed on after that. If other
+ * connections have requests too, it is passed on at the end of the round of the event loop.
  */
 export class Answering {
   underWay = 0

@@ -37,13 +37,13 @@ class SmallRequest implements HttpRequest {
     this.#incoming = incoming
   }
 
-  get arrived(): Uint8Array | undefined {
+  takeArrived(): Uint8Array | undefined {
     return this.#incoming.readableLength === this.#length ? ((this.#incoming.read() as Buffer | null) ?? NOTHING) : undefined
   }
 
   /** The body. Throws Error if the client disconnects before its end. */
   arrayBuffer(): Promise<Uint8Array> {
-    const { arrived } = this
+    const arrived = this.takeArrived()
     if (arrived) return Promise.resolve(arrived)
     const chunks: Buffer[] = []
     const incoming = this.#incoming

@@ -3,7 +3,7 @@ import { evaluateGuard } from 'xstate/guards'
 import { added, NONE } from '../primitives/collections.ts'
 import { runsUnseen } from './actor-scope.ts'
 import { newActor } from './lean-actor.ts'
-import { SPAWNS, StepArgs, type Macrostep } from './macrostep.ts'
+import type { Macrostep } from './macrostep.ts'
 
 type Guard = Parameters<typeof evaluateGuard>[0]
 
@@ -124,27 +124,43 @@ export function stopChildren(step: Macrostep): void {
   for (const child of Object.values<AnyActorRef>(step.snapshot.children)) execute(stop, step, child)
 }
 
-type Assigner = (args: StepArgs, params: unknown) => unknown
+type Assigner = (args: AssignArgs, params: unknown) => unknown
+
+const SPAWNS = Symbol('An assignment that spawns is left to XState.')
+
+class AssignArgs implements Args {
+  readonly context: MachineContext
+  readonly event: EventObject
+  readonly self: Args['self']
+  readonly system: Args['system']
+
+  constructor({ context, event, self, system }: Args) {
+    this.context = context
+    this.event = event
+    this.self = self
+    this.system = system
+  }
+
+  get spawn(): never {
+    throw SPAWNS
+  }
+}
 
 function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, step: Macrostep, params: unknown): unknown {
-  const given = step.args
-  const outer = StepArgs.isAssigning
-  StepArgs.isAssigning = true
+  const given = new AssignArgs(step.args)
   try {
     const context: MachineContext = { ...given.context }
     if (typeof assignment === 'function') Object.assign(context, assignment(given, params))
     else for (const name of Object.keys(assignment)) context[name] = valueOf(assignment[name], given, params)
     step.own.context = context
+    return undefined
   } catch (error) {
-    StepArgs.isAssigning = outer
     if (error !== SPAWNS) throw error
     return LEFT
   }
-  StepArgs.isAssigning = outer
-  return undefined
 }
 
-function valueOf(assigner: unknown, args: StepArgs, params: unknown): unknown {
+function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown {
   return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
 }
 

@@ -177,7 +177,7 @@ class ContextArgs {
   }
 }
 
-/** Evaluates a guard as XState does, which makes arguments for each. */
+/** Evaluates a guard as XState does, but with the same arguments for all guards of a step. */
 function holds({ guard }: AnyTransitionDefinition, step: Macrostep): boolean {
   if (guard === undefined) return true
   const { snapshot, event } = step

@@ -2,30 +2,6 @@ import type { ActionArgs, AnyActorScope, AnyMachineSnapshot, EventObject, Machin
 
 type Args = ActionArgs<MachineContext, EventObject, EventObject>
 
-/** Thrown by an assignment that spawns, which is left to XState. */
-export const SPAWNS = Symbol('spawns')
-
-/** Arguments of actions. Only those of an assignment have `spawn`. */
-export class StepArgs implements Args {
-  static isAssigning = false
-  readonly context: MachineContext
-  readonly event: EventObject
-  readonly self: Args['self']
-  readonly system: Args['system']
-
-  constructor(context: MachineContext, event: EventObject, { self, system }: AnyActorScope) {
-    this.context = context
-    this.event = event
-    this.self = self
-    this.system = system
-  }
-
-  get spawn(): undefined {
-    if (StepArgs.isAssigning) throw SPAWNS
-    return undefined
-  }
-}
-
 /**
  * A macrostep under way. Its snapshot is copied once, before the first change, unless inspectors see the microsteps; its other members
  * are made on first use. XState's own actions read `internalQueue` and `deferredActorIds`.
@@ -39,7 +15,7 @@ export class Macrostep {
   deferredActorIds: readonly string[] | undefined = undefined
   #isOwn = false
   #raised: EventObject[] | undefined = undefined
-  #args: StepArgs | undefined = undefined
+  #args: Args | undefined = undefined
   #given: Pick<Args, 'context' | 'event'> | undefined = undefined
 
   constructor(snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) {
@@ -71,9 +47,9 @@ export class Macrostep {
   }
 
   /** Arguments of actions; the same object until the context changes. */
-  get args(): StepArgs {
-    const { event, scope, snapshot: { context } } = this
-    if (!this.#args || this.#args.context !== context || this.#args.event !== event) this.#args = new StepArgs(context, event, scope)
+  get args(): Args {
+    const { event, scope: { self, system }, snapshot: { context } } = this
+    if (!this.#args || this.#args.context !== context || this.#args.event !== event) this.#args = { context, event, self, system }
     return this.#args
   }
 

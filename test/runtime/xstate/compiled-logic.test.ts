@@ -397,16 +397,6 @@ await t.test('a listener hears of the error that ends an actor, of a chart that 
   }
 })
 
-await t.test('only an assignment may spawn', async t => {
-  const seen: unknown[] = []
-  const chart = createMachine({
-    initial: 'a',
-    states: { a: { on: { look: { actions: args => void seen.push([Object.keys(args), (args as { spawn?: unknown }).spawn]) } } } }
-  })
-  for (const machine of [chart, compiled(chart)]) tell(newActor<AnyStateMachine>(machine, {}).start(), { type: 'look' })
-  t.strictSame(seen, Array.from({ length: 2 }, () => [['context', 'event', 'self', 'system'], undefined]))
-})
-
 await t.test('a chart that is not flat is returned unchanged', async t => {
   const state = { initial: 'a', states: { a: {}, b: {} } }
   const charts: Record<string, object> = {
