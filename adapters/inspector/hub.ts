@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import type { Observation } from '../../runtime/contexts/observers.ts'
-import { unrefTimer } from '../../runtime/primitives/event-loop.ts'
+import { unrefTimer } from '../../runtime/ports/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../entry/connection.ts'
 import type { Chart, Crash, FromHub } from './feed.ts'

@@ -1,5 +1,3 @@
-import { unrefTimer } from '../primitives/event-loop.ts'
-
 /** Source of time and timers. Delays are in milliseconds; `clearTimeout` takes the result of `setTimeout`. */
 export interface Clock {
   /** Milliseconds since 1970-01-01T00:00:00Z. */
@@ -72,4 +70,10 @@ class LongTimer {
     if (leftMs <= LONGEST_TIMER_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
     else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LONGEST_TIMER_MS)
   }
+}
+
+/** Calls `unref` of a timer, if it has one, so that it does not keep the process alive. Gives the timer. */
+export function unrefTimer(timer: unknown): unknown {
+  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
+  return timer
 }

@@ -108,9 +108,3 @@ export function memoizePerTick<Key extends object, Value>(make: (key: Key) => Va
     return value
   }
 }
-
-/** Calls `unref` of a timer, if it has one, so that it does not keep the process alive. Gives the timer. */
-export function unrefTimer(timer: unknown): unknown {
-  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
-  return timer
-}

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
-import { LONGEST_TIMER_MS, type Clock } from '../ports/clock.ts'
+import { LONGEST_TIMER_MS, unrefTimer, type Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
-import { unrefTimer } from '../primitives/event-loop.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 import type { SweepBounds, Store } from './store.ts'

@@ -1,6 +1,5 @@
-import type { Clock } from '../ports/clock.ts'
+import { unrefTimer, type Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
-import { unrefTimer } from '../primitives/event-loop.ts'
 import { TransitionCounter } from '../xstate/transition-counter.ts'
 import type { Store } from './store.ts'
 

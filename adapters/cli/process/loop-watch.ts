@@ -1,7 +1,6 @@
 import type { Observer } from '../../../runtime/contexts/observers.ts'
-import type { Clock } from '../../../runtime/ports/clock.ts'
+import { unrefTimer, type Clock } from '../../../runtime/ports/clock.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
-import { unrefTimer } from '../../../runtime/primitives/event-loop.ts'
 
 /** A timer that is this late is logged. */
 const STALL_MS = 1000
