@@ -72,6 +72,24 @@ export class WriteQueue {
   }
 }
 
+/**
+ * Removes the first batches, as many as share a transaction and a sync: within the limits of one batch, and up to a change, which is synced
+ * separately. So a small commit that was sent before a large one does not wait for it.
+ */
+export function takeTogether<Batch extends { readonly commits: readonly unknown[]; readonly change: unknown; readonly characters: number }>(batches: Batch[]): Batch[] {
+  let commits = 0
+  let characters = 0
+  let count = 0
+  for (const batch of batches) {
+    characters += batch.change ? 0 : batch.characters
+    if (count > 0 && characters > CHARACTERS_A_BATCH) break
+    commits += batch.commits.length
+    count += 1
+    if (batch.change || commits >= COMMITS_A_BATCH) break
+  }
+  return batches.splice(0, count)
+}
+
 /** The name of a principal within a tenant. */
 export function userName({ tenant, principal }: { readonly tenant: string; readonly principal: string }): string {
   return `${tenant}\n${principal}`

@@ -21,8 +21,8 @@ const LOG_FRAMES = 4096
 /** How long a checkpoint waits for readers in other processes. A read takes less, a backup more. */
 const READERS_MS = 100
 
-/** The text of one transaction; above it a new one begins, so that the log can be written back in between. */
-const PORTION_BYTES = 4 * 1024 * 1024
+/** The text that a sweep removes in one transaction, so that the log can be written back in between. */
+const SWEPT_BYTES = 4 * 1024 * 1024
 
 /** The number of free pages that are released at once: 4 MiB. */
 const RECLAIMED_PAGES = 1024
@@ -81,26 +81,24 @@ export class Engine {
     return this.#broken
   }
 
-  /** Writes commits in order. A failed one does not affect the others. */
+  /** Writes commits in order, in one transaction. A failed one does not affect the others. */
   commitAll(commits: readonly CommitRows[]): Outcome[] {
-    const outcomes: Outcome[] = []
-    let portion: CommitRows[] = []
-    let bytes = 0
-    for (const commit of commits) {
-      portion.push(commit)
-      bytes += bytesOf(commit)
-      if (bytes < PORTION_BYTES && outcomes.length + portion.length < commits.length) continue
-      outcomes.push(...this.#commitTogether(portion))
-      this.#boundLog()
-      portion = []
-      bytes = 0
+    if (commits.length === 0) return []
+    try {
+      return this.#transaction(() => {
+        const outcomes = commits.map(commit => this.#writer.write(commit))
+        this.#writer.flush()
+        return outcomes
+      })
+    } catch (error) {
+      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
+      return commits.flatMap(commit => this.commitAll([commit]))
     }
-    return outcomes
   }
 
-  /** Removes expired rows: at most `limit`, and about {@link PORTION_BYTES} at once. Returns their number, 0 when done. */
+  /** Removes expired rows: at most `limit`, and about {@link SWEPT_BYTES} at once. Returns their number, 0 when done. */
   sweep(due: SweepBounds, limit: number): number {
-    return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, PORTION_BYTES)))
+    return this.#transaction(() => this.#remove(() => this.#removals.sweep(due, limit, SWEPT_BYTES)))
   }
 
   /** Erases rows, also from the log. */
@@ -175,19 +173,6 @@ export class Engine {
     this.#files.markWithLog()
   }
 
-  #commitTogether(commits: readonly CommitRows[]): Outcome[] {
-    try {
-      return this.#transaction(() => {
-        const outcomes = commits.map(commit => this.#writer.write(commit))
-        this.#writer.flush()
-        return outcomes
-      })
-    } catch (error) {
-      if (this.#broken || troubleOf(error) === 'full' || commits.length === 1) return commits.map(() => error as Error)
-      return commits.flatMap(commit => this.#commitTogether([commit]))
-    }
-  }
-
   #boundLog(): void {
     if (!this.#isClosed && this.#files.logReaches(this.#checkpointAt)) this.checkpoint()
   }
@@ -252,12 +237,4 @@ export class Engine {
     this.#broken ??= new StorageError(`${this.#file} can no longer be used: ${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, { cause: error })
     return this.#broken
   }
-}
-
-/** The approximate size of a commit's text. */
-function bytesOf({ snapshot, tasks, log }: CommitRows): number {
-  let bytes = snapshot.length
-  for (const task of tasks) bytes += task.snapshot?.length ?? 0
-  for (const { characters } of log) bytes += characters
-  return bytes
 }

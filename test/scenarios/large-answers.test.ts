@@ -8,7 +8,7 @@ import type { Sink } from '../../adapters/http/sinks.ts'
 import { jsonPieces } from '../../adapters/json-rpc/json-pieces.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
-import { WriteQueue } from '../../adapters/rows/write-queue.ts'
+import { takeTogether, WriteQueue } from '../../adapters/rows/write-queue.ts'
 import { Intake } from '../../adapters/websocket/inbox.ts'
 import { LargeAnswer, LargeAnswers } from '../../adapters/websocket/large-answer.ts'
 import { Outbox } from '../../adapters/websocket/outbox.ts'
@@ -218,6 +218,24 @@ await t.test("a large commit has its own batch, and a change waits for nobody el
   const batches = queue.takeAll().map(({ commits, change }) => [...commits.map(({ snapshot }) => snapshot.length), ...(change ? ['change'] : [])])
   t.ok(batches.findIndex(batch => batch.includes('change')) < 2, JSON.stringify(batches))
   for (const batch of batches) if (batch.includes(300_000)) t.strictSame(batch, [300_000])
+  t.end()
+})
+
+await t.test('small batches share a transaction, but not with a large one', t => {
+  const small = { commits: [1, 2], change: undefined, characters: 1000 }
+  const large = { commits: [3], change: undefined, characters: 3_000_000 }
+  const change = { commits: [], change: {}, characters: 256 * 1024 }
+  const crowd = { commits: Array.from({ length: 200 }, (_, i) => i), change: undefined, characters: 1000 }
+  const groups = (...batches: { commits: number[]; change: object | undefined; characters: number }[]) => {
+    const found = []
+    while (batches.length > 0) found.push(takeTogether(batches))
+    return found
+  }
+  t.strictSame(groups(small, small, large, small), [[small, small], [large], [small]])
+  t.strictSame(groups(large, large, small), [[large], [large], [small]])
+  t.strictSame(groups(small, change, small), [[small, change], [small]])
+  t.strictSame(groups(crowd, crowd, crowd), [[crowd, crowd], [crowd]])
+  t.strictSame(takeTogether([]), [])
   t.end()
 })
 

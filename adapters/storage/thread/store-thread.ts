@@ -1,13 +1,12 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/changes.ts'
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
+import { takeTogether } from '../../rows/write-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
 import { reasonOf } from '../trouble.ts'
 import { unpacked } from './packed-commits.ts'
-import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
-
-type Writes = Exclude<Batch, { readonly reads: unknown }>
+import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word, Writes } from './thread-messages.ts'
 
 /** The time limit for one user's reads per turn, in milliseconds. Then come writes, new requests and other users. */
 const READING_MS = 5
@@ -20,9 +19,6 @@ const MOST_BEHIND_MS = 20
 
 /** The maximum number of groups of answers to one user in transit: the event loop takes a limited number per turn. */
 const GROUPS_AHEAD = 2
-
-/** From this number of commits on, no further batch joins a transaction: that bounds the wait of later calls. */
-const COMMITS_TOGETHER = 256
 
 /** A group of answers from this length on counts as the maximum. */
 const LARGE_CHARACTERS = 256 * 1024
@@ -74,7 +70,7 @@ function turn(): void {
   isScheduled = false
   const user = hasWritten || writes.length === 0 ? nextReader() : undefined
   hasWritten = user === undefined
-  if (user === undefined) write(nextBatches())
+  if (user === undefined) write(takeTogether(writes))
   else answerReads(user)
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
@@ -126,19 +122,6 @@ function read({ name, args }: ReadCall): string | undefined {
     if (name === 'readEvents' || name === 'readTaskMessages') return (reads.texts[name] as Read<string>)(...args)
     return JSON.stringify((reads[name] as Read<unknown>).apply(reads, [...args]))
   })
-}
-
-/** Batches that share a transaction and a sync: all that arrived while the last one was synced, up to one with a change, which is synced separately. */
-function nextBatches(): Writes[] {
-  const batches: Writes[] = []
-  let commits = 0
-  while (commits < COMMITS_TOGETHER && !batches.at(-1)?.change) {
-    const batch = writes.shift()
-    if (!batch) break
-    batches.push(batch)
-    commits += batch.commits.length
-  }
-  return batches
 }
 
 function write(batches: readonly Writes[]): void {

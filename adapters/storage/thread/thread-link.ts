@@ -113,7 +113,7 @@ export class ThreadLink {
     while (this.#sentWrites.length < ahead && this.#charactersSent < characters) {
       const batch = this.#writes.take()
       if (!batch) return
-      this.#post({ commits: batch.commits.map(packed), change: batch.change?.what })
+      this.#post({ commits: batch.commits.map(packed), change: batch.change?.what, characters: batch.characters })
       this.#sentWrites.push(batch)
     }
   }

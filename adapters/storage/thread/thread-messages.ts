@@ -14,8 +14,14 @@ export interface NumberedRead extends ReadCall {
   readonly user: string
 }
 
-/** Reads, or writes: commits as one group, then at most one change. */
-export type Batch = { readonly reads: readonly NumberedRead[] } | { readonly commits: readonly PackedCommit[]; readonly change: Change | undefined }
+/** Commits as one group, then at most one change, and the length of their text. */
+export interface Writes {
+  readonly commits: readonly PackedCommit[]
+  readonly change: Change | undefined
+  readonly characters: number
+}
+
+export type Batch = { readonly reads: readonly NumberedRead[] } | Writes
 
 /** The outcome of the read with a number. */
 export type Answered = readonly [number: number, outcome: Outcome<string | undefined>]

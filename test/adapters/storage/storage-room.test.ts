@@ -43,6 +43,14 @@ function ended(prefix: string, count: number, bytes: number): Commit[] {
 const sizeOf = (file: string) => statSync(file).size
 const logOf = (file: string) => sizeOf(`${file}-wal`)
 
+/** Writes commits as the store's thread does: tidies after each transaction. */
+function writeAll(engine: Engine, commits: readonly Commit[], t: Test): void {
+  for (const commit of commits) {
+    t.strictSame(engine.commitAll([rowsOf(commit)]), [true])
+    engine.tidy()
+  }
+}
+
 /** Removes everything that has ended, and tidies as the store's thread does. Gives the greatest size of the log. */
 function removeAll(engine: Engine, file: string): number {
   let longest = 0
@@ -58,8 +66,7 @@ await t.test('the log has at most 16 MiB and one batch, however much is written'
   const file = fileFor(t)
   const engine = engineOn(t, file)
   for (let batch = 0; batch < 3; batch += 1) {
-    t.ok(engine.commitAll(ended(`${batch}-`, 200, 100_000).map(rowsOf)).every(outcome => outcome === true))
-    engine.tidy()
+    writeAll(engine, ended(`${batch}-`, 200, 100_000), t)
     t.ok(logOf(file) < 22 * MIB, `${logOf(file)}`)
   }
   t.ok(sizeOf(file) > 40 * MIB)
@@ -69,10 +76,7 @@ await t.test('the log has at most 16 MiB and one batch, however much is written'
 await t.test('the log counts its contents: many small commits do not make it longer', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
-  for (const commit of ended('t', 700, 5)) {
-    t.strictSame(engine.commitAll([rowsOf(commit)]), [true])
-    engine.tidy()
-  }
+  writeAll(engine, ended('t', 700, 5), t)
   t.ok(logOf(file) < 17 * MIB, `${logOf(file)}`)
   t.end()
 })
@@ -80,7 +84,7 @@ await t.test('the log counts its contents: many small commits do not make it lon
 await t.test('removal keeps the log within its limit, and returns space to the file system', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
-  engine.commitAll([...ended('large', 250, 200_000), opening('live')].map(rowsOf))
+  writeAll(engine, [...ended('large', 250, 200_000), opening('live')], t)
   const before = sizeOf(file)
   t.ok(before > 25 * MIB)
   const longest = removeAll(engine, file)
