@@ -20,7 +20,7 @@ import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
 import { checkReadable, WorkInputs } from '../work/work-input.ts'
 import { tell } from '../xstate/lean-actor.ts'
 import type { ContextServices, HostedContext } from './dependencies.ts'
-import { readTaskOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
+import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { WORK_FAILED } from './observers.ts'
 import { ContextRecovery } from './recovery.ts'
 import type { WorkSpans } from './work-spans.ts'
@@ -166,7 +166,7 @@ export class ContextHost implements ActorHost {
     const { limits, reads } = this.#services
     const [size] = await reads.measureTasks({ ...this.key, taskIds: [taskId] })
     if (size) checkReadable(size, limits)
-    return (await readTaskOrThrow(reads, this.key, taskId, {})).task
+    return (await readWholeOrThrow(reads, this.key, taskId, {})).task
   }
 
   completedTask(taskId: string, neededBy: string, signal: AbortSignal): Promise<Task> {

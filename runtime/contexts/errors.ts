@@ -3,7 +3,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Room } from '../access/call-context.ts'
 import { notThisMessage } from '../authoring/input-schema.ts'
 import type { ReadOptions, Scope, Store, StoredTask } from '../store/store.ts'
-import { completed, LARGE_BYTES } from '../streams/whole-task.ts'
+import { completed, LARGE_BYTES, type WholeTaskReader } from '../streams/whole-task.ts'
 
 /** The error for calls that wait for a context that stops. */
 export const SHUT_DOWN = new A2AError('Overloaded', 'The context is not available now. Send the request again later.')
@@ -76,12 +76,12 @@ export async function readTaskOrThrow(store: Pick<Store, 'readTask'>, scope: Sco
 }
 
 /** Reads a whole task of a scope, a large one in pieces. Throws TaskNotFound. */
-export async function readWholeOrThrow(store: Store, scope: Scope, taskId: string, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
+export async function readWholeOrThrow(store: WholeTaskReader, scope: Scope, taskId: string, options: ReadOptions, room?: Room): Promise<StoredTask> {
   return completedOrThrow(store, scope, taskId, await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }), options, room)
 }
 
 /** The whole of a task that was read `within` LARGE_BYTES. Throws TaskNotFound. */
-export async function completedOrThrow(store: Store, scope: Scope, taskId: string, stored: StoredTask | undefined, options: ReadOptions, room: Room | undefined): Promise<StoredTask> {
+export async function completedOrThrow(store: WholeTaskReader, scope: Scope, taskId: string, stored: StoredTask | undefined, options: ReadOptions, room?: Room): Promise<StoredTask> {
   const whole = stored && (await completed(store, scope, stored, options, room))
   if (!whole) throw taskNotFound(taskId)
   return whole

@@ -14,10 +14,10 @@ const PIECE_BYTES = LARGE_BYTES / 4
 const EVENTS_A_PIECE = 1024
 
 /** The part of a store that reads whole tasks. */
-type TaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
+export type WholeTaskReader = Pick<Store, 'readTask' | 'readTaskMessages' | 'readEvents'>
 
 /** Reads a task. A large one waits for `room`, and is read in pieces, so that it does not block the event loop. */
-export async function readWhole(store: TaskReader, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
+export async function readWhole(store: WholeTaskReader, scope: Scope, taskId: string, options: ReadOptions = {}, room?: Room): Promise<StoredTask | undefined> {
   const stored = await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES })
   return stored && completed(store, scope, stored, options, room)
 }
@@ -25,7 +25,7 @@ export async function readWhole(store: TaskReader, scope: Scope, taskId: string,
 /**
  * Adds artifacts and history to a large task, which a store gave without them. `undefined` if the task was removed since.
  */
-export async function completed(store: TaskReader, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
+export async function completed(store: WholeTaskReader, scope: Scope, stored: StoredTask, options: ReadOptions, room?: Room): Promise<StoredTask | undefined> {
   const { task, generation, large } = stored
   if (!large) return stored
   await room?.(large.bytes)

@@ -3,6 +3,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Limits } from '../access/limits.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { ContextKey, MessageRow, TaskSize } from '../store/store.ts'
+import { readWhole } from '../streams/whole-task.ts'
 
 /**
  * The newest messages of a context before the one that opened a task, oldest first, at most `limit`. They are the client's
@@ -43,7 +44,7 @@ async function timeOpened(store: WorkStore, key: ContextKey, taskId: string): Pr
 
 /** All messages of a task that had ended by `openedAt`. None of a later one, since its messages have no times to compare. */
 async function saidIn(store: WorkStore, key: ContextKey, taskId: string, openedAt: string): Promise<Message[]> {
-  const stored = await store.readTask(key, taskId, { artifacts: false })
+  const stored = await readWhole(store, key, taskId, { artifacts: false })
   /* c8 ignore next -- a task is removed together with its messages, so it is missing only if it is removed during this call */
   if (!stored) return []
   if (!isTerminal(stored.task.status.state) || String(stored.task.status.timestamp) > openedAt) return []

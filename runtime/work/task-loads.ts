@@ -5,12 +5,10 @@ import { Shares, type Sharer } from '../access/shares.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope, TaskSize } from '../store/store.ts'
+import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
 
 /** Memory limit of the process for loaded tasks, in multiples of `limits.referencedBytes`. */
 const FULL_WORKS = 16
-
-/** A load of more bytes than this reads its tasks one at a time, so that it does not block the event loop. */
-const LARGE_BYTES = 1024 * 1024
 
 /** Other tasks for a work: those that were loaded, and the ids of those that were not. */
 export interface LoadedTasks {
@@ -87,7 +85,7 @@ export class WorkLoads {
       this.#awaited.set(taskId, bytes)
       this.#loads.shares.add(this.#sharer, more)
     }
-    const read = () => store.readTask(this.#scope, taskId)
+    const read = () => readWhole(store, this.#scope, taskId)
     const stored = await (bytes > LARGE_BYTES ? this.#loads.inTurn(read) : read())
     return stored?.task
   }
@@ -129,7 +127,7 @@ export class WorkLoads {
   async #readOne(taskId: string): Promise<Task[]> {
     const { store, logger } = this.#loads.services
     try {
-      const stored = await store.readTask(this.#scope, taskId)
+      const stored = await readWhole(store, this.#scope, taskId)
       return stored ? [stored.task] : []
     } catch (error) {
       if (!isA2AError(error)) throw error

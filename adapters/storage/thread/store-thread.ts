@@ -63,14 +63,15 @@ function schedule(): void {
 }
 
 /**
- * Reads for one user, or writes the batches that have arrived and releases some free pages. So no caller waits for all requests of another.
- * Reads and writes alternate, and what arrives meanwhile is received between them: a write waits for one read at most, and a read for one write.
+ * Reads for one user, or writes all batches that have arrived, and releases some free pages. So no caller waits for all requests of another.
+ * Reads and writes alternate, and what arrives meanwhile is received between them: a write waits for one read at most, and a read for the
+ * writes of one turn.
  */
 function turn(): void {
   isScheduled = false
   const user = hasWritten || writes.length === 0 ? nextReader() : undefined
   hasWritten = user === undefined
-  if (user === undefined) write(takeTogether(writes))
+  if (user === undefined) writeArrived()
   else answerReads(user)
   const hasRoomToGive = engine.tidy()
   /* c8 ignore next -- the link terminates the thread before it could report coverage */
@@ -122,6 +123,14 @@ function read({ name, args }: ReadCall): string | undefined {
     if (name === 'readEvents' || name === 'readTaskMessages') return (reads.texts[name] as Read<string>)(...args)
     return JSON.stringify((reads[name] as Read<unknown>).apply(reads, [...args]))
   })
+}
+
+/** Writes what has arrived. The callers of each transaction are answered before the next. */
+function writeArrived(): void {
+  for (let batches = takeTogether(writes); batches.length > 0; batches = takeTogether(writes)) {
+    write(batches)
+    engine.boundLog()
+  }
 }
 
 function write(batches: readonly Writes[]): void {

@@ -63,12 +63,12 @@ function removeAll(engine: Engine, file: string): number {
   return longest
 }
 
-await t.test('the log has at most 16 MiB and one batch, however much is written', t => {
+await t.test('the log has at most 4 MiB and one transaction, however much is written', t => {
   const file = fileFor(t)
   const engine = engineOn(t, file)
   for (let batch = 0; batch < 3; batch += 1) {
     writeAll(engine, ended(`${batch}-`, 200, 100_000), t)
-    t.ok(logOf(file) < 22 * MIB, `${logOf(file)}`)
+    t.ok(logOf(file) < 10 * MIB, `${logOf(file)}`)
   }
   t.ok(sizeOf(file) > 40 * MIB)
   t.end()
@@ -78,7 +78,7 @@ await t.test('the log counts its contents: many small commits do not make it lon
   const file = fileFor(t)
   const engine = engineOn(t, file)
   writeAll(engine, ended('t', 700, 5), t)
-  t.ok(logOf(file) < 17 * MIB, `${logOf(file)}`)
+  t.ok(logOf(file) < 5 * MIB, `${logOf(file)}`)
   t.end()
 })
 
@@ -89,7 +89,7 @@ await t.test('removal keeps the log within its limit, and returns space to the f
   const before = sizeOf(file)
   t.ok(before > 25 * MIB)
   const longest = removeAll(engine, file)
-  t.ok(longest < 22 * MIB, `${longest}`)
+  t.ok(longest < 10 * MIB, `${longest}`)
   t.ok(sizeOf(file) < 2 * MIB, `${sizeOf(file)} of ${before}`)
   t.equal(engine.read(reads => reads.listTasks(scope, { limit: 10 })).total, 1)
   t.end()
@@ -150,7 +150,7 @@ await t.test('the log grows during a long read without repeated checkpoints, and
     engine.commitAll(ended(`b${i}-`, 10, 100_000).map(rowsOf))
     engine.tidy()
   }
-  t.ok(logOf(file) < 22 * MIB, `${logOf(file)}`)
+  t.ok(logOf(file) < 10 * MIB, `${logOf(file)}`)
   t.end()
 })
 
@@ -188,8 +188,8 @@ async function writeBesideReaders(t: Test): Promise<number> {
 await t.test('readers of page after page do not make the log longer', async t => {
   // A checkpoint waits for readers only for a time, within which a busy machine may not let them end.
   let longest = Infinity
-  for (let attempt = 0; attempt < 3 && longest >= 22 * MIB; attempt += 1) longest = await writeBesideReaders(t)
-  t.ok(longest < 22 * MIB, `${longest}`)
+  for (let attempt = 0; attempt < 3 && longest >= 10 * MIB; attempt += 1) longest = await writeBesideReaders(t)
+  t.ok(longest < 10 * MIB, `${longest}`)
 })
 
 await t.test('free pages stay for later if the disk is full', t => {
