@@ -15,7 +15,7 @@ import { Removals } from './write/removals.ts'
 import { TransitionWriter } from './write/transition-writer.ts'
 import { WebhookWriter } from './write/webhook-writer.ts'
 
-/** The length of the log, in frames of one page, at which it is written back: 4 MiB. Nothing is read or written meanwhile, for about 5 ms. */
+/** The length of the log, in frames of one page, at which it is written back: 4 MiB. That takes 1 to 5 ms, in which nothing is read or committed. */
 const LOG_FRAMES = 1024
 
 /** By how many frames the log grows before the next attempt if a reader prevents it from restarting: 16 MiB, since an attempt waits for readers. */
