@@ -3,7 +3,7 @@ import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { A2AError, artifactToRefine, inputRequired, memoryStore, prerequisites, text, textOf as wordsOf, type WorkArguments, type WorkFunction } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { failOnLooseErrors, lastingStore, lives } from '../../fixtures/runtime/lives.ts'
+import { failOnLooseErrors, isReadByWork, lastingStore, lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, start, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
@@ -119,7 +119,7 @@ await t.test('a referenced task with damaged data is not loaded, and this is log
   let damaged = ''
   let error: unknown = new A2AError('InternalError', 'Damaged.')
   const inner = memoryStore()
-  const store: Store = { ...inner, readTask: (scope, taskId, options) => (taskId === damaged && options?.artifacts !== false ? Promise.reject(error) : inner.readTask(scope, taskId, options)) }
+  const store: Store = { ...inner, readTask: (scope, taskId, options) => (taskId === damaged && isReadByWork(options) ? Promise.reject(error) : inner.readTask(scope, taskId, options)) }
   let seen: unknown
   const { runtime, log } = start(t, { work: async work => ((seen = given(work)), wordsOf(work.message) === 'needs' ? void (await work.completed(damaged)) : speaks(work)) }, { store })
   damaged = (await ends(runtime, 'first')).id
@@ -135,7 +135,7 @@ await t.test('a referenced task with damaged data is not loaded, and this is log
 await t.test('a task that was removed after it was found is not loaded', async t => {
   let removed = ''
   const inner = memoryStore()
-  const store: Store = { ...inner, readTask: async (scope, taskId, options) => (taskId === removed && options?.artifacts !== false ? undefined : inner.readTask(scope, taskId, options)) }
+  const store: Store = { ...inner, readTask: async (scope, taskId, options) => (taskId === removed && isReadByWork(options) ? undefined : inner.readTask(scope, taskId, options)) }
   let seen: unknown
   const { runtime } = start(t, { work: async work => ((seen = given(work)), work.message.referenceTaskIds && wordsOf(work.message) === 'needs' ? void (await prerequisites(work)) : speaks(work)) }, { store })
   removed = (await ends(runtime, 'first')).id
@@ -171,7 +171,7 @@ await t.test('tasks of more than 1 MiB together are loaded one by one, each in p
   const store: Store = {
     ...inner,
     readTask: async (scope, taskId, options) => {
-      if (ids.includes(taskId) && options?.artifacts !== false) current = taskId
+      if (ids.includes(taskId) && isReadByWork(options)) current = taskId
       return inner.readTask(scope, taskId, options)
     },
     readEvents: async (scope, taskId, ...range) => {
