@@ -9,7 +9,7 @@ export interface Ran {
 }
 
 /** How long a test file may say nothing before it is taken for one that hangs, however busy the machine is. */
-const SILENT_MS = 60_000
+const SILENT_MS = 180_000
 
 /** Runs a compiled test file in a process of its own, until it fails. */
 export async function runFile(file: string, cwd: string): Promise<Ran> {
