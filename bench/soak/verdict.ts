@@ -29,8 +29,10 @@ export function failuresOf({ sizes, failures }: Soak): string[] {
 export function report({ sizes, visits, restartsMs }: Soak): string {
   const { first, last } = thirds(sizes)
   const row = (name: keyof Sizes, text: (value: number) => string) => [name, ...[first, last, sizes].map((of, i) => text(i < 2 ? median(of.map(size => size[name])) : Math.max(...of.map(size => size[name]))))]
-  const begunMs = Math.min(...visits.map(({ atMs }) => atMs))
-  const sixthMs = (Math.max(...visits.map(({ atMs }) => atMs)) - begunMs) / 6
+  // An hour has more visits than a call may have arguments.
+  const timesMs = visits.map(({ atMs }) => atMs).toSorted((a, b) => a - b)
+  const [begunMs = 0] = timesMs
+  const sixthMs = ((timesMs.at(-1) ?? 0) - begunMs) / 6
   const names = [...new Set(visits.map(({ what }) => what))]
   const latencies = names.map(name => {
     const of = (sixth: number) => visits.filter(({ what, atMs }) => what === name && Math.min(5, Math.floor((atMs - begunMs) / sixthMs)) === sixth).map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
