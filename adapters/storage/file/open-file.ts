@@ -47,7 +47,7 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   }
 }
 
-/** The size to which SQLite truncates the log file when the log restarts. Twice the log of small commits, which truncating and growing would slow by 7 %. */
+/** The size to which SQLite truncates the log file when the log restarts: twice the log of small commits. If that were truncated and grew each time, they would take 8 % longer. */
 const LOG_BYTES = 8 * 1024 * 1024
 
 /** Opens a prepared file: every commit is synced, deleted data is overwritten, and checkpoints are explicit. */
