@@ -173,12 +173,22 @@ function boundedPart(part: Part, name: string): Part {
   return { ...part, ...data, ...metadata }
 }
 
+/** From this depth on a value is refused before it is copied: JSON.stringify takes the square of the depth, or fails after 10 ms. */
+const FAR_TOO_DEEP = 128
+
 /** Copies a value through JSON, and checks the limits for JSON from clients, except the length of strings. */
 function bounded<T>(value: T, name: string): T {
+  if (nestsDeeper(value, FAR_TOO_DEEP)) throw invalid(`${name} must be JSON: without cycles, and not nested more than 64 deep`)
   const own = plain(value, name)
   const violation = checkJson(own, { root: name, stringLength: Infinity })
   if (violation) throw invalid(`${violation.field} ${violation.description}`)
   return own
+}
+
+/** Whether a value nests more containers than this in each other, as a cycle does. What an object with a `toJSON` contains is not known. */
+function nestsDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return false
+  return levels === 0 || Object.values(value).some(member => nestsDeeper(member, levels - 1))
 }
 
 /** Like `bounded`, for metadata, which must be an object. */

@@ -33,6 +33,8 @@ await t.test("an agent's messages have the JSON limits of clients, and toJSON re
   const nothing = { toJSON: () => {} } as unknown as Record<string, never>
   const text = { toJSON: () => 'x' } as unknown as Record<string, never>
   const nested = (depth: number): [] => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+  const cycle: Record<string, unknown> = {}
+  cycle['self'] = [cycle]
   const crowd = (members: number) => Object.fromEntries(Array.from({ length: members }, (_, i) => [`k${i}`, i]))
   const rows: [unknown, RegExp][] = [
     [{ data: nothing }, /artifact\.parts\[0\]\.data must be JSON: not a function, a symbol, or an object whose toJSON returns undefined/],
@@ -40,10 +42,13 @@ await t.test("an agent's messages have the JSON limits of clients, and toJSON re
     [{ text: 'x', metadata: text }, /artifact\.parts\[0\]\.metadata must be an object, also after its toJSON/],
     [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata must be JSON: not a function/],
     [{ data: nested(65) }, /artifact\.parts\[0\]\.data\S+ must not be nested more than 64 deep/],
+    [{ data: nested(5000) }, /artifact\.parts\[0\]\.data must be JSON: without cycles, and not nested more than 64 deep/],
+    [{ data: cycle }, /artifact\.parts\[0\]\.data must be JSON: without cycles/],
     [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the total to more than 10000 members/],
     [{ data: [1n] }, /artifact\.parts\[0\]\.data must be JSON: without cycles and BigInt/]
   ]
   for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })
-  const good = { parts: [{ data: { at: new Date(0), deep: nested(63), long: 'x'.repeat(600_000) }, metadata: crowd(10_000) }] }
+  const document = { cycle, toJSON: () => ({ id: 1 }) }
+  const good = { parts: [{ data: { at: new Date(0), document, deep: nested(63), long: 'x'.repeat(600_000) }, metadata: crowd(10_000) }] }
   t.strictSame(artifactOf(good), JSON.parse(JSON.stringify(good)))
 })
