@@ -43,6 +43,8 @@ export interface ActorHost {
   noteContextFact(fact: ContextFact): void
   /** Adds an event that a task emits to the turn. */
   noteTaskFact(taskId: string, fact: TaskFact): void
+  /** The bytes of a task so far: its events and messages. */
+  bytesOf(taskId: string): number
   /** Marks a task as changed, so that the turn saves it. */
   noteMove(taskId: string): void
   /** Runs an effect when everything decided so far is committed; at once if the context has stopped. */

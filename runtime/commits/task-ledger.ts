@@ -73,6 +73,11 @@ export class TaskLedger {
     return this.#entries.get(taskId)?.generation ?? 0
   }
 
+  /** Bytes of a task; 0 for an unknown task. */
+  bytesOf(taskId: string): number {
+    return this.#entries.get(taskId)?.bytes ?? 0
+  }
+
   /** Whether a task may have this many more bytes. */
   hasRoom(taskId: string, bytes: number, limit: number): boolean {
     const entry = this.#entries.get(taskId)

@@ -131,6 +131,10 @@ export class ContextHost implements ActorHost {
     if (bytes >= most && bytes - added < most) this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
   }
 
+  bytesOf(taskId: string): number {
+    return this.#context.tasks.bytesOf(taskId)
+  }
+
   noteMove(taskId: string): void {
     if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.move(taskId)
   }

@@ -9,9 +9,6 @@ import { PrivateProperty } from '../primitives/private-property.ts'
 import { LEAN, tell } from '../xstate/lean-actor.ts'
 import { WorkRun, type WorkProgram } from './work-run.ts'
 
-/** A generator pauses after this many yields, so that it does not block the event loop. */
-const YIELDS_BEFORE_PAUSE = 32
-
 /** Maximum yields of a generator's `finally` blocks after its task has ended. They are dropped, and the generator is then abandoned. */
 const MAX_CLEANUP_YIELDS = 1000
 
@@ -26,7 +23,8 @@ export async function driveGenerator(generator: AsyncGenerator<unknown, WorkEnd,
   const fail = (error: unknown): MaybeStep => (run.isOver ? step : generator.throw(error))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
     step = await handleYield(step.value, run, goOn, fail)
-    if (yielded % YIELDS_BEFORE_PAUSE === 0) await run.flow()
+    const pause = run.pause(yielded)
+    if (pause) await pause
   }
   return step.done ? step.value : undefined
 }

@@ -6,12 +6,18 @@ import type { ActorHost } from '../commits/actor-host.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import { isSleep, type Replay } from './replay.ts'
 
+/** A generator pauses after this many yields, and after this many bytes. */
+const YIELDS_BEFORE_PAUSE = 32
+const BYTES_BEFORE_PAUSE = 256 * 1024
+
 /** The words of one run, by ordinal, and its journal, by key. On replay it gives what earlier runs have left. */
 export class RunJournal {
   readonly taskId: string
   readonly #host: ActorHost
   #replay: Replay | undefined
   #ordinal = 0
+  /** The bytes of the task at the last pause. */
+  #pausedAtBytes = 0
 
   constructor(taskId: string, host: ActorHost) {
     this.taskId = taskId
@@ -76,6 +82,23 @@ export class RunJournal {
   /** Resolves when the store accepts commits again; `undefined` if it accepts them now. */
   writable(): Promise<void> | undefined {
     return this.#host.writable(this.taskId)
+  }
+
+  /**
+   * A generator pauses after many yields, or many bytes, until they are committed, and for one round of the event loop. So it neither blocks
+   * the event loop, nor fills the memory with words that the store is yet to write.
+   */
+  pause(yielded: number): Promise<void> | undefined {
+    const bytes = this.#host.bytesOf(this.taskId)
+    if (yielded % YIELDS_BEFORE_PAUSE !== 0 && bytes - this.#pausedAtBytes < BYTES_BEFORE_PAUSE) return undefined
+    this.#pausedAtBytes = bytes
+    return this.#flow()
+  }
+
+  async #flow(): Promise<void> {
+    await this.committed()
+    await new Promise(resolve => setImmediate(resolve))
+    this.#host.runs(this.taskId)
   }
 
   /** Resolves when everything up to now is committed. */

@@ -101,11 +101,9 @@ export class WorkRun {
     return this.#over !== undefined
   }
 
-  /** Waits until the words so far are committed, and for one round of the event loop. */
-  async flow(): Promise<void> {
-    await this.#log.committed()
-    await new Promise(resolve => setImmediate(resolve))
-    this.#host.runs(this.#log.taskId)
+  /** The pause of a generator after its yields so far, if one is due: see {@link RunJournal.pause}. */
+  pause(yielded: number): Promise<void> | undefined {
+    return this.#log.pause(yielded)
   }
 
   /** Sets the cleanup for a task that ends before its work. */

@@ -397,6 +397,34 @@ await t.test('a large amount', async t => {
     await runtime.cancelTask({ id })
   })
 
+  await t.test('of long words from one generator waits for the store', async t => {
+    const store = memoryStore()
+    const held: (() => void)[] = []
+    let isSlow = false
+    const commit: Store['commit'] = async given => {
+      if (isSlow) await new Promise<void>(resolve => held.push(resolve))
+      return store.commit(given)
+    }
+    let words = 0
+    const { runtime } = start(t, {
+      work: async function* () {
+        for (; words < 100; words += 1) {
+          isSlow ||= words === 1
+          yield artifact({ artifactId: 'a', parts: [text('x'.repeat(64 * 1024))] }, { append: words > 0 })
+          await rest()
+        }
+      }
+    }, { store: { ...store, commit } })
+    const { id } = await open(runtime)
+    await until(() => words > 3)
+    for (let i = 0; i < 10; i += 1) await rest()
+    t.ok(words <= 5, 'at most 256 KiB more')
+    isSlow = false
+    for (const go of held) go()
+    await until(async () => stateName((await runtime.getTask({ id })).status.state) === 'completed')
+    t.equal(words, 100)
+  })
+
   await t.test('of invalid words from a generator that catches every error does not block it either', async t => {
     const life = { isOn: true }
     const { runtime } = start(t, {
