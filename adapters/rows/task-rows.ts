@@ -1,6 +1,22 @@
-import type { MessageRow, TaskEvent } from '../../runtime/store/store.ts'
-import { applyEvent, applyMessage, type TaskRecord } from '../../runtime/store/task-record.ts'
+import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
+import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
 import { type Cell, DamagedRow } from './damage.ts'
+
+/** All rows of a task, which a thread sends without parsing them. */
+export interface TaskRows {
+  readonly key: ContextKey
+  readonly taskId: string
+  readonly events: readonly TaskEvent[]
+  readonly messages: readonly MessageRow[]
+}
+
+/** A task as a thread has sent it. */
+export function receivedTask(sent: StoredTask | TaskRows, options?: ReadOptions): StoredTask {
+  if ('task' in sent) return sent
+  const record = newTaskRecord(sent.key, sent.taskId)
+  applyRows(record, sent.events, sent.messages)
+  return projectTask(record, options)
+}
 
 /** Applies events and messages in the order in which they happened: each message at its generation. */
 export function applyRows(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[]): void {

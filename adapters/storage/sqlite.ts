@@ -8,6 +8,7 @@ import { TaskReader } from './read/task-reader.ts'
 import { rowsOf } from '../rows/commit-rows.ts'
 import { reportOnce } from '../rows/damage.ts'
 import { tablesOf } from './rows/tables.ts'
+import { receivedTask } from '../rows/task-rows.ts'
 import type { StorageError } from '../rows/storage-error.ts'
 import { ThreadLink } from './thread/thread-link.ts'
 import { readsBy, userOf, type ReadName, type StoreReader } from '../rows/store-reader.ts'
@@ -53,12 +54,21 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
       stopped?.(error)
     }
   })
+  const reads = readsBy(async (name, args) => {
+    const json = await link.read({ name, args }, userOf(args[0]))
+    return json === undefined ? undefined : JSON.parse(json)
+  })
   return {
     commit: async commit => link.commit(rowsOf(commit)),
-    ...readsBy(async (name, args) => {
-      const json = await link.read({ name, args }, userOf(args[0]))
-      return json === undefined ? undefined : JSON.parse(json)
-    }),
+    ...reads,
+    readTask: async (scope, taskId, options) => {
+      const sent = await reads.readTask(scope, taskId, options)
+      return sent && receivedTask(sent, options)
+    },
+    listTasks: async (scope, query) => {
+      const page = await reads.listTasks(scope, query)
+      return { ...page, tasks: page.tasks.map(sent => receivedTask(sent, query)) }
+    },
     writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
     deleteWebhook: async (scope, taskId, id) => (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,

@@ -3,7 +3,7 @@ import { invalidParams, type A2AError } from '../../machines/protocol/errors.ts'
 import type { ListTasksResponse } from '../../machines/protocol/objects.ts'
 import type { ListTasksRequest } from '../../machines/protocol/requests.ts'
 import type { Scope, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
-import { completed, LARGE_BYTES } from '../streams/whole-task.ts'
+import { completed, LARGE_BYTES, PIECE_BYTES } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import type { OperationServices } from './dependencies.ts'
@@ -50,6 +50,9 @@ const PAGE_SIZE = 50
 /** Maximum bytes of a page's tasks, unless the first has more. */
 export const PAGE_BYTES = 1024 * 1024
 
+/** Maximum bytes of tasks that are read at once. The others of a page are read in pieces. */
+const AT_ONCE_BYTES = LARGE_BYTES / 2
+
 /**
  * ListTasks (§3.1.4): one page of the caller's tasks, latest status first.
  *
@@ -62,9 +65,15 @@ export async function listTasks({ store }: OperationServices, { params, scope, r
   const { contextId, status: state, statusTimestampAfter: since, pageSize = PAGE_SIZE, historyLength, includeArtifacts: artifacts = false } = params
   const filters = { contextId, state, since }
   const after = params.pageToken === undefined ? undefined : placeOf(params.pageToken, scope, filters)
-  const { tasks, total, next } = await store.listTasks(scope, { ...filters, after, limit: pageSize, historyLength, artifacts, within: LARGE_BYTES, bytes: PAGE_BYTES })
+  const { tasks, total, next } = await store.listTasks(scope, { ...filters, after, limit: pageSize, historyLength, artifacts, within: AT_ONCE_BYTES, bytes: PAGE_BYTES })
+  const missing = tasks.reduce((sum, stored) => sum + missingBytes(stored), 0)
+  if (missing > 0) await room?.(missing)
   const whole: StoredTask[] = []
-  for (const stored of tasks) whole.push(...orNone(await completed(store, scope, stored, { historyLength, artifacts }, room)))
+  for (const piece of piecesOf(tasks)) {
+    const read = await Promise.all(piece.map(stored => completed(store, scope, stored, { historyLength, artifacts })))
+    // A task that was removed since is omitted.
+    whole.push(...read.flatMap(stored => stored ?? []))
+  }
   return {
     tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, reliable) })),
     nextPageToken: next ? pageToken(next, scope, filters) : '',
@@ -73,7 +82,23 @@ export async function listTasks({ store }: OperationServices, { params, scope, r
   }
 }
 
-/** Omits a task that was removed since. */
-function orNone(stored: StoredTask | undefined): StoredTask[] {
-  return stored ? [stored] : []
+/** The bytes of a task that a store gave without history and artifacts; 0 if it is whole. */
+function missingBytes({ large }: StoredTask): number {
+  return large?.bytes ?? 0
+}
+
+/** A page's tasks in order, in groups of which at most {@link PIECE_BYTES} are missing, or one task. */
+function piecesOf(tasks: readonly StoredTask[]): StoredTask[][] {
+  const pieces: StoredTask[][] = []
+  let left = 0
+  for (const stored of tasks) {
+    left -= missingBytes(stored)
+    const piece = pieces.at(-1)
+    if (piece && left >= 0) piece.push(stored)
+    else {
+      pieces.push([stored])
+      left = PIECE_BYTES - missingBytes(stored)
+    }
+  }
+  return pieces
 }

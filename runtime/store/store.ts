@@ -125,7 +125,7 @@ export type RestorableRow = TaskRow & { readonly statusTime?: string } & ({ read
 export interface StoredTask {
   readonly task: Task & { contextId: string }
   readonly generation: number
-  /** Only if the task has more bytes than `within`; then artifacts and history are missing, and this is its number of messages and bytes. */
+  /** Only if the task does not fit into `within`; then artifacts and history are missing, and this is its number of messages and bytes. */
   readonly large?: { readonly messages: number; readonly bytes: number }
 }
 
@@ -133,7 +133,10 @@ export interface StoredTask {
 export interface ReadOptions {
   readonly historyLength?: number | undefined
   readonly artifacts?: boolean
-  /** Omits artifacts and history of a task with more bytes than this, to be read in pieces. Default: no limit. */
+  /**
+   * Omits artifacts and history of a task with more bytes than this, to be read in pieces. In a list, of those that do not fit together with
+   * earlier ones. Default: no limit.
+   */
   readonly within?: number | undefined
 }
 

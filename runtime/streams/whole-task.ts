@@ -10,7 +10,7 @@ import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/t
 export const LARGE_BYTES = 1024 * 1024
 
 /** The size of a piece in bytes, and its maximum of events: even the smallest then fill one. Both are small, so that a piece is garbage before the next collection. */
-const PIECE_BYTES = LARGE_BYTES / 4
+export const PIECE_BYTES = LARGE_BYTES / 4
 const EVENTS_A_PIECE = 1024
 
 /** The part of a store that reads whole tasks. */

@@ -1,3 +1,4 @@
+import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
 import { sumOf, DamagedRow, unlessDamaged } from '../../rows/damage.ts'
@@ -22,23 +23,24 @@ type Form = 'whole' | 'brief' | 'large'
  * task, or the error of its damaged rows.
  */
 export async function readTasks(session: Session, scope: Scope, rows: readonly PgTask[], options: ReadOptions = {}): Promise<(StoredTask | DamagedRow)[]> {
-  const { historyLength, artifacts, within = Infinity } = options
+  const { historyLength, artifacts, within } = options
   const isBrief = historyLength === 0 && artifacts === false
-  const formOf = ({ bytes }: PgTask): Form => (isBrief ? 'brief' : bytes > within ? 'large' : 'whole')
-  const whole = rows.filter(row => formOf(row) === 'whole')
-  const brief = rows.filter(row => formOf(row) !== 'whole')
+  const fits = fitsInto(within)
+  const forms = rows.map(({ bytes }): Form => (isBrief ? 'brief' : fits(bytes) ? 'whole' : 'large'))
+  const whole = rows.filter((_, i) => forms[i] === 'whole')
+  const brief = rows.filter((_, i) => forms[i] !== 'whole')
   const live = isBrief ? [] : rows.filter(({ endedAtMs }) => endedAtMs === null)
   const [wholeEvents, briefEvents, messages, snapshots] = [
     await rowsOf(session, READS.eventsOf, whole, ({ generation }) => generation), await rowsOf(session, READS.statusesOf, brief, ({ statusAt }) => statusAt),
     await rowsOf(session, READS.messagesOf, whole, row => row.messages), await snapshotsOf(session, live)
   ]
   const found: Found = { events: byTask([...wholeEvents, ...briefEvents]), messages: byTask(messages) }
-  return rows.map(row => {
+  return rows.map((row, i) => {
     let damage: DamagedRow | undefined
     const task = unlessDamaged(() => {
       // A live task without an intact snapshot cannot be restored, so it counts as damaged.
       if (!isBrief && row.endedAtMs === null) snapshots(row)
-      return taskFrom(scope, row, formOf(row), found, options)
+      return taskFrom(scope, row, forms[i] as Form, found, options)
     }, error => void (damage = error))
     return task ?? (damage as unknown as DamagedRow)
   })

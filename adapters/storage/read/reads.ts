@@ -1,5 +1,6 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
+import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../../runtime/store/store.ts'
@@ -16,8 +17,10 @@ import type { TaskReader } from './task-reader.ts'
 /** Receives the error for damaged data that is left out of an answer. */
 export type ReportDamage = (error: Error) => void
 
-/** Reads of a task's rows as JSON text, to be passed on unparsed. */
+/** Reads as JSON text, to be passed on unparsed. A task is a StoredTask or TaskRows. */
 export interface TaskTexts {
+  readTask(scope: Scope, taskId: string, options?: ReadOptions): string | undefined
+  listTasks(scope: Scope, query: TaskQuery): string
   readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): string
   readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): string
 }
@@ -46,6 +49,11 @@ export class Reads {
   constructor(database: Database, tables: Tables, reader: TaskReader, report: ReportDamage) {
     this.#reader = reader
     this.texts = {
+      readTask: (scope, taskId, options) => this.#ofTask(scope, taskId, row => reader.readText(scope, row, options)),
+      listTasks: (scope, query) => {
+        const { tasks, ...page } = this.#page(scope, query, (...args) => reader.readText(...args))
+        return `{"tasks":[${tasks.join()}],${JSON.stringify(page).slice(1)}`
+      },
       readEvents: (scope, taskId, after, limit, bytes) => this.#ofTask(scope, taskId, row => reader.readEvents(row, after, limit, bytes)) ?? '[]',
       readTaskMessages: (scope, taskId, after, bytes) => this.#ofTask(scope, taskId, row => reader.readMessages(row, after, bytes)) ?? '[]'
     }
@@ -148,11 +156,21 @@ export class Reads {
   }
 
   listTasks(scope: Scope, query: TaskQuery): TaskPage {
+    return this.#page(scope, query, (...args) => this.#reader.read(...args))
+  }
+
+  /** A page of tasks, each read by `read`. */
+  #page<T>(scope: Scope, query: TaskQuery, read: (scope: Scope, row: StoredTaskRow, query: TaskQuery, fits: (bytes: number) => boolean) => T): Omit<TaskPage, 'tasks'> & { tasks: T[] } {
     const number = query.contextId === undefined ? this.#scopeNumber(scope) : this.#context({ ...scope, contextId: query.contextId })?.context
     if (number === undefined) return { tasks: [], total: 0 }
     const of = query.contextId === undefined ? 'scope' : 'context'
     const page = this.#lister.page(of, number, query, task => this.#reader.sizes.bytesOf(task))
-    return { ...page, tasks: page.tasks.flatMap(({ task, time, taskId }) => this.#shown(scope, task, { [of]: number, time, taskId }, query)) }
+    const fits = fitsInto(query.within)
+    const tasks = page.tasks.flatMap(({ task, time, taskId }) => {
+      const row = this.#rowOf(task, { [of]: number, time, taskId })
+      return (row && this.#safely(`Task ${originalText(row.taskId)}`, () => read(scope, row, query, fits))) ?? []
+    })
+    return { ...page, tasks }
   }
 
   readSend(scope: Scope, key: string): SendRow | undefined {
@@ -254,13 +272,6 @@ export class Reads {
     const row = webhook && this.#rowOf(webhook.task, {})
     const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
     return scope ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)] : []
-  }
-
-  /** A task of a list; empty if it is damaged. */
-  #shown(scope: Scope, task: number, expected: Partial<StoredTaskRow>, options: ReadOptions): StoredTask[] {
-    const row = this.#rowOf(task, expected)
-    const stored = row && this.#safely(`Task ${originalText(row.taskId)}`, () => this.#reader.read(scope, row, options))
-    return stored ? [stored] : []
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {

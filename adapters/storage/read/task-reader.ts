@@ -1,4 +1,5 @@
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
+import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
 import type { Database, Statement } from '../driver.ts'
@@ -17,6 +18,9 @@ interface KeptTask {
   readonly record: TaskRecord
   readonly messages: number
 }
+
+/** The bytes above which a task that is not cached is sent as its rows. Below it, a task is less to parse than they are. */
+const ROWS_FROM_BYTES = 16 * 1024
 
 /** The maximum number of rows in a page of a task. */
 const PAGE_ROWS = 1000
@@ -48,16 +52,30 @@ export class TaskReader {
     this.sizes = new TaskSizes(database)
   }
 
-  /** Reads the task of a row. Throws DamagedRow if any of its rows is damaged. */
-  read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}): StoredTask {
+  /** Reads the task of a row; `fits` is that of all tasks of a list. Throws DamagedRow if any of its rows is damaged. */
+  read(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}, fits = fitsInto(options.within)): StoredTask {
     const { historyLength, artifacts, within } = options
     // A live task without an intact snapshot cannot be restored, so it counts as damaged.
     if (row.endedAtMs === null) this.snapshotOf(row)
-    const key = { tenant: scope.tenant, principal: scope.principal, contextId: originalText(row.contextId) }
+    const key = keyOf(scope, row)
     if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
     const bytes = within === undefined ? 0 : this.sizes.bytesOf(row)
-    if (within === undefined || bytes <= within) return projectTask(this.#wholeOf(key, row), options)
+    if (fits(bytes)) return projectTask(this.#wholeOf(key, row), options)
     return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), large: { messages: row.messages, bytes } }
+  }
+
+  /**
+   * Reads the task of a row as JSON, of a StoredTask or of TaskRows. To parse a long task here, and once more where it is used, would keep
+   * others waiting.
+   */
+  readText(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}, fits = fitsInto(options.within)): string {
+    const { historyLength, artifacts, within } = options
+    const mayBeRows = within !== undefined && Math.max(row.generation, row.messages) < KEPT_FROM && (historyLength !== 0 || artifacts !== false)
+    const bytes = mayBeRows ? this.sizes.bytesOf(row) : 0
+    if (bytes <= ROWS_FROM_BYTES || !fits(bytes)) return JSON.stringify(this.read(scope, row, options, fits))
+    if (row.endedAtMs === null) this.snapshotOf(row)
+    const [events, messages] = [this.readEvents(row, 0, row.generation), this.readMessages(row, 0, bytes)]
+    return `{"key":${JSON.stringify(keyOf(scope, row))},"taskId":${JSON.stringify(originalText(row.taskId))},"events":${events},"messages":${messages}}`
   }
 
   /** Clears the cache after tasks were removed. */
@@ -117,6 +135,10 @@ export class TaskReader {
     if (row.generation >= KEPT_FROM) this.#kept.set(row.taskId, { record, messages: row.messages })
     return record
   }
+}
+
+function keyOf({ tenant, principal }: Scope, { contextId }: StoredTaskRow): ContextKey {
+  return { tenant, principal, contextId: originalText(contextId) }
 }
 
 /** The bodies of rows as a JSON array. */

@@ -4,6 +4,7 @@ import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { takeTogether } from '../../rows/write-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
+import type { TaskTexts } from '../read/reads.ts'
 import { reasonOf } from '../trouble.ts'
 import { unpacked } from './packed-commits.ts'
 import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word, Writes } from './thread-messages.ts'
@@ -120,7 +121,7 @@ type Read<Result> = (...args: readonly unknown[]) => Result
 /** A read's result as JSON: sending text between threads is cheaper than sending objects. */
 function read({ name, args }: ReadCall): string | undefined {
   return engine.read(reads => {
-    if (name === 'readEvents' || name === 'readTaskMessages') return (reads.texts[name] as Read<string>)(...args)
+    if (name in reads.texts) return (reads.texts[name as keyof TaskTexts] as Read<string | undefined>)(...args)
     return JSON.stringify((reads[name] as Read<unknown>).apply(reads, [...args]))
   })
 }

@@ -4,13 +4,12 @@ import { takeLast, projectTask } from '../task-record.ts'
 import { sizeOf, type LoggedTask } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { MemorySends } from './deduplication.ts'
-import { latestFirst } from './status-index.ts'
+import { fitsInto, latestFirst } from './status-index.ts'
 import { MemoryTransitions } from './transitions.ts'
 
 /** A task for a reader, without artifacts and history if it is large. */
-function shown(task: LoggedTask, options: ReadOptions = {}): StoredTask {
-  const { within = Infinity } = options
-  if (task.bytes <= within) return projectTask(task, options)
+function shown(task: LoggedTask, options: ReadOptions = {}, fits = fitsInto(options.within)): StoredTask {
+  if (fits(task.bytes)) return projectTask(task, options)
   const messages = task.context.messages.filter(({ taskId }) => taskId === task.taskId).length
   return { ...projectTask(task, { historyLength: 0, artifacts: false }), large: { messages, bytes: task.bytes } }
 }
@@ -88,7 +87,9 @@ export function memoryStore(): Store {
     }),
     listTasks: (scope, query) => call(() => {
       const page = contexts.orderFor(scope, query)?.page(query, ({ bytes }) => bytes)
-      return page ? { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query)) } : { tasks: [], total: 0 }
+      if (!page) return { tasks: [], total: 0 }
+      const fits = fitsInto(query.within)
+      return { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query, fits)) }
     }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
     countStates: () => call(() => ({ states: contexts.countStates() })),

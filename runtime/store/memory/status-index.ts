@@ -68,6 +68,16 @@ export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, byte
   return tasks.slice(0, end < 0 ? tasks.length : end)
 }
 
+/** Tells of each task in turn whether it fits into what is left of `within` bytes. */
+export function fitsInto(within = Infinity): (bytes: number) => boolean {
+  let left = within
+  return bytes => {
+    const fits = bytes <= left
+    if (fits) left -= bytes
+    return fits
+  }
+}
+
 function timeOf({ status }: TaskRecord): string {
   return status.timestamp ?? ''
 }
