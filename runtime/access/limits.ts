@@ -113,7 +113,7 @@ export interface Limits {
    * one message fits in a principal's share. Default 256 MiB.
    */
   unfinishedBytes: number
-  /** Bytes of large answers, those over 1 MiB, that are read and sent at the same time. Others wait. Default 256 MiB. */
+  /** Bytes of large answers that are read and sent at the same time: tasks over 1 MiB, pages of tasks over 512 KiB. Others wait. Default 256 MiB. */
   answerBytes: number
   /** Size of one message on the wire, in bytes. Default 4 MiB. */
   messageBytes: number
