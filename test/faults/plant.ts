@@ -47,8 +47,10 @@ try {
 }
 console.log(`# { total: ${chosen.length}, pass: ${chosen.length - lost}, fail: ${lost} }`)
 
-function run(file: string): Promise<Ran> {
-  return runFile(stage.compiled(file), stage.folder)
+async function run(file: string): Promise<Ran> {
+  const ran = await runFile(stage.compiled(file), stage.folder)
+  if (ran.words.startsWith('SyntaxError')) throw new Error(`${file} does not load, so nothing is shown: ${ran.words}`)
+  return ran
 }
 
 /** Writes its row at once, so that a run that is ended has not been in vain. */
