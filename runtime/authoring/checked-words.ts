@@ -185,7 +185,7 @@ function bounded<T>(value: T, name: string): T {
   return own
 }
 
-/** Whether a value nests more containers than this in each other, as a cycle does. What an object with a `toJSON` contains is not known. */
+/** Whether a value nests more containers than this in each other, as a cycle does. An object with a `toJSON` counts as one value. */
 function nestsDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null || 'toJSON' in value) return false
   return levels === 0 || Object.values(value).some(member => nestsDeeper(member, levels - 1))
