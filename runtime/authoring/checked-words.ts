@@ -178,7 +178,7 @@ const FAR_TOO_DEEP = 128
 
 /** Copies a value through JSON, and checks the limits for JSON from clients, except the length of strings. */
 function bounded<T>(value: T, name: string): T {
-  if (nestsDeeper(value, FAR_TOO_DEEP)) throw invalid(`${name} must be JSON: without cycles, and not nested more than 64 deep`)
+  if (tried(() => nestsDeeper(value, FAR_TOO_DEEP), name)) throw invalid(`${name} must be JSON: without cycles, and not nested more than 64 deep`)
   const own = plain(value, name)
   const violation = checkJson(own, { root: name, stringLength: Infinity })
   if (violation) throw invalid(`${violation.field} ${violation.description}`)
@@ -199,14 +199,15 @@ function boundedStruct(value: Record<string, unknown>, name: string): Record<str
 }
 
 function plain<T>(value: T, name: string): T {
-  const json = jsonOf(value, name)
+  const json = tried(() => JSON.stringify(value) as string | undefined, name)
   if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol, or an object whose toJSON returns undefined`)
   return JSON.parse(json) as T
 }
 
-function jsonOf(value: unknown, name: string): string | undefined {
+/** Walks through an author's value, which may have a cycle, a BigInt, or a getter that throws. */
+function tried<T>(walk: () => T, name: string): T {
   try {
-    return JSON.stringify(value)
+    return walk()
   } catch {
     throw invalid(`${name} must be JSON: without cycles and BigInt`)
   }

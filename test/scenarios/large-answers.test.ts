@@ -378,12 +378,15 @@ await t.test('a tap sees a message that was sent in pieces, but not an aborted o
 
 for (const engine of ['memory', 'SQLite'] as const) {
   await t.test(`a page of tasks ends before 1 MiB and the next continues it, in ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
-    const store = storeOf(t, engine)
+    const kept = storeOf(t, engine)
+    let reads = 0
+    const store: Store = { ...kept, readEvents: (...args) => ((reads += 1), kept.readEvents(...args)) }
     const { runtime } = start(t, { work: ({ message }) => ({ artifact: message.parts[0] && 'text' in message.parts[0] ? 'x'.repeat(Number(message.parts[0].text)) : '' }) }, { store })
     const ids = []
     for (const size of [10, 400_000, 400_000, 400_000, 3_000_000, ...Array<number>(9).fill(100_000), 10, 10]) ids.push(taskIn(await runtime.sendMessage(say(String(size)))).id)
     const sizes: number[] = []
     const listed = []
+    const before = reads
     for (let pageToken = ''; sizes.length === 0 || pageToken;) {
       const page = await runtime.listTasks({ includeArtifacts: true, ...(pageToken && { pageToken }) })
       t.equal(page.totalSize, 16)
@@ -391,6 +394,7 @@ for (const engine of ['memory', 'SQLite'] as const) {
       listed.push(...page.tasks)
       pageToken = page.nextPageToken
     }
+    t.ok(reads - before > 4, 'those of a page that do not fit into 512 KiB are read in pieces, not the task of 3 MB alone')
     t.strictSame(new Set(listed.map(({ id }) => id)), new Set(ids))
     t.equal(listed.length, 16)
     t.ok(sizes.length >= 3)

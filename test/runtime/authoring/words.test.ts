@@ -45,6 +45,7 @@ await t.test("an agent's messages have the JSON limits of clients, and toJSON re
     [{ data: nested(5000) }, /artifact\.parts\[0\]\.data must be JSON: without cycles, and not nested more than 64 deep/],
     [{ data: cycle }, /artifact\.parts\[0\]\.data must be JSON: without cycles/],
     [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the total to more than 10000 members/],
+    [{ data: { get name() { throw new Error('closed') } } }, /artifact\.parts\[0\]\.data must be JSON/],
     [{ data: [1n] }, /artifact\.parts\[0\]\.data must be JSON: without cycles and BigInt/]
   ]
   for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })
