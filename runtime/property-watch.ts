@@ -5,6 +5,7 @@ import type { LiveActors, Observer } from './contexts/observers.ts'
 import type { Clock } from './ports/clock.ts'
 import type { Logger } from './ports/logger.ts'
 import type { Commit, ContextKey, Store, TaskEvent } from './store/store.ts'
+import { readAllEvents } from './streams/whole-task.ts'
 import type { Counters } from './telemetry/counters.ts'
 
 /** How many lines a minute the log gets. All violations are counted. */
@@ -90,7 +91,7 @@ export class PropertyWatch implements Observer {
   async #catchUp(key: ContextKey, watched: Watched, waiting: readonly TaskEvent[], count: number): Promise<void> {
     let earlier: readonly TaskEvent[] = []
     try {
-      earlier = await this.#services.store.readEvents(key, watched.taskId, 0, count)
+      earlier = await readAllEvents(this.#services.store, key, watched.taskId, count)
     } catch {
       // The store says by itself that it fails. The task is not observed.
     }

@@ -1,5 +1,5 @@
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
+import { applyEvents, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
 import { type Cell, DamagedRow } from './damage.ts'
 
 /** All rows of a task, which a thread sends without parsing them. */
@@ -20,15 +20,7 @@ export function receivedTask(sent: StoredTask | TaskRows, options?: ReadOptions)
 
 /** Applies events and messages in the order in which they happened: each message at its generation. */
 export function applyRows(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[]): void {
-  let next = 0
-  for (const event of events) {
-    for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
-      applyMessage(record, message)
-      next += 1
-    }
-    applyEvent(record, event)
-  }
-  for (const message of messages.slice(next)) applyMessage(record, message)
+  for (const message of messages.slice(applyEvents(record, events, messages))) applyMessage(record, message)
 }
 
 /** The smallest number of rows whose sizes add up to `bytes`, at least one. */

@@ -14,6 +14,7 @@ import type { Logger } from '../ports/logger.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
+import { readAllEvents } from '../streams/whole-task.ts'
 import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
@@ -185,8 +186,8 @@ export class ContextHost implements ActorHost {
     return this.#services.reads.readJournal(this.key, taskId)
   }
 
-  async readEvents(taskId: string): Promise<TaskEvent[]> {
-    return this.#services.reads.readEvents(this.key, taskId, 0, this.#services.limits.eventsPerTask)
+  readEvents(taskId: string): Promise<TaskEvent[]> {
+    return readAllEvents(this.#services.reads, this.key, taskId, this.#context.tasks.generationOf(taskId))
   }
 
   isInterrupted(taskId: string): boolean {

@@ -26,6 +26,15 @@ export function jsonBytes(value: unknown): number {
   return bytes
 }
 
+/** Whether two JSON values are equal. `isDeepStrictEqual` takes three times as long, for what JSON does not have. */
+export function sameJson(one: unknown, other: unknown): boolean {
+  if (one === other) return true
+  if (Array.isArray(one)) return Array.isArray(other) && one.length === other.length && one.every((entry, place) => sameJson(entry, other[place]))
+  if (!isObject(one) || !isObject(other)) return false
+  const names = Object.keys(one)
+  return names.length === Object.keys(other).length && names.every(name => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+}
+
 /** Classes whose objects JSON empties or changes, with what to write instead. */
 const INSTEAD: ReadonlyMap<string, string> = new Map([
   ['Map', 'an object: Object.fromEntries(map)'],

@@ -92,6 +92,19 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
   if (metadata) record.metadata = { ...record.metadata, ...metadata }
 }
 
+/** Applies events, and before each one the messages from the `next` on that are older. Returns the index of the first message after them. */
+export function applyEvents(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[], next = 0): number {
+  let place = next
+  for (const event of events) {
+    for (let message = messages[place]; message && (message.generation ?? 0) < event.generation; message = messages[place]) {
+      applyMessage(record, message)
+      place += 1
+    }
+    applyEvent(record, event)
+  }
+  return place
+}
+
 /** Adds a client's message. */
 export function applyMessage(record: TaskRecord, { message }: MessageRow): void {
   record.said = append(record.said, message)

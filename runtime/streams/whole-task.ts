@@ -4,7 +4,7 @@ import type { Limits } from '../access/limits.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
-import { applyEvent, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
+import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
 /** A task with more bytes than this is read and answered in pieces. */
 export const LARGE_BYTES = 1024 * 1024
@@ -38,21 +38,37 @@ export async function completed(store: WholeTaskReader, scope: Scope, stored: St
     await turnEnd()
   }
   let next = 0
-  const apply = (event: TaskEvent) => {
-    for (let message = messages[next]; message && (message.generation ?? 0) < event.generation; message = messages[next]) {
-      applyMessage(record, message)
-      next += 1
-    }
-    applyEvent(record, event)
-  }
-  while (record.generation < generation) {
-    const piece = await store.readEvents(scope, task.id, record.generation, Math.min(EVENTS_A_PIECE, generation - record.generation), PIECE_BYTES)
-    if (piece.length === 0) return undefined
-    piece.forEach(apply)
-    await turnEnd()
-  }
+  for await (const piece of eventPieces(store, scope, task.id, generation)) next = applyEvents(record, piece, messages, next)
+  if (record.generation < generation) return undefined
   for (const message of messages.slice(next)) applyMessage(record, message)
   return projectTask(record, options)
+}
+
+/**
+ * The events of a task up to a generation, in pieces, so that they do not block the event loop. The store reads the next piece while the
+ * caller uses one. They end early if the task was removed.
+ */
+export async function* eventPieces(store: Pick<Store, 'readEvents'>, scope: Scope, taskId: string, generation: number): AsyncGenerator<TaskEvent[], void, undefined> {
+  const read = (after: number) => store.readEvents(scope, taskId, after, Math.min(EVENTS_A_PIECE, generation - after), PIECE_BYTES)
+  let after = 0
+  for (let next: Promise<TaskEvent[]> | undefined = generation > 0 ? read(0) : undefined; next;) {
+    const piece: TaskEvent[] = await next
+    const newest = piece.at(-1)?.generation ?? 0
+    if (newest <= after) return
+    after = newest
+    next = after < generation ? read(after) : undefined
+    // The caller may leave before it is awaited.
+    next?.catch(() => {})
+    yield piece
+    await turnEnd()
+  }
+}
+
+/** All events of a task up to a generation, read in pieces. */
+export async function readAllEvents(store: Pick<Store, 'readEvents'>, scope: Scope, taskId: string, generation: number): Promise<TaskEvent[]> {
+  const events: TaskEvent[] = []
+  for await (const piece of eventPieces(store, scope, taskId, generation)) events.push(...piece)
+  return events
 }
 
 /** Bytes of the parts that an event adds to its task. */

@@ -6,7 +6,7 @@ import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookBodyWriter } fro
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { roundsBefore } from '../streams/whole-task.ts'
+import { eventPieces, readWhole, roundsBefore } from '../streams/whole-task.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -62,9 +62,9 @@ async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scop
 
 /** A task after an event; without history if it has changed since. */
 async function taskAfter(store: Store, scope: Scope, { taskId, generation }: TaskEvent): Promise<Task | undefined> {
-  const stored = await store.readTask(scope, taskId)
+  const stored = await readWhole(store, scope, taskId)
   if (!stored || stored.generation === generation) return stored?.task
   const record = newTaskRecord({ ...scope, contextId: stored.task.contextId }, taskId)
-  for (const event of await store.readEvents(scope, taskId, 0, generation)) applyEvent(record, event)
+  for await (const piece of eventPieces(store, scope, taskId, generation)) for (const event of piece) applyEvent(record, event)
   return projectTask(record, { historyLength: 0 }).task
 }

@@ -1,7 +1,7 @@
-import { isDeepStrictEqual } from 'node:util'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact } from '../../machines/protocol/objects.ts'
 import type { WorkWord as Word } from '../../machines/task-events.ts'
+import { sameJson } from '../primitives/json.ts'
 import type { JournalRow, TaskEvent } from '../store/store.ts'
 import { appendTo } from '../store/task-record.ts'
 
@@ -102,7 +102,7 @@ export class Replay {
     if (known) appendTo(known, artifact)
     else this.#artifacts.set(artifactId, whole)
     if (this.#begunAgain.has(artifactId)) return { ...word, artifact }
-    if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined
+    if (sameJson(said.append ? artifact : whole, said.artifact)) return undefined
     this.#begunAgain.add(artifactId)
     const { append: _, ...others } = word
     return { ...others, artifact: { ...whole, parts: [...whole.parts] } }

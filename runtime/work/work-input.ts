@@ -15,7 +15,6 @@ import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { ContextKey, JournalRow, TaskSize } from '../store/store.ts'
-import { readWhole } from '../streams/whole-task.ts'
 import { tooLarge, type TaskLoads, type WorkLoads } from './task-loads.ts'
 
 /** How many of the context's newest tasks are searched for artifacts if a message refers to none. */
@@ -69,9 +68,9 @@ export interface InputSources {
 export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
   if (own) checkReadable(own, limits)
-  const stored = await readWhole(store, key, taskId)
-  const message = stored?.task.history?.[0]
-  if (!message) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
+  const [stored, [first]] = await Promise.all([store.readTask(key, taskId, { historyLength: 0, artifacts: false }), store.readTaskMessages(key, taskId, 0, 1)])
+  if (!stored || !first) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
+  const { message } = first
   const { contextId } = key
   const input = agent.input && parseInput(agent.input, message)
   const terms = termsOf(stored.task)

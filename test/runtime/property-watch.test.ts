@@ -98,9 +98,9 @@ function watching(properties: Readonly<Record<string, Property>>, stored: () => 
   const [clock, counters] = [new TestClock(), new Counters()]
   const agent = defineAgent({ card: { name: 'A' }, work: printer, properties })
   const asked: number[] = []
-  const readEvents = async (_: unknown, __: string, ___: number, limit: number) => {
+  const readEvents = async (_: unknown, __: string, after: number, limit: number) => {
     asked.push(limit)
-    return (await stored()).slice(0, limit)
+    return (await stored()).filter(({ generation }) => generation > after).slice(0, limit)
   }
   const watch = new PropertyWatch({ agent, store: { readEvents }, clock, logger, counters })
   const tells = (events: readonly TaskEvent[], key = KEY) => watch.committed({ key, log: events } as unknown as Commit)

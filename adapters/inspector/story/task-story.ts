@@ -1,7 +1,7 @@
 import { taskMachine } from '../../../machines/task.machine.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
 import type { Scope } from '../../../runtime/store/store.ts'
-import { readWhole } from '../../../runtime/streams/whole-task.ts'
+import { readAllEvents, readWhole } from '../../../runtime/streams/whole-task.ts'
 import { outlineOf } from '../../drawing/outline.ts'
 import type { Chart } from '../feed.ts'
 import type { Recorder } from '../recorder/recorder.ts'
@@ -29,7 +29,7 @@ export async function taskStory({ agent, store, recorder, charts, redact }: Stor
   const stored = await readWhole(store, scope, taskId)
   if (!stored) return undefined
   const { task, generation } = stored
-  const events = await store.readEvents(scope, taskId, 0, generation)
+  const events = await readAllEvents(store, scope, taskId, generation)
   const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(({ to, nodes }) => to.taskId === taskId && nodes !== undefined)
   const shown = charts.flatMap(({ id, title, svg }): StoryChart[] => {
     const own = steps.filter(({ to }) => to.chart === id).map(step => shownStep(step, redact))

@@ -5,8 +5,9 @@ import { dialect03, type Dialect, type RestCall } from '../../../adapters/legacy
 import { ERRORS, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, progress, reply, type CallContext, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
+import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, reply, text, type CallContext, type Runtime, type WorkFunction, type WorkGenerator } from '../../../runtime/index.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
+import type { Store } from '../../../runtime/store/store.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'
 import { collect, next, reaches, refusal, rejection, rest, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -21,9 +22,9 @@ const work: WorkFunction = async ({ message, emit, ask }) => {
   return { message: 'done', metadata: { took: 1 } }
 }
 
-function startDialect(t: Test, options: Parameters<typeof start>[2] = {}): { runtime: Runtime; dialect: Dialect } {
+function startDialect(t: Test, options: Parameters<typeof start>[2] = {}, works: WorkFunction | WorkGenerator = work): { runtime: Runtime; dialect: Dialect } {
   const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) => (textOf(message) === 'hello' ? reply('hi') : accepted())
-  const { runtime } = start(t, { card: { name: 'Legacy', defaultInputModes: ['text/plain', 'application/octet-stream', 'application/json'] }, work, negotiate }, options)
+  const { runtime } = start(t, { card: { name: 'Legacy', defaultInputModes: ['text/plain', 'application/octet-stream', 'application/json'] }, work: works, negotiate }, options)
   return { runtime, dialect: dialect03(runtime) }
 }
 
@@ -133,6 +134,30 @@ await t.test('a webhook receives the task in the form of the request that regist
   const bare = await told(bareMessage({ text: 'x' }))
   t.match(bare, { artifacts: [{ parts: [{ text: 'x' }, { file: { name: 'x', mediaType: 'text/html', fileWithUri: 'https://example.com/x' } }] }] })
   t.notMatch(JSON.stringify(bare), '"kind"')
+})
+
+await t.test('a webhook of a large task receives it as it was, read in pieces', async t => {
+  const posts: string[] = []
+  const push = { faultOf: async () => undefined, post: async ({ body }: WebhookPost) => (posts.push(body), { status: 200 }) }
+  const inner = memoryStore()
+  let longest = 0
+  const store: Store = {
+    ...inner,
+    readEvents: async (...args) => {
+      const events = await inner.readEvents(...args)
+      longest = Math.max(longest, JSON.stringify(events).length)
+      return events
+    }
+  }
+  const { dialect } = startDialect(t, { push, store }, async function* () {
+    for (let i = 0; i < 150; i += 1) yield artifact({ artifactId: 'a', parts: [text('x'.repeat(10_000))] }, { append: i > 0 })
+    yield progress('nearly')
+  })
+  await call(dialect, 'message/send', { message: message('x'), configuration: { pushNotificationConfig: { url: 'https://example.com/' } } })
+  await until(async () => posts.some(body => body.includes('"completed"')), 'the end of the task is posted')
+  const nearly = posts.find(body => body.includes('nearly') && !body.includes('"completed"')) ?? ''
+  t.equal((JSON.parse(nearly) as Json).artifacts?.[0]?.parts.length, 150)
+  t.ok(longest < 300_000, `${longest} characters`)
 })
 
 await t.test('a message waits for its task by default', async t => {

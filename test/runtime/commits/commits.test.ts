@@ -5,7 +5,6 @@ import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textO
 import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-import { isReadByWork } from '../../fixtures/runtime/lives.ts'
 import {
   brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, tasksIn, textOf, until, withGenerations, type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -814,7 +813,7 @@ await t.test('a restart', async t => {
 
   await t.test('does not start a task whose message the store has lost', async t => {
     const inner = memoryStore()
-    const store: Store = { ...inner, readTask: async (scope, taskId, options) => (isReadByWork(options) ? undefined : inner.readTask(scope, taskId, options)) }
+    const store: Store = { ...inner, readTaskMessages: async () => [] }
     const { runtime, log } = start(t, { work: echo }, { store })
     await runtime.sendMessage(say('first', inC))
     const { id } = await open(runtime, 'second', inC)

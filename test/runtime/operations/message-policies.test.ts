@@ -3,7 +3,7 @@ import { assign, emit, fromPromise } from 'xstate'
 import { z } from 'zod'
 import { authRequired, inputRequired, memoryStore, progress, setupWork, textOf as wordsOf, type AgentDefinition, type MessagePolicy, type WorkGenerator } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { anyone, eventsOf, failOnLooseErrors, isReadByWork, lives } from '../../fixtures/runtime/lives.ts'
+import { anyone, eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
 import { brief, deferred, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, withGenerations, type Started } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
@@ -50,11 +50,11 @@ const refersToOthers = { referenceTaskIds: ['another'] }
 function slowToBegin(): { store: Store; begin: () => void } {
   const inner = memoryStore()
   const gate = deferred()
-  const readTask: Store['readTask'] = async (scope, taskId, options) => {
-    if (isReadByWork(options)) await gate.promise
-    return inner.readTask(scope, taskId, options)
+  const readTaskMessages: Store['readTaskMessages'] = async (...args) => {
+    await gate.promise
+    return inner.readTaskMessages(...args)
   }
-  return { store: { ...inner, readTask }, begin: () => gate.resolve() }
+  return { store: { ...inner, readTaskMessages }, begin: () => gate.resolve() }
 }
 
 /** Sends a message to a task, and answers when it is taken. */

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createActor, fromTransition } from 'xstate'
-import { jsonBytes, contextLoss, jsonLoss } from '../../../runtime/primitives/json.ts'
+import { jsonBytes, contextLoss, jsonLoss, sameJson } from '../../../runtime/primitives/json.ts'
 
 await t.test('values that JSON loses are detected at any depth, unless they define toJSON', async t => {
   class Ticket {
@@ -16,6 +16,13 @@ await t.test('values that JSON loses are detected at any depth, unless they defi
   t.equal(contextLoss({ ...before, same: 2 }, before), undefined, 'only values that a step changed are checked')
   t.match(contextLoss({ ...before, same: /x/ }, before), 'context.same is a RegExp')
   t.equal(contextLoss(undefined, undefined), undefined)
+})
+
+await t.test('JSON values are the same if their texts say the same, in any order of their members', t => {
+  const values: unknown[] = [null, true, 0, '', '0', [], {}, [null], [[]], [1, 2], [2, 1], { a: 1 }, { a: 1, b: undefined }, { b: 1 }, { a: [1] }, { a: { b: null } }, { toString: null }]
+  for (const one of values) for (const other of values) t.equal(sameJson(one, structuredClone(other)), one === other, JSON.stringify([one, other]))
+  t.ok(sameJson({ a: 1, b: [{ c: 2, d: 3 }] }, { b: [{ d: 3, c: 2 }], a: 1 }))
+  t.end()
 })
 
 await t.test('the size of a value is about that of its JSON text', async t => {

@@ -3,7 +3,7 @@ import { defineAgent, memoryStore, setupWork } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { notInTime } from '../../../runtime/timers/task-timers.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-import { isReadByWork, lives } from '../../fixtures/runtime/lives.ts'
+import { lives } from '../../fixtures/runtime/lives.ts'
 import { deferred, open, reaches, rest, say, start, stateName, taskIn, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
 
 const MINUTE = 60_000
@@ -99,7 +99,7 @@ await t.test('a task that is canceled or closed before its work starts sets no a
   for (const closes of [false, true]) {
     const inner = memoryStore()
     const gate = deferred()
-    const slow: Store = { ...inner, close: async () => {}, readTask: async (scope, taskId, options) => (isReadByWork(options) && (await gate.promise), inner.readTask(scope, taskId, options)) }
+    const slow: Store = { ...inner, close: async () => {}, readTaskMessages: async (...args) => (await gate.promise, inner.readTaskMessages(...args)) }
     const { runtime, clock } = start(t, { work: echo, deadlineMs: MINUTE }, { store: slow })
     const opened = await open(runtime, 'x', refersToOthers)
     if (closes) await runtime.close()

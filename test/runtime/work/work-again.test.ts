@@ -499,6 +499,36 @@ await t.test('work that differs when it runs again', async t => {
   })
 })
 
+await t.test('work whose task is large runs again from a record that is read in pieces', async t => {
+  const inner = memoryStore()
+  const read = { pieces: 0, longest: 0, artifacts: 0 }
+  const store: Store = {
+    ...inner,
+    readTask: (scope, taskId, options) => ((read.artifacts += Number(options?.artifacts !== false)), inner.readTask(scope, taskId, options)),
+    readEvents: async (...args) => {
+      const events = await inner.readEvents(...args)
+      read.pieces += 1
+      read.longest = Math.max(read.longest, JSON.stringify(events).length)
+      return events
+    }
+  }
+  const painting = (last: string): WorkGenerator => async function* () {
+    for (let i = 0; i < 150; i += 1) yield artifact({ artifactId: 'poem', parts: [text('x'.repeat(10_000))] }, { append: i > 0 })
+    yield artifact({ artifactId: 'poem', parts: [text(last)] }, { append: true })
+    yield* inputRequired('Like it?')
+  }
+  const life = lives(t, { work: painting('red') }, { store })
+  const { id } = await open(life.runtime)
+  await reaches(life.runtime, id, 'input-required')
+  Object.assign(read, { pieces: 0, artifacts: 0 })
+  await life.again({ work: painting('blue') })
+  await until(async () => (await eventsOf(inner, id)).length > 154, 'the artifact is sent again')
+  t.equal(read.artifacts, 0, 'the artifacts are not read beside their events')
+  t.ok(read.pieces >= 6, `${read.pieces} reads`)
+  t.ok(read.longest < 300_000, `${read.longest} characters`)
+  t.match((await life.runtime.getTask({ id })).artifacts?.[0]?.parts.at(-1), { text: 'blue' })
+})
+
 await t.test('work that is restored with a question', async t => {
   await t.test('accepts the answer of an early message, before it has reached the question', async t => {
     const gate = deferred()
