@@ -57,7 +57,7 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'an answer is not stored', file: 'runtime/work/question-queue.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
   { name: 'an answer is given to the wrong question', file: 'runtime/work/question-queue.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },
   { name: 'the messages of a run are counted off by one', file: REPLAY, find: 'if (ordinal > this.#upTo) return word', replace: 'if (ordinal >= this.#upTo) return word' },
-  { name: 'an artifact is sent again when the work is replayed', file: REPLAY, find: 'if (isDeepStrictEqual(said.append ? artifact : whole, said.artifact)) return undefined', replace: '' },
+  { name: 'an artifact is sent again when the work is replayed', file: REPLAY, find: 'if (sameJson(said.append ? artifact : whole, said.artifact)) return undefined', replace: '' },
   { name: 'the result of a step is not stored', file: 'runtime/work/journal.ts', find: 'this.#log.keep(key, { result })', replace: '' },
   { name: 'canceled work is not told to stop', file: 'runtime/work/work-run.ts', unit: 'test/runtime/work/work-function.test.ts', find: 'this.#abort?.abort(over.reason)', replace: '' },
   { name: 'message ids are not remembered', file: 'runtime/operations/send-message.ts', find: 'if (!reliable && !dedupe) return', replace: 'if (!dedupe) return' },
