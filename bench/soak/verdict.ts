@@ -3,7 +3,7 @@ import type { Soak } from './soak.ts'
 import type { Sizes } from './soaked.ts'
 import { median } from '../figures.ts'
 
-/** Lives before the first task is removed: until then the file grows. */
+/** Lives before the first task is removed: until then the file grows, and lists have fewer tasks. */
 const GROWING_LIVES = 4
 
 /** How much each size may grow until the last third of the lives: a factor, and an amount beside it. */
@@ -31,8 +31,9 @@ export function report({ sizes, visits, restartsMs }: Soak): string {
   const row = (name: keyof Sizes, text: (value: number) => string) => [name, ...[first, last, sizes].map((of, i) => text(i < 2 ? median(of.map(size => size[name])) : Math.max(...of.map(size => size[name]))))]
   // An hour has more visits than a call may have arguments.
   const timesMs = visits.map(({ atMs }) => atMs).toSorted((a, b) => a - b)
-  const [begunMs = 0] = timesMs
-  const sixthMs = ((timesMs.at(-1) ?? 0) - begunMs) / 6
+  const [[openedMs = 0], endedMs = 0] = [timesMs, timesMs.at(-1)]
+  const begunMs = openedMs + ((endedMs - openedMs) * (first.length > 0 ? GROWING_LIVES : 0)) / sizes.length
+  const sixthMs = (endedMs - begunMs) / 6
   const names = [...new Set(visits.map(({ what }) => what))]
   const latencies = names.map(name => {
     const of = (sixth: number) => visits.filter(({ what, atMs }) => what === name && Math.min(5, Math.floor((atMs - begunMs) / sixthMs)) === sixth).map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)
