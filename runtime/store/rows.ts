@@ -139,3 +139,20 @@ export function summed(counts: readonly TransitionCount[]): TransitionCount[] {
   }
   return [...sums.values()]
 }
+
+/** The first tasks of a page that fit into `bytes`, but at least one. */
+export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
+  let left = bytes
+  const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
+  return tasks.slice(0, end < 0 ? tasks.length : end)
+}
+
+/** Tells of each task in turn whether it fits into what is left of `within` bytes. */
+export function fitsInto(within = Infinity): (bytes: number) => boolean {
+  let left = within
+  return bytes => {
+    const fits = bytes <= left
+    if (fits) left -= bytes
+    return fits
+  }
+}

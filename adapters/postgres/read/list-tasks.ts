@@ -1,4 +1,4 @@
-import { fitting } from '../../../runtime/store/memory/status-index.ts'
+import { fitting } from '../../../runtime/store/rows.ts'
 import type { Scope, TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
 import { unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'

@@ -1,4 +1,4 @@
-import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
+import { fitsInto } from '../../../runtime/store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../../../runtime/store/task-record.ts'
 import { sumOf, DamagedRow, unlessDamaged } from '../../rows/damage.ts'

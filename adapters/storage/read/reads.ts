@@ -1,6 +1,5 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
-import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
-import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
+import { fitsInto, summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
 } from '../../../runtime/store/store.ts'

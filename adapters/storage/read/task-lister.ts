@@ -1,5 +1,5 @@
 import { TASK_STATES } from '../../../machines/protocol/states.ts'
-import { fitting } from '../../../runtime/store/memory/status-index.ts'
+import { fitting } from '../../../runtime/store/rows.ts'
 import type { TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
 import type { Database } from '../driver.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'

@@ -1,5 +1,5 @@
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
-import { fitsInto } from '../../../runtime/store/memory/status-index.ts'
+import { fitsInto } from '../../../runtime/store/rows.ts'
 import type { ContextKey, MessageRow, ReadOptions, Scope, StoredTask, TaskEvent } from '../../../runtime/store/store.ts'
 import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../../runtime/store/task-record.ts'
 import type { Database, Statement } from '../driver.ts'

@@ -1,10 +1,11 @@
 import { jsonBytes } from '../../primitives/json.ts'
+import { fitsInto } from '../rows.ts'
 import type { ReadOptions, Store, StoredTask } from '../store.ts'
 import { takeLast, projectTask } from '../task-record.ts'
 import { sizeOf, type LoggedTask } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
 import { MemorySends } from './deduplication.ts'
-import { fitsInto, latestFirst } from './status-index.ts'
+import { latestFirst } from './status-index.ts'
 import { MemoryTransitions } from './transitions.ts'
 
 /** A task for a reader, without artifacts and history if it is large. */

@@ -1,4 +1,5 @@
 import { isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
+import { fitting } from '../rows.ts'
 import type { TaskCursor, TaskQuery } from '../store.ts'
 import type { TaskRecord } from '../task-record.ts'
 
@@ -59,23 +60,6 @@ export class StatusOrder<Record extends TaskRecord> {
 /** Comparator: the task with the latest status comes first. */
 export function latestFirst(one: TaskRecord, other: TaskRecord): number {
   return compare(other, timeOf(one), one.taskId)
-}
-
-/** The first tasks of a page that fit into `bytes`, but at least one. */
-export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
-  let left = bytes
-  const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
-  return tasks.slice(0, end < 0 ? tasks.length : end)
-}
-
-/** Tells of each task in turn whether it fits into what is left of `within` bytes. */
-export function fitsInto(within = Infinity): (bytes: number) => boolean {
-  let left = within
-  return bytes => {
-    const fits = bytes <= left
-    if (fits) left -= bytes
-    return fits
-  }
 }
 
 function timeOf({ status }: TaskRecord): string {
