@@ -21,7 +21,7 @@ export function* jsonPieces(value: unknown): Generator<string, void, undefined> 
 
 function* textsOf(value: unknown, depth: number): Generator<string, void, undefined> {
   if (typeof value === 'string' && value.length > PIECE) yield* slicesOf(value)
-  else if (depth === 0 || typeof value !== 'object' || value === null || 'toJSON' in value || leftAfter(value, PIECE) >= 0) yield JSON.stringify(value) ?? 'null'
+  else if (depth === 0 || typeof value !== 'object' || value === null || 'toJSON' in value || leftAfter(value, PIECE) >= 0) yield JSON.stringify(value)
   else if (Array.isArray(value)) {
     let before = '['
     for (let start = 0; start < value.length;) {
@@ -45,7 +45,7 @@ function* textsOf(value: unknown, depth: number): Generator<string, void, undefi
   }
 }
 
-/** The end of the entries from `start` that together are not too long to be serialised at once; `start` if the first is. */
+/** The end of the entries from `start` that together are not too long to be serialised at once; `start` if the first alone is too long. */
 function endOfPiece(entries: readonly unknown[], start: number): number {
   let end = start
   for (let left = PIECE; end < entries.length; end += 1) {

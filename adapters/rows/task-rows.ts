@@ -30,6 +30,19 @@ export function fewest(rows: readonly Readonly<Record<string, Cell>>[], bytes: n
   return end < 0 ? Math.max(1, rows.length) : end + 1
 }
 
+/** A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was found. */
+interface EventsRead {
+  readonly after: number
+  readonly most: number
+  readonly generation: number
+  readonly newest: number | undefined
+}
+
+/** Missing events count as damage, at the end of what was read and before it. */
+export function checkEvents(rows: readonly unknown[], { after, most, generation, newest = after }: EventsRead): void {
+  checkCount(rows, Math.max(Math.min(most, generation - after), newest - after))
+}
+
 /** Missing rows count as damage. */
 export function checkCount(rows: readonly unknown[], count: number): void {
   if (rows.length < count) throw new DamagedRow('events and messages')

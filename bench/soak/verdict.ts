@@ -32,7 +32,7 @@ export function report({ sizes, visits, restartsMs }: Soak): string {
   // An hour has more visits than a call may have arguments.
   const timesMs = visits.map(({ atMs }) => atMs).toSorted((a, b) => a - b)
   const [[openedMs = 0], endedMs = 0] = [timesMs, timesMs.at(-1)]
-  const begunMs = openedMs + ((endedMs - openedMs) * (first.length > 0 ? GROWING_LIVES : 0)) / sizes.length
+  const begunMs = openedMs + (first.length > 0 ? ((endedMs - openedMs) * GROWING_LIVES) / sizes.length : 0)
   const sixthMs = (endedMs - begunMs) / 6
   const names = [...new Set(visits.map(({ what }) => what))]
   const latencies = names.map(name => {

@@ -46,12 +46,12 @@ export async function completed(store: WholeTaskReader, scope: Scope, stored: St
 
 /**
  * The events of a task up to a generation, in pieces, so that they do not block the event loop. The store reads the next piece while the
- * caller uses one. They end early if the task was removed.
+ * caller uses one. They end early if the store does not have all of them.
  */
 export async function* eventPieces(store: Pick<Store, 'readEvents'>, scope: Scope, taskId: string, generation: number): AsyncGenerator<TaskEvent[], void, undefined> {
   const read = (after: number) => store.readEvents(scope, taskId, after, Math.min(EVENTS_A_PIECE, generation - after), PIECE_BYTES)
   let after = 0
-  for (let next: Promise<TaskEvent[]> | undefined = generation > 0 ? read(0) : undefined; next;) {
+  for (let next: Promise<TaskEvent[]> | undefined = read(after); next;) {
     const piece: TaskEvent[] = await next
     const newest = piece.at(-1)?.generation ?? 0
     if (newest <= after) return
@@ -60,7 +60,7 @@ export async function* eventPieces(store: Pick<Store, 'readEvents'>, scope: Scop
     // The caller may leave before it is awaited.
     next?.catch(() => {})
     yield piece
-    await turnEnd()
+    if (next) await turnEnd()
   }
 }
 

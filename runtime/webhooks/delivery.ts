@@ -6,7 +6,7 @@ import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookBodyWriter } fro
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { eventPieces, readWhole, roundsBefore } from '../streams/whole-task.ts'
+import { completed, eventPieces, LARGE_BYTES, roundsBefore } from '../streams/whole-task.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -62,9 +62,12 @@ async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scop
 
 /** A task after an event; without history if it has changed since. */
 async function taskAfter(store: Store, scope: Scope, { taskId, generation }: TaskEvent): Promise<Task | undefined> {
-  const stored = await readWhole(store, scope, taskId)
-  if (!stored || stored.generation === generation) return stored?.task
+  const stored = await store.readTask(scope, taskId, { within: LARGE_BYTES })
+  if (!stored) return undefined
+  if (stored.generation === generation) return (await completed(store, scope, stored, {}))?.task
   const record = newTaskRecord({ ...scope, contextId: stored.task.contextId }, taskId)
   for await (const piece of eventPieces(store, scope, taskId, generation)) for (const event of piece) applyEvent(record, event)
+  // It was removed meanwhile.
+  if (record.generation < generation) return undefined
   return projectTask(record, { historyLength: 0 }).task
 }

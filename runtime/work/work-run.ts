@@ -219,7 +219,8 @@ export class WorkRun {
       let journal: readonly JournalRow[] | undefined
       const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
       if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: journal ?? (await this.#host.readJournal(taskId)) }))
-      if (this.#over) return
+      // The task may have ended meanwhile, in a turn that is not committed yet.
+      if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return
       killPoint('effect started')
       this.#host.runs(taskId)
       const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))

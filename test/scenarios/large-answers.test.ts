@@ -468,7 +468,7 @@ await t.test('a reader of the file reads pieces of tasks as the store does', { s
 await t.test('JSON in pieces equals the whole JSON', t => {
   const deep = { a: { b: { c: { d: { e: { f: { g: { h: { i: { j: [1] } } } } } } } } } }
   const surrogates = ['x'.repeat(65_535) + '\u{1f600}'.repeat(70_000), '\ud800'.repeat(70_000)]
-  const values = [null, 1, 'text', true, [], {}, [[], {}, [undefined]], { a: undefined, b: 1 }, { date: new Date(0) }, deep, hard, ...surrogates, [1, ['x'.repeat(70_000), 2], undefined, 'y', hard, {}], { [hard]: hard, list: Array.from({ length: 10_000 }, (_, i) => ({ i, text: 'x'.repeat(50) })) }]
+  const values = [null, 1, 'text', true, [], {}, [[], {}, [undefined]], { a: undefined, b: 1 }, { date: new Date(0) }, deep, hard, ...surrogates, [1, ['x'.repeat(70_000), 2], undefined, 'y', hard, {}], { ['n'.repeat(70_000)]: undefined }, { none: undefined, some: hard }, { [hard]: hard, list: Array.from({ length: 10_000 }, (_, i) => ({ i, text: 'x'.repeat(50) })) }]
   for (const value of values) {
     const pieces = [...jsonPieces(value)]
     t.ok(pieces.join('') === JSON.stringify(value), JSON.stringify(value).slice(0, 60))

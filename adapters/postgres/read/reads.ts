@@ -6,7 +6,7 @@ import type {
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import { sumOf, damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
-import { checkCount, fewest } from '../../rows/task-rows.ts'
+import { checkCount, checkEvents, fewest } from '../../rows/task-rows.ts'
 import type { Field, Prepared, Session } from '../session/session.ts'
 import { contextOf, keyOf, TASK_AT, TASK_WIDTH, taskOf, verified, type PgContext, type PgTask } from '../write/row-shapes.ts'
 import { transitionOf } from '../write/transition-rows.ts'
@@ -82,9 +82,9 @@ export class Reads {
   async readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]> {
     const found = await this.#ofTask(scope, taskId, async ({ task, generation }) => {
       const most = bytes === undefined ? limit : await this.#fewest(READS.eventSizes, [task, after, limit], bytes)
-      const events = await this.#rows(READS.events, [task, after, Math.min(most, 2 ** 31 - 1)])
-      checkCount(events, Math.min(most, generation - after))
-      return events.map(eventIn)
+      const events = (await this.#rows(READS.events, [task, after, Math.min(most, 2 ** 31 - 1)])).map(eventIn)
+      checkEvents(events, { after, most, generation, newest: events.at(-1)?.generation })
+      return events
     })
     return found ?? []
   }

@@ -5,7 +5,7 @@ import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../.
 import type { Database, Statement } from '../driver.ts'
 import { DamagedRow } from '../../rows/damage.ts'
 import { originalText } from '../../rows/stored-text.ts'
-import { applyRows, checkCount, fewest } from '../../rows/task-rows.ts'
+import { applyRows, checkCount, checkEvents, fewest } from '../../rows/task-rows.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 import { TaskSizes } from './task-sizes.ts'
 
@@ -100,7 +100,7 @@ export class TaskReader {
   readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): string {
     const most = bytes === undefined ? limit : fewest(this.#eventBytes.all(task, after, limit), bytes)
     const rows = this.#page.all(task, after, most)
-    checkCount(rows, Math.min(most, generation - after))
+    checkEvents(rows, { after, most, generation, newest: rows.at(-1)?.generation })
     return listOf(rows)
   }
 

@@ -470,7 +470,7 @@ await t.test('damage is detected anywhere, and never served', async t => {
     ]) {
       const { store, said } = await changed(t, sql)
       await t.rejects(store.readTask(scope, 'over'), damaged('Task over'), sql)
-      if (sql.includes('events')) await t.rejects(store.readEvents(scope, 'over', 0, 10), damaged('Task over'))
+      if (sql.includes('events')) for (const bytes of [undefined, 1e6]) await t.rejects(store.readEvents(scope, 'over', 0, 10, bytes), damaged('Task over'))
       t.equal((await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state, 'TASK_STATE_COMPLETED', 'its status is whole')
       t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
       t.strictSame(await taskIds(store), ['live'])

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
 import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
-import type { Commit, Store, TaskEvent } from '../../../runtime/store/store.ts'
+import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import {
@@ -812,13 +812,16 @@ await t.test('a restart', async t => {
   })
 
   await t.test('does not start a task whose message the store has lost', async t => {
-    const inner = memoryStore()
-    const store: Store = { ...inner, readTaskMessages: async () => [] }
-    const { runtime, log } = start(t, { work: echo }, { store })
-    await runtime.sendMessage(say('first', inC))
-    const { id } = await open(runtime, 'second', inC)
-    await until(async () => (await inner.readTask(anyone, id))?.task.status.state === 'TASK_STATE_FAILED')
-    t.match(log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id } }])
+    const later: MessageRow = { taskId: 'x', generation: 3, message: { messageId: 'later', role: 'ROLE_USER', parts: [{ text: 'an answer' }] } }
+    for (const left of [[], [later]]) {
+      const inner = memoryStore()
+      const store: Store = { ...inner, readTaskMessages: async () => left }
+      const { runtime, log } = start(t, { work: echo }, { store })
+      await runtime.sendMessage(say('first', inC))
+      const { id } = await open(runtime, 'second', inC)
+      await until(async () => (await inner.readTask(anyone, id))?.task.status.state === 'TASK_STATE_FAILED')
+      t.match(log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id, error: { message: `The store does not hold the message that opened task ${id}.` } } }])
+    }
   })
 })
 
