@@ -5,7 +5,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
-import { applyEvent, newTaskRecord, projectTask } from '../store/task-record.ts'
+import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
 import { completed, eventPieces, LARGE_BYTES, roundsBefore } from '../streams/whole-task.ts'
 
 /** Dependencies of a delivery. */
@@ -22,7 +22,7 @@ export interface DeliveryServices {
 export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer> {
   const { clock, limits, sender } = services
   const body = await bodyOf(services, scope, row, event)
-  if (!body) return { failure: `this server cannot write A2A ${row.version}` }
+  if (!body) return { failure: `this server cannot write the task in A2A ${row.version}` }
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), limits.webhookTimeoutMs)
   try {
@@ -60,14 +60,13 @@ async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scop
   return task && write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id))
 }
 
-/** A task after an event; without history if it has changed since. */
-async function taskAfter(store: Store, scope: Scope, { taskId, generation }: TaskEvent): Promise<Task | undefined> {
+/** A task after an event; without history if it has changed since, `undefined` if it was removed. */
+async function taskAfter(store: Store, scope: Scope, { taskId, generation, update }: TaskEvent): Promise<Task | undefined> {
   const stored = await store.readTask(scope, taskId, { within: LARGE_BYTES })
-  if (!stored) return undefined
-  if (stored.generation === generation) return (await completed(store, scope, stored, {}))?.task
-  const record = newTaskRecord({ ...scope, contextId: stored.task.contextId }, taskId)
-  for await (const piece of eventPieces(store, scope, taskId, generation)) for (const event of piece) applyEvent(record, event)
-  // It was removed meanwhile.
-  if (record.generation < generation) return undefined
-  return projectTask(record, { historyLength: 0 }).task
+  if (stored?.generation === generation) return (await completed(store, scope, stored, {}))?.task
+  const { contextId } = 'artifactUpdate' in update ? update.artifactUpdate : update.statusUpdate
+  const record = newTaskRecord({ ...scope, contextId }, taskId)
+  for await (const piece of eventPieces(store, scope, taskId, generation)) applyEvents(record, piece, [])
+  // The task may have been removed meanwhile.
+  return record.generation === generation ? projectTask(record, { historyLength: 0 }).task : undefined
 }

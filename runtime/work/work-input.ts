@@ -70,7 +70,7 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
   if (own) checkReadable(own, limits)
   const [stored, [first]] = await Promise.all([store.readTask(key, taskId, { historyLength: 0, artifacts: false }), store.readTaskMessages(key, taskId, 0, 1)])
   // A later message is not what the task was opened with.
-  if (!stored || !first || (first.generation ?? 0) > 0) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
+  if (!stored || !first || Number(first.generation) > 0) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { message } = first
   const { contextId } = key
   const input = agent.input && parseInput(agent.input, message)

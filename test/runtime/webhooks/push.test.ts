@@ -6,11 +6,13 @@ import { defineAgent, type AgentDefinition } from '../../../runtime/agent/define
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import { artifact, progress, reply } from '../../../runtime/authoring/words.ts'
 import { createRuntime, type RuntimeOptions } from '../../../runtime/runtime.ts'
-import type { Store } from '../../../runtime/store/store.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { Store, TaskEvent } from '../../../runtime/store/store.ts'
+import { deliver, type DeliveryServices } from '../../../runtime/webhooks/delivery.ts'
 import { KeyedSemaphore } from '../../../runtime/webhooks/keyed-semaphore.ts'
 import { afterAttempt } from '../../../runtime/webhooks/retry-policy.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
-import { lastingStore } from '../../fixtures/runtime/lives.ts'
+import { anyone, lastingStore } from '../../fixtures/runtime/lives.ts'
 import { deliveryOf, receivers } from '../../fixtures/runtime/receiver.ts'
 import { closed, countingIds, deferred, heldStore, messageIn, open, reaches, recordingLogger, refusal, rejection, rest, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
@@ -450,6 +452,17 @@ await t.test('a webhook is removed with its expired task', async t => {
   const { length } = sender.posts
   await passed(clock, HOUR_MS, () => true)
   t.equal(sender.posts.length, length)
+})
+
+await t.test('a webhook of an older version gets nothing of a task that was removed, and no part of it', async t => {
+  const update = { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } }
+  const events: TaskEvent[] = [{ taskId: 't', generation: 1, update }, { taskId: 't', generation: 2, update }]
+  const row = { taskId: 't', id: 'w', webhook: { url: A }, version: '0.3', progress: { told: 1, tries: 0 } }
+  for (const left of [[], events.slice(0, 1)]) {
+    const store = { ...memoryStore(), readEvents: async (_: unknown, __: string, after: number) => left.slice(after) } as Store
+    const services = { store, writings: new Map([['0.3', () => t.fail('it is written')]]) } as unknown as DeliveryServices
+    t.strictSame(await deliver(services, anyone, row, events[1] as TaskEvent, new AbortController().signal), { failure: 'this server cannot write the task in A2A 0.3' })
+  }
 })
 
 await t.test('nothing is lost while the store fails, and reads and writes are retried', async t => {
