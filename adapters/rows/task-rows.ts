@@ -1,6 +1,6 @@
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
 import { applyEvents, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
-import { type Cell, DamagedRow } from './damage.ts'
+import { DamagedRow } from './damage.ts'
 
 /** All rows of a task, which a thread sends without parsing them. */
 export interface TaskRows {
@@ -23,11 +23,12 @@ export function applyRows(record: TaskRecord, events: readonly TaskEvent[], mess
   for (const message of messages.slice(applyEvents(record, events, messages))) applyMessage(record, message)
 }
 
-/** The smallest number of rows whose sizes add up to `bytes`, at least one. */
-export function fewest(rows: readonly Readonly<Record<string, Cell>>[], bytes: number): number {
-  let left = bytes
-  const end = rows.findIndex(row => (left -= Number(row['bytes'])) <= 0)
-  return end < 0 ? Math.max(1, rows.length) : end + 1
+/**
+ * SQL that counts the rows before the one with which their sizes reach `most`: a read that stops there has one more. `sizes` is SQL for a
+ * page of rows, each with its `bytes` and with the column of `order`. The database adds up, so that no row of sizes has to be made.
+ */
+export function countBefore(sizes: string, order: string, most: string): string {
+  return `SELECT count(*) AS count FROM (SELECT sum(bytes) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS total FROM (${sizes}) AS page) AS sums WHERE total < ${most}`
 }
 
 /** A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was found. */

@@ -6,7 +6,7 @@ import type {
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import { sumOf, damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
-import { checkCount, checkEvents, fewest } from '../../rows/task-rows.ts'
+import { checkCount, checkEvents } from '../../rows/task-rows.ts'
 import type { Field, Prepared, Session } from '../session/session.ts'
 import { contextOf, keyOf, TASK_AT, TASK_WIDTH, taskOf, verified, type PgContext, type PgTask } from '../write/row-shapes.ts'
 import { transitionOf } from '../write/transition-rows.ts'
@@ -81,7 +81,7 @@ export class Reads {
 
   async readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]> {
     const found = await this.#ofTask(scope, taskId, async ({ task, generation }) => {
-      const most = bytes === undefined ? limit : await this.#fewest(READS.eventSizes, [task, after, limit], bytes)
+      const most = bytes === undefined ? limit : await this.#upTo(bytes, limit, READS.eventsBefore, [task, after, limit])
       const events = (await this.#rows(READS.events, [task, after, Math.min(most, 2 ** 31 - 1)])).map(eventIn)
       checkEvents(events, { after, most, generation, newest: events.at(-1)?.generation })
       return events
@@ -91,7 +91,7 @@ export class Reads {
 
   async readTaskMessages(scope: Scope, taskId: string, after: number, bytes: number): Promise<MessageRow[]> {
     const found = await this.#ofTask(scope, taskId, async ({ task, messages }) => {
-      const most = await this.#fewest(READS.taskMessageSizes, [task, after, PAGE_ROWS], bytes)
+      const most = await this.#upTo(bytes, PAGE_ROWS, READS.taskMessagesBefore, [task, after, PAGE_ROWS])
       const rows = await this.#rows(READS.taskMessages, [task, after, most])
       checkCount(rows, Math.min(most, messages - after))
       return rows.map(messageIn)
@@ -108,7 +108,7 @@ export class Reads {
     const context = await this.#context(key)
     if (!context) return []
     const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number((await this.#rows(READS.firstMessage, [context.context, storedText(before)]))[0]?.[0])
-    const most = bytes === undefined ? Math.min(limit, 2 ** 31 - 1) : await this.#fewest(READS.messageSizes, [context.context, end, limit], bytes)
+    const most = bytes === undefined ? Math.min(limit, 2 ** 31 - 1) : await this.#upTo(bytes, limit, READS.messagesBefore, [context.context, end, limit])
     const rows = await this.#rows(READS.messages, [context.context, end, most])
     return reading(`Context ${key.contextId}`, () => rows.map(messageIn).toReversed())
   }
@@ -187,8 +187,10 @@ export class Reads {
     return this.#session.rows(statement, values)
   }
 
-  async #fewest(sizes: Prepared, values: readonly unknown[], bytes: number): Promise<number> {
-    return fewest((await this.#rows(sizes, values)).map(([size]) => ({ bytes: Number(size) })), bytes)
+  /** How many rows a read has that stops after the one that reaches `bytes`, at most `limit`. */
+  async #upTo(bytes: number, limit: number, before: Prepared, values: readonly unknown[]): Promise<number> {
+    const [count] = await this.#rows(before, [...values, bytes])
+    return Math.min(limit, Number(count?.[0]) + 1)
   }
 
   async #context(key: ContextKey): Promise<PgContext | undefined> {

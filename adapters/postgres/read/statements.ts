@@ -1,4 +1,5 @@
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import { countBefore } from '../../rows/task-rows.ts'
 import { CONTEXT_COLUMNS, TASK_COLUMNS, TASK_WIDTH } from '../write/row-shapes.ts'
 import { TRANSITION_COLUMNS } from '../write/transition-rows.ts'
 import { WEBHOOK_COLUMNS } from '../write/webhook-rows.ts'
@@ -50,12 +51,12 @@ export const READS = {
       WHERE contexts.tenant = $1 AND contexts.principal = $2 AND contexts.context_id = $3 ORDER BY tasks.task
     ) AS live`),
   wakes: prepared('wakes', `SELECT ${TASK_COLUMNS} FROM tasks WHERE wake_at_ms IS NOT NULL AND (wake_at_ms, task_id) > ($1::float8, $2) ORDER BY wake_at_ms, task_id LIMIT $3::int`),
-  eventSizes: prepared('event_sizes', 'SELECT octet_length(body) FROM events WHERE task = $1 AND generation > $2 ORDER BY generation LIMIT $3::int'),
+  eventsBefore: prepared('events_before', countBefore('SELECT generation, octet_length(body) AS bytes FROM events WHERE task = $1 AND generation > $2 ORDER BY generation LIMIT $3::int', 'generation', '$4::float8')),
   events: prepared('events', 'SELECT task, generation, is_term, body, sum FROM events WHERE task = $1 AND generation > $2 ORDER BY generation LIMIT $3::int'),
-  taskMessageSizes: prepared('task_message_sizes', 'SELECT octet_length(body) FROM messages WHERE task IS NOT NULL AND task = $1 ORDER BY number OFFSET $2::int LIMIT $3::int'),
+  taskMessagesBefore: prepared('task_messages_before', countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE task IS NOT NULL AND task = $1 ORDER BY number OFFSET $2::int LIMIT $3::int', 'number', '$4::float8')),
   taskMessages: prepared('task_messages', 'SELECT task, context, number, body, sum FROM messages WHERE task IS NOT NULL AND task = $1 ORDER BY number OFFSET $2::int LIMIT $3::int'),
   firstMessage: prepared('first_message', 'SELECT min(number) FROM messages WHERE task IS NOT NULL AND task = (SELECT task FROM tasks WHERE task_id = $2 AND context::text = $1)'),
-  messageSizes: prepared('message_sizes', 'SELECT octet_length(body) FROM messages WHERE context = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3::int'),
+  messagesBefore: prepared('messages_before', countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE context = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3::int', 'number DESC', '$4::float8')),
   messages: prepared('messages', 'SELECT task, context, number, body, sum FROM messages WHERE context = $1 AND number < $2::bigint ORDER BY number DESC LIMIT $3::int'),
   transitions: prepared('transitions', `SELECT ${TRANSITION_COLUMNS} FROM transitions WHERE chart = $1`),
   journal: prepared('journal', 'SELECT task, key, name, body, sum FROM journal WHERE task = $1 ORDER BY entry'),

@@ -53,7 +53,7 @@ const LOG_BYTES = 8 * 1024 * 1024
 /** Opens a prepared file: every commit is synced, deleted data is overwritten, and checkpoints are explicit. */
 export function openForWriting(file: string, driver: DriverName | undefined): Database {
   const database = driverOf(driver)(file, false)
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON; PRAGMA cache_size = -4096')
+  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON')
   database.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
   return database
 }

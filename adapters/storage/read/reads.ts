@@ -7,7 +7,7 @@ import type { TransitionCount } from '../../../runtime/xstate/transition-counter
 import type { Database, Statement } from '../driver.ts'
 import { damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
-import { fewest } from '../../rows/task-rows.ts'
+import { countBefore } from '../../rows/task-rows.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
@@ -39,7 +39,7 @@ export class Reads {
   readonly #find
   readonly #wakes: Statement
   readonly #live: Statement
-  readonly #messageBytes: Statement
+  readonly #messagesBefore: Statement
   readonly #firstMessage: Statement
   readonly #scopes: Statement
   readonly #open
@@ -74,7 +74,7 @@ export class Reads {
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
-    this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?')
+    this.#messagesBefore = database.prepare(countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?', 'number DESC', '?'))
     this.#firstMessage = database.prepare('SELECT min(number) AS number FROM messages WHERE context = ? AND task = (SELECT task FROM tasks WHERE taskId = ?)')
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
     this.#open = openCounts(database)
@@ -143,7 +143,7 @@ export class Reads {
       const context = this.#context(key)
       if (!context) return []
       const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number(this.#firstMessage.get(context.context, storedText(before))?.number)
-      const most = bytes === undefined ? limit : fewest(this.#messageBytes.all(context.context, end, limit), bytes)
+      const most = bytes === undefined ? limit : Math.min(limit, Number(this.#messagesBefore.get(context.context, end, limit, bytes)?.count) + 1)
       const rows = this.#find.messages.all(context.context, end, most)
       return rows.map(({ body }) => JSON.parse(body) as MessageRow).toReversed()
     })

@@ -5,7 +5,7 @@ import { applyEvent, newTaskRecord, projectTask, type TaskRecord } from '../../.
 import type { Database, Statement } from '../driver.ts'
 import { DamagedRow } from '../../rows/damage.ts'
 import { originalText } from '../../rows/stored-text.ts'
-import { applyRows, checkCount, checkEvents, fewest } from '../../rows/task-rows.ts'
+import { applyRows, checkCount, checkEvents, countBefore } from '../../rows/task-rows.ts'
 import type { EventRow, StoredTaskRow, Tables } from '../rows/tables.ts'
 import { TaskSizes } from './task-sizes.ts'
 
@@ -35,8 +35,8 @@ export class TaskReader {
   readonly #snapshotBytes: Statement
 
   readonly #messagePage
-  readonly #eventBytes: Statement
-  readonly #messageBytes: Statement
+  readonly #eventsBefore: Statement
+  readonly #messagesBefore: Statement
   /** LRU cache of tasks with many events, by id: a later read adds their new rows. */
   readonly #kept = new LruCache<KeptTask>(KEPT)
 
@@ -47,8 +47,8 @@ export class TaskReader {
     this.#snapshot = snapshots.reading(['task'])
     this.#snapshotBytes = database.prepare('SELECT octet_length(snapshot) AS bytes FROM snapshots WHERE task = ?')
     this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
-    this.#eventBytes = database.prepare('SELECT octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?')
-    this.#messageBytes = database.prepare('SELECT octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?')
+    this.#eventsBefore = database.prepare(countBefore('SELECT generation, octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?', 'generation', '?'))
+    this.#messagesBefore = database.prepare(countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?', 'number', '?'))
     this.sizes = new TaskSizes(database)
   }
 
@@ -98,7 +98,7 @@ export class TaskReader {
 
   /** A task's events after a generation, as JSON. */
   readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): string {
-    const most = bytes === undefined ? limit : fewest(this.#eventBytes.all(task, after, limit), bytes)
+    const most = bytes === undefined ? limit : Math.min(limit, Number(this.#eventsBefore.get(task, after, limit, bytes)?.count) + 1)
     const rows = this.#page.all(task, after, most)
     checkEvents(rows, { after, most, generation, newest: rows.at(-1)?.generation })
     return listOf(rows)
@@ -106,7 +106,7 @@ export class TaskReader {
 
   /** A task's messages after the first `after`, as JSON. */
   readMessages({ task, messages }: StoredTaskRow, after: number, bytes: number): string {
-    const most = fewest(this.#messageBytes.all(task, PAGE_ROWS, after), bytes)
+    const most = Math.min(PAGE_ROWS, Number(this.#messagesBefore.get(task, PAGE_ROWS, after, bytes)?.count) + 1)
     const rows = this.#messagePage.all(task, most, after)
     checkCount(rows, Math.min(most, messages - after))
     return listOf(rows)
