@@ -157,7 +157,8 @@ await t.test('a webhook of a large task receives it as it was, read in pieces', 
   await until(async () => posts.some(body => body.includes('"completed"')), 'the end of the task is posted')
   const nearly = posts.find(body => body.includes('nearly') && !body.includes('"completed"')) ?? ''
   t.equal((JSON.parse(nearly) as Json).artifacts?.[0]?.parts.length, 150)
-  t.ok(longest < 300_000, `${longest} characters`)
+  // A stream that is behind reads 1 MiB at once.
+  t.ok(longest < 1_200_000, `${longest} characters`)
 })
 
 await t.test('a message waits for its task by default', async t => {
