@@ -55,7 +55,7 @@ function endOfPiece(entries: readonly unknown[], start: number): number {
   return end
 }
 
-/** What is left of a length after the text of a value, roughly; less than 0 if that is longer. Stops there, so a long value is not walked. */
+/** Subtracts the length of a value's text from `length`, roughly. Stops when the result is below 0, so that a long value is not walked to its end. */
 function leftAfter(value: unknown, length: number): number {
   let left = length - AROUND
   if (typeof value === 'string') return left - value.length
