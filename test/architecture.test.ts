@@ -53,6 +53,27 @@ function found(sign: RegExp, isMeant: (path: string) => boolean = () => true): {
   return files.filter(({ path }) => isMeant(path)).flatMap(({ path, text }) => Array.from(text.matchAll(sign), ([name]) => ({ path, name })))
 }
 
+const AT_ONCE = /from\s*'([^']+)'/g
+const AT_ONCE_OR_LATER = /(?:from|import\()\s*'([^']+)'/g
+
+/** The names that a file imports at run time: imports of types are not there. */
+function importsIn(text: string, imports: RegExp): string[] {
+  return Array.from(text.replaceAll(/^(?:import|export) type .*$/gm, '').matchAll(imports), ([, name = '']) => name)
+}
+
+/** The files that these load. `placed` gives the file that is loaded for a path. */
+function loadedBy(entries: readonly string[], imports: RegExp, placed = (path: string) => path): SourceFile[] {
+  const loaded = new Map<string, SourceFile>()
+  const load = (path: string) => {
+    const file = files.find(file => file.path === path)
+    if (!file || loaded.has(path)) return
+    loaded.set(path, file)
+    for (const name of importsIn(file.text, imports).filter(name => name.startsWith('.'))) load(placed(normalize(join(dirname(path), name))))
+  }
+  for (const entry of entries) load(entry)
+  return [...loaded.values()]
+}
+
 function layerOf(path: string): number {
   return LAYERS.findLastIndex(layer => path.startsWith(`${layer}/`))
 }
@@ -130,24 +151,20 @@ await t.test('charts and words are pure: no Node, no clock, no ids, no console',
 })
 
 await t.test('browser code imports nothing of Node, and no optional peer', async t => {
-  const loaded = new Set<string>()
   /** Browsers get `NAME.browser.ts` in place of `NAME.ts`, if it is there. */
   const inBrowser = (path: string) => files.find(file => file.path === path.replace(/\.ts$/, '.browser.ts'))?.path ?? path
-  /** What is there at run time: imports of types are not. */
-  const importsOf = (text: string) => Array.from(text.replaceAll(/^(?:import|export) type .*$/gm, '').matchAll(/(?:from|import\()\s*'([^']+)'/g), ([, name = '']) => name)
-  const load = (path: string) => {
-    const file = files.find(file => file.path === path)
-    if (!file || loaded.has(path)) return
-    loaded.add(path)
-    for (const name of importsOf(file.text).filter(name => name.startsWith('.'))) load(inBrowser(normalize(join(dirname(path), name))))
-  }
-  for (const entry of ['adapters/client/connect.ts', 'adapters/react/index.ts', 'adapters/inspector/page/main.tsx']) load(entry)
-  t.ok(loaded.size > 50)
-  for (const path of loaded) {
-    const { text = '' } = files.find(file => file.path === path) ?? {}
-    t.strictSame(importsOf(text).filter(name => !name.startsWith('.') && !BROWSER_PACKAGES.includes(name)), [], path)
+  const loaded = loadedBy(['adapters/client/connect.ts', 'adapters/react/index.ts', 'adapters/inspector/page/main.tsx'], AT_ONCE_OR_LATER, inBrowser)
+  t.ok(loaded.length > 50)
+  for (const { path, text } of loaded) {
+    t.strictSame(importsIn(text, AT_ONCE_OR_LATER).filter(name => !name.startsWith('.') && !BROWSER_PACKAGES.includes(name)), [], path)
     t.notMatch(text, /\bBuffer\b/, path)
   }
+})
+
+await t.test('the command line loads a command when it runs it', async t => {
+  const [atOnce, later] = [AT_ONCE, AT_ONCE_OR_LATER].map(imports => loadedBy(['adapters/cli/main.ts'], imports).map(({ path }) => path))
+  t.ok(later?.includes('adapters/cli/serve/serve.ts'))
+  t.strictSame(atOnce?.filter(path => !/^adapters\/cli\/(?:\w+|text\/[\w-]+)\.ts$/.test(path)), [])
 })
 
 await t.test('no file is longer than its limit, and none contains a TODO', async t => {

@@ -41,11 +41,8 @@ export interface Io {
   readonly cwd: string
 }
 
-/** One command of `taskchart`. */
+/** One command of `taskchart`. Its name and summary are in the table in `commands`. */
 export interface Command {
-  readonly name: string
-  /** A summary in one line. */
-  readonly summary: string
   /** The usage line, without `Usage:`. */
   readonly usage: string
   /** The words that may follow the name, such as `ls` and `show`. */
@@ -54,6 +51,12 @@ export interface Command {
   readonly details: string
   /** Resolves with the exit code. `main` reports a rejection. */
   run(args: readonly string[], io: Io): Promise<number>
+}
+
+/** A command with its name and a summary in one line. */
+export interface NamedCommand extends Command {
+  readonly name: string
+  readonly summary: string
 }
 
 export const EXIT = {

@@ -1,5 +1,5 @@
 import { readArguments } from './arguments.ts'
-import { EXIT, usageError, type Command } from './command.ts'
+import { EXIT, usageError, type Command, type NamedCommand } from './command.ts'
 import { didYouMean } from './text/did-you-mean.ts'
 
 /** Options of every command. */
@@ -9,10 +9,8 @@ const EVERYWHERE = ['--help', '--color']
 const ALONE = [...EVERYWHERE, '--version']
 
 /** `taskchart completion`: writes a script with which a shell completes commands, their words and options, from the table of commands. */
-export function completionCommand(commands: () => readonly Command[]): Command {
+export function completionCommand(loadAll: () => Promise<readonly NamedCommand[]>): Command {
   return {
-    name: 'completion',
-    summary: 'write the script with which your shell completes this command',
     usage: 'taskchart completion bash|zsh|fish',
     words: ['bash', 'zsh', 'fish'],
     details: `Put the line of your shell into its file:
@@ -29,7 +27,7 @@ Exit codes: 0 written, 2 wrong usage.
       const { positionals: [shell] } = readArguments(args, {}, ['bash|zsh|fish'])
       const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell as keyof typeof SCRIPTS] : undefined
       if (!script) throw usageError(`There is no completion for ${shell}. ${didYouMean(shell, Object.keys(SCRIPTS))}`)
-      stdout.write(script(commands()))
+      stdout.write(script(await loadAll()))
       return EXIT.ok
     }
   }
@@ -43,11 +41,11 @@ export function optionsOf({ details }: Pick<Command, 'details'>): string[] {
 }
 
 /** The words that may follow each command. */
-function wordsAfter(commands: readonly Command[]): [name: string, words: readonly string[]][] {
+function wordsAfter(commands: readonly NamedCommand[]): [name: string, words: readonly string[]][] {
   return [...commands.flatMap(({ name, words }): [string, readonly string[]][] => (words ? [[name, words]] : [])), ['help', commands.map(({ name }) => name)]]
 }
 
-function bashScript(commands: readonly Command[]): string {
+function bashScript(commands: readonly NamedCommand[]): string {
   return `_taskchart() {
   local current=\${COMP_WORDS[COMP_CWORD]} words= options=
   case \${COMP_WORDS[1]} in
@@ -67,7 +65,7 @@ complete -o default -F _taskchart taskchart
 `
 }
 
-function zshScript(commands: readonly Command[]): string {
+function zshScript(commands: readonly NamedCommand[]): string {
   return `_taskchart() {
   local -a names
   if (( CURRENT == 2 )); then
@@ -91,7 +89,7 @@ compdef _taskchart taskchart
 `
 }
 
-function fishScript(commands: readonly Command[]): string {
+function fishScript(commands: readonly NamedCommand[]): string {
   const first = [...commands, { name: 'help', summary: 'the help of a command' }]
   const lines = [
     ...first.map(({ name, summary }) => `-n __fish_use_subcommand -f -a ${name} -d '${quoted(summary)}'`),

@@ -16,8 +16,6 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
 
 /** `taskchart db`: backs up, copies, shrinks, migrates, checks and counts what a store has. */
 export const dbCommand: Command = {
-  name: 'db',
-  summary: 'back up, copy, shrink, migrate, check or count what serve --db stores',
   words: ['backup', 'copy', 'vacuum', 'migrate', 'check', 'stats'],
   usage: 'taskchart db backup FILE TO|copy FROM TO|vacuum FILE|migrate FILE|URL|check FILE|URL|stats FILE|URL',
   details: `

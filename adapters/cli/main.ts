@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } from './command.ts'
-import { COMMANDS } from './commands.ts'
+import { COMMANDS, type CommandEntry } from './commands.ts'
 import { readColours, styled, type Colours } from './text/colour.ts'
 import { didYouMean } from './text/did-you-mean.ts'
 import { oneLine, plain, thrownText } from './text/terminal-text.ts'
@@ -16,21 +16,26 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
   try {
     const { colours, rest: [name, ...args] } = readColours(argv, usual)
     io = { ...io, colours, terminal: withColours(given.terminal, colours.stderr), screen: withColours(given.screen, colours.stdout) }
-    command = COMMANDS.find(command => command.name === name)
+    const entry = entryOf(name)
+    command = await entry?.load()
     if (command && !asksForHelp(args)) return await command.run(args, io)
-    io.stdout.write(command ? helpOf(command) : answer(name, args))
+    io.stdout.write(entry ? await helpOf(entry) : await answer(name, args))
     return EXIT.ok
   } catch (error) {
     return io.signal.aborted ? EXIT.stopped : report(error, command, io)
   }
 }
 
+function entryOf(name: string | undefined): CommandEntry | undefined {
+  return COMMANDS.find(command => command.name === name)
+}
+
 /** The output when no command runs: help, or the version. */
-function answer(name: string | undefined, [topic]: readonly string[]): string {
+async function answer(name: string | undefined, [topic]: readonly string[]): Promise<string> {
   if (name === '--version') return `${version()}\n`
   if (name === undefined || name === '--help' || name === '-h' || (name === 'help' && topic === undefined)) return overview()
   const wanted = name === 'help' && topic !== undefined ? topic : name
-  const found = name === 'help' ? COMMANDS.find(({ name }) => name === topic) : undefined
+  const found = name === 'help' ? entryOf(topic) : undefined
   if (found) return helpOf(found)
   if (wanted.startsWith('-')) throw usageError(`There is no option ${wanted} here. ${didYouMean(wanted, ['--help', '--version', '--color'])}`)
   throw usageError(`There is no command ${wanted}. ${didYouMean(wanted, [...COMMANDS.map(({ name }) => name), 'help'])}`)
@@ -63,7 +68,8 @@ ${COMMANDS.map(({ name, summary }) => `  taskchart ${name.padEnd(width)} ${summa
 ${EXIT_CODES}`
 }
 
-function helpOf({ summary, usage, details }: Command): string {
+async function helpOf({ summary, load }: CommandEntry): Promise<string> {
+  const { usage, details } = await load()
   return `${usage}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
 }
 

@@ -6,8 +6,6 @@ import type { Environment } from './text/terminal.ts'
 
 /** `taskchart open`: opens the page of an agent in the browser. */
 export const openCommand: Command = {
-  name: 'open',
-  summary: 'open the page of an agent in the browser',
   usage: 'taskchart open URL',
   details: `URL is the agent's http: or ws: URL. taskchart dev prints it, with a token if the page requires one. Without a browser, the address is
 written to stdout only.

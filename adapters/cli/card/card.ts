@@ -11,8 +11,6 @@ import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
-  name: 'card',
-  summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
   usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.

@@ -4,8 +4,6 @@ import { showStatus } from './status.ts'
 
 /** `taskchart cluster`: serves an agent by several nodes on this machine, and shows the nodes of a database. */
 export const clusterCommand: Command = {
-  name: 'cluster',
-  summary: 'serve an agent by several nodes on this machine, or show the nodes of a database',
   usage: 'taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json], or taskchart cluster status AGENT.ts|js|--db URL [--json]',
   words: ['status'],
   details: `Starts nodes of the agent as processes that share one PostgreSQL database, to try what happens when one is killed. Clients may use

@@ -28,8 +28,6 @@ import { TestRun } from './test-run.ts'
 
 /** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
-  name: 'dev',
-  summary: 'serve an agent while you write it: watch it live, reload it when you save',
   usage: 'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
   details: `Serves the agent of a module as taskchart serve does. A page on the same URL shows its tasks, its charts and what its
 actors do. /stately shows the actors in Stately's inspector. When the module or a file that it imports is saved, it is loaded

@@ -10,8 +10,6 @@ import { installedVersion, manifest, packageFindings, satisfies, type Finding } 
 
 /** `taskchart doctor`: says what is wrong on this machine, or with an agent, and what mends it. */
 export const doctorCommand: Command = {
-  name: 'doctor',
-  summary: 'say what is wrong on this machine or with an agent, and what mends it',
   usage: 'taskchart doctor [URL|AGENT.ts|js] [--db FILE|URL] [--api-key KEY]',
   details: `Looks at Node, the packages that taskchart can use, and the usual port. With a URL, at the agent's card, its clock, and a first call.
 With a module, at whether it can be loaded. Each line on stdout begins with ok, note or WRONG. Below it stands the line

@@ -12,8 +12,6 @@ const KIND_LINES = NAMES.map(name => `${name.padEnd(11)}  ${KINDS[name].about}`)
 
 /** `taskchart init`: writes a new project. */
 export const initCommand: Command = {
-  name: 'init',
-  summary: 'write a new project: an agent, its test, and the settings',
   usage: 'taskchart init [DIR] [--kind KIND]',
   details: `Writes ${FILE_NAMES.slice(0, -1).join(', ')} and ${FILE_NAMES.at(-1)} into DIR (default: this folder),
 which is created if needed. Nothing is overwritten: if one of these files exists, nothing is written. Installs nothing, and

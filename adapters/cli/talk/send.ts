@@ -9,8 +9,6 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
-  name: 'send',
-  summary: 'send a message to an agent, watch its task, save its artifacts',
   usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Progress is written to stderr and results to stdout. The
 last line is the command that continues the context.

@@ -9,8 +9,6 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
-  name: 'watch',
-  summary: 'watch a task until it ends, save its artifacts',
   usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card; TASK is the task's id. Progress is written to stderr and
 results to stdout. A task that waits for input stays watched, so that another client can answer it. A task that has

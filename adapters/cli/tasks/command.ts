@@ -19,8 +19,6 @@ const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<
 
 /** `taskchart tasks`: lists, shows, exports and cancels the tasks of a file or of an agent. */
 export const tasksCommand: Command = {
-  name: 'tasks',
-  summary: 'list, show, export and cancel the tasks of a file or an agent',
   usage: 'taskchart tasks ls|show|export|cancel URL [TASK]… [OPTION]…, or --db FILE instead of URL',
   words: ['ls', 'show', 'export', 'cancel'],
   details: `

@@ -13,8 +13,6 @@ import { jsonLine, oneLine } from '../text/terminal-text.ts'
 
 /** `taskchart coverage`: shows which transitions tasks took. */
 export const coverageCommand: Command = {
-  name: 'coverage',
-  summary: 'show which transitions of the chart the tasks of a store took',
   usage: 'taskchart coverage AGENT.ts|js --db FILE|URL [--pairs] [--json]',
   details: `Lists the transitions of the agent's chart, and of the charts that it starts, with how often the tasks in the file or
 database took them; those that no task took come first. Then it lists the mean time in each state before it was left, as

@@ -6,8 +6,6 @@ import { loadTesting, planError, readKind } from './testing.ts'
 
 /** `taskchart paths`: lists the paths that `taskchart test` walks. */
 export const pathsCommand: Command = {
-  name: 'paths',
-  summary: "show every path through an agent's chart",
   usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--json | --mermaid]',
   details: `Writes one line to stdout for each path: every move that the agent's work accepts, in each configuration that it can
 reach; a cancel there; and what it must refuse there. For a negotiation(…): everything that can happen before there is a

@@ -14,8 +14,6 @@ import { walkLines, walkMermaid, walkTests, type Refuted } from './walk-text.ts'
 
 /** `taskchart prove`: proves an agent's properties on the chart of its work. */
 export const proveCommand: Command = {
-  name: 'prove',
-  summary: 'prove the properties of an agent, or show the shortest counterexample',
   usage: 'taskchart prove AGENT.ts|js [--only TEXT] [--limit NUMBER] [--json | --tap | --mermaid | --test | --promela [FILE]]',
   details: `Explores every configuration of the chart of the agent's work and checks the agent's properties (defineAgent) on every walk.
 Two more properties are checked on each chart: it never throws, and every task can end. A client may cancel everywhere.

@@ -12,8 +12,6 @@ import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 
 /** `taskchart replay`: checks before a deployment which stored tasks this agent can continue. */
 export const replayCommand: Command = {
-  name: 'replay',
-  summary: 'check whether an agent can continue its stored tasks',
   usage: 'taskchart replay AGENT.ts|js --db FILE [--json]',
   details: `Tries to restore every unfinished task of the file with the agent. It starts no work and writes nothing, and works while a
 server uses the file. Each task is a line on stdout, failures last:

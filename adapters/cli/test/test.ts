@@ -15,8 +15,6 @@ import { loadTesting, planError, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
-  name: 'test',
-  summary: "test every path through an agent's chart, or any A2A server",
   usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a

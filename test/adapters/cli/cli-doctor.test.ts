@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import { createServer as createPort, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { COMMANDS } from '../../../adapters/cli/commands.ts'
+import { COMMANDS, loadAll } from '../../../adapters/cli/commands.ts'
 import { optionsOf } from '../../../adapters/cli/completion.ts'
 import { clockFinding, nodeFinding, portFinding } from '../../../adapters/cli/doctor/checks.ts'
 import { installedVersion, installIn, manifest, packageFindings, satisfies, type Manifest } from '../../../adapters/cli/doctor/packages.ts'
@@ -183,7 +183,7 @@ for line in "$@"; do COMP_WORDS=($line); case $line in *' ') COMP_WORDS+=('') ;;
       t.match(stdout, shell === 'fish' ? '-l allow-loopback-webhooks' : '--allow-loopback-webhooks')
     }
     const cwd = t.testdir()
-    for (const command of COMMANDS) {
+    for (const command of await loadAll()) {
       for (const option of optionsOf(command)) {
         const ended = await Promise.all([[], ['ws://'], ...(command.words ?? []).map(word => [word])].map(words => runCommand([command.name, ...words, option], { cwd })))
         t.ok(ended.some(({ stderr }) => !/There is no option|have no "--/.test(stderr)), `${command.name} ${option}`)

@@ -7,8 +7,6 @@ import { ContextMemory, contextFolder } from './last-context.ts'
 
 /** `taskchart chat`: a chat with an agent at the terminal. */
 export const chatCommand: Command = {
-  name: 'chat',
-  summary: 'talk with an agent: answer its questions and offers, save its artifacts',
   usage: 'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
 by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
