@@ -12,7 +12,7 @@ const SHORT = 8
  */
 export function append<T extends object>(list: T[], item: T): T[] {
   if (list.length === 0) return [item]
-  if (list.length < SHORT) return list.concat([item])
+  if (list.length < SHORT) return [...list, item]
   list.push(item)
   return list
 }
@@ -40,8 +40,9 @@ export class ArtifactList {
     this.#list = append(this.#list, artifact)
   }
 
-  [Symbol.iterator](): Iterator<Artifact> {
-    return this.#list.values()
+  /** Copies that do not change with the list. */
+  copies(): Artifact[] {
+    return this.#list.map(copyOf)
   }
 
   #placeOf(artifactId: string): number {
@@ -115,7 +116,7 @@ export function projectTask(record: TaskRecord, { historyLength, artifacts = tru
   const { key, taskId, status, metadata, generation } = record
   const history = takeLast(record.said.filter(message => message !== status.message), historyLength)
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
-  if (artifacts && record.artifacts) task.artifacts = Array.from(record.artifacts, copyOf)
+  if (artifacts && record.artifacts) task.artifacts = record.artifacts.copies()
   if (history.length > 0) task.history = history
   if (metadata) task.metadata = metadata
   return { task, generation }
@@ -139,6 +140,6 @@ export function appendTo(known: Artifact, chunk: Artifact): void {
 }
 
 /** A copy with its own list of parts, for `appendTo`. */
-export function copyOf(artifact: Artifact): Artifact {
+function copyOf(artifact: Artifact): Artifact {
   return { ...artifact, parts: [...artifact.parts] }
 }

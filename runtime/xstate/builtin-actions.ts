@@ -46,8 +46,10 @@ interface BuiltinAction {
   readonly type: string
   resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Macrostep): Resolved
   retryResolve?(scope: AnyActorScope, snapshot: AnyMachineSnapshot, params: unknown): void
-  readonly execute?: (scope: AnyActorScope, params: unknown) => void
+  readonly execute?: Effect
 }
+
+type Effect = (scope: AnyActorScope, params: unknown) => void
 
 /** Result of a resolver that leaves the action to XState. */
 const LEFT = Symbol('left to XState')
@@ -61,10 +63,13 @@ const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigne
 export interface PreparedAction {
   readonly type: string
   readonly params: unknown
-  /** The implementation: a built-in action, or a function of the author's, which may be missing. */
-  readonly known: unknown
+  /** The implementation, unless it is a built-in action: a function of the author's, which may be missing. */
+  readonly own: unknown
+  readonly builtin: BuiltinAction | undefined
   /** Resolver of this file, if any. */
   readonly resolver: Resolver | undefined
+  /** The effect of a built-in action, if it has one. */
+  readonly effect: Effect | undefined
 }
 
 /** Looks up the implementations of actions. Done once for the actions of the chart itself. */
@@ -73,8 +78,8 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
     const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
     const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
     return isBuiltin(known)
-      ? { type: known.type, params, known, resolver: RESOLVERS[known.type] }
-      : { type: nameOf(action), params, known, resolver: undefined }
+      ? { type: known.type, params, own: undefined, builtin: known, resolver: RESOLVERS[known.type], effect: known.execute }
+      : { type: nameOf(action), params, own: known, builtin: undefined, resolver: undefined, effect: undefined }
   })
 }
 
@@ -88,40 +93,40 @@ export function perform(actions: readonly PreparedAction[], step: Macrostep, inv
 
 function performAll(actions: readonly PreparedAction[], step: Macrostep, retries: [BuiltinAction, unknown][] | undefined): void {
   const { scope } = step
-  for (const { type, params: wanted, known, resolver } of actions) {
+  for (const { type, params: wanted, own, builtin, resolver, effect } of actions) {
     const given: unknown = typeof wanted === 'function' ? wanted(step.given) : wanted
-    if (!isBuiltin(known)) {
-      scope.actionExecutor({ type, info: step.args, params: given, exec: known as () => void })
+    if (!builtin) {
+      scope.actionExecutor({ type, info: step.args, params: given, exec: own as () => void })
       continue
     }
-    let params: unknown = resolver ? resolver(known as never, step, given) : LEFT
+    let params: unknown = resolver ? resolver(builtin as never, step, given) : LEFT
     let enqueued = type === ENQUEUE ? (params as UnknownAction[]) : undefined
     if (params === LEFT) {
       const { snapshot } = step
-      const resolved = known.resolve(scope, snapshot, step.args, given, known, step)
+      const resolved = builtin.resolve(scope, snapshot, step.args, given, builtin, step)
       if (resolved[0] !== snapshot) Object.assign(step.own, resolved[0])
       params = resolved[1]
       enqueued = resolved[2]
     }
-    if (known.retryResolve) retries?.push([known, params])
-    execute(known, step, params)
+    if (retries && builtin.retryResolve) retries.push([builtin, params])
+    if (effect) execute(type, effect, step, params)
     if (enqueued) performAll(prepared(enqueued, step.snapshot.machine), step, retries)
   }
 }
 
 /** Runs the effect of an action. Without an inspector XState's executor only calls it. */
-function execute({ type, execute: effect }: BuiltinAction, step: Macrostep, params: unknown): void {
+function execute(type: string, effect: Effect, step: Macrostep, params: unknown): void {
   const { scope } = step
-  if (!effect) return
   if (runsUnseen(scope)) effect(scope, params)
   else scope.actionExecutor({ type, info: step.args, params, exec: effect.bind(undefined, scope, params) })
 }
 
-const stop = stopChild('') as unknown as BuiltinAction
+const { type: STOP, execute: stop } = stopChild('') as unknown as Required<BuiltinAction>
 
 /** Stops the children of a chart that ends. Its snapshot keeps them. */
 export function stopChildren(step: Macrostep): void {
-  for (const child of Object.values<AnyActorRef>(step.snapshot.children)) execute(stop, step, child)
+  const { children } = step.snapshot
+  for (const id in children) execute(STOP, stop, step, children[id])
 }
 
 type Assigner = (args: AssignArgs, params: unknown) => unknown

@@ -9,8 +9,8 @@ await t.test('a list of artifacts has each once, in order of first appearance', 
   for (const count of [1, 8, 9, 30]) {
     const list = new ArtifactList()
     for (const round of ['old', 'new']) for (let n = 1; n <= count; n += 1) list.set({ artifactId: `a${n}`, parts: [{ text: `${round} ${n}` }] })
-    t.strictSame(Array.from(list, textOfParts), Array.from({ length: count }, (_, n) => `new ${n + 1}`))
-    t.equal(list.get(`a${count}`), [...list].at(-1))
+    t.strictSame(list.copies().map(textOfParts), Array.from({ length: count }, (_, n) => `new ${n + 1}`))
+    t.strictSame(list.get(`a${count}`), list.copies().at(-1))
     t.equal(list.get('none'), undefined)
   }
 })

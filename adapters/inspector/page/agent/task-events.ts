@@ -1,7 +1,7 @@
 import type { Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
-import { applyEvent, ArtifactList, copyOf as copyOfArtifact, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/store/task-record.ts'
+import { applyEvent, ArtifactList, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/store/task-record.ts'
 
 /** The maximum number of separate events of a task. */
 const MOST_EVENTS = 5000
@@ -71,6 +71,6 @@ export function historyAt({ folded, events }: TaskEvents, said: readonly Message
 
 function copyOf(record: TaskRecord): TaskRecord {
   const artifacts = record.artifacts && new ArtifactList()
-  for (const artifact of record.artifacts ?? []) artifacts?.set(copyOfArtifact(artifact))
+  for (const artifact of record.artifacts?.copies() ?? []) artifacts?.set(artifact)
   return { ...record, artifacts, said: [...record.said] }
 }
