@@ -18,11 +18,11 @@ export interface DeliveryServices {
   readonly writings: ReadonlyMap<string, WebhookBodyWriter>
 }
 
-/** Makes one attempt to deliver an event to a webhook. Ignore the answer if `stop` has aborted. */
-export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer> {
+/** Makes one attempt to deliver an event to a webhook; `gone` if its task was removed. Ignore the answer if `stop` has aborted. */
+export async function deliver(services: DeliveryServices, scope: Scope, row: WebhookRow, event: TaskEvent, stop: AbortSignal): Promise<WebhookAnswer | 'gone'> {
   const { clock, limits, sender } = services
   const body = await bodyOf(services, scope, row, event)
-  if (!body) return { failure: `this server cannot write the task in A2A ${row.version}` }
+  if (body === 'gone' || 'failure' in body) return body
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), limits.webhookTimeoutMs)
   try {
@@ -53,11 +53,12 @@ function headersFor(row: WebhookRow, event: TaskEvent, { type }: WebhookBody): R
   }
 }
 
-async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | undefined> {
+async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scope, { version, id }: WebhookRow, event: TaskEvent): Promise<WebhookBody | { readonly failure: string } | 'gone'> {
   if (version === PROTOCOL_VERSION) return { type: A2A_JSON, text: JSON.stringify(event.update) }
   const write = writings.get(version)
-  const task = write && (await taskAfter(store, scope, event))
-  return task && write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id))
+  if (!write) return { failure: `this server does not speak A2A ${version}` }
+  const task = await taskAfter(store, scope, event)
+  return task ? write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id)) : 'gone'
 }
 
 /** A task after an event; without history if it has changed since, `undefined` if it was removed. */

@@ -63,8 +63,8 @@ const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigne
 export interface PreparedAction {
   readonly type: string
   readonly params: unknown
-  /** The implementation, unless it is a built-in action: a function of the author's, which may be missing. */
-  readonly own: unknown
+  /** The author's function, which may be missing. */
+  readonly custom: unknown
   readonly builtin: BuiltinAction | undefined
   /** Resolver of this file, if any. */
   readonly resolver: Resolver | undefined
@@ -78,8 +78,8 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
     const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
     const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
     return isBuiltin(known)
-      ? { type: known.type, params, own: undefined, builtin: known, resolver: RESOLVERS[known.type], effect: known.execute }
-      : { type: nameOf(action), params, own: known, builtin: undefined, resolver: undefined, effect: undefined }
+      ? { type: known.type, params, custom: undefined, builtin: known, resolver: RESOLVERS[known.type], effect: known.execute }
+      : { type: nameOf(action), params, custom: known, builtin: undefined, resolver: undefined, effect: undefined }
   })
 }
 
@@ -93,10 +93,10 @@ export function perform(actions: readonly PreparedAction[], step: Macrostep, inv
 
 function performAll(actions: readonly PreparedAction[], step: Macrostep, retries: [BuiltinAction, unknown][] | undefined): void {
   const { scope } = step
-  for (const { type, params: wanted, own, builtin, resolver, effect } of actions) {
+  for (const { type, params: wanted, custom, builtin, resolver, effect } of actions) {
     const given: unknown = typeof wanted === 'function' ? wanted(step.given) : wanted
     if (!builtin) {
-      scope.actionExecutor({ type, info: step.args, params: given, exec: own as () => void })
+      scope.actionExecutor({ type, info: step.args, params: given, exec: custom as () => void })
       continue
     }
     let params: unknown = resolver ? resolver(builtin as never, step, given) : LEFT

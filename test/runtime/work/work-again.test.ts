@@ -557,19 +557,28 @@ await t.test('work that is restored with a question', async t => {
   })
 
   await t.test('is canceled while it runs again, and while it is read', async t => {
-    const life = lives(t, { work: async function* () { yield* inputRequired('?') } })
-    const { id } = taskIn(await life.runtime.sendMessage(say('x')))
-    const gate = deferred()
-    let ran = false
-    const closing = life.runtime.close()
-    await closing
-    const slow: Store = { ...life.store, readJournal: async (...args) => (await gate.promise, life.store.readJournal(...args)) }
-    const { runtime } = start(t, { work: async () => void (ran = true) }, { store: slow })
-    await rest()
-    t.equal((await runtime.cancelTask({ id })).status.state, 'TASK_STATE_CANCELED')
-    gate.resolve()
-    await rest()
-    t.notOk(ran)
+    for (const isStored of [true, false]) {
+      const life = lives(t, { work: async function* () { yield* inputRequired('?') } })
+      const { id } = taskIn(await life.runtime.sendMessage(say('x')))
+      const [gate, disk] = [deferred(), deferred()]
+      let ran = false
+      await life.runtime.close()
+      const slow: Store = {
+        ...life.store,
+        readJournal: async (...args) => (await gate.promise, life.store.readJournal(...args)),
+        commit: async commit => (await disk.promise, life.store.commit(commit))
+      }
+      const { runtime } = start(t, { work: async () => void (ran = true) }, { store: slow })
+      await rest()
+      const canceling = runtime.cancelTask({ id })
+      if (isStored) disk.resolve()
+      await rest()
+      gate.resolve()
+      await rest()
+      t.notOk(ran, isStored ? 'the end is stored' : 'the end is decided, and not stored yet')
+      disk.resolve()
+      t.equal((await canceling).status.state, 'TASK_STATE_CANCELED')
+    }
   })
 
   await t.test('whose deadline passed while nothing ran expires at once, unless it was answered', async t => {
