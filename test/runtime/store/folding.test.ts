@@ -20,11 +20,14 @@ await t.test('a folded value is short, ids included', t => {
   t.end()
 })
 
+let crowds = 0
+
 /** Opens contexts until those before them are folded. */
 async function crowd(store: Store): Promise<void> {
+  crowds += 1
   for (let i = 0; i < 300; i += 1) {
-    const key = { ...scope, contextId: `crowd ${i}` }
-    await store.commit({ key, expected: 0, atMs: 0, snapshot: '{}', tasks: [{ taskId: `crowd ${i}`, generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '{}' }], log: [], journal: [], sends: [], webhooks: [] })
+    const key = { ...scope, contextId: `crowd ${crowds} ${i}` }
+    await store.commit({ key, expected: 0, atMs: 0, snapshot: '{}', tasks: [{ taskId: `crowd ${crowds} ${i}`, generation: 0, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: '{}' }], log: [], journal: [], sends: [], webhooks: [] })
   }
 }
 
