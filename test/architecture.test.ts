@@ -54,6 +54,7 @@ function found(sign: RegExp, isMeant: (path: string) => boolean = () => true): {
 }
 
 const AT_ONCE = /from\s*'([^']+)'/g
+const LATER = /import\(\s*'([^']+)'/g
 const AT_ONCE_OR_LATER = /(?:from|import\()\s*'([^']+)'/g
 
 /** The names that a file imports at run time: imports of types are not there. */
@@ -162,9 +163,11 @@ await t.test('browser code imports nothing of Node, and no optional peer', async
 })
 
 await t.test('the command line loads a command when it runs it', async t => {
-  const [atOnce, later] = [AT_ONCE, AT_ONCE_OR_LATER].map(imports => loadedBy(['adapters/cli/main.ts'], imports).map(({ path }) => path))
-  t.ok(later?.includes('adapters/cli/serve/serve.ts'))
-  t.strictSame(atOnce?.filter(path => !/^adapters\/cli\/(?:\w+|text\/[\w-]+)\.ts$/.test(path)), [])
+  const [atOnce = [], later = []] = [AT_ONCE, AT_ONCE_OR_LATER].map(imports => loadedBy(['adapters/cli/bin.ts'], imports).map(({ path }) => path))
+  const commands = importsIn(readFileSync('adapters/cli/commands.ts', 'utf8'), LATER).map(name => normalize(join('adapters/cli', name)))
+  t.equal(commands.length, 19)
+  t.strictSame(commands.filter(path => atOnce.includes(path) || !later.includes(path)), [])
+  t.ok(atOnce.length < 30, `it loads ${atOnce.length} modules before that`)
 })
 
 await t.test('no file is longer than its limit, and none contains a TODO', async t => {

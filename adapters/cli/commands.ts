@@ -1,6 +1,6 @@
 import type { Command, NamedCommand } from './command.ts'
 
-/** A command in the table, which is loaded when it runs or shows its help: all of them have 600 modules, which take half a second to load. */
+/** An entry of the table. Its command is loaded when it runs or shows its help: all of them have 600 modules. */
 export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
   readonly load: () => Promise<Command>
 }
@@ -28,7 +28,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'completion', summary: 'write the script with which your shell completes this command', load: async () => (await import('./completion.ts')).completionCommand(loadAll) }
 ]
 
-/** All commands, loaded. */
+/** Loads a command. */
+export async function loaded({ name, summary, load }: CommandEntry): Promise<NamedCommand> {
+  return { name, summary, ...(await load()) }
+}
+
+/** Loads all commands. */
 export function loadAll(): Promise<NamedCommand[]> {
-  return Promise.all(COMMANDS.map(async ({ name, summary, load }) => ({ name, summary, ...(await load()) })))
+  return Promise.all(COMMANDS.map(loaded))
 }

@@ -32,10 +32,11 @@ export const dbCommand: Command = {
   check FILE|URL  read everything once, and write a line for each damage
   stats FILE|URL  count tasks by state
 
-Exit codes: 0 done, 1 an error or damage, 2 wrong usage.
+Exit codes: 0 done, 1 an error or damage, 2 wrong usage, 130 stopped with Ctrl-C before it began.
 `,
   run: async ([name, ...args], io) => {
     const action = name === undefined ? undefined : ACTIONS.get(name)
+    io.signal.throwIfAborted()
     if (action) return action(args, io)
     throw usageError(name === undefined ? 'Say what to do with the file: backup, copy, vacuum, migrate, check or stats.' : `A file has no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`)
   }

@@ -24,7 +24,7 @@ has one of these names, nothing is written.
   --chart NAME      only this one, to stdout unless there is --out: work, negotiation, task, context or child:NAME
   --out DIR         the folder for the files (default charts), created if needed
 
-Exit codes: 0 drawn, 1 an error, 2 wrong usage.
+Exit codes: 0 drawn, 1 an error, 2 wrong usage, 130 stopped with Ctrl-C before files were written.
 `,
   run
 }
@@ -46,7 +46,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
   json: { extension: 'json', begins: '{"chart":', draw: ({ id, machine }) => jsonLine({ chart: id, ...outlineOf(machine) }) }
 }
 
-async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
+async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
   const { values: { format: formatName = 'svg', chart, out }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const format = Object.hasOwn(FORMATS, formatName) ? FORMATS[formatName] : undefined
   if (!format) throw usageError(`There is no --format ${formatName}. There are: ${Object.keys(FORMATS).join(', ')}.`)
@@ -62,6 +62,7 @@ async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promis
   }
   const files: OwnFile[] = []
   for (const one of charts) files.push({ name: `${fileName(one)}.${format.extension}`, text: await format.draw(one), begins: format.begins })
+  signal.throwIfAborted()
   for (const path of await writeOwn(files, out ?? 'charts', cwd)) stderr.write(`${path}\n`)
   if (chart === undefined) stderr.write(withoutChart(agent.work).replace(/^ (.*)$/, '$1\n'))
   return EXIT.ok

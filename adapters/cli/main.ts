@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
-import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io } from './command.ts'
-import { COMMANDS, type CommandEntry } from './commands.ts'
+import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io, type NamedCommand } from './command.ts'
+import { COMMANDS, loaded } from './commands.ts'
 import { readColours, styled, type Colours } from './text/colour.ts'
 import { didYouMean } from './text/did-you-mean.ts'
 import { oneLine, plain, thrownText } from './text/terminal-text.ts'
@@ -12,31 +12,26 @@ const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name })
 export async function main(argv: readonly string[], given: Omit<Io, 'colours'>): Promise<number> {
   const usual: Colours = { stdout: given.screen?.hasColours ?? false, stderr: given.terminal?.hasColours ?? false }
   let io: Io = { ...given, colours: usual }
-  let command: Command | undefined
+  let command: NamedCommand | undefined
   try {
     const { colours, rest: [name, ...args] } = readColours(argv, usual)
     io = { ...io, colours, terminal: withColours(given.terminal, colours.stderr), screen: withColours(given.screen, colours.stdout) }
-    const entry = entryOf(name)
-    command = await entry?.load()
-    if (command && !asksForHelp(args)) return await command.run(args, io)
-    io.stdout.write(entry ? await helpOf(entry) : await answer(name, args))
+    const named = name === 'help' ? args[0] : name
+    const entry = COMMANDS.find(({ name }) => name === named)
+    command = entry && (await loaded(entry))
+    if (command && name !== 'help' && !asksForHelp(args)) return await command.run(args, io)
+    io.stdout.write(command ? helpOf(command) : answer(name, args))
     return EXIT.ok
   } catch (error) {
     return io.signal.aborted ? EXIT.stopped : report(error, command, io)
   }
 }
 
-function entryOf(name: string | undefined): CommandEntry | undefined {
-  return COMMANDS.find(command => command.name === name)
-}
-
-/** The output when no command runs: help, or the version. */
-async function answer(name: string | undefined, [topic]: readonly string[]): Promise<string> {
+/** The output without a command: the overview, or the version. Throws a usage error for a name that is none. */
+function answer(name: string | undefined, [topic]: readonly string[]): string {
   if (name === '--version') return `${version()}\n`
   if (name === undefined || name === '--help' || name === '-h' || (name === 'help' && topic === undefined)) return overview()
   const wanted = name === 'help' && topic !== undefined ? topic : name
-  const found = name === 'help' ? entryOf(topic) : undefined
-  if (found) return helpOf(found)
   if (wanted.startsWith('-')) throw usageError(`There is no option ${wanted} here. ${didYouMean(wanted, ['--help', '--version', '--color'])}`)
   throw usageError(`There is no command ${wanted}. ${didYouMean(wanted, [...COMMANDS.map(({ name }) => name), 'help'])}`)
 }
@@ -68,8 +63,7 @@ ${COMMANDS.map(({ name, summary }) => `  taskchart ${name.padEnd(width)} ${summa
 ${EXIT_CODES}`
 }
 
-async function helpOf({ summary, load }: CommandEntry): Promise<string> {
-  const { usage, details } = await load()
+function helpOf({ summary, usage, details }: NamedCommand): string {
   return `${usage}\n\n${summary.charAt(0).toUpperCase()}${summary.slice(1)}.\n${details}`
 }
 

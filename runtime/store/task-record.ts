@@ -8,11 +8,11 @@ const SHORT = 8
 
 /**
  * A list with one more item. A short list is copied, so that it has no spare capacity: most lists are short, and the first `push`
- * reserves 17 elements. A long list grows in place.
+ * reserves 17 elements, as `[...list, item]` does. A long list grows in place.
  */
 export function append<T extends object>(list: T[], item: T): T[] {
   if (list.length === 0) return [item]
-  if (list.length < SHORT) return [...list, item]
+  if (list.length < SHORT) return list.toSpliced(list.length, 0, item)
   list.push(item)
   return list
 }

@@ -121,12 +121,12 @@ function execute(type: string, effect: Effect, step: Macrostep, params: unknown)
   else scope.actionExecutor({ type, info: step.args, params, exec: effect.bind(undefined, scope, params) })
 }
 
-const { type: STOP, execute: stop } = stopChild('') as unknown as Required<BuiltinAction>
+const { type: STOP_CHILD, execute: stopEffect } = stopChild('') as unknown as Required<BuiltinAction>
 
 /** Stops the children of a chart that ends. Its snapshot keeps them. */
 export function stopChildren(step: Macrostep): void {
   const { children } = step.snapshot
-  for (const id in children) execute(STOP, stop, step, children[id])
+  for (const id in children) execute(STOP_CHILD, stopEffect, step, children[id])
 }
 
 type Assigner = (args: AssignArgs, params: unknown) => unknown

@@ -34,6 +34,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   await refuseExisting(folder, dir)
   const kind = given ?? (await askKind(io))
   const files = await projectFiles(kind, folder)
+  io.signal.throwIfAborted()
   await writeFiles(folder, files)
   for (const name of FILE_NAMES) io.stdout.write(`${oneLine(join(dir, name))}\n`)
   io.stderr.write(`\nNext:\n\n${nextSteps(kind, dir).map(line => `  ${line}\n`).join('')}`)

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
+import { readdirSync } from 'node:fs'
 import t from 'tap'
 import { COMMANDS } from '../../../adapters/cli/commands.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -100,6 +101,14 @@ await t.test('colours', async t => {
   await t.test('ignore arguments after --', async t => {
     t.match(await runCommand(['send', '--', url, '--color']), { code: 0 })
   })
+})
+
+await t.test('a command that is stopped while it is loaded does nothing', async t => {
+  const cwd = t.testdir({ 'agent.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'Runner' }, work: async () => {} })" })
+  for (const argv of [['init', 'boats', '--kind', 'function'], ['graph', 'agent.js', '--format', 'mermaid'], ['db', 'migrate', 'tasks.db']]) {
+    t.strictSame(await runCommand(argv, { cwd, signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' }, argv.join(' '))
+  }
+  t.strictSame(readdirSync(cwd), ['agent.js'])
 })
 
 await t.test('every command lists its exit codes in its help', async t => {
