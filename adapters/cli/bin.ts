@@ -7,8 +7,7 @@ import { stopSignal } from './process/process-events.ts'
 import { terminalOf } from './text/terminal.ts'
 
 const signal = stopSignal(process, () => performance.now(), code => process.exit(code))
-// A reader such as `head` may close the pipe early. The rest of the output is not needed then.
-process.stdout.on('error', () => process.exit(EXIT.error))
+process.stdout.on('error', lost)
 // The agent is served even if its log cannot be written.
 process.stderr.on('error', () => {})
 
@@ -20,4 +19,10 @@ const exitCode = await main(process.argv.slice(2), io)
 // The command is done: open handles of the author's code must not keep the process alive, nor its errors change the exit code.
 for (const trouble of ['unhandledRejection', 'uncaughtException'] as const) process.on(trouble, () => {})
 // Exits only after both streams are flushed.
-stdout.write('', () => stderr.write('', () => process.exit(exitCode)))
+stdout.write('', error => (error ? lost(error) : stderr.write('', () => process.exit(exitCode))))
+
+/** Ends the process, because its results cannot be written. A reader such as `head` may close the pipe early: the rest is not needed then. */
+function lost(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') process.stderr.write(`taskchart: the output could not be written: ${error.message}\n`)
+  process.exit(EXIT.error)
+}

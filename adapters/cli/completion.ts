@@ -51,7 +51,7 @@ function bashScript(commands: readonly NamedCommand[]): string {
   case \${COMP_WORDS[1]} in
 ${commands.map(command => `    ${command.name}) options='${optionsOf(command).join(' ')}' ;;`).join('\n')}
   esac
-  case \${COMP_WORDS[1]} in
+  [ "$COMP_CWORD" -eq 2 ] && case \${COMP_WORDS[1]} in
 ${wordsAfter(commands).map(([name, words]) => `    ${name}) words='${words.join(' ')}' ;;`).join('\n')}
   esac
   if [ "$COMP_CWORD" -eq 1 ]; then

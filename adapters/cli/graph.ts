@@ -5,7 +5,7 @@ import { chartMermaid } from '../drawing/mermaid.ts'
 import { outlineOf } from '../drawing/outline.ts'
 import { readArguments } from './arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from './command.ts'
-import { loadAgent } from './load-agent.ts'
+import { loadUnlessStopped } from './load-agent.ts'
 import { jsonLine, oneLine } from './text/terminal-text.ts'
 import { writeOwn, type OwnFile } from './write-own.ts'
 
@@ -50,7 +50,7 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
   const { values: { format: formatName = 'svg', chart, out }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const format = Object.hasOwn(FORMATS, formatName) ? FORMATS[formatName] : undefined
   if (!format) throw usageError(`There is no --format ${formatName}. There are: ${Object.keys(FORMATS).join(', ')}.`)
-  const { agent } = await loadAgent(file, cwd)
+  const { agent } = await loadUnlessStopped(file, { cwd, signal })
   const all = chartsOf(agent)
   const name = oneLine(agent.card.name)
   const charts = chart === undefined ? all : all.filter(({ id }) => id === chart)

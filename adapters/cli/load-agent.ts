@@ -7,7 +7,8 @@ import type { Authorize } from '../../runtime/access/authorization.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { INSTALL_TOOLS } from '../drawing/layout/layout.ts'
 import type { Cases } from '../testing/plan/cases.ts'
-import { CommandError } from './command.ts'
+import { CommandError, type Io } from './command.ts'
+import { aborted } from './process/process-events.ts'
 import { thrownText } from './text/terminal-text.ts'
 
 export interface AgentModule {
@@ -52,6 +53,13 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
   }
   if (cases !== undefined && !isObject(cases)) throw new CommandError(`The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`)
   return { agent, ...functions, ...(cases !== undefined && { cases }) }
+}
+
+/** Loads an agent as `loadAgent` does. Throws once the user stops the command, since a module may never load. */
+export async function loadUnlessStopped(file: string, { cwd, signal }: Pick<Io, 'cwd' | 'signal'>): Promise<AgentModule> {
+  const loaded = await Promise.race([loadAgent(file, cwd), aborted(signal)])
+  if (!loaded) throw signal.reason
+  return loaded
 }
 
 function functionIn(file: string, name: 'authenticate' | 'authorize', exported: unknown, what: string): Omit<AgentModule, 'agent'> {

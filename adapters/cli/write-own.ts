@@ -24,12 +24,16 @@ export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: s
       throw new CommandError(`${path} exists and was not written by this command. Move it away, or give another ${place}.`)
     }
   }
+  let target = folder
   try {
     await makeFolder(resolve(cwd, folder))
-    for (const [i, { text }] of files.entries()) await writeFile(resolve(cwd, String(paths[i])), text)
+    for (const [i, { text }] of files.entries()) {
+      target = String(paths[i])
+      await writeFile(resolve(cwd, target), text)
+    }
     return paths
   } catch (cause) {
-    throw notWritten(folder, place, cause)
+    throw notWritten(target, place, cause)
   }
 }
 

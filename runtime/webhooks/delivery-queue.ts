@@ -127,7 +127,6 @@ export class DeliveryQueue {
     const answer = await deliver(this.#services, this.scope, this.row, event, this.#stop.signal)
     killPoint('delivery answered')
     this.#stop = undefined
-    if (answer === 'gone') return answer
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32
     const after = afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })

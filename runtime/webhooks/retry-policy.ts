@@ -27,12 +27,12 @@ export interface Try {
 }
 
 /**
- * Progress of a webhook after an attempt; `gone` if the receiver answered 410. An event that the receiver rejects (400, 413, 415, 422)
+ * Progress of a webhook after an attempt; `gone` if the receiver answered 410, or the task was removed. An event that the receiver rejects (400, 413, 415, 422)
  * is recorded and not retried. A failing receiver (5xx, 408, 429, no answer) is retried for `triesMs`, a refusing one (any other
  * status) 8 times. After that the webhook is a dead letter.
  */
-export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer, { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
-  if ('status' in answer && answer.status === 410) return 'gone'
+export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer | 'gone', { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
+  if (answer === 'gone' || ('status' in answer && answer.status === 410)) return 'gone'
   const rejected = 'status' in answer && REJECTIONS.includes(answer.status) ? { events: (before.rejected?.events ?? 0) + 1, generation, failure: `HTTP ${answer.status}` } : undefined
   if (rejected || ('status' in answer && answer.status >= 200 && answer.status < 300)) {
     const kept = rejected ?? before.rejected

@@ -6,7 +6,7 @@ import { coverageFile } from '../../inspector/coverage-file.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { tellOn } from '../db-contents.ts'
-import { loadAgent } from '../load-agent.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/open-store.ts'
 import { tableLines } from '../text/columns.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
@@ -31,10 +31,10 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.
 
 const OPTIONS = { db: { type: 'string' }, pairs: { type: 'boolean' }, json: { type: 'boolean' } } as const
 
-async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
+async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
   const { values: { db, pairs, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (db === undefined) throw usageError('Say where the tasks are: --db agent.db')
-  const { agent } = await loadAgent(file, cwd)
+  const { agent } = await loadUnlessStopped(file, { cwd, signal })
   const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
   if (charts.length === 0) throw new CommandError(`${oneLine(agent.card.name)} has no chart of its own: its work is a function.`)
   const tested = (await coverageFile(resolve(cwd, file)).read())?.reached.transitions

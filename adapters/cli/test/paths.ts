@@ -1,6 +1,6 @@
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
-import { loadAgent } from '../load-agent.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { loadTesting, planError, readKind } from './testing.ts'
 
@@ -25,10 +25,10 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.
 
 const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, json: { type: 'boolean' }, mermaid: { type: 'boolean' } } as const
 
-async function run(args: readonly string[], { stdout, stderr, cwd }: Io): Promise<number> {
+async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
   const { values: { paths: text, only = '', json, mermaid }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
-  const { agent, cases } = await loadAgent(file, cwd)
+  const { agent, cases } = await loadUnlessStopped(file, { cwd, signal })
   const { describeBargainMove, chartMermaid, chartOf, describeMove, planFor, PATH_KINDS } = await loadTesting()
   const kind = readKind(text, PATH_KINDS)
   if (mermaid) {

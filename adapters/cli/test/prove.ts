@@ -3,7 +3,7 @@ import { MODEL_BEGINS } from '../../testing/proof/promela.ts'
 import type { Proof, Verdict } from '../../testing/proof/prove.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
-import { loadAgent } from '../load-agent.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { styled, type Style } from '../text/colour.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
@@ -40,7 +40,7 @@ const FORMS = ['json', 'tap', 'mermaid', 'test', 'promela'] as const
 const FLAG = { type: 'boolean' } as const
 const OPTIONS = { only: { type: 'string' }, limit: { type: 'string' }, json: FLAG, tap: FLAG, mermaid: FLAG, test: FLAG, promela: FLAG } as const
 
-async function run(args: readonly string[], { stdout, stderr, cwd, colours }: Io): Promise<number> {
+async function run(args: readonly string[], { stdout, stderr, cwd, colours, signal }: Io): Promise<number> {
   const { values: { only, limit: text, ...forms }, positionals } = readOptions(args, OPTIONS)
   // Only a model may go to a file, which follows the agent's.
   const [file, out] = forms.promela && positionals.length === 2 ? positionals as [string, string] : readPositionals(positionals, ['AGENT.ts|js'])
@@ -48,7 +48,7 @@ async function run(args: readonly string[], { stdout, stderr, cwd, colours }: Io
   if (form && other) throw usageError(`Choose one of --${form} and --${other}.`)
   const limit = text === undefined ? undefined : Number(text)
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0)) throw usageError(`--limit has to be a number above 0, not ${String(text)}.`)
-  const { agent, cases } = await loadAgent(file, cwd)
+  const { agent, cases } = await loadUnlessStopped(file, { cwd, signal })
   const { promelaOf, proveAgent } = await loadTesting()
   const options = { ...(cases && { cases }), ...(only !== undefined && { only }), ...(limit !== undefined && { limit }) }
   if (form === 'promela') {

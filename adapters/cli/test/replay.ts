@@ -4,7 +4,7 @@ import { dryRunRestore, type Outlook, type Verdict } from '../../../runtime/cont
 import type { StoreReader } from '../../rows/store-reader.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
-import { loadAgent } from '../load-agent.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { openReader } from '../serve/open-store.ts'
 import { styled } from '../text/colour.ts'
 import { LiveLine } from '../text/live-line.ts'
@@ -34,7 +34,7 @@ const OPTIONS = { db: { type: 'string' }, json: { type: 'boolean' } } as const
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values: { db, json = false }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (db === undefined) throw usageError('--db FILE is missing.')
-  const { agent } = await loadAgent(file, io.cwd)
+  const { agent } = await loadUnlessStopped(file, io)
   const damaged = (message: string, details: Record<string, unknown>) => io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
   const store = await openReader(db, io.cwd, { warn: damaged, error: damaged })
   try {

@@ -5,7 +5,7 @@ import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
 import type { ReachedParts } from '../../testing/coverage.ts'
 import { isUrl, readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
-import { loadAgent } from '../load-agent.ts'
+import { loadUnlessStopped } from '../load-agent.ts'
 import { styled } from '../text/colour.ts'
 import { counter } from '../text/live-line.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
@@ -73,7 +73,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const { values: { paths, only, driver: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
-  const { agent, cases } = await loadAgent(file, io.cwd)
+  const { agent, cases } = await loadUnlessStopped(file, io)
   const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))

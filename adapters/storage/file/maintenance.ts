@@ -34,7 +34,7 @@ export function backupFile(file: string, to: string): number {
     return statSync(target).size
   } catch (cause) {
     rmSync(partial, { force: true })
-    throw cause instanceof StorageError ? cause : new StorageError(`${target} cannot be written: ${(cause as Error).message}.`, { cause })
+    throw cause instanceof StorageError ? cause : new StorageError(`${source} could not be copied to ${target}: ${(cause as Error).message}.`, { cause })
   }
 }
 

@@ -1,7 +1,9 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { COMMANDS } from '../../../adapters/cli/commands.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -109,6 +111,22 @@ await t.test('a command that is stopped while it is loaded does nothing', async 
     t.strictSame(await runCommand(argv, { cwd, signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' }, argv.join(' '))
   }
   t.strictSame(readdirSync(cwd), ['agent.js'])
+})
+
+await t.test('a command can be stopped while a module loads, which may never end', async t => {
+  const cwd = t.testdir({ 'agent.mjs': 'globalThis.loading()\nawait new Promise(() => {})' })
+  for (const name of ['paths', 'prove', 'test', 'graph', 'replay', 'coverage']) {
+    const stop = new AbortController()
+    Object.assign(globalThis, { loading: () => setImmediate(() => stop.abort()) })
+    writeFileSync(join(cwd, `${name}.mjs`), readFileSync(join(cwd, 'agent.mjs')))
+    t.strictSame(await runCommand([name, `${name}.mjs`, ...(['replay', 'coverage'].includes(name) ? ['--db', 'tasks.db'] : [])], { cwd, signal: stop.signal }), { code: 130, stdout: '', stderr: '' }, name)
+  }
+})
+
+await t.test('results that cannot be written are an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
+  const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
+  t.equal(status, 1)
+  t.match(stderr.toString(), /^taskchart: the output could not be written: ENOSPC/)
 })
 
 await t.test('every command lists its exit codes in its help', async t => {

@@ -301,6 +301,7 @@ await t.test('each response of a receiver has its effect on the next attempt', t
   for (const status of [200, 201, 202, 204, 299]) t.strictSame(after({ status }), { told: 5, tries: 0 })
   t.strictSame(after({ status: 200 }, { isLast: true }), { told: 5, tries: 0, end: 'told' })
   t.equal(after({ status: 410 }), 'gone')
+  t.equal(after('gone'), 'gone', 'its task was removed')
   for (const status of [101, 301, 302, 307, 401, 403, 404, 405, 409, 451]) t.match(after({ status }), { told: 4, tries: 3, refusals: 8, failure: `HTTP ${status}`, end: 'given up' })
   for (const status of [400, 413, 415, 422]) {
     const rejected = { events: 1, generation: 5, failure: `HTTP ${status}` }
