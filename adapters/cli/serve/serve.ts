@@ -75,7 +75,8 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   const served = await listen(runtime, { port, host }, { legacy, grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
   const places = { ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)), ...(measured && { metrics: measured.url }) }
-  stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
+  // It may have been stopped while it opened.
+  if (!signal.aborted) stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   runtime.observe(watch)
   await aborted(AbortSignal.any([signal, broken]))

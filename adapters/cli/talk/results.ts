@@ -50,9 +50,9 @@ function offerText({ terms, expiresAt }: Offer, nowMs: number): string {
   return oneLine(`Offer: ${named.join(', ')} (${leftMs > 0 ? `stands for ${lengthText(Math.ceil(leftMs / 1000) * 1000)}` : 'has expired'})`)
 }
 
-/** A message as text. Files are named only. Data is left out if there is text, since it is for programs. */
+/** A message as text. Files are named only. Data is left out if there is text, since it is for programs; without a name it is one line of JSON. */
 export function messageText(message: Message): string {
   const hasText = message.parts.some(part => 'text' in part)
   const shown = messageParts(message).filter(given => !hasText || !('data' in given))
-  return shown.map(given => ('text' in given ? plain(given.text) : shortly(given))).join(' ')
+  return shown.map(given => ('text' in given ? plain(given.text) : 'data' in given && given.filename === undefined ? oneLine(JSON.stringify(given.data)) : shortly(given))).join(' ')
 }

@@ -8,6 +8,7 @@ import { surviveRejections } from '../../../../adapters/cli/process/process-even
 import { listenError } from '../../../../adapters/cli/serve/serve-options.ts'
 import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
+import { systemClock, type Clock } from '../../../../runtime/ports/clock.ts'
 import { httpReceiver } from '../../../fixtures/peers/http-receiver.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { deferred, rejection, until } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -212,6 +213,10 @@ Ctrl-C stops it.
     stop()
     t.equal((await ended()).code, 0)
     t.strictSame(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: AbortSignal.abort() }), { code: 0, stdout: '', stderr: '' })
+    const stopping = new AbortController()
+    // A runtime sets its timers as it starts.
+    const clock = { ...systemClock, setTimeout: (...given: Parameters<Clock['setTimeout']>) => (stopping.abort(), systemClock.setTimeout(...given)) }
+    t.match(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: stopping.signal, clock }), { code: 0, stdout: '' }, 'and announces nothing')
   })
 })
 

@@ -274,7 +274,7 @@ await t.test('on a terminal', async t => {
 await t.test("an agent's message is shown as text, with files named and data only otherwise", t => {
   const shown = (...parts: Part[]) => messageText({ messageId: 'm', role: 'ROLE_AGENT', parts })
   t.equal(shown({ text: 'Which one?' }, { data: { name: 'a' } }, { raw: 'AAAA', filename: 'b.png' }), 'Which one? b.png (3 bytes)')
-  t.equal(shown({ data: 1 }, { data: 2, filename: 'two.json' }), 'message two.json')
+  t.equal(shown({ data: { pages: 2 } }, { data: 2, filename: 'two.json' }), '{"pages":2} two.json')
   t.end()
 })
 
