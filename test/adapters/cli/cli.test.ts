@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import t from 'tap'
 import { COMMANDS } from '../../../adapters/cli/commands.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -123,10 +123,19 @@ await t.test('a command can be stopped while a module loads, which may never end
   }
 })
 
+await t.test('a module that never loads is an error', async t => {
+  const cwd = t.testdir({ 'agent.mjs': 'await new Promise(() => {})' })
+  for (const name of ['serve', 'paths']) {
+    const { status, stderr } = spawnSync(process.execPath, [resolve('dist/adapters/cli/bin.js'), name, 'agent.mjs'], { cwd })
+    t.equal(status, 1, name)
+    t.match(stderr.toString(), /^taskchart: The command waits for something that never happens\. [^\n]*\n$/, name)
+  }
+})
+
 await t.test('results that cannot be written are an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
   const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
   t.equal(status, 1)
-  t.match(stderr.toString(), /^taskchart: the output could not be written: ENOSPC/)
+  t.match(stderr.toString(), /^taskchart: The output could not be written: ENOSPC/)
 })
 
 await t.test('every command lists its exit codes in its help', async t => {
