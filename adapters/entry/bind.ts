@@ -9,12 +9,52 @@ import type { Server as HttpServer } from 'node:http'
  */
 const SOCKETS = 8
 
+/** Where a server is to listen: a host, and a port or the first and the last one of a range. */
+export interface Place {
+  readonly host: string
+  readonly port: number
+  readonly last?: number
+}
+
+/** Why a place cannot be bound, as a sentence, and what has to be another. */
+export interface BindFault {
+  readonly text: string
+  readonly wrong: 'host' | 'port'
+}
+
+/** The fault of a place that Node's code names; `undefined` for another error. */
+export function bindFault(error: unknown, { host, port, last = port }: Place): BindFault | undefined {
+  switch ((error as NodeJS.ErrnoException).code) {
+    case 'EADDRINUSE':
+      return { text: `${port === last ? `Port ${port} is` : `The ports from ${port} to ${last} are`} in use on ${host}.`, wrong: 'port' }
+    case 'EACCES':
+      return { text: `This user may not listen on port ${port} of ${host}.`, wrong: 'port' }
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return { text: `This machine has no address ${host}.`, wrong: 'host' }
+    default:
+      return undefined
+  }
+}
+
+const CHOICES = { host: 'Choose another host, such as 127.0.0.1.', port: 'Choose another port, or 0 for a free one.' } as const
+
+/** The error for a place that cannot be bound: what is wrong, and what to do. It has the code of Node's error, which is its cause. */
+export function bindError(cause: unknown, place: Place): unknown {
+  const fault = bindFault(cause, place)
+  return fault ? Object.assign(new Error(`${fault.text} ${CHOICES[fault.wrong]}`, { cause }), { code: (cause as NodeJS.ErrnoException).code }) : cause
+}
+
 /**
- * Binds the first free port of a range. Throws the error of Node if none is free. On Linux, from Node 22.12 on, further sockets listen
+ * Binds the first free port of a range. Throws as `bindError` says if none is free. On Linux, from Node 22.12 on, further sockets listen
  * on the same port. Gives a function that stops all of them, closes their connections and resolves when they are closed.
  */
 export async function bind(server: HttpServer, host: string, port: number, last: number): Promise<() => Promise<void>> {
-  await listening(server, { host, port: await freePort(host, port, last) })
+  try {
+    await listening(server, { host, port: await freePort(host, port, last) })
+  } catch (error) {
+    throw bindError(error, { host, port, last })
+  }
   const others = await Promise.all(Array.from({ length: SOCKETS - 1 }, () => beside(server, host)))
   const all: Server[] = [server, ...others.flatMap(other => other ?? [])]
   return async () => {
@@ -33,8 +73,8 @@ async function freePort(host: string, port: number, last: number): Promise<numbe
     server.listen(port, host)
     await once(server, 'listening')
   } catch (error) {
-    if (port === last || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
-    return freePort(host, port + 1, last)
+    if (port < last && (error as NodeJS.ErrnoException).code === 'EADDRINUSE') return freePort(host, port + 1, last)
+    throw error
   }
   server.close()
   await once(server, 'close')

@@ -22,7 +22,7 @@ export interface Address {
 
 /** The kinds of an address's options, for functions that accept them. */
 export const ADDRESS: OptionKinds<Address> = {
-  port: [value => typeof value === 'number', 'a number such as 4242, or 0 for a free port'],
+  port: [value => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535, 'a number such as 4242, or 0 for a free port'],
   host: textSuchAs("'127.0.0.1'")
 }
 

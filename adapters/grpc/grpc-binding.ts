@@ -12,6 +12,7 @@ import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
 import { noteFailure } from '../a2a-sdk/sdk-errors.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { expired, identified } from '../entry/admission.ts'
+import { bindError } from '../entry/bind.ts'
 import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
 import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
 import { grpcErrors } from './grpc-errors.ts'
@@ -54,7 +55,9 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
   const { settings } = runtime
   const { messageBytes, callsPerConnection, streamsPerConnection } = settings.limits
   const server = new Server({ 'grpc.max_receive_message_length': messageBytes, 'grpc.max_concurrent_streams': callsPerConnection + streamsPerConnection })
-  const bound = await promisify(server.bindAsync.bind(server))(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials)
+  const bound = await promisify(server.bindAsync.bind(server))(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials).catch((error: Error) => {
+    throw bindError(withCode(error), { host, port })
+  })
   // The request handler reads this list on every call.
   const interfaces: AgentInterface[] = [{ url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }]
   const own = [...interfaces]
@@ -89,6 +92,12 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
     },
     close: () => (closing ??= close())
   }
+}
+
+/** The error of `bindAsync`, with the code of Node's error, which it has in its text only. */
+function withCode(error: Error): Error {
+  const code = /^Name resolution failed/.test(error.message) ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]
+  return Object.assign(error, code !== undefined && { code })
 }
 
 /** The host in cards. */

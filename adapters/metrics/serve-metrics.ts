@@ -6,6 +6,7 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf } from '../entry/admission.ts'
+import { bindError } from '../entry/bind.ts'
 import { ADDRESS, addressOf, checkPort } from '../entry/listen.ts'
 import { metricsText, PROMETHEUS_TEXT } from './prometheus.ts'
 
@@ -49,7 +50,9 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
   const { port, host = '127.0.0.1' } = options
   const server = createServer({ headersTimeout: REQUEST_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS })
   server.listen(port, host)
-  await once(server, 'listening')
+  await once(server, 'listening').catch((error: unknown) => {
+    throw bindError(error, { host, port })
+  })
   const isLocal = isLoopback((server.address() as AddressInfo).address)
   server.on('request', (request, response) => void answer(runtime, request, response, isLocal))
   let closing: Promise<void> | undefined

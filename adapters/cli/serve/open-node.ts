@@ -3,6 +3,7 @@ import type { Store } from '../../../runtime/store/store.ts'
 import { postgresNode, SECRET_LENGTH } from '../../cluster/cluster.ts'
 import type { ClusterNode } from '../../cluster/node.ts'
 import { isLoopback } from '../../entry/admission.ts'
+import { bindFault } from '../../entry/bind.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { CommandError, usageError } from '../command.ts'
 import { openStore } from './open-store.ts'
@@ -33,7 +34,9 @@ export async function openNode({ db, node: address }: NodePlace, cwd: string, lo
 /** Lets the other nodes reach a node. */
 export async function joinCluster({ node }: OpenedStore, address = ''): Promise<void> {
   await node?.open().catch((cause: unknown) => {
-    throw new CommandError(`--node ${address} cannot be served: ${(cause as Error).message}. Choose another address of this machine.`, { cause })
+    const { hostname, port } = new URL(address)
+    const fault = bindFault(cause, { host: hostname, port: Number(port) })
+    throw new CommandError(`--node ${address} cannot be served: ${fault?.text ?? `${(cause as Error).message}.`} Choose another address of this machine.`, { cause })
   })
 }
 

@@ -3,6 +3,7 @@ import type { Address } from '../../entry/listen.ts'
 import type { Dialect } from '../../json-rpc/dialect.ts'
 import type { PortBinding } from '../../serve/side-app.ts'
 import { CommandError } from '../command.ts'
+import { listenError } from './serve-options.ts'
 
 type GrpcAddress = Address & { readonly port: number }
 type Make = (runtime: Runtime) => Dialect
@@ -28,8 +29,5 @@ export async function grpcFor(address: GrpcAddress, load: Load = () => import('.
     throw new CommandError('--grpc needs the official SDK and gRPC. Install them: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', { cause })
   })
   const { port, host = '' } = address
-  const refuse = (cause: unknown) => {
-    throw new CommandError(`${host} port ${port} cannot be served by gRPC: ${(cause as Error).message}. Choose another with --grpc, or --grpc 0 for any.`, { cause })
-  }
-  return { open: runtime => grpc(address).open(runtime).catch(refuse) }
+  return { open: runtime => grpc(address).open(runtime).catch(listenError({ host, port }, { host: '--host', port: '--grpc' })) }
 }

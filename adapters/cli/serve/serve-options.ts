@@ -5,6 +5,7 @@ import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'
 import { isLoopback } from '../../entry/admission.ts'
+import { bindFault } from '../../entry/bind.ts'
 import { isEveryAddress, PORTS } from '../../entry/listen.ts'
 import type { MetricsOptions } from '../../metrics/serve-metrics.ts'
 import { webhooks } from '../../push/webhooks.ts'
@@ -128,13 +129,15 @@ export async function readServeArguments(args: readonly string[], io: Io, allowe
   return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy, db, node, inspect, json, logger, log, runtimeOptions }
 }
 
-/** Turns an error of `listen` into a CommandError. */
-export function listenError({ port, host }: ServeSettings['address']): (cause: unknown) => never {
+/** Turns an error of `listen` into a CommandError that names the options to change. */
+export function listenError({ port, host }: ServeSettings['address'], options = { host: '--host', port: '--port' }): (cause: unknown) => never {
   return cause => {
     if (cause instanceof CommandError) throw cause
-    const { code, message } = cause as NodeJS.ErrnoException
-    if (code === 'EADDRINUSE') throw new CommandError(`${port === undefined ? `Every port from ${PORTS[0]} to ${PORTS[1]}` : `Port ${port}`} is in use on ${host}. Choose another with --port, or --port 0 for any.`, { cause })
-    throw new CommandError(`${host} port ${port ?? PORTS[0]} cannot be served: ${message}. Choose others with --host and --port.`, { cause })
+    const [first, last] = port === undefined ? PORTS : [port, port]
+    const fault = bindFault(cause, { host, port: first, last })
+    if (!fault) throw new CommandError(`${host} port ${first} cannot be served: ${(cause as Error).message}. Choose others with ${options.host} and ${options.port}.`, { cause })
+    const option = options[fault.wrong]
+    throw new CommandError(`${fault.text} Choose another with ${option}${fault.wrong === 'port' ? `, or ${option} 0 for any` : ''}.`, { cause })
   }
 }
 

@@ -3,7 +3,7 @@ import { answered } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
 import type { SideApp } from '../../serve/side-app.ts'
-import type { ServedMetrics } from '../../metrics/serve-metrics.ts'
+import { serveMetrics, type ServedMetrics } from '../../metrics/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
@@ -13,7 +13,6 @@ import { aborted, surviveRejections } from '../process/process-events.ts'
 import { registeredTelemetry } from '../process/telemetry.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { announcement, placesOf } from './announcement.ts'
-import { openMetrics } from './metrics-option.ts'
 import { joinCluster, openNode, SECRET_VARIABLE } from './open-node.ts'
 import { grpcFor, legacyDialects } from './optional-bindings.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
@@ -70,7 +69,7 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   }
   let measured: ServedMetrics | undefined
   await joinCluster(opened, node).catch(closeAll)
-  if (metrics) measured = await openMetrics(runtime, metrics).catch(closeAll)
+  if (metrics) measured = await serveMetrics(runtime, metrics).catch(listenError(metrics, { host: '--metrics', port: '--metrics' })).catch(closeAll)
   const inspector = isInspected ? inspectorWith({}) : undefined
   const served = await listen(runtime, { port, host }, { legacy, grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings

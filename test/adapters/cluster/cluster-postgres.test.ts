@@ -398,7 +398,7 @@ await t.test('taskchart serve --node', async t => {
     const [one, two] = await Promise.all(places.map(async place => connect(place.url)))
     const task = taskIn(await one?.sendMessage(say('x')))
     t.equal((await two?.getTask({ id: task.id }))?.id, task.id)
-    t.match(await run(['--db', url, '--node', address]), { code: 1, stderr: /--node ws:.* cannot be served: .*EADDRINUSE/ })
+    t.match(await run(['--db', url, '--node', address]), { code: 1, stderr: `--node ${address} cannot be served: Port ${new URL(address).port} is in use on ${new URL(address).hostname}. Choose another address of this machine.` })
     await Promise.all([one?.close(), two?.close()])
     stop.abort()
     t.strictSame((await Promise.all(ended)).map(({ code }) => code), [0, 0])

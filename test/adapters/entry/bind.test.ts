@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, Server as HttpServer } from 'node:http'
 import { connect, Server, type AddressInfo, type ListenOptions } from 'node:net'
 import t, { type Test } from 'tap'
-import { bind } from '../../../adapters/entry/bind.ts'
+import { bind, bindError, type Place } from '../../../adapters/entry/bind.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
 /** Has every system and Node do one thing: sockets beside a server listen on free ports of their own, or find that its port is taken. Gives them. */
@@ -47,8 +47,20 @@ await t.test('a server listens on one socket where a port cannot be shared', asy
 await t.test('a port of another server is not shared', async t => {
   const [port, other] = [await unusedPort(), answering()]
   const close = await bind(answering(), '127.0.0.1', port, port)
-  await t.rejects(bind(other, '127.0.0.1', port, port), { code: 'EADDRINUSE' })
+  await t.rejects(bind(other, '127.0.0.1', port, port), { code: 'EADDRINUSE', message: `Port ${port} is in use on 127.0.0.1. Choose another port, or 0 for a free one.`, cause: { code: 'EADDRINUSE' } })
   await (await bind(other, '127.0.0.1', port, port + 19))()
   t.equal(await answerAt(port), '/here')
   await close()
+})
+
+await t.test('an address that cannot be bound is refused with what is wrong and what to do, and with the code of Node', t => {
+  const place = { host: '192.0.2.1', port: 80 }
+  const told = (code: string, at: Place) => bindError(Object.assign(new Error('no'), { code }), at) as NodeJS.ErrnoException
+  const port = 'Choose another port, or 0 for a free one.'
+  t.match(told('EADDRINUSE', place), { code: 'EADDRINUSE', message: `Port 80 is in use on 192.0.2.1. ${port}` })
+  t.match(told('EADDRINUSE', { ...place, last: 99 }), { message: `The ports from 80 to 99 are in use on 192.0.2.1. ${port}` })
+  t.match(told('EACCES', place), { code: 'EACCES', message: `This user may not listen on port 80 of 192.0.2.1. ${port}` })
+  for (const code of ['EADDRNOTAVAIL', 'ENOTFOUND']) t.match(told(code, place), { code, message: 'This machine has no address 192.0.2.1. Choose another host, such as 127.0.0.1.' })
+  t.match(told('EMFILE', place), { code: 'EMFILE', message: 'no' })
+  t.end()
 })

@@ -140,7 +140,9 @@ await t.test('a server whose port cannot be bound leaves nothing open', async t 
   t.teardown(() => void other.close())
   const { port } = other.address() as AddressInfo
   const { runtime } = start(t, DEFINITION)
-  await t.rejects(serve(runtime, { port: 0, grpc: grpc({ port }) }))
+  await t.rejects(serve(runtime, { port: 0, grpc: grpc({ port }) }), { code: 'EADDRINUSE', message: `Port ${port} is in use on 127.0.0.1. Choose another port, or 0 for a free one.` })
+  const reached = start(t, DEFINITION, { authenticate: () => ({ id: 'anna' }) }).runtime
+  await t.rejects(serve(reached, { port: 0, grpc: grpc({ port: 0, host: 'nowhere.invalid' }) }), { code: 'ENOTFOUND', message: 'This machine has no address nowhere.invalid. Choose another host, such as 127.0.0.1.' })
   const binding = grpc({ port: 0 })
   let closed = 0
   const counted: PortBinding = { open: async runtime => {
@@ -193,7 +195,7 @@ await t.test('taskchart serve --grpc', async t => {
     await once(other, 'listening')
     t.teardown(() => void other.close())
     const { port } = other.address() as AddressInfo
-    t.match(await runCommand(['serve', 'echo.js', '--port', '0', '--grpc', String(port)], { cwd }), { code: 1, stderr: new RegExp(`port ${port} cannot be served by gRPC: .*Choose another with --grpc`) })
+    t.match(await runCommand(['serve', 'echo.js', '--port', '0', '--grpc', String(port)], { cwd }), { code: 1, stderr: `taskchart: Port ${port} is in use on 127.0.0.1. Choose another with --grpc, or --grpc 0 for any.\n` })
     t.match(await runCommand(['serve', 'echo.js', '--grpc', 'x'], { cwd }), { code: 2, stderr: /--grpc takes a number from 0 to 65535/ })
     t.match(await runCommand(['dev', 'echo.js', '--grpc', '0'], { cwd }), { code: 2, stderr: /taskchart dev does not speak gRPC/ })
     await t.rejects(grpcFor({ port: 0 }, () => Promise.reject(new Error('Cannot find package'))), { name: 'CommandError', message: /npm install @a2a-js\/sdk @grpc\/grpc-js @bufbuild\/protobuf/ })

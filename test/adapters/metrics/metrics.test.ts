@@ -260,7 +260,7 @@ await t.test('metrics are served on a port of their own', async t => {
     t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']), new RegExp(`^HTTP/1\\.1 ${status} `), host)
   }
   t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.0']), /^HTTP\/1\.1 421 /, 'no host')
-  await t.rejects(serveMetrics(runtime, { port: Number(new URL(served.url).port) }), { code: 'EADDRINUSE' })
+  await t.rejects(serveMetrics(runtime, { port: Number(new URL(served.url).port) }), { code: 'EADDRINUSE', message: /^Port \d+ is in use on 127\.0\.0\.1\. Choose another port, or 0 for a free one\.$/ })
   await t.rejects(serveMetrics(runtime, { port: 0, path: '/' } as never), { name: 'TypeError', message: /serveMetrics has no path|path/ })
   await t.rejects(serveMetrics(runtime, {} as never), { name: 'TypeError', message: 'serveMetrics needs a port: serveMetrics(runtime, { port: 9464 }).' })
   await t.rejects(serveMetrics(defineAgent({ card: { name: 'A' }, work: told }) as never, { port: 0 }), { name: 'TypeError' })

@@ -25,7 +25,8 @@ await t.test('metrics are served where --metrics says, and announced', async t =
   t.notMatch(await serving(t, cwd, []), 'Prometheus', 'they are off by default')
 
   const { port } = new URL(metrics)
-  t.match(await runCommand(['serve', 'hello.js', '--port', '0', '--metrics', port], { cwd }), { code: 1, stderr: `Metrics cannot be served on 127.0.0.1 port ${port}: ` })
+  t.match(await runCommand(['serve', 'hello.js', '--port', '0', '--metrics', port], { cwd }), { code: 1, stderr: `taskchart: Port ${port} is in use on 127.0.0.1. Choose another with --metrics, or --metrics 0 for any.\n` })
+  t.match(await runCommand(['serve', 'hello.js', '--port', '0', '--metrics', '203.0.113.1:9464'], { cwd }), { code: 1, stderr: 'taskchart: This machine has no address 203.0.113.1. Choose another with --metrics.\n' })
   t.match(await runCommand(['serve', 'hello.js', '--port', port, '--metrics', '0'], { cwd }), { code: 1, stderr: `Port ${port} is in use` })
   t.match(await runCommand(['dev', 'hello.js', '--metrics', '0'], { cwd }), { code: 2, stderr: 'taskchart dev serves no metrics. Use taskchart serve --metrics PORT.' })
 })

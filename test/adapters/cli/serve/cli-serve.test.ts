@@ -259,7 +259,7 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     [['echo.js', '--host', '0', '--port', free, '--api-key', 'k'], 1, new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)],
     [['echo.js', '--origin', 'app.example'], 2, /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/],
     [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
-    [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /203\.0\.113\.1 port 4242 cannot be served: .*\. Choose others with --host and --port\.\n/]
+    [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /^taskchart: This machine has no address 203\.0\.113\.1\. Choose another with --host\.\n$/]
   ]
   for (const [argv, exitCode, message] of cases) {
     await t.test(`taskchart serve ${argv.join(' ')}`, async t => {
@@ -282,8 +282,8 @@ await t.test('an agent that cannot be served is refused with what to do', async 
 
   await t.test('for all default ports in use', async t => {
     const refuse = (code: string) => () => listenError({ host: '127.0.0.1', port: undefined })({ code, message: 'No' })
-    t.throws(refuse('EADDRINUSE'), { message: 'Every port from 4242 to 4261 is in use on 127.0.0.1. Choose another with --port, or --port 0 for any.' })
-    t.throws(refuse('EACCES'), { message: '127.0.0.1 port 4242 cannot be served: No. Choose others with --host and --port.' })
+    t.throws(refuse('EADDRINUSE'), { message: 'The ports from 4242 to 4261 are in use on 127.0.0.1. Choose another with --port, or --port 0 for any.' })
+    t.throws(refuse('EMFILE'), { message: '127.0.0.1 port 4242 cannot be served: No. Choose others with --host and --port.' })
   })
 })
 
