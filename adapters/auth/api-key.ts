@@ -6,7 +6,7 @@ import { bearerToken, described } from './schemes.ts'
 /** The options of `apiKey`. */
 export interface ApiKeyOptions {
   /**
-   * The key or keys of each principal, by its id, or a function that looks up the principal of a key. Such a function has to compare in
+   * The key or keys of each principal, by its id, each of at least 16 characters, or a function that looks up the principal of a key. Such a function has to compare in
    * constant time itself. Two keys for one principal allow a change of keys.
    */
   readonly keys: Readonly<Record<string, string | readonly string[]>> | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
@@ -15,6 +15,12 @@ export interface ApiKeyOptions {
   /** The name of the scheme in the card. Default `apiKey`. */
   readonly scheme?: string
 }
+
+/** The minimum length of a key in characters: 64 bits if they are hexadecimal digits, since wrong keys are not counted (docs/security.md). */
+export const SHORTEST_KEY = 16
+
+/** What to do about a key that is too short. */
+export const LONG_KEY = `It needs at least ${SHORTEST_KEY} characters, or it can be guessed. Make one with: openssl rand -base64 24`
 
 const OPTIONS: OptionKinds<ApiKeyOptions> = { keys: true, header: true, scheme: textSuchAs("'apiKey'") }
 
@@ -51,8 +57,9 @@ function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (ke
 
 function checkedKey(id: string, key: unknown): string {
   if (id === '') throw new TypeError('keys has a principal with an empty id.')
-  if (typeof key === 'string' && /^[\x21-\x7e]+$/.test(key)) return key
-  throw new TypeError(`The key of ${id} has to be printable ASCII characters without spaces.`)
+  if (typeof key !== 'string' || !/^[\x21-\x7e]+$/.test(key)) throw new TypeError(`The key of ${id} has to be printable ASCII characters without spaces.`)
+  if (key.length < SHORTEST_KEY) throw new TypeError(`The key of ${id} is too short. ${LONG_KEY}`)
+  return key
 }
 
 /** Keys of any length become digests of equal length, which `timingSafeEqual` requires. */

@@ -1,5 +1,5 @@
 import type { Authenticate } from '../../runtime/access/authentication.ts'
-import { apiKey } from '../auth/api-key.ts'
+import { apiKey, LONG_KEY, SHORTEST_KEY } from '../auth/api-key.ts'
 import { usageError } from './command.ts'
 
 /** Authenticates callers by `Authorization: Bearer KEY`. Their principal is `api-key`. */
@@ -16,4 +16,11 @@ export function apiKeyHeaders(key: string): { authorization: string } {
 export function readApiKey(key: string | undefined): string | undefined {
   if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key
   throw usageError('--api-key takes printable ASCII characters without spaces.')
+}
+
+/** The validated value of `--api-key` for an agent that is served. Throws a usage error for a key that can be guessed, too. */
+export function readOwnApiKey(given: string | undefined): string | undefined {
+  const key = readApiKey(given)
+  if (key !== undefined && key.length < SHORTEST_KEY) throw usageError(`The key of --api-key is too short. ${LONG_KEY}`)
+  return key
 }

@@ -24,17 +24,11 @@ export interface BindFault {
 
 /** The fault of a place that Node's code names; `undefined` for another error. */
 export function bindFault(error: unknown, { host, port, last = port }: Place): BindFault | undefined {
-  switch ((error as NodeJS.ErrnoException).code) {
-    case 'EADDRINUSE':
-      return { text: `${port === last ? `Port ${port} is` : `The ports from ${port} to ${last} are`} in use on ${host}.`, wrong: 'port' }
-    case 'EACCES':
-      return { text: `This user may not listen on port ${port} of ${host}.`, wrong: 'port' }
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-      return { text: `This machine has no address ${host}.`, wrong: 'host' }
-    default:
-      return undefined
-  }
+  const { code } = error as NodeJS.ErrnoException
+  if (code === 'EADDRINUSE') return { text: `${port === last ? `Port ${port} is` : `The ports from ${port} to ${last} are`} in use on ${host}.`, wrong: 'port' }
+  if (code === 'EACCES') return { text: `This user may not listen on port ${port} of ${host}.`, wrong: 'port' }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return { text: `This machine has no address ${host}.`, wrong: 'host' }
+  return undefined
 }
 
 const CHOICES = { host: 'Choose another host, such as 127.0.0.1.', port: 'Choose another port, or 0 for a free one.' } as const

@@ -33,7 +33,7 @@ await t.test('the steps of the Dockerfile make a folder that serves the agent', 
   npm(['install', '--package-lock-only', '--silent', '--no-audit', '--no-fund'], project)
 
   const image = replaced(fromGuide('Dockerfile'), { '/data': `${folder}/data`, '/app': `${folder}/app`, ':4242': `:${port}`, '"serve", "agent.ts"': `"serve", "agent.ts", "--port", "${port}"`, 'chown node': `chown ${process.getuid?.()}` })
-  const env: NodeJS.ProcessEnv = { ANNAS_KEY: 'annas' }
+  const env: NodeJS.ProcessEnv = { ANNAS_KEY: 'annas-long-secret' }
   let cwd = folder
   const last: Record<string, string[]> = {}
   for (const line of image.trimEnd().split('\n')) {

@@ -24,7 +24,7 @@ const QUIET_MS = 65_000
 const AGENT = `
 import { defineAgent, progress, textOf } from '${resolve('dist/runtime/index.js')}'
 import { apiKey } from '${resolve('dist/adapters/auth/index.js')}'
-export const authenticate = apiKey({ header: 'authorization', keys: Object.fromEntries(Array.from({ length: 16 }, (_, i) => ['caller' + i, 'key-' + i])) })
+export const authenticate = apiKey({ header: 'authorization', keys: Object.fromEntries(Array.from({ length: 16 }, (_, i) => ['caller' + i, 'key-of-16-characters-' + i])) })
 export default defineAgent({
   card: { name: 'Counter' },
   work: async function* ({ message, sleep }) {
@@ -126,7 +126,7 @@ class Site {
   }
 }
 
-const keyOf = (caller: number) => ({ authorization: `Bearer key-${caller}` })
+const keyOf = (caller: number) => ({ authorization: `Bearer key-of-16-characters-${caller}` })
 
 async function client(t: Test, url: string, binding: string, caller = 0): Promise<AgentClient> {
   const made = await connect(url, { headers: keyOf(caller), bindings: [binding] })

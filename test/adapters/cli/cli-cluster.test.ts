@@ -136,7 +136,7 @@ await t.test('nodes on a database that is there', async t => {
   const cwd = t.testdir({ 'agent.js': AGENT.replace("'Echo'", `'Echo', description: 'Says them', ${skills}`), 'throws.js': `if (process.env.TASKCHART_CLUSTER_SECRET) throw new Error('never')\n${AGENT}` })
 
   await t.test('are shown, and the command ends with the last one', async t => {
-    const cluster = start(t, ['agent.js', '--nodes', '2', '--db', url, '--api-key', 'k'], { cwd, env: { TASKCHART_CLUSTER_SECRET: '0123456789abcdef' } })
+    const cluster = start(t, ['agent.js', '--nodes', '2', '--db', url, '--api-key', 'secret-of-16-chars'], { cwd, env: { TASKCHART_CLUSTER_SECRET: '0123456789abcdef' } })
     const text = await cluster.shown()
     t.match(text, new RegExp(`^Echo: Says them\\n[^]*  database postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n[^]*send ws:\\S+ "Say hello" --context "?demo~\\d+"? --out artifacts --api-key …\\n[^]*  kill -9 \\d+\\n[^]*cluster status --db=postgres://127\\.0\\.0\\.1:${server.port}/postgres\\n`))
     const { nodes } = await statusOf(['--db', url], cwd)

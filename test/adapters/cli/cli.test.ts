@@ -73,7 +73,9 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['serve'], /AGENT\.ts\|js is missing\.\nUsage: taskchart serve AGENT/],
     [['serve', 'agent.js', '--port', 'http'], /--port takes a number from 0 to 65535, not "http"/],
     [['serve', 'agent.js', '--port', '65536'], /--port takes a number from 0 to 65535/],
-    [['serve', 'agent.js', '--api-key', ''], /--api-key takes printable ASCII/]
+    [['serve', 'agent.js', '--api-key', ''], /--api-key takes printable ASCII/],
+    [['serve', 'agent.js', '--api-key', 'k'], /^taskchart: The key of --api-key is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24\n/],
+    [['dev', 'agent.js', '--api-key', 'fifteen-letters'], /^taskchart: The key of --api-key is too short\./]
   ]
   for (const [argv, message] of cases) {
     await t.test(`taskchart ${argv.join(' ')}`, async t => {

@@ -136,7 +136,7 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
 
   await t.test('is not replaced by one that conflicts with the options', async t => {
     const cwd = folder(t)
-    const { url, heard, announcement } = await developing(t, cwd, ['agent.mjs', '--api-key', 'k'])
+    const { url, heard, announcement } = await developing(t, cwd, ['agent.mjs', '--api-key', 'secret-of-16-chars'])
     t.match(announcement, /page {3}http:\S+\?token=\S+\n/)
     writeFileSync(join(cwd, 'agent.mjs'), "export const authenticate = () => ({ id: 'x' })\nexport default { card: { name: 'Other' }, work: () => ({}) }")
     await until(() => heard().includes('Leave out --api-key'))

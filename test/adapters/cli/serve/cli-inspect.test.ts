@@ -11,7 +11,7 @@ await t.test('taskchart serve --inspect serves the page of the inspector, with a
     return (JSON.parse(await announced.promise) as { page: string }).page
   }
   const story = async (page: string) => (await fetch(new URL('/inspector/story?task=none', page))).status
-  const [plain, open, keyed] = [await pageWith(), await pageWith('--inspect'), await pageWith('--inspect', '--api-key', 'k')]
+  const [plain, open, keyed] = [await pageWith(), await pageWith('--inspect'), await pageWith('--inspect', '--api-key', 'secret-of-16-chars')]
   t.match([plain, open, keyed], [/^http:\/\/127\.0\.0\.1:\d+\/$/, /^http:\/\/127\.0\.0\.1:\d+\/$/, /^http:\/\/127\.0\.0\.1:\d+\/\?token=\S+$/])
   t.not(await story(plain), await story(open))
   t.equal(await story(keyed), 401)

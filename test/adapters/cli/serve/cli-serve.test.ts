@@ -153,14 +153,14 @@ Ctrl-C stops it.
   })
 
   await t.test('with --api-key accepts only callers with the key, and never shows it', async t => {
-    const { announcement } = await serving(t, cwd, ['echo.js', '--api-key', 'secret'])
+    const { announcement } = await serving(t, cwd, ['echo.js', '--api-key', 'secret-of-16-chars'])
     t.match(announcement, / "hello" --out artifacts --api-key …\n/)
     t.notMatch(announcement, 'secret')
     const [url = ''] = /ws:\S+/.exec(announcement) ?? []
     t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 1)
-    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secre']).ended()).code, 1)
-    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret']).ended()).code, 0)
-    for (const authorization of ['secret', 'Basic secret', 'Bearer secret too', 'bearer SECRET']) {
+    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-char']).ended()).code, 1)
+    t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-chars']).ended()).code, 0)
+    for (const authorization of ['secret-of-16-chars', 'Basic secret-of-16-chars', 'Bearer secret-of-16-chars too', 'bearer SECRET-OF-16-CHARS']) {
       t.match(await rejection(connect(url, { headers: { authorization } })), { code: 'Unauthenticated' }, authorization)
     }
   })
@@ -174,9 +174,9 @@ Ctrl-C stops it.
   })
 
   await t.test('with an export authorize applies it, also beside --api-key, as the card says', async t => {
-    const { announcement } = await serving(t, cwd, ['picky.js', '--api-key', 'secret', '--json'])
+    const { announcement } = await serving(t, cwd, ['picky.js', '--api-key', 'secret-of-16-chars', '--json'])
     const { url } = JSON.parse(announcement) as { url: string }
-    const client = await connect(url, { headers: { authorization: 'Bearer secret' } })
+    const client = await connect(url, { headers: { authorization: 'Bearer secret-of-16-chars' } })
     t.match(await rejection(client.listTasks({})), { code: 'Forbidden', message: 'api-key may not list.' })
     t.match(await rejection(client.getTask({ id: 'x' })), { code: 'TaskNotFound' })
     await client.close()
@@ -251,15 +251,15 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
     [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
     [['even.js'], 1, /The export authorize of even\.js has to be a function that allows or refuses an operation/],
-    [['locked.js', '--api-key', 'k'], 2, /locked\.js exports authenticate, which already identifies callers\. Leave out --api-key\.\nUsage:/],
+    [['locked.js', '--api-key', 'secret-of-16-chars'], 2, /locked\.js exports authenticate, which already identifies callers\. Leave out --api-key\.\nUsage:/],
     [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
     [['echo.js', '--host', '0.0.0.0'], 2, /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
-    [['echo.js', '--host', '::', '--api-key', 'k'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
-    [['echo.js', '--host', '0', '--port', free, '--api-key', 'k'], 1, new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)],
+    [['echo.js', '--host', '::', '--api-key', 'secret-of-16-chars'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
+    [['echo.js', '--host', '0', '--port', free, '--api-key', 'secret-of-16-chars'], 1, new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)],
     [['echo.js', '--origin', 'app.example'], 2, /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/],
     [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
-    [['echo.js', '--host', '203.0.113.1', '--api-key', 'k'], 1, /^taskchart: This machine has no address 203\.0\.113\.1\. Choose another with --host\.\n$/]
+    [['echo.js', '--host', '203.0.113.1', '--api-key', 'secret-of-16-chars'], 1, /^taskchart: This machine has no address 203\.0\.113\.1\. Choose another with --host\.\n$/]
   ]
   for (const [argv, exitCode, message] of cases) {
     await t.test(`taskchart serve ${argv.join(' ')}`, async t => {

@@ -93,13 +93,13 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
 })
 
 await t.test('the page of an agent with authenticate', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
-  const { page: address } = await dev(t, '--api-key', 'a-key-of-anna')
+  const { page: address } = await dev(t, '--api-key', 'a-long-key-of-anna')
   const page = await openPage(t)
   await page.goto(address)
   await page.fill('#key', 'a-guess')
   await page.click('text=Use it')
   await page.waitForSelector('text=credentials that this agent knows')
-  await page.fill('#key', 'a-key-of-anna')
+  await page.fill('#key', 'a-long-key-of-anna')
   await page.click('text=Use it')
   await page.waitForSelector('.link-there')
   t.equal(await page.locator('.key-form').count(), 0)
