@@ -1,4 +1,4 @@
-import { AgentCardSchema, type AgentCard, type AgentCardSignature } from '../../machines/protocol/card.ts'
+import { AgentCardSchema, decodeCard, type AgentCard, type AgentCardSignature } from '../../machines/protocol/card.ts'
 import { decode } from '../../machines/protocol/codec/decode.ts'
 import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
@@ -58,7 +58,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   return async (given, url) => {
     const violation = checkJson(given, { root: 'card' })
     if (violation) throw invalidParams(violation)
-    const card = decode(AgentCardSchema, asCurrentCard(given), 'card')
+    const card = decodeCard(asCurrentCard(given), url)
     const { signatures = [] } = card
     if (signatures.length === 0) throw untrusted(card, url, ['it has no signature'])
     if (signatures.length > MOST_SIGNATURES) throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])

@@ -108,7 +108,7 @@ async function cardInTime(url: string, { answerMs }: Bounds, clock: Clock, signa
 function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
   const { interfaces } = card
   const isCurrent = (version: string) => normaliseVersion(version) === PROTOCOL_VERSION
-  if (interfaces.length === 0) throw new A2AError('InvalidAgentResponse', `The card at ${url} lists no interface that could be tested.`)
+  if (interfaces.length === 0) throw new A2AError('InvalidAgentResponse', `The card at ${url} lists no interface that could be tested. If it is an agent card, it has to have supportedInterfaces.`)
   if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion))) throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [PROTOCOL_VERSION])
   const offers: Offer[] = []
   const notes: string[] = []

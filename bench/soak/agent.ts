@@ -6,7 +6,7 @@ import { accepted, artifact, offer, progress, text, textOf } from '../../runtime
 import { negotiation } from '../../runtime/negotiation/negotiation.ts'
 
 /** The callers and their keys. */
-export const KEYS = { anna: 'the-key-of-anna', ben: 'the-key-of-ben' } as const
+export const KEYS = { anna: 'the-soak-key-of-anna', ben: 'the-soak-key-of-ben' } as const
 
 export const authenticate = apiKey({ keys: KEYS })
 

@@ -1,7 +1,9 @@
 import type * as z from 'zod'
+import { tryDecode } from './codec/decode.ts'
 import { list, filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './codec/fields.ts'
 import { message } from './codec/message.ts'
 import { flag, nonEmptyText, struct, text } from './codec/values.ts'
+import { A2AError, violationsText } from './errors.ts'
 import { SecurityRequirementSchema, SecuritySchemeSchema } from './security.ts'
 
 /** Where and how an agent is reached (§4.4.6). */
@@ -90,3 +92,10 @@ export const AgentCardSchema = message({
  * agent, not of A2A; modes are media types.
  */
 export interface AgentCard extends z.output<typeof AgentCardSchema> {}
+
+/** Decodes the JSON of a card. `place` is where the JSON is. Throws InvalidParams that says why it is no card. */
+export function decodeCard(found: unknown, place: string): AgentCard {
+  const { value, violations } = tryDecode(AgentCardSchema, found, 'card')
+  if (violations === undefined) return value
+  throw new A2AError('InvalidParams', `The JSON at ${place} is not an agent card: ${violationsText(violations)}.`, { violations })
+}

@@ -1,5 +1,4 @@
-import { type AgentCapabilities, type AgentCard, AgentCardSchema, type AgentInterface, type AgentSkill } from '../../../machines/protocol/card.ts'
-import { decode } from '../../../machines/protocol/codec/decode.ts'
+import { type AgentCapabilities, type AgentCard, type AgentInterface, type AgentSkill, decodeCard } from '../../../machines/protocol/card.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
 import { fetchCard, foundCard } from '../../client/card/discovery.ts'
 import { interfacesAt } from '../../entry/interfaces.ts'
@@ -113,7 +112,7 @@ async function signCard(args: readonly string[], { stdout, cwd }: Io): Promise<n
 
 async function cardIn(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
   if (url !== undefined) throw usageError('URL is for an agent module. A card file already contains its URLs.')
-  return decode(AgentCardSchema, jsonIn(await textIn(file, cwd), file), 'card')
+  return decodeCard(jsonIn(await textIn(file, cwd), file), file)
 }
 
 /** The card that `taskchart serve` would serve for this module at this URL. */

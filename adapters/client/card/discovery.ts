@@ -1,5 +1,4 @@
-import { AgentCardSchema, type AgentCard } from '../../../machines/protocol/card.ts'
-import { decode } from '../../../machines/protocol/codec/decode.ts'
+import { AgentCardSchema, decodeCard, type AgentCard } from '../../../machines/protocol/card.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
@@ -7,7 +6,7 @@ import { systemClock } from '../../../runtime/ports/clock.ts'
 import { agentAddress } from '../hosts.ts'
 import type { ConnectOptions } from '../options.ts'
 import { validAnswer } from '../requests.ts'
-import { nobodyAnswers } from '../retries/lost-errors.ts'
+import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
 import { discard, wholeBody } from '../transports/body.ts'
 import { passingError } from '../transports/http-errors.ts'
 import { cardLimitsWith, type CardLimits } from './card-limits.ts'
@@ -24,7 +23,7 @@ const MOST_REDIRECTS = 5
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
   const found = await foundCard(url, options)
-  const card = verifyCard ? await verifyCard(found, url) : decode(AgentCardSchema, await current(found), 'card')
+  const card = verifyCard ? await verifyCard(found, url) : decodeCard(await current(found), url)
   signal?.throwIfAborted()
   return card
 }
@@ -85,7 +84,9 @@ async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<u
     discard(response)
     const passing = passingError(response)
     if (passing) throw passing
-    return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.`)
+    // What servers answer to plain text on a port for TLS.
+    const isOfTls = response.status === 400 && href.startsWith('http:')
+    return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`)
   }
   const body = await wholeBody(response, limits.bytes).catch(cause => {
     signal.throwIfAborted()

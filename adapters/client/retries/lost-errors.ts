@@ -20,11 +20,37 @@ export function mayPass(error: unknown): error is A2AError {
   return isA2AError(error) && NOT_READY.includes(error.code)
 }
 
-/** The agent is unreachable, or its certificate is not trusted. */
+/** The agent is unreachable, its certificate is not trusted, or its port speaks the other scheme. */
 export function nobodyAnswers(url: string, cause?: unknown): A2AError {
   const fault = certificateFault(cause)
-  const text = fault === undefined ? `Nobody answers at ${url}. Is the agent running?${originHint(url)}` : `The TLS certificate at ${url} is not trusted: ${fault}.`
+  const text = fault === undefined ? silence(url, cause) : `The TLS certificate at ${url} is not trusted: ${fault}.`
   return new A2AError('Overloaded', text, { cause })
+}
+
+/** Why nobody answers, as far as the errors tell. */
+function silence(url: string, cause: unknown): string {
+  if (isAmongCauses(cause, /wrong.version.number|packet.length.too.long/i)) return `The port of ${url} speaks no TLS. Write ${otherScheme(url)} instead.`
+  // A server that expects TLS closes the connection at the first letter of plain text.
+  const isClosed = /^(?:http|ws):/.test(url) && isAmongCauses(cause, /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/)
+  return `Nobody answers at ${url}. Is the agent running?${isClosed ? ` ${tlsHint(url)}` : ''}${originHint(url)}`
+}
+
+/** A hint for an address without TLS whose port may want it. */
+export function tlsHint(url: string): string {
+  return `If the port speaks TLS, write ${otherScheme(url)} instead.`
+}
+
+/** The origin of a URL with TLS instead of without, or without instead of with. */
+function otherScheme(url: string): string {
+  const { protocol, host } = new URL(url)
+  const other = { 'https:': 'http:', 'wss:': 'ws:', 'ws:': 'wss:' }[protocol] ?? 'https:'
+  return `${other}//${host}/`
+}
+
+/** Whether the code or the text of an error, or of one of its causes, matches. */
+function isAmongCauses(error: unknown, pattern: RegExp): boolean {
+  if (!(error instanceof Error)) return false
+  return ('code' in error && pattern.test(String(error.code))) || pattern.test(error.message) || isAmongCauses(error.cause, pattern)
 }
 
 /** A hint for pages, since a browser does not say whether the agent refused the page's origin. */

@@ -114,10 +114,10 @@ await t.test('invalid arguments, files and keys are reported', async t => {
     [['sign', 'card.json', 'https://a.example', '--key', 'key.pem'], 2, /URL is for an agent module/], [['sign', 'agent.js', '--key', 'key.pem'], 2, /URL is missing/], [['sign', 'agent.js', '--key', 'key.pem', 'a'], 2, /URL is missing/],
     [['sign', 'agent.js', '--key', 'key.pem', 'ftp://a'], 2, /URL is missing/], [['sign', 'card.json', '--key', 'nowhere'], 1, /nowhere cannot be read: ENOENT/], [['sign', 'card.json', '--key', 'empty.txt'], 1, /empty\.txt holds no private key, PEM or JWK/],
     [['sign', 'card.json', '--key', 'bad.json'], 1, /bad\.json is not valid JSON/], [['sign', 'card.json', '--key', 'oct.json'], 2, /oct\.json: key has to be a private key, not a secret one/], [['sign', 'card.json', '--key', 'jwk.json'], 2, /jwk\.json: key has to be a private key/],
-    [['sign', 'card.json', '--key', 'key.pem', '--alg', 'none'], 2, /alg has to be ES256/], [['sign', 'card.json', '--key', 'key.pem', '--jku', 'x'], 2, /jku has to be/], [['sign', 'list.json', '--key', 'key.pem'], 1, /Invalid parameters: card/],
+    [['sign', 'card.json', '--key', 'key.pem', '--alg', 'none'], 2, /alg has to be ES256/], [['sign', 'card.json', '--key', 'key.pem', '--jku', 'x'], 2, /jku has to be/], [['sign', 'list.json', '--key', 'key.pem'], 1, /The JSON at list\.json is not an agent card: card must be an object\./],
     [['sign', 'bad.json', '--key', 'key.pem'], 1, /bad\.json is not valid JSON/], [['verify', 'card.json', '--keys', 'key.pem'], 1, /key\.pem holds a private key/], [['verify', 'card.json', '--keys', 'key.jwk'], 2, /contains a private or secret key/],
     [['verify', 'card.json', '--keys', 'empty.txt'], 1, /empty\.txt holds no public keys/], [['verify', 'card.json', '--keys', 'http://a.example/'], 2, /jwksUrl has to be an https: URL/], [['verify', 'nowhere.json', '--keys', 'jwks.json'], 1, /nowhere\.json cannot be read/],
-    [['verify', 'list.json', '--keys', 'jwks.json'], 1, /Invalid parameters: card/], [['sign', '--help'], 0, /^$/]
+    [['verify', 'list.json', '--keys', 'jwks.json'], 1, /The JSON at list\.json is not an agent card: card must be an object\./], [['sign', '--help'], 0, /^$/]
   ]
   for (const [args, code, says] of rows) {
     const ended = await runCommand(['card', ...args], { cwd })

@@ -1,5 +1,7 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { createServer as createHttpServer } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import type { AddressInfo, Server } from 'node:net'
 import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { fetchCard } from '../../../../adapters/client/card/discovery.ts'
@@ -157,6 +159,30 @@ await t.test('an untrusted certificate is named, wherever Node reports it', asyn
   }
   t.match(await rejection(fetchCard('http://127.0.0.1:1/')), { message: /Nobody answers/ })
 })
+
+await t.test('an address with the wrong scheme is answered with the right one, for cards and for WebSocket, with and without TLS', async t => {
+  const listening = async (server: Server) => {
+    t.teardown(() => void server.close())
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+  // Without a certificate, a server closes a connection with plain text as one with a certificate does.
+  const [plain, secure] = [await listening(createHttpServer()), await listening(createHttpsServer())]
+  for (const scheme of ['http', 'ws']) {
+    const tls = await refusal(reach(`${scheme}s://${plain}/`, t))
+    t.match(tls, { code: 'Overloaded', message: new RegExp(`^The port of ${scheme}s://${plain}/\\S* speaks no TLS\\. Write ${scheme}://${plain}/ instead\\.$`) })
+    const text = await refusal(reach(`${scheme}://${secure}/`, t))
+    t.match(text, { code: 'Overloaded', message: new RegExp(`^Nobody answers at ${scheme}://${secure}/\\S*\\. Is the agent running\\? If the port speaks TLS, write ${scheme}s://${secure}/ instead\\.$`) })
+  }
+  t.match(nobodyAnswers('https://a.example/', Object.assign(new Error('closed'), { code: 'ECONNRESET' })), { message: 'Nobody answers at https://a.example/. Is the agent running?' })
+})
+
+/** Reads the card at an address, or opens a WebSocket. */
+async function reach(url: string, t: Test): Promise<void> {
+  if (url.startsWith('http')) return void (await fetchCard(url))
+  const client = await connect(url, { giveUpAfterMs: 0 })
+  t.teardown(() => client.close())
+}
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 const NOW = { 'retry-after': '0' }

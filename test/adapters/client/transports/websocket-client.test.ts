@@ -123,10 +123,12 @@ await t.test('connecting fails without a suitable interface, and lists what is o
 await t.test('an invalid card fails with a description of it', async t => {
   for (const [answer, code, message] of [
     [{ body: '<html>' }, 'InvalidAgentResponse', /is not JSON/],
-    [{ body: '{}' }, 'InvalidParams', /card\.name is required/],
+    [{ body: '{"name":"left-pad","version":"1.0.0"}' }, 'InvalidParams', /^The JSON at http:\S+ is not an agent card: card\.supportedInterfaces is required and must be a list of at least one; card\.capabilities is required and must be an object\.$/],
+    [{ body: '{}' }, 'InvalidParams', /is not an agent card: card\.name is required/],
     [{ body: '[]' }, 'InvalidParams', /card/],
     [{ body: cardWith() }, 'InvalidParams', /supportedInterfaces/],
-    [{ status: 404 }, 'UnsupportedOperation', /There is no agent card at .*: HTTP 404/],
+    [{ status: 404 }, 'UnsupportedOperation', /There is no agent card at .*: HTTP 404\.$/],
+    [{ status: 400 }, 'UnsupportedOperation', /^There is no agent card at http:.*: HTTP 400\. If the port speaks TLS, write https:\/\/127\.0\.0\.1:\d+\/ instead\.$/],
     [{ status: 500 }, 'Overloaded', /HTTP 500/]
   ] as const) {
     const { url, asked } = await serveDocument(t, answer)
