@@ -1,5 +1,5 @@
 import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
+import { extname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
@@ -7,6 +7,7 @@ import type { Authorize } from '../../runtime/access/authorization.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { INSTALL_TOOLS } from '../drawing/layout/layout.ts'
 import type { Cases } from '../testing/plan/cases.ts'
+import { isUrl } from './arguments.ts'
 import { CommandError, type Io } from './command.ts'
 import { aborted } from './process/process-events.ts'
 import { thrownText } from './text/terminal-text.ts'
@@ -42,8 +43,7 @@ export const nodeReader: ModuleReader = {
  */
 export async function loadAgent(file: string, cwd: string, reader: ModuleReader = nodeReader): Promise<AgentModule> {
   const path = resolve(cwd, file)
-  const found = await stat(path).catch(() => undefined)
-  if (!found?.isFile()) throw new CommandError(`There is no file ${path}. Give the path of a module whose default export is an agent.`)
+  await checkModule(file, path)
   const { default: exported, authenticate, authorize, cases } = await importModule(path, file, reader)
   if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
   const agent = agentOf(exported, file)
@@ -60,6 +60,17 @@ export async function loadUnlessStopped(file: string, { cwd, signal }: Pick<Io, 
   const loaded = await Promise.race([loadAgent(file, cwd), aborted(signal)])
   if (!loaded) throw signal.reason
   return loaded
+}
+
+/** Throws CommandError for a path that cannot be a module. */
+async function checkModule(file: string, path: string): Promise<void> {
+  const wanted = 'Give the path of a module whose default export is an agent'
+  if (isUrl(file)) throw new CommandError(`${file} is an address. ${wanted}. To talk to the agent at that address: npx taskchart chat ${file}`)
+  const found = await stat(path).catch(() => undefined)
+  if (!found) throw new CommandError(`There is no file ${path}. ${wanted}.`)
+  if (found.isDirectory()) throw new CommandError(`${file} is a folder. ${wanted}, such as ${join(file, 'agent.ts')}.`)
+  const ending = extname(path)
+  if (ending !== '' && !/^\.[cm]?[jt]sx?$/.test(ending)) throw new CommandError(`${file} is not a module: its name ends with ${ending}. ${wanted}, in JavaScript or TypeScript, such as agent.ts.`)
 }
 
 function functionIn(file: string, name: 'authenticate' | 'authorize', exported: unknown, what: string): Omit<AgentModule, 'agent'> {

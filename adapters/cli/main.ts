@@ -16,11 +16,13 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
   try {
     const { colours, rest: [name, ...args] } = readColours(argv, usual)
     io = { ...io, colours, terminal: withColours(given.terminal, colours.stderr), screen: withColours(given.screen, colours.stdout) }
-    const named = name === 'help' ? args[0] : name
+    const isHelp = name === 'help' || isHelpFlag(name)
+    const topic = args.find(arg => arg !== 'help' && !isHelpFlag(arg))
+    const named = isHelp ? topic : name
     const entry = COMMANDS.find(({ name }) => name === named)
     command = entry && (await loaded(entry))
-    if (command && name !== 'help' && !asksForHelp(args)) return await command.run(args, io)
-    io.stdout.write(command ? helpOf(command) : answer(name, args))
+    if (command && !isHelp && !asksForHelp(args)) return await command.run(args, io)
+    io.stdout.write(command ? helpOf(command) : answer(named))
     return EXIT.ok
   } catch (error) {
     return io.signal.aborted ? EXIT.stopped : report(error, command, io)
@@ -28,17 +30,20 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
 }
 
 /** The output without a command: the overview, or the version. Throws a usage error for a name that is none. */
-function answer(name: string | undefined, [topic]: readonly string[]): string {
+function answer(name: string | undefined): string {
   if (name === '--version') return `${version()}\n`
-  if (name === undefined || name === '--help' || name === '-h' || (name === 'help' && topic === undefined)) return overview()
-  const wanted = name === 'help' && topic !== undefined ? topic : name
-  if (wanted.startsWith('-')) throw usageError(`There is no option ${wanted} here. ${didYouMean(wanted, ['--help', '--version', '--color'])}`)
-  throw usageError(`There is no command ${wanted}. ${didYouMean(wanted, [...COMMANDS.map(({ name }) => name), 'help'])}`)
+  if (name === undefined) return overview()
+  if (name.startsWith('-')) throw usageError(`There is no option ${name} here. ${didYouMean(name, ['--help', '--version', '--color'])}`)
+  throw usageError(`There is no command ${name}. ${didYouMean(name, [...COMMANDS.map(({ name }) => name), 'help'])}`)
+}
+
+function isHelpFlag(arg: string | undefined): boolean {
+  return arg === '--help' || arg === '-h'
 }
 
 function asksForHelp(args: readonly string[]): boolean {
   const options = args.includes('--') ? args.slice(0, args.indexOf('--')) : args
-  return options.includes('--help') || options.includes('-h')
+  return options.some(isHelpFlag)
 }
 
 function report(error: unknown, command: Command | undefined, { stderr, colours }: Io): number {

@@ -96,7 +96,7 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
 
 /** The error of `bindAsync`, with the code of Node's error, which it has in its text only. */
 function withCode(error: Error): Error {
-  const code = /^Name resolution failed/.test(error.message) ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]
+  const code = error.message.startsWith('Name resolution failed') ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]
   return Object.assign(error, code !== undefined && { code })
 }
 

@@ -52,8 +52,10 @@ export interface AgentTests {
   readonly reached: () => ReachedParts | undefined
   /** The uncovered parts of the work's chart with reasons, and the number of paths on which it throws. `undefined` like `reached`. */
   readonly shortfall: () => CoverageGap | undefined
-  /** Lines to print: missing dependencies of drivers, paths on which the chart throws, and uncovered parts if the chart was walked alone. */
+  /** Lines to print: paths on which the chart throws, and uncovered parts if the chart was walked alone. */
   readonly notes: () => string[]
+  /** Lines to print after the results: packages that are not installed, and what was not tested without them. */
+  readonly lacks: readonly string[]
 }
 
 /**
@@ -65,12 +67,13 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
   const { drivers: chosenDrivers, only = '', ...options } = given
-  const { machine, isChart, paths, bargains, configurations, crashes } = await planFor(agent, options)
+  const { machine, isChart, paths, bargains, configurations, crashes, lacks: ungenerated } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
   if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}. ${nearestNames(only, [...paths, ...bargains].map(({ name }) => name))}`)
-  const { drivers, lacks } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
+  const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
+  const lacks = [...unwalked, ...ungenerated]
   const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
     if (typeof manner === 'string') walkChart(path, manner, log, at)
@@ -81,11 +84,11 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     ...bargainTests(agent, chosenBargains, driver)
   ])
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
-  const notes = () => [...lacks, ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
+  const notes = () => [...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
   const isWhole = isChart && isWalked && only === ''
   const reached = () => (isWhole ? log.reached : undefined)
   const shortfall = () => (isWhole ? { missing: missingIn(log.coverage), crashes: crashes.length } : undefined)
-  return { tests, configurations, coverage: () => log.coverage, reached, shortfall, notes }
+  return { tests, configurations, coverage: () => log.coverage, reached, shortfall, notes, lacks }
 }
 
 /** Throws TypeError for an unknown driver, with those that are probably meant. */

@@ -96,7 +96,7 @@ async function serve(module: AgentModule, reloader: Reloader, settings: ServeSet
   const { hosts } = served.runtime.settings
   const places = placesOf(module.agent, answered(served.url, hosts), served.interfaces, answered(inspector.pageUrl, hosts))
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
-  stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `When you save ${oneLine(file)}, or a file that it imports, it is loaded again. Ctrl-C stops it.`))
+  stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `When you save ${oneLine(file)}, or a file that it imports, it is loaded again. `))
 
   const failed = (error: unknown) => {
     const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>

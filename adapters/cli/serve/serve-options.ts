@@ -59,7 +59,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --observe-properties  count and log tasks that violate a rule of A2A or a property of the agent (docs/prove.md#in-production)
   --db FILE|URL   store tasks in this SQLite file, created if needed, or in the PostgreSQL database of a postgres: URL (needs the
                   package pg), so that they survive a restart
-  --json          when it serves, write one line of JSON, { name, url, http, card, page }, and nothing else, to stdout
+  --json          when it serves, write one line of JSON, { name, url, http, card, page, pid }, and nothing else, to stdout
   --log FORM      the form of the log on stderr: text for people (the default), or json, one line of
                   { time, level, message, details } per entry; secrets are left out of both
 `

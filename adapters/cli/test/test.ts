@@ -20,7 +20,8 @@ export const testCommand: Command = {
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. Failures are written to stdout, each with the command that runs it
-alone. At the end come the parts of the chart that were not reached, with the reason, and the number of passed tests.
+alone. At the end come the parts of the chart that were not reached, with the reason, the number of passed tests, and
+what was not tested because a package is not installed.
 Coverage and failed paths are saved beside the module, in .taskchart, for the page of taskchart dev.
 
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
@@ -79,7 +80,7 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
   if (drivers?.length === 0) throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
-  const { tests, notes, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
   const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
   if (tap) io.stdout.write(tapHead(tests.length))
@@ -89,8 +90,8 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   await keepReached(resolve(io.cwd, file), reached(), walks.slice(0, MOST_WALKS), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   const lacks = lacksOf(shortfall())
-  if (tap) io.stdout.write(tapComments([...notes(), ...lacks]))
-  else io.stdout.write(`${notes().map(note => `${oneLine(note)}\n`).join('')}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n`)
+  if (tap) io.stdout.write(tapComments([...notes(), ...lacks, ...unwalked]))
+  else io.stdout.write(`${notes().map(note => `${oneLine(note)}\n`).join('')}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n${unwalked.map(line => `${oneLine(line)}\n`).join('')}`)
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 

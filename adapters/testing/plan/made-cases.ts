@@ -15,7 +15,15 @@ export interface MadeCases {
   readonly terms: ByName<object>
   readonly messages: ByName<Words>
   readonly authorizations: ByName<unknown>
+  /** Whether there are schemas, and fast-check is not installed. */
+  readonly lacksGenerator?: true
 }
+
+/** Loads what generates values. */
+export type LoadPayloads = () => Promise<Payloads>
+
+/** How to have values generated. */
+export const INSTALL_GENERATOR = 'npm i -D fast-check'
 
 type Shown = { readonly schema?: StandardSchema<unknown>; readonly jsonSchema?: Record<string, unknown> }
 type Payloads = typeof payloads
@@ -30,7 +38,7 @@ const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
  * Generates cases from the schemas of an agent, with fast-check. The opening message and each question get two valid values and an invalid
  * one, and terms get two valid ones. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
  */
-export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: () => Promise<Payloads> = () => import('./payloads.ts')): Promise<MadeCases> {
+export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: LoadPayloads = () => import('./payloads.ts')): Promise<MadeCases> {
   const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []
   const [messages, authorizations] = [questionsIn(machine, 'input-required'), questionsIn(machine, 'auth-required')]
   const terms: readonly Shown[] = isNegotiation(negotiate) ? [{ schema: negotiate.terms }] : []
@@ -38,7 +46,7 @@ export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, ma
   const loaded = await load().catch(() => undefined)
   const made = (all: readonly Shown[], more: readonly unknown[]) => (loaded ? named(all.flatMap(one => valuesFor(one, more, loaded))) : {})
   const said = (values: ByName<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
-  return { opening: said(made(opening, [])), terms: made(terms, []) as ByName<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS) }
+  return { opening: said(made(opening, [])), terms: made(terms, []) as ByName<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS), ...(!loaded && { lacksGenerator: true }) }
 }
 
 /** The schemas of a chart's questions, without duplicates. */

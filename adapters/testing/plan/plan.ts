@@ -12,7 +12,7 @@ import { casesWith, type Cases, type OpeningCase } from './cases.ts'
 import { explore, type Configuration } from './explore.ts'
 import type { Taken } from './graph.ts'
 import type { Refused } from './legal-moves.ts'
-import { madeCases } from './made-cases.ts'
+import { INSTALL_GENERATOR, madeCases, type LoadPayloads, type MadeCases } from './made-cases.ts'
 import type { Turn } from './model.ts'
 import { describeMove, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
@@ -59,6 +59,8 @@ export interface Plan {
   readonly configurations: number
   /** The paths on which the chart throws, or has an invalid output, because of an error in it or in the cases. */
   readonly crashes: readonly Crash[]
+  /** Lines about missing packages without which there are fewer paths. */
+  readonly lacks: readonly string[]
 }
 
 /** The options of a plan. */
@@ -82,15 +84,22 @@ export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
  * TypeError if the agent has no tasks, or an opening message opens none; RangeError for too many configurations or simple paths.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
+  return planWith(agent, options)
+}
+
+/** Like `planFor`; `load` loads what generates values. */
+export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPayloads): Promise<Plan> {
   checkAgent(agent, 'planFor')
   checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
   const { cases: given = {}, kind = 'cover', limit = 1000 } = options
   const { messages: policy, negotiate } = agent
   const { machine, isChart } = chartOf(agent)
-  const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, await madeCases(agent, machine), agent)
-  if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms()
+  const made = await madeCases(agent, machine, load)
+  const lacks = made.lacksGenerator ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`] : []
+  const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
+  if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[] }
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -117,8 +126,9 @@ export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
   return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
 }
 
-function noTerms(): TypeError {
-  return new TypeError("the terms cannot be generated from their schema. Give them, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}")
+function noTerms({ lacksGenerator }: MadeCases): TypeError {
+  const why = lacksGenerator ? `fast-check, which generates terms from their schema, is not installed: ${INSTALL_GENERATOR}. Or give terms` : 'the terms cannot be generated from their schema. Give them'
+  return new TypeError(`${why}, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}`)
 }
 
 function noTask(name: string): TypeError {

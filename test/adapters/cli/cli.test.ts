@@ -15,7 +15,7 @@ function run(argv: readonly string[], signal = new AbortController().signal) {
 }
 
 await t.test('help', async t => {
-  for (const argv of [[], ['--help'], ['-h'], ['help']]) {
+  for (const argv of [[], ['--help'], ['-h'], ['help'], ['help', '--help'], ['help', '-h'], ['--help', 'help'], ['help', 'help']]) {
     await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
       const { code, stdout, stderr } = await run(argv)
       t.equal(code, 0)
@@ -24,7 +24,7 @@ await t.test('help', async t => {
     })
   }
 
-  for (const argv of [['help', 'send'], ['send', '--help'], ['send', 'ws://x', '-h']]) {
+  for (const argv of [['help', 'send'], ['send', '--help'], ['send', 'ws://x', '-h'], ['--help', 'send'], ['-h', 'send'], ['help', 'send', '--help'], ['help', '--help', 'send']]) {
     await t.test(`taskchart ${argv.join(' ')} shows the usage and options of send`, async t => {
       const { code, stdout } = await run(argv)
       t.equal(code, 0)
@@ -41,6 +41,7 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
   const cases: [string[], RegExp][] = [
     [['nope'], /There is no command nope\. There are: init, dev, [^\n]*\nUsage: taskchart COMMAND/],
     [['help', 'nope'], /There is no command nope\./],
+    [['--help', 'nope'], /There is no command nope\./],
     [['--nope'], /There is no option --nope here\./],
     [['--verison'], /There is no option --verison here\. Did you mean --version\?/],
     [['sned'], /There is no command sned\. Did you mean send\?/],

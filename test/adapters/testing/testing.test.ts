@@ -5,6 +5,7 @@ import { agentTests } from '../../../adapters/testing/agent-tests.ts'
 import { CoverageLog } from '../../../adapters/testing/coverage.ts'
 import { chartMermaid, chartOf, explainFailure, planFor, testAgent, VirtualClock, type Cases } from '../../../adapters/testing/index.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
+import { planWith } from '../../../adapters/testing/plan/plan.ts'
 import type { PathKind } from '../../../adapters/testing/plan/path-kinds.ts'
 import { payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
@@ -13,7 +14,7 @@ import { walk } from '../../../adapters/testing/run/path-run.ts'
 import { ScriptedWork } from '../../../adapters/testing/run/scripted-work.ts'
 import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
 import countdown from '../../../examples/countdown.ts'
-import { accepted, answerOf, defineAgent, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
+import { accepted, answerOf, defineAgent, negotiation, offer, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
 import { cases, everything } from '../../fixtures/charts/chart-with-everything.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -142,7 +143,16 @@ await t.test('a chart of 30 states and 100 transitions is explored, but not all 
 
 await t.test('paths are walked on SQLite', { skip: NO_SQLITE }, async t => {
   await testAgent(someWalks(t), agentWith(everything), { cases, drivers: ['in process on SQLite, killed before every step'], only: 'the client cancels' })
-  t.notOk((await agentTests(countdown)).notes().some(line => line.startsWith('not walked')))
+  t.notOk((await agentTests(countdown)).lacks.some(line => line.startsWith('not walked')))
+})
+
+await t.test('a plan without fast-check names it, and the line that installs it', async t => {
+  const absent = () => Promise.reject(new Error('Cannot find package'))
+  const bargaining = defineAgent({ card, negotiate: negotiation({ terms: z.object({ euros: z.number() }), respond: () => offer({ euros: 1 }) }), work: async () => {} })
+  t.match(await rejection(planWith(bargaining, {}, absent)), { name: 'TypeError', message: /^fast-check, which generates terms from their schema, is not installed: npm i -D fast-check\. Or give terms, in the agent's module .*:\nexport const cases/ })
+  const given = { cases: { terms: { 'a price': { euros: 40 } } } }
+  t.strictSame((await planWith(bargaining, given, absent)).lacks, ['no values of the schemas were tried. To generate them: npm i -D fast-check'])
+  t.strictSame((await planFor(bargaining, given)).lacks, [])
 })
 
 await t.test('a path that lacks a prerequisite is skipped and reported', async t => {
@@ -173,7 +183,7 @@ await t.test('cases are generated from schemas if the author gives none', async 
   t.ok(paths.some(({ steps }) => steps.some(({ move, refusal }) => move.type === 'authorization' && refusal === 'InvalidParams')))
   await testAgent(someWalks(t), agentWith(work), { drivers: ['the chart', 'in process'] })
   const none = { opening: {}, terms: {}, messages: {}, authorizations: {} }
-  t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), none)
+  t.strictSame(await madeCases(agentWith(work), work, () => Promise.reject(new Error('Cannot find package'))), { ...none, lacksGenerator: true })
   t.strictSame(await madeCases(agentWith(everything), everything), none)
   const opened = defineAgent({ card, input: z.object({ text: z.string().min(70) }), inputJsonSchema: { type: 'object', properties: { text: { type: 'string', minLength: 70 } }, required: ['text'] }, work: async () => {} })
   const names = (await planFor(opened)).paths.map(({ name }) => name)

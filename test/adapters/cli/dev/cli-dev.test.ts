@@ -76,7 +76,7 @@ Talk to it from another terminal:
 
   npx taskchart send ${url.replace('http', 'ws')} "hello" --out artifacts
 
-When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C stops it.
+When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C stops it. Its process id is ${process.pid}.
 `)
     const page = await pageAt(t, url)
     await page.frame('hello')

@@ -71,7 +71,7 @@ Talk to it from another terminal:
 
   npx taskchart send ws://127.0.0.1:${port}/ "hello" --out artifacts
 
-Ctrl-C stops it.
+Ctrl-C stops it. Its process id is ${process.pid}.
 `)
     stop()
     t.strictSame(await ended(), { code: 0, stdout: announcement, stderr: '' })
@@ -234,13 +234,20 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     'imports.js': "import 'no-such-package'",
     'odd.js': `${ECHO}\nexport const authenticate = 'yes'`,
     'even.js': `${ECHO}\nexport const authorize = true`,
+    'other.json': '{ "name": "agent" }',
+    'README.md': '# Agent',
+    extensionless: '',
     folder: {}
   })
 
   const free = String(await unusedPort())
   const cases: [string[], number, RegExp][] = [
     [['gone.js'], 1, /^taskchart: There is no file \S+gone\.js\. Give the path of a module whose default export is an agent\.\n$/],
-    [['folder'], 1, /There is no file \S+folder\./],
+    [['folder'], 1, /^taskchart: folder is a folder\. Give the path of a module whose default export is an agent, such as folder\/agent\.ts\.\n$/],
+    [['other.json'], 1, /^taskchart: other\.json is not a module: its name ends with \.json\. Give the path of a module whose default export is an agent, in JavaScript or TypeScript, such as agent\.ts\.\n$/],
+    [['README.md'], 1, /^taskchart: README\.md is not a module: its name ends with \.md\./],
+    [['extensionless'], 1, /extensionless (?:has no default export|is not an agent)|default export of extensionless/],
+    [['http://127.0.0.1:1/'], 1, /^taskchart: http:\/\/127\.0\.0\.1:1\/ is an address\. Give the path of a module whose default export is an agent\. To talk to the agent at that address: npx taskchart chat http:\/\/127\.0\.0\.1:1\/\n$/],
     [['nothing.js'], 1, /nothing\.js has no default export\. Write: export default defineAgent\(/],
     [['number.js'], 1, /The default export of number\.js is not an agent\. Make it with defineAgent\(/],
     [['plain.js'], 1, /The default export of plain\.js is not an agent\. Make it/],
