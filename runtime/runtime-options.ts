@@ -81,9 +81,20 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   observeProperties: TRUE_OR_FALSE
 }
 
+/** What to write for options that are those of the command, or of another function. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  db: "store: sqliteStore('agent.db'), of taskchart/sqlite, or store: await postgresStore('postgres://…'), of taskchart/postgres",
+  port: 'serve(runtime, { port }), of taskchart/http',
+  host: 'serve(runtime, { host }), of taskchart/http',
+  card: 'agent: defineAgent({ card, work })',
+  work: 'agent: defineAgent({ card, work })'
+}
+
 /** Validates the names and kinds of the options of `createRuntime`. Throws TypeError that says what to write. */
 export function checkRuntimeOptions(options: unknown): void {
   if (isAgent(options)) throw new TypeError('createRuntime takes the agent as an option: createRuntime({ agent }).')
+  const misplaced = isObject(options) ? Object.keys(options).find(name => Object.hasOwn(ELSEWHERE, name)) : undefined
+  if (misplaced !== undefined) throw new TypeError(`createRuntime has no ${misplaced}. Write ${ELSEWHERE[misplaced]}.`)
   checkOptions(options, OPTIONS, 'createRuntime', 'createRuntime({ agent })')
   if (isObject(options) && options['agent'] === undefined) throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
 }

@@ -1,6 +1,7 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS } from '../../machines/protocol/errors.ts'
 import { toWireError } from '../../machines/protocol/wire-errors.ts'
+import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import { headersFor, rpcStatus, statusText } from '../entry/answers.ts'
 import { failureOf } from './sdk-errors.ts'
 
@@ -16,7 +17,9 @@ interface ExpressResponse {
  * of taskchart's own servers. On their own, the official handlers answer every JSON-RPC error with 200, without these headers and
  * without most details. An error in a started stream stays in the SDK's form.
  */
-export function expressErrors({ headers }: { readonly headers: object }, response: ExpressResponse, next: () => void): void {
+export function expressErrors(request: { readonly headers: object }, response: ExpressResponse, next: () => void): void {
+  checkArgument(request, withMembers(['headers'], 'a request of express'), 'app.use(expressErrors)')
+  const { headers } = request
   const write = response.json.bind(response)
   response.json = body => {
     const error = failureOf(headers)

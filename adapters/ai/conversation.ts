@@ -2,7 +2,7 @@ import type { ModelMessage } from 'ai'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { namedArtifacts } from '../../runtime/authoring/artifact-choices.ts'
 import type { EarlierArtifact, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
-import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkArgument, checkOptions, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { isAside } from './model/model-metadata.ts'
 import { filesAndText, onlyText } from './model/model-parts.ts'
 
@@ -29,6 +29,7 @@ export function boundsOf(bounds: ConversationBounds = {}): Required<Conversation
  */
 export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds?: ConversationBounds): Promise<ModelMessage[]> {
   const { messages, characters } = boundsOf(bounds)
+  checkArgument(work, withMethods(['history'], 'the arguments of the work'), 'conversation(work)')
   const history = await work.history(messages)
   const meant = new Set([...work.referenceTasks.map(({ id }) => id), ...namedArtifacts(work.message).map(({ taskId }) => taskId)])
   const tasks = new Set(history.map(({ taskId }) => taskId))

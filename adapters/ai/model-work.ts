@@ -1,7 +1,9 @@
 import type { LanguageModel, OutputInterface } from 'ai'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
+import { checkArgument } from '../../runtime/primitives/options.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { type AnswerOptions, type CallOptions, checkAnswerOptions } from './answer/answer-options.ts'
 import { answerWithModel } from './answer/answer-with-model.ts'
@@ -30,7 +32,9 @@ export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTo
  * A negotiation by a model. It replies to each message, with the earlier ones in its prompt, and opens no task:
  * `defineAgent({ card, negotiate: modelReply({ model, system: '…' }) })`. Throws as `modelWork` does.
  */
-export function modelReply({ model, history: bounds, ...passedOn }: ReplyOptions): NegotiateFunction {
+export function modelReply(options: ReplyOptions): NegotiateFunction {
+  checkArgument(options, [isObject, 'options as an object'], "modelReply({ model: openai('…') })")
+  const { model, history: bounds, ...passedOn } = options
   checkAi()
   checkAnswerOptions({ model })
   const { messages: limit, characters } = boundsOf(bounds)

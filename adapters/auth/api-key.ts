@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Authenticate, Principal } from '../../runtime/access/authentication.ts'
-import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkOptions, kindOf, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { bearerToken, described } from './schemes.ts'
 
 /** The options of `apiKey`. */
@@ -44,6 +45,7 @@ function given<T>(key: string | undefined, principalOf: (key: string) => T): T |
 
 /** Finds the principal of a key. Compares all keys every time, so that the duration reveals nothing. */
 function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (key: string) => Principal | undefined {
+  if (!isObject(keys)) throw new TypeError(`keys has to be the key of each caller, or a function that looks one up, not ${kindOf(keys)}: apiKey({ keys: { anna: '…' } }).`)
   const known = Object.entries(keys).flatMap(([id, own]) => [own].flat().map(key => ({ id, digest: digestOf(checkedKey(id, key)) })))
   if (known.length === 0) throw new TypeError("keys holds no key. Give each caller one: { keys: { anna: '…' } }.")
   const shared = known.find(({ digest }, i) => known.findIndex(other => other.digest.equals(digest)) < i)

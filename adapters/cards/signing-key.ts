@@ -1,4 +1,5 @@
 import { createPrivateKey, KeyObject, type JsonWebKeyInput } from 'node:crypto'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /** A private key: `createPrivateKey(pem)` from node:crypto, or a JWK (RFC 7517), whose `kid` and `alg` are used. */
 export type PrivateKey = KeyObject | (JsonWebKeyInput['key'] & { readonly kid?: string; readonly alg?: string })
@@ -23,6 +24,7 @@ const FITTING: Readonly<Record<string, readonly string[]>> = {
 
 /** Reads a private key. Throws TypeError for anything else, and for an algorithm that does not fit the key. */
 export function signingKey(given: PrivateKey, wanted?: string): SigningKey {
+  if (!isObject(given)) throw new TypeError("key is missing, the private key that signs: cardSigner({ key: createPrivateKey(pem) }).")
   const named = given instanceof KeyObject ? {} : given
   const key = given instanceof KeyObject ? given : fromJwk(given)
   if (key.type !== 'private') throw new TypeError(`key has to be a private key, not a ${key.type} one: every party that can verify a signature by a secret can also make it.`)

@@ -1,4 +1,5 @@
 import type { Artifact, StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import { checkArgument, listOf } from '../../runtime/primitives/options.ts'
 import { appendTo } from '../../runtime/store/task-record.ts'
 
 /** One version of an artifact, as far as it has arrived. */
@@ -74,6 +75,7 @@ export function artifactVersions(): ArtifactVersions {
 
 /** All versions of the artifacts of these tasks by name, in order; those of a task that is later in the list are later versions. */
 export function artifactsByName(tasks: readonly Task[]): ReadonlyMap<string, readonly ArtifactVersion[]> {
+  checkArgument(tasks, listOf('tasks'), 'artifactsByName(tasks)')
   const found = new Map<string, ArtifactVersion[]>()
   for (const { id: taskId, artifacts = [] } of tasks) {
     for (const artifact of artifacts) {

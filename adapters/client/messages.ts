@@ -1,6 +1,7 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
+import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 
 /**
@@ -17,17 +18,22 @@ export function textOf(content: { readonly parts: readonly Part[] } | undefined)
   return (content?.parts ?? []).flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
 }
 
+const AN_OFFER = withMembers(['offerId'], 'an offer')
+
 /** A part that accepts an offer, for the next message in its context. The answer is the task, or a Message if the offer has expired. */
-export function acceptOffer({ offerId }: Pick<Offer, 'offerId'>): Part {
-  return movePart({ accept: { offerId } })
+export function acceptOffer(offer: Pick<Offer, 'offerId'>): Part {
+  checkArgument(offer, AN_OFFER, 'acceptOffer(offerIn(message))')
+  return movePart({ accept: { offerId: offer.offerId } })
 }
 
 /** A part that proposes terms, which is a counter-offer if an offer stands. The answer is an offer, a task, or a refusal in words. */
 export function proposeTerms(terms: object): Part {
+  checkArgument(terms, [isObject, 'terms as an object'], 'proposeTerms({ euros: 40 })')
   return movePart({ propose: { terms: { ...terms } } })
 }
 
 /** A part that declines an offer. No offer stands after it. */
-export function declineOffer({ offerId }: Pick<Offer, 'offerId'>): Part {
-  return movePart({ decline: { offerId } })
+export function declineOffer(offer: Pick<Offer, 'offerId'>): Part {
+  checkArgument(offer, AN_OFFER, 'declineOffer(offerIn(message))')
+  return movePart({ decline: { offerId: offer.offerId } })
 }

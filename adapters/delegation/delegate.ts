@@ -1,7 +1,8 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../../machines/protocol/errors.ts'
 import type { Words } from '../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
-import { checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkArgument, checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { forwardEvents, type ForwardOptions } from './forward-events.ts'
@@ -30,6 +31,7 @@ type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AError
  */
 export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
   checkOptions(options, OPTIONS, 'delegate', 'delegate(work, agent, message, { deadlineMs: 60_000 })')
+  checkArgument(agent, [isObject, 'an agent that remoteAgent made as its second argument'], 'delegate(work, agent, message)')
   return ignoreRejection(delegated(work, agent, message, options))
 }
 

@@ -1,9 +1,12 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
 import { occasionOf } from './chart-parts.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states and the transitions between them. */
-export function chartMermaid({ root }: AnyStateMachine): string {
+export function chartMermaid(machine: AnyStateMachine): string {
+  checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'chartMermaid(setupWork({}).createMachine({ … }))')
+  const { root } = machine
   return ['stateDiagram-v2', ...insideOf(root, '  '), ''].join('\n')
 }
 

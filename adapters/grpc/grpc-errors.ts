@@ -1,5 +1,7 @@
 import { Metadata, type UntypedServiceImplementation } from '@grpc/grpc-js'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { ERRORS, type A2AError } from '../../machines/protocol/errors.ts'
+import { checkArgument } from '../../runtime/primitives/options.ts'
 import { failureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-errors.ts'
 import { statusDetails } from './status-details.ts'
 
@@ -17,6 +19,7 @@ type Method = (call: Call, callback?: Callback) => void
  * and RetryInfo. On its own, the official service sends UNKNOWN, or no details, for errors that are not of the SDK's classes.
  */
 export function grpcErrors<Service extends object>(service: Service): Service & UntypedServiceImplementation {
+  checkArgument(service, [isObject, 'an implementation of the service'], 'grpcErrors(grpcService({ requestHandler, userBuilder }))')
   const wrapped = Object.entries(service).map(([name, method]: [string, Method]) => [name, withErrors(method)])
   return Object.fromEntries(wrapped) as Service & UntypedServiceImplementation
 }

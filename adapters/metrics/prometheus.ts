@@ -1,3 +1,4 @@
+import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import type { Metric, MetricDefinition, MetricSource } from '../../runtime/telemetry/metrics.ts'
 
 /** The media type of Prometheus's text format. */
@@ -10,7 +11,9 @@ const UNITS: Readonly<Record<string, string>> = { s: '_seconds', By: '_bytes' }
  * The metrics of a runtime now, in Prometheus's text format, for a route `/metrics` of your app: `metricsText(runtime)`. Its media type is
  * `text/plain; version=0.0.4`. Resolves within about 2 seconds, without the open tasks if the store does not answer.
  */
-export async function metricsText({ metrics }: { readonly metrics: MetricSource }): Promise<string> {
+export async function metricsText(runtime: { readonly metrics: MetricSource }): Promise<string> {
+  checkArgument(runtime, withMembers(['metrics'], 'a runtime'), 'metricsText(createRuntime({ agent }))')
+  const { metrics } = runtime
   const read = await metrics.read()
   return read.map(textOf).join('')
 }

@@ -70,7 +70,7 @@ export class A2AError extends Error {
   readonly retryAfterMs: number | undefined
   readonly dataIsObject: boolean
 
-  constructor(code: ErrorCode, message: string = ERRORS[code].message, options: A2AErrorOptions = {}) {
+  constructor(code: ErrorCode, message: string = textFor(code), options: A2AErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
     this.metadata = options.metadata ?? {}
@@ -86,6 +86,12 @@ export class A2AError extends Error {
     if (this.retryAfterMs !== undefined) details.push({ '@type': RETRY_INFO, retryDelay: seconds(this.retryAfterMs) })
     return details
   }
+}
+
+/** The standard message of a code. Throws TypeError for a code that does not exist. */
+function textFor(code: ErrorCode): string {
+  if (!isErrorCode(code)) throw new TypeError(`A2AError takes a code, such as 'TaskNotFound', not ${JSON.stringify(code)}: new A2AError('TaskNotFound', 'There is no such order.'). There are ${Object.keys(ERRORS).join(', ')}.`)
+  return ERRORS[code].message
 }
 
 /** The `@type` of ErrorInfo, which names an error by `reason` and `domain` (§5.4). */
@@ -115,8 +121,8 @@ export function isA2AError(value: unknown): value is A2AError {
   return value instanceof Error && value.name === 'A2AError' && 'code' in value && typeof value.code === 'string' && isErrorCode(value.code)
 }
 
-function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERRORS, code)
+function isErrorCode(code: unknown): code is ErrorCode {
+  return typeof code === 'string' && Object.hasOwn(ERRORS, code)
 }
 
 function row<const Grpc extends string, const Reason extends string>(code: number, http: number, grpc: Grpc, reason: Reason, message: string) {

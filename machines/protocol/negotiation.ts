@@ -50,6 +50,7 @@ export function movePart(move: Move): Part {
 
 /** The first valid offer in an agent's message; `undefined` if there is none. */
 export function offerIn(message: Pick<Message, 'parts'>): Offer | undefined {
+  if (!isObject(message) || !Array.isArray(message.parts)) throw new TypeError(`offerIn takes a message, which has parts, not ${JSON.stringify(message)}: offerIn(task.status.message).`)
   const offers = membersOf(message).flatMap(({ value }) => (isObject(value) ? [tryDecode(OfferSchema, value['offer']).value] : []))
   return offers.find(offer => offer !== undefined)
 }

@@ -9,7 +9,7 @@ import type { WorkInput } from '../authoring/work-arguments.ts'
 import { isNegotiation, type Negotiation } from '../negotiation/negotiation.ts'
 import type { NegotiateFunction } from '../negotiation/per-message.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
-import { rejectUnknown } from '../primitives/options.ts'
+import { checkArgument, rejectUnknown } from '../primitives/options.ts'
 import type { Migrate } from '../snapshots/migration.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
@@ -112,6 +112,7 @@ const MEMBERS = Object.keys({
 export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
   // Types of input and terms exist only for the author.
   const definition = given as AgentDefinition
+  checkArgument(definition, [isObject, 'an object'], "defineAgent({ card: { name: 'Barista' }, work: async ({ message }) => … })")
   rejectUnknown(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
   const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs, properties } = definition

@@ -1,6 +1,6 @@
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import { checkOptions, functionFor, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
+import { checkArgument, checkOptions, functionFor, listOf, textSuchAs, TRUE_OR_FALSE, withMembers, type OptionKinds } from '../primitives/options.ts'
 import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import { textOf } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
@@ -51,6 +51,8 @@ export interface WhichArtifactOptions {
 
 export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
 
+const CHOICES = listOf('choices, as artifactChoices gives them')
+
 /** Maximum number of artifacts that a question lists. Clients may name others too. */
 const LISTED = 20
 
@@ -61,7 +63,9 @@ const LONGEST_DESCRIPTION = 300
  * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if the message
  * names one. Otherwise ask the client.
  */
-export function artifactChoices({ message, earlierArtifacts }: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
+export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
+  checkArgument(input, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
+  const { message, earlierArtifacts } = input
   const newest = new Map<string, ArtifactChoice>()
   for (const { taskId, artifact } of earlierArtifacts) {
     const name = nameOf(artifact)
@@ -85,6 +89,7 @@ export function nameOf({ artifactId, name }: { readonly artifactId: string; read
  */
 export function whichArtifact(choices: readonly ArtifactChoice[], options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}): MessageContent {
   checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
+  checkArgument(choices, CHOICES, 'whichArtifact(artifactChoices(input))')
   const { what = 'artifact', prompt, isAgain = false } = options
   const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
   return { parts: [{ text }, ...choices.slice(0, LISTED).map(partOf)] }
@@ -100,6 +105,7 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Which
  * - words of its name and description
  */
 export function chosenArtifact(choices: readonly ArtifactChoice[], answer: Message): ArtifactChoice | undefined {
+  checkArgument(choices, CHOICES, 'chosenArtifact(artifactChoices(input), event.message)')
   return sole(meantArtifacts(choices, answer))
 }
 

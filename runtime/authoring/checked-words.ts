@@ -12,7 +12,7 @@ import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
-import type { WorkResult } from './words.ts'
+import { notYet, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
@@ -125,19 +125,21 @@ export function decisionOf(answer: unknown, request: ContextRequest, opensTasks:
 
 /** Validated content of a message from anything that `Words` allows. */
 export function messageOf(words: unknown): MessageContent {
-  return owned(checked(MessageContentSchema, withParts(words), 'message'), 'message')
+  return owned(checked(MessageContentSchema, withParts(words, 'message'), 'message'), 'message')
 }
 
 /** Validated content of an artifact from anything that `ArtifactWords` allows. */
 export function artifactOf(words: unknown): ArtifactContent {
-  return owned(checked(ArtifactContentSchema, withParts(words), 'artifact'), 'artifact')
+  return owned(checked(ArtifactContentSchema, withParts(words, 'artifact'), 'artifact'), 'artifact')
 }
 
 function metadataOf(metadata: unknown): Record<string, unknown> {
   return boundedStruct(checked(struct, metadata, 'metadata'), 'metadata')
 }
 
-function withParts(words: unknown): unknown {
+function withParts(words: unknown, name: string): unknown {
+  const unfinished = notYet(words)
+  if (unfinished !== undefined) throw noted(`The agent's code gave as ${name} ${unfinished}`)
   if (typeof words === 'string') return { parts: [{ text: words }] }
   if (Array.isArray(words)) return { parts: words }
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
@@ -146,7 +148,10 @@ function withParts(words: unknown): unknown {
 /** A word of one of these types. Throws InvalidAgentResponse for any other value. */
 export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
-  if (typeof type !== 'string' || !types.includes(type)) throw noted(`The agent's code has to ${wanted}.`)
+  if (typeof type !== 'string' || !types.includes(type)) {
+    const unfinished = notYet(value)
+    throw noted(`The agent's code has to ${wanted}${unfinished === undefined ? '.' : `, not ${unfinished}`}`)
+  }
   return value as Record<string, unknown>
 }
 

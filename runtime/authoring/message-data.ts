@@ -1,6 +1,8 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { Part } from '../../machines/protocol/parts.ts'
-import { validated, type StandardSchema } from '../ports/standard-schema.ts'
+import { isStandardSchema, validated, type StandardSchema } from '../ports/standard-schema.ts'
+import { checkArgument, kindOf, type Kind } from '../primitives/options.ts'
 import type { MessageReceived, AuthorizationReceived } from './setup-work.ts'
 import { partsOf, textOf } from './words.ts'
 
@@ -24,10 +26,14 @@ export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: 
  * does. It is pure, so guards may call it.
  */
 export function answerOf<T>(event: MessageReceived | AuthorizationReceived, schema: StandardSchema<T>): T {
+  checkArgument(event, AN_ANSWER, 'answerOf(event, schema)')
   return event.type === 'message.received' ? dataOf(event.message, schema) : given(schema, event.data, 'data')
 }
 
+const AN_ANSWER: Kind = [event => isObject(event) && (event['type'] === 'message.received' || event['type'] === 'authorization.received'), "the event 'message.received' or 'authorization.received'"]
+
 function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
+  if (!isStandardSchema(schema)) throw new TypeError(`A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not ${kindOf(schema)}.`)
   const checked = validated(schema, value, field)
   if ('value' in checked) return checked.value
   throw invalidParams(...checked.violations)

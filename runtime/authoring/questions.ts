@@ -5,7 +5,7 @@ import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { publishedSchema } from './json-schema.ts'
 import { contentValue } from './message-data.ts'
-import type { Words } from './words.ts'
+import { ASK_FIRST, isQuestionType, type Words } from './words.ts'
 
 /** Options of a question. */
 export interface QuestionOptions<T> {
@@ -35,6 +35,7 @@ export interface Question<Answer = unknown> {
   /** Carries the answer's type; never set. */
   readonly answer?: Answer
   [Symbol.iterator](): Generator<Question<Answer>, Answer>
+  [Symbol.toPrimitive]?(): never
 }
 
 /**
@@ -58,7 +59,7 @@ export function authRequired<T = unknown>(message: Words, options: QuestionOptio
 }
 
 export function isQuestion(word: unknown): word is Question {
-  return typeof word === 'object' && word !== null && 'options' in word && 'type' in word && (word.type === 'input-required' || word.type === 'auth-required')
+  return typeof word === 'object' && word !== null && 'options' in word && 'type' in word && isQuestionType(word.type)
 }
 
 /** The parsed answer to a question, or violations. Throws TypeError for an asynchronous schema. */
@@ -83,6 +84,10 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
     ...(answerSchema && { answerSchema }),
     *[Symbol.iterator]() {
       return yield asked
+    },
+    // For a text or a number that is made of the question instead of its answer.
+    [Symbol.toPrimitive]() {
+      throw new TypeError(`This is a question. ${ASK_FIRST}`)
     }
   }
   return asked

@@ -3,6 +3,7 @@ import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
+import { checkOptions } from '../primitives/options.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
 
@@ -59,6 +60,9 @@ export function typed<T>(_schema?: StandardSchema<T>): T {
   return undefined as T
 }
 
+/** The parts of a chart that XState's `setup` knows. */
+const OPTIONS = { types: true, schemas: true, actors: true, actions: true, guards: true, delays: true } as const
+
 /** XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. */
 export function setupWork<
   Context extends MachineContext = None,
@@ -87,5 +91,6 @@ export function setupWork<
   Context, MessageReceived | Event, Actors, None, Actions, Guards, Delay,
   WorkTag, WorkInput<Input>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
 > {
+  checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
   return setup(options as never) as never
 }

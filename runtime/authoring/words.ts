@@ -2,7 +2,7 @@ import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent, MessageContent } from '../../machines/task-events.ts'
 import type { Ids } from '../ports/ids.ts'
-import { checkOptions, kindOf, textSuchAs, TRUE_OR_FALSE } from '../primitives/options.ts'
+import { checkArgument, checkOptions, kindOf, objectSuchAs, textSuchAs, TRUE_OR_FALSE, type Kind } from '../primitives/options.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(content: MessageContent, place: { taskId?: string; contextId: string }, ids: Ids): Message {
@@ -94,11 +94,16 @@ export function data<T>(value: T & Json<T>): Part {
 
 const FILE = { filename: textSuchAs("'ticket.pdf'"), mediaType: textSuchAs("'application/pdf'") }
 
+const ABOUT = { metadata: objectSuchAs('{ percent: 50 }') }
+
+const BYTES: Kind = [value => ArrayBuffer.isView(value), 'bytes as a Uint8Array']
+
 const CHUNK = { append: TRUE_OR_FALSE, lastChunk: TRUE_OR_FALSE }
 
 /** A part with a file's bytes (§4.1.6). */
 export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: string } = {}): Part {
   checkOptions(about, FILE, 'file', "file(bytes, { filename: 'ticket.pdf', mediaType: 'application/pdf' })")
+  checkArgument(bytes, BYTES, "file(await readFile('ticket.pdf'))")
   const { filename, mediaType } = about
   const raw = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   return { raw, ...(filename !== undefined && { filename }), ...(mediaType !== undefined && { mediaType }) }
@@ -108,8 +113,22 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
 export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
-  const isPromise = isObject(given) && typeof given['then'] === 'function'
-  throw new TypeError(`${taker} takes a message or an artifact, not ${isPromise ? `a promise. Await it: ${taker}(await …)` : `${kindOf(given)}. A task has them in status.message, history and artifacts`}.`)
+  throw new TypeError(`${taker} takes a message or an artifact, not ${notYet(given) ?? `${kindOf(given)}. A task has them in status.message, history and artifacts.`}`)
+}
+
+/** What to write if a value is a question or a promise, and not yet what it will give; `undefined` for any other. */
+export function notYet(given: unknown): string | undefined {
+  if (!isObject(given)) return undefined
+  if (typeof given['then'] === 'function') return 'a promise. Await it: await ….'
+  return isQuestionType(given['type']) ? `a question. ${ASK_FIRST}` : undefined
+}
+
+/** How to get the answer of a question. */
+export const ASK_FIRST = 'Its answer is yield* inputRequired(…) in a generator, and await ask(inputRequired(…)) in a function.'
+
+/** Whether this is the type of a question. */
+export function isQuestionType(type: unknown): type is 'input-required' | 'auth-required' {
+  return type === 'input-required' || type === 'auth-required'
 }
 
 /** The text parts of a message or an artifact, joined by line breaks. Throws TypeError for any other value. */
@@ -118,7 +137,9 @@ export function textOf(content: { parts: readonly Part[] }): string {
 }
 
 /** Reports progress. `metadata` goes into the status event, and into the task's metadata. */
-export function progress(message?: Words, { metadata }: Pick<Progress, 'metadata'> = {}): Progress {
+export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}): Progress {
+  checkOptions(about, ABOUT, 'progress', "progress('Brewing.', { metadata: { percent: 50 } })")
+  const { metadata } = about
   return { type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) }
 }
 

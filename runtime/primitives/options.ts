@@ -21,8 +21,8 @@ function shortened(name: string): string {
 }
 
 /**
- * The closest known name of a misspelled one, if any: equal except for case and separators, except for one letter in six, or except for
- * an ending.
+ * The closest known name of a misspelled one, if any: equal except for case and separators, except for one letter in six, except for
+ * two letters that have changed places, or except for an ending.
  */
 export function closestName(word: string, names: readonly string[]): string | undefined {
   const letters = lettersOf(word)
@@ -33,8 +33,15 @@ function isNear(word: string, name: string): boolean {
   if (word[0] !== name[0]) return false
   const [short = '', long = ''] = [word, name].toSorted((one, other) => one.length - other.length)
   if (long.startsWith(short) && short.length >= 4 && long.length - short.length <= 2) return true
+  if (isSwapped(word, name)) return true
   const most = Math.max(1, Math.floor(name.length / 6))
   return leven(word, name, { maxDistance: most + 1 }) <= most
+}
+
+/** Whether two neighbouring letters have changed places, the commonest mistake in typing. */
+export function isSwapped(word: string, name: string): boolean {
+  const at = Array.from(word).findIndex((letter, i) => letter !== name[i])
+  return at >= 0 && `${word.slice(0, at)}${word[at + 1] ?? ''}${word[at]}${word.slice(at + 2)}` === name
 }
 
 function lettersOf(name: string): string {
@@ -65,8 +72,23 @@ export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind
     if (value === undefined) continue
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
     if (kind === undefined) return rejectUnknown({ [name]: value }, Object.keys(kinds), taker)
-    if (kind !== true && !kind[0](value)) throw new TypeError(`${name} has to be ${kind[1]}, not ${kindOf(value)}.`)
+    if (kind !== true && !kind[0](value)) throw new TypeError(`${name} has to be ${kind[1]}, not ${typeof value === 'number' ? value : kindOf(value)}.`)
   }
+}
+
+/** Validates an argument of a function. `call` is an example. Throws TypeError that says what the function takes and what it got. */
+export function checkArgument(given: unknown, [isRight, wanted]: Kind, call: string): void {
+  if (!isRight(given)) throw new TypeError(`${call.slice(0, call.indexOf('('))} takes ${wanted}, not ${kindOf(given)}: ${call}.`)
+}
+
+/** The kind of an argument that is an object with these members. */
+export function withMembers(names: readonly string[], wanted: string): Kind {
+  return [value => isObject(value) && names.every(name => value[name] !== undefined), wanted]
+}
+
+/** The kind of an argument that is a list. */
+export function listOf(wanted: string): Kind {
+  return [Array.isArray, `a list of ${wanted}`]
 }
 
 /** The kind of a value, in words for an error. */

@@ -5,6 +5,7 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import { textOf } from '../authoring/words.ts'
 import type { WorkArguments } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
+import { checkArgument, withMethods } from '../primitives/options.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskTail, type TailSources } from '../streams/task-tail.ts'
@@ -89,6 +90,7 @@ function permanent(error: A2AError): A2AError {
  * other callers' tasks and unknown ids are ignored.
  */
 export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>): Promise<Task[]> {
+  checkArgument(work, withMethods(['completed'], 'the arguments of the work'), 'prerequisites(work)')
   const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
   const taskIds = [...new Set(work.message.referenceTaskIds)].filter(taskId => known.has(taskId))
   return Promise.all(taskIds.map(taskId => work.completed(taskId)))

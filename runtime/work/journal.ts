@@ -4,6 +4,7 @@ import { keptValue } from '../authoring/checked-words.ts'
 import type { StepArguments } from '../authoring/work-arguments.ts'
 import type { ActorHost } from '../commits/actor-host.ts'
 import { killPoint } from '../primitives/kill-points.ts'
+import { kindOf } from '../primitives/options.ts'
 import { isSleep, type Replay } from './replay.ts'
 
 /** A generator pauses after this many yields, and after this many bytes. */
@@ -109,7 +110,12 @@ export class RunJournal {
 
 /** Throws RangeError unless the delay is a finite number of milliseconds of at least 0. */
 export function checkWait(delayMs: number): void {
-  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${inspect(delayMs)}.`)
+  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${inspect(delayMs)}: sleep(1000), or { deadlineMs: 1000 }.`)
+}
+
+/** Throws TypeError for a step without a name or a function. */
+export function checkStep(name: unknown, run: unknown): void {
+  if (typeof name !== 'string' || typeof run !== 'function') throw new TypeError(`step takes a name and a function, not ${kindOf(name)} and ${kindOf(run)}: step('price', async () => …).`)
 }
 
 /**

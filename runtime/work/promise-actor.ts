@@ -1,7 +1,8 @@
 import { fromPromise as xstateFromPromise, type AnyActorRef, type PromiseActorLogic, type PromiseSnapshot } from 'xstate'
 import type { Step } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
-import { RunJournal, Steps } from './journal.ts'
+import { checkArgument, functionFor } from '../primitives/options.ts'
+import { checkStep, RunJournal, Steps } from './journal.ts'
 import { Replay } from './replay.ts'
 
 /** Arguments of a promise creator in a work chart: those of XState, and `step`. */
@@ -21,6 +22,7 @@ type RunSnapshot<Output, Input> = PromiseSnapshot<Output, Input> & { readonly ru
  * the same input, and finished steps give their stored results.
  */
 export function fromPromise<Output, Input = undefined>(create: (given: PromiseArguments<Input>) => PromiseLike<Output>): PromiseActorLogic<Output, Input> {
+  checkArgument(create, functionFor('a function that gives a promise'), 'fromPromise(async ({ input, step }) => …)')
   const logic = xstateFromPromise<Output, Input>(async ({ input, self, system, signal }) => {
     const host = hostOf(system)
     const taskId = familyOf(self)
@@ -29,7 +31,7 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
     try {
-      return await create({ input, self, system, signal, step: (name, make) => steps.forAuthor(name, steps.run(name, make)) })
+      return await create({ input, self, system, signal, step: (name, make) => (checkStep(name, make), steps.forAuthor(name, steps.run(name, make))) })
     } finally {
       if (!signal.aborted) steps.end()
     }

@@ -1,9 +1,10 @@
 import { A2AError, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { questionEventOf } from '../authoring/checked-words.ts'
-import { answerTo, type Question } from '../authoring/questions.ts'
+import { answerTo, isQuestion, type Question } from '../authoring/questions.ts'
 import { NO_DETAILS } from '../authoring/request-details.ts'
 import type { ReceivedMessage } from '../authoring/work-arguments.ts'
+import { checkArgument, type Kind } from '../primitives/options.ts'
 import { checkWait, type RunJournal } from './journal.ts'
 
 interface OpenQuestion {
@@ -32,6 +33,8 @@ export interface Relayed {
 
 /** Result of a validated answer: the event with its parsed answer, or violations. */
 export type CheckedAnswer<Given extends ToWork> = { readonly event: Given } | { readonly violations: readonly FieldViolation[] }
+
+const A_QUESTION: Kind = [isQuestion, 'a question']
 
 /** Journal value of a question that was not answered in time. */
 const EXPIRED = { expired: true } as const
@@ -70,6 +73,7 @@ export class QuestionQueue {
    */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
+      checkArgument(question, A_QUESTION, "ask(inputRequired('Which day?'))")
       if (this.#open) throw new TypeError('The work has an open question. Ask the next one after that is answered.')
       const log = this.#log
       const event = questionEventOf(question)

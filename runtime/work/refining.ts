@@ -8,7 +8,7 @@ import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
 import type { EarlierArtifact, WorkArguments } from '../authoring/work-arguments.ts'
 import { hostOf } from '../commits/actor-host.ts'
-import { checkOptions, TRUE_OR_FALSE, type OptionKinds } from '../primitives/options.ts'
+import { checkArgument, checkOptions, TRUE_OR_FALSE, withMembers, withMethods, type OptionKinds } from '../primitives/options.ts'
 import { fromPromise } from './promise-actor.ts'
 
 /** How to find the artifact that a task refines. */
@@ -34,6 +34,7 @@ export function artifactToRefine(work: WorkArguments, options?: RefiningOptions 
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
 export async function artifactToRefine(work: WorkArguments, options: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
   checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
+  checkArgument(work, withMethods(['step', 'ask', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
   const { optional = false, ...asking } = options
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined
@@ -54,7 +55,9 @@ export async function artifactToRefine(work: WorkArguments, options: RefiningOpt
  * A new version of an artifact. It has the original's name, by which clients know that both are versions of one artifact, and an id of its
  * own. If the original has no name, the name is the original's id.
  */
-export function refined({ artifact: original }: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
+export function refined(earlier: Pick<EarlierArtifact, 'artifact'>, content: Refinement): ArtifactContent {
+  checkArgument(earlier, withMembers(['artifact'], 'what artifactToRefine gives'), "refined(earlier, 'the new text')")
+  const { artifact: original } = earlier
   const { artifactId, ...others } = artifactOf(content)
   const isOwn = artifactId !== undefined && artifactId !== original.artifactId
   return { ...others, name: nameOf(original), ...(isOwn && { artifactId }) }

@@ -1,4 +1,5 @@
 import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
@@ -9,10 +10,11 @@ import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import { added, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
+import { checkArgument, withMethods, type Kind } from '../primitives/options.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
 import { tell } from '../xstate/lean-actor.ts'
-import { RunJournal, Steps } from './journal.ts'
+import { checkStep, RunJournal, Steps } from './journal.ts'
 import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
 import { RunArguments } from './run-arguments.ts'
@@ -32,6 +34,10 @@ export interface RunOptions {
 
 /** Why a run is over: the abort reason of its signal. */
 type Ending = { readonly reason: unknown }
+
+const A_TASK_ID: Kind = [value => typeof value === 'string', 'the id of a task']
+const A_TASK: Kind = [value => typeof value === 'string' || (isObject(value) && typeof value['id'] === 'string'), 'a task or its id']
+const A_LOGIC: Kind = withMethods(['transition', 'getInitialSnapshot'], 'the logic of an actor')
 
 const LEFT_MEMORY = ending('The work leaves memory.')
 const TASK_ENDED = ending('The task has ended.')
@@ -151,6 +157,7 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
+    checkStep(name, run)
     return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
   }
 
@@ -168,16 +175,19 @@ export class WorkRun {
   }
 
   readTask(taskId = this.#log.taskId): Promise<Task> {
+    checkArgument(taskId, A_TASK_ID, 'readTask(taskId)')
     return this.#forAuthor(this.#host.readTask(taskId))
   }
 
   completed(task: Task | string): Promise<Task> {
+    checkArgument(task, A_TASK, 'completed(task)')
     const taskId = typeof task === 'string' ? task : task.id
     return this.#forAuthor(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
   }
 
   spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
     this.#check()
+    checkArgument(logic, A_LOGIC, 'spawn(fromPromise(async () => …))')
     const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
     this.#children = added(this.#children, child)
     return child.start() as unknown as ActorRefFrom<Logic>

@@ -1,11 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { WebSocketTransportFactory, toRequestHandler } from '../../adapters/a2a-sdk/index.ts'
 import { conversation, modelReply, modelWork } from '../../adapters/ai/index.ts'
 import { apiKey, bearerJwt } from '../../adapters/auth/index.ts'
 import { cardSigner, cardVerifier } from '../../adapters/cards/index.ts'
-import { connect } from '../../adapters/client/connect.ts'
+import { acceptOffer, connect, isTerminal, offerIn, questionOf } from '../../adapters/client/connect.ts'
 import { delegate, remoteAgent } from '../../adapters/delegation/index.ts'
 import { inspect } from '../../adapters/inspector/index.ts'
 import { dialect01, dialect03 } from '../../adapters/legacy/index.ts'
@@ -14,7 +15,7 @@ import { serveWebSocket } from '../../adapters/serve/serve-websocket.ts'
 import { httpHandler, serve } from '../../adapters/serve/serve.ts'
 import { readSqlite, sqliteStore } from '../../adapters/storage/sqlite.ts'
 import { agentTests, planFor } from '../../adapters/testing/index.ts'
-import { artifact, artifactToRefine, createRuntime, defineAgent, file, inputRequired, memoryStore, negotiation, offer, setupWork, whichArtifact, type RuntimeOptions, type WorkArguments } from '../../runtime/index.ts'
+import { A2AError, answerOf, artifact, artifactToRefine, createRuntime, dataOf, defineAgent, file, fromPromise, inputRequired, memoryStore, negotiation, offer, progress, refined, setupWork, whichArtifact, type RuntimeOptions, type WorkArguments } from '../../runtime/index.ts'
 import { checkOptions, kindOf, closestName } from '../../runtime/primitives/options.ts'
 import { echo } from '../fixtures/runtime/agents.ts'
 
@@ -37,6 +38,14 @@ await t.test('every function refuses an unknown option, and suggests the closest
   const model = 'a/model'
   const rows: Record<string, [run: () => unknown, message: string]> = {
     createRuntime: [() => createRuntime({ agent, autenticate: () => undefined } as Wrong), 'createRuntime has no autenticate. Is authenticate meant?'],
+    'createRuntime, db': [() => createRuntime({ agent, db: 'agent.db' } as Wrong), "createRuntime has no db. Write store: sqliteStore('agent.db'), of taskchart/sqlite, or store: await postgresStore('postgres://…'), of taskchart/postgres."],
+    'createRuntime, port': [() => createRuntime({ agent, port: 4242 } as Wrong), 'createRuntime has no port. Write serve(runtime, { port }), of taskchart/http.'],
+    'createRuntime, work': [() => createRuntime({ work: echo } as Wrong), 'createRuntime has no work. Write agent: defineAgent({ card, work }).'],
+    defineAgent: [() => defineAgent({ card: { name: 'A' }, wrok: echo } as Wrong), 'defineAgent has no wrok. Is work meant?'],
+    setupWork: [() => setupWork({ gaurds: {} } as Wrong), 'setupWork has no gaurds. Is guards meant?'],
+    progress: [() => progress('x', { metdata: {} } as Wrong), 'progress has no metdata. Is metadata meant?'],
+    'serve, letters swapped': [() => serve(runtime, { prot: 0 } as Wrong), 'serve has no prot. Is port meant?'],
+    'connect, letters swapped': [() => connect(url, { hedaers: {} } as Wrong), 'connect has no hedaers. Is headers meant?'],
     limits: [() => createRuntime({ agent, limits: { messageByte: 1 } } as Wrong), 'limits has no messageByte. Is messageBytes meant?'],
     'limits.perTenant': [() => createRuntime({ agent, limits: { perTenant: { openTask: 1 } } } as Wrong), 'limits.perTenant has no openTask. Is openTasks meant?'],
     retention: [() => createRuntime({ agent, retention: { endedTaskMs: 1 } } as Wrong), 'retention has no endedTaskMs. Is endedTasksMs meant?'],
@@ -106,6 +115,7 @@ await t.test('wrong arguments for a runtime, an agent, an address or a file are 
     [() => serve(undefined as Wrong, { port: 0 }), /^serve takes a runtime, not undefined/],
     [() => serve(runtime, null as Wrong), /^serve takes options as an object, not null: serve\(runtime, \{ port: 4242 \}\)\.$/],
     [() => serve(runtime, { port: '4242' } as Wrong), /^port has to be a number such as 4242, or 0 for a free port, not a string\.$/],
+    [() => serve(runtime, { port: 70_000 }), /^port has to be a number such as 4242, or 0 for a free port, not 70000\.$/],
     [() => serve(runtime, { port: 0, path: 'agent' }), /^path has to be a path that begins with a slash, such as '\/agent', not a string\.$/],
     [() => serve(runtime, { port: 0, dialects: [dialect03] } as Wrong), /^dialects has to be a list such as \[dialect03\(runtime\)\], of taskchart\/legacy, not a list\.$/],
     [() => serve(runtime, { port: 0, inspector: inspect } as Wrong), /^inspector has to be what inspect\(\) of taskchart\/inspector gives, not a function\.$/],
@@ -115,7 +125,7 @@ await t.test('wrong arguments for a runtime, an agent, an address or a file are 
     [() => dialect01(agent as Wrong), /^dialect01 takes a runtime, not an agent/],
     [() => dialect03(agent as Wrong), /^dialect03 takes a runtime, not an agent/],
     [() => connect(runtime as Wrong), /^connect takes the address of an agent, not an object: connect\('http:\/\/127\.0\.0\.1:4242\/'\)\.$/],
-    [() => connect(url, { giveUpAfterMs: -1 }), /^giveUpAfterMs has to be milliseconds from 0, not a number\.$/],
+    [() => connect(url, { giveUpAfterMs: -1 }), /^giveUpAfterMs has to be milliseconds from 0, not -1\.$/],
     [() => connect(url, { headers: 'x' } as Wrong), /^headers has to be an object such as/],
     [() => remoteAgent(undefined as Wrong), /^remoteAgent takes the address of an agent, not undefined/],
     [() => sqliteStore({ file: 'x' } as Wrong), /^sqliteStore takes the path of a file, not an object: sqliteStore\('agent\.db'\)\.$/],
@@ -148,4 +158,48 @@ await t.test('a long name is refused at once, and truncated in the error', async
   const long = 'a'.repeat(2 ** 22)
   t.equal(closestName(long, ['authenticate', `${'a'.repeat(60)}b`]), undefined)
   t.throws(() => checkOptions({ [long]: 1 }, { path: true }, 'serve', 'x'), new TypeError(`serve has no ${'a'.repeat(80)}…. There are path.`))
+})
+
+/** What V8 and Node say of a value that a function did not expect. */
+const OF_ENGINE = /^Cannot (?:read|convert|destructure|set|use)|is not a function|is not iterable|is not a constructor|Received |\(reading /
+
+await t.test('every function of the package says what it takes, if it is called without its argument or with a wrong one', async t => {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { default?: string }> }
+  let called = 0
+  for (const [subpath, { default: path }] of Object.entries(exports)) {
+    // React calls components and hooks itself.
+    if (path === undefined || subpath === './react') continue
+    const module = (await import(new URL(`../../${path.slice('./dist/'.length)}`, import.meta.url).href)) as Record<string, unknown>
+    for (const [name, exported] of Object.entries(module)) {
+      if (typeof exported !== 'function' || name === 'explainFailure') continue
+      for (const given of [[], [null], [5], [{}], [[]], [() => 1]]) {
+        called += 1
+        const error: unknown = await (async () => Reflect.apply(name[0] === name[0]?.toUpperCase() ? (...all: unknown[]) => Reflect.construct(exported, all) : exported, undefined, given))().then(() => undefined, (thrown: unknown) => thrown)
+        const text = error instanceof Error ? error.message : ''
+        t.notMatch(text, OF_ENGINE, `${subpath}: ${name}(${given.map(kindOf).join()})`)
+      }
+    }
+  }
+  t.ok(called > 500, 'they were called')
+})
+
+await t.test('a function that got a wrong argument says what it takes and what it got', t => {
+  const rows: [run: () => unknown, message: string][] = [
+    [() => defineAgent(undefined as Wrong), "defineAgent takes an object, not undefined: defineAgent({ card: { name: 'Barista' }, work: async ({ message }) => … })."],
+    [() => setupWork(undefined as Wrong), 'setupWork takes options as an object, not undefined: setupWork({ types: { context } }).'],
+    [() => file('x' as Wrong), "file takes bytes as a Uint8Array, not a string: file(await readFile('ticket.pdf'))."],
+    [() => fromPromise(5 as Wrong), 'fromPromise takes a function that gives a promise, not a number: fromPromise(async ({ input, step }) => …).'],
+    [() => refined(undefined as Wrong, 'x'), "refined takes what artifactToRefine gives, not undefined: refined(earlier, 'the new text')."],
+    [() => whichArtifact('x' as Wrong), 'whichArtifact takes a list of choices, as artifactChoices gives them, not a string: whichArtifact(artifactChoices(input)).'],
+    [() => questionOf({} as Wrong), 'questionOf takes a task, not an object: questionOf(task).'],
+    [() => acceptOffer(undefined as Wrong), 'acceptOffer takes an offer, not undefined: acceptOffer(offerIn(message)).'],
+    [() => isTerminal('WORKING' as Wrong), "isTerminal takes the state of a task, such as 'TASK_STATE_WORKING', not \"WORKING\": isTerminal(task.status.state)."],
+    [() => offerIn('x' as Wrong), 'offerIn takes a message, which has parts, not "x": offerIn(task.status.message).'],
+    [() => dataOf({ parts: [] }, undefined as Wrong), 'A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not undefined.'],
+    [() => answerOf({ type: 'other' } as Wrong, z.string()), "answerOf takes the event 'message.received' or 'authorization.received', not an object: answerOf(event, schema)."]
+  ]
+  for (const [run, message] of rows) t.throws(run, new TypeError(message), message)
+  t.throws(() => new A2AError('Nope' as Wrong), { name: 'TypeError', message: /^A2AError takes a code, such as 'TaskNotFound', not "Nope": .* There are InvalidParams|There are / })
+  t.throws(() => apiKey({} as Wrong), new TypeError("keys has to be the key of each caller, or a function that looks one up, not undefined: apiKey({ keys: { anna: '…' } })."))
+  t.end()
 })

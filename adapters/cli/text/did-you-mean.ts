@@ -1,4 +1,5 @@
 import leven from 'leven'
+import { isSwapped } from '../../../runtime/primitives/options.ts'
 
 /** The name that a misspelled word probably means: the nearest one, at most two letters away, one for short words; or the only one that begins so. */
 export function nearestName(word: string, names: readonly string[]): string | undefined {
@@ -7,12 +8,6 @@ export function nearestName(word: string, names: readonly string[]): string | un
   const most = word.replace(/^\W+/, '').length > 4 ? 2 : 1
   const ranked = names.map(name => ({ name, distance: isSwapped(word, name) ? 1 : leven(word, name, { maxDistance: most + 1 }) }))
   return ranked.filter(({ distance }) => distance <= most).toSorted((a, b) => a.distance - b.distance)[0]?.name
-}
-
-/** Whether two neighbouring letters have changed places, the commonest mistake in typing. */
-function isSwapped(word: string, name: string): boolean {
-  const at = Array.from(word).findIndex((letter, i) => letter !== name[i])
-  return at >= 0 && `${word.slice(0, at)}${word[at + 1] ?? ''}${word[at]}${word.slice(at + 2)}` === name
 }
 
 /** A hint for an unknown word: the nearest name, or all names. */

@@ -1,5 +1,7 @@
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Artifact, StreamResponse, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { checkArgument } from '../../../runtime/primitives/options.ts'
 import { placeOf } from '../requests.ts'
 
 /**
@@ -9,6 +11,7 @@ import { placeOf } from '../requests.ts'
  * the same generation if its history is longer, since events have no messages of clients.
  */
 export function foldTask(task: Task | undefined, event: StreamResponse): Task | undefined {
+  checkArgument(event, [isObject, 'an event of a stream as its second argument'], 'foldTask(task, event)')
   if ('message' in event || (task && isKnown(task, event))) return task
   if ('task' in event) return event.task
   const update = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate

@@ -1,6 +1,7 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import { isInterrupted } from '../../../machines/protocol/states.ts'
+import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { answerSchemaOf, textOf } from '../messages.ts'
 
 /** A task that waits for its client. */
@@ -17,7 +18,9 @@ export interface OpenQuestion {
 }
 
 /** The question that a task waits with; `undefined` if it does not wait. */
-export function questionOf({ id, status: { state, message } }: Task): OpenQuestion | undefined {
+export function questionOf(task: Task): OpenQuestion | undefined {
+  checkArgument(task, withMembers(['id', 'status'], 'a task'), 'questionOf(task)')
+  const { id, status: { state, message } } = task
   if (!isInterrupted(state)) return undefined
   return { taskId: id, kind: state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'input', text: textOf(message), schema: answerSchemaOf(message), message }
 }

@@ -1,6 +1,7 @@
 import type { Terms } from '../../../machines/negotiation-events.ts'
 import type { Words } from '../../../runtime/authoring/words.ts'
 import type { NegotiationAnswer } from '../../../runtime/negotiation/negotiation.ts'
+import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 
 /** A result of the author's `respond`: an answer, or an Error that it throws. */
 export type Response = NegotiationAnswer<object> | Error
@@ -17,6 +18,7 @@ export type BargainMove =
 
 /** A move as a clause: `the client accepts the offer`. */
 export function describeBargainMove(move: BargainMove): string {
+  checkArgument(move, withMembers(['type'], 'a move of a path'), 'describeBargainMove(move)')
   switch (move.type) {
     case 'words':
       return `the client says "${move.name}"`

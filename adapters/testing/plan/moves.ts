@@ -1,6 +1,7 @@
 import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { FieldViolation } from '../../../machines/protocol/errors.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
+import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
 
 /** One event of a task under test. `name` is that of its case. */
@@ -45,6 +46,7 @@ export function heardBy(chart: AnyMachineSnapshot, move: InnerMove): { readonly 
 
 /** A move as a clause: `the client says "red"`. */
 export function describeMove(move: Move): string {
+  checkArgument(move, withMembers(['type'], 'a move of a path'), 'describeMove(move)')
   switch (move.type) {
     case 'message':
       return `the client says "${move.name}"`

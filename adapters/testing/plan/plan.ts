@@ -121,7 +121,9 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
 }
 
 /** The chart of an agent's work, or the model for work without one. Throws TypeError if the agent has no tasks. */
-export function chartOf({ work }: Agent): Pick<Plan, 'machine' | 'isChart'> {
+export function chartOf(agent: Agent): Pick<Plan, 'machine' | 'isChart'> {
+  checkAgent(agent, 'chartOf')
+  const { work } = agent
   if (!work) throw new TypeError('it has no work to test.')
   return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
 }

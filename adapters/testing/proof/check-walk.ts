@@ -1,6 +1,8 @@
 import { modeAfter } from '../../../machines/properties/properties.ts'
 import { momentsOf } from '../../../machines/properties/terms.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
+import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { PathError } from '../path-error.ts'
 import type { Cases } from '../plan/cases.ts'
 import { agentGrounds } from './agent-ground.ts'
@@ -22,7 +24,10 @@ export interface WalkToCheck {
  * Checks that an agent's property holds on one walk, such as a counterexample that was mended. Resolves if it does, or if the chart cannot
  * take the walk any more. Rejects with PathError at the violation, and with RangeError if there is no such property.
  */
-export async function checkWalk(agent: Agent, { property: name, opening, walk, again = [], cases = {} }: WalkToCheck): Promise<void> {
+export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void> {
+  checkAgent(agent, 'checkWalk')
+  checkArgument(given, withMembers(['property', 'walk'], 'a walk as its second argument'), "checkWalk(agent, { property: '…', opening: '…', walk: [] })")
+  const { property: name, opening, walk, again = [], cases = {} } = given
   const property = { ...OWN_PROPERTIES, ...agent.properties }[name]
   if (!property) throw new RangeError(`there is no property ${JSON.stringify(name)}.`)
   const { grounds } = await agentGrounds(agent, cases)

@@ -2,7 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import { leadsTo, never, type Fairness, type Property } from '../../../machines/properties/properties.ts'
 import { notTerm, TERMINAL, THROWN } from '../../../machines/properties/terms.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import { checkOptions, objectSuchAs, textSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { checkArgument, checkOptions, objectSuchAs, textSuchAs, withMembers, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { CoverageLog } from '../coverage.ts'
@@ -134,6 +134,7 @@ async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURAT
  * text `only`.
  */
 export function proveChart(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
+  checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
   const { ground, lost } = chartGround(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
   return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], chosenOf(properties, options), { guesses, lost })

@@ -192,7 +192,7 @@ await t.test('a chart with a state without exits is warned about once', async t 
 
 await t.test('close names differ in case, separators, an ending, or a letter in six', async t => {
   const names = ['input-required', 'failed', 'work', 'messageBytes']
-  for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', undefined], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {
+  for (const [word, name] of [['INPUT_REQUIRED', 'input-required'], ['inputrequird', 'input-required'], ['fialed', 'failed'], ['faild', 'failed'], ['sailed', undefined], ['worker', 'work'], ['workers', undefined], ['wor', 'work'], ['w', undefined], ['', undefined], ['messagebyets', 'messageBytes']] as const) {
     t.equal(closestName(word, names), name, word)
   }
 })
