@@ -113,13 +113,13 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
 export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
-  throw new TypeError(`${taker} takes a message or an artifact, not ${notYet(given) ?? `${kindOf(given)}. A task has them in status.message, history and artifacts.`}`)
+  throw new TypeError(`${taker} takes a message or an artifact, not ${notYet(given, `${taker}(await …)`) ?? `${kindOf(given)}. A task has them in status.message, history and artifacts.`}`)
 }
 
 /** What to write if a value is a question or a promise, and not yet what it will give; `undefined` for any other. */
-export function notYet(given: unknown): string | undefined {
+export function notYet(given: unknown, awaited = 'await …'): string | undefined {
   if (!isObject(given)) return undefined
-  if (typeof given['then'] === 'function') return 'a promise. Await it: await ….'
+  if (typeof given['then'] === 'function') return `a promise. Await it: ${awaited}.`
   return isQuestionType(given['type']) ? `a question. ${ASK_FIRST}` : undefined
 }
 

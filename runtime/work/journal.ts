@@ -114,7 +114,7 @@ export function checkWait(delayMs: number): void {
 }
 
 /** Throws TypeError for a step without a name or a function. */
-export function checkStep(name: unknown, run: unknown): void {
+function checkStep(name: unknown, run: unknown): void {
   if (typeof name !== 'string' || typeof run !== 'function') throw new TypeError(`step takes a name and a function, not ${kindOf(name)} and ${kindOf(run)}: step('price', async () => …).`)
 }
 
@@ -170,6 +170,7 @@ export class Steps {
 
   /** Runs a step, or gives its stored result. The result is a copy through JSON, on the first run too. */
   async run<T>(name: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
+    checkStep(name, run)
     const signal = this.#signal()
     signal.throwIfAborted()
     const count = (this.#counts.get(name) ?? 0) + 1

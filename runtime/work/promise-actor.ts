@@ -2,7 +2,7 @@ import { fromPromise as xstateFromPromise, type AnyActorRef, type PromiseActorLo
 import type { Step } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
 import { checkArgument, functionFor } from '../primitives/options.ts'
-import { checkStep, RunJournal, Steps } from './journal.ts'
+import { RunJournal, Steps } from './journal.ts'
 import { Replay } from './replay.ts'
 
 /** Arguments of a promise creator in a work chart: those of XState, and `step`. */
@@ -31,7 +31,7 @@ export function fromPromise<Output, Input = undefined>(create: (given: PromiseAr
     if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
     const steps = new Steps(log, `${run}/`, () => signal)
     try {
-      return await create({ input, self, system, signal, step: (name, make) => (checkStep(name, make), steps.forAuthor(name, steps.run(name, make))) })
+      return await create({ input, self, system, signal, step: (name, make) => steps.forAuthor(name, steps.run(name, make)) })
     } finally {
       if (!signal.aborted) steps.end()
     }

@@ -34,7 +34,7 @@ export function artifactToRefine(work: WorkArguments, options?: RefiningOptions 
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
 export async function artifactToRefine(work: WorkArguments, options: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
   checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
-  checkArgument(work, withMethods(['step', 'ask', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
+  checkArgument(work, withMethods(['step', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
   const { optional = false, ...asking } = options
   const choices = await work.step(STEP, () => choicesOf(work))
   if (choices.length === 0 && optional && namedArtifacts(work.message).length === 0) return undefined

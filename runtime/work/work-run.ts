@@ -14,7 +14,7 @@ import { checkArgument, withMethods, type Kind } from '../primitives/options.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
 import { tell } from '../xstate/lean-actor.ts'
-import { checkStep, RunJournal, Steps } from './journal.ts'
+import { RunJournal, Steps } from './journal.ts'
 import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
 import { RunArguments } from './run-arguments.ts'
@@ -157,8 +157,7 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
-    checkStep(name, run)
-    return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, step => run({ ...step, emit: words => this.pass(words) }))))
+    return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, typeof run === 'function' ? step => run({ ...step, emit: words => this.pass(words) }) : run)))
   }
 
   history(limit?: number): Promise<Message[]> {
