@@ -3,7 +3,7 @@ import t from 'tap'
 import { planted } from './fault.ts'
 import { FAULTS } from './faults.ts'
 
-const guide = readFileSync('docs/testing.md', 'utf8')
+const page = readFileSync('test/faults/README.md', 'utf8')
 
 await t.test('the text that a fault replaces occurs in the source exactly once', async t => {
   for (const fault of FAULTS) {
@@ -14,10 +14,10 @@ await t.test('the text that a fault replaces occurs in the source exactly once',
   t.throws(() => planted('', { name: 'a fault', file: 'a.ts', find: 'once', replace: '' }), /not in a\.ts exactly once/)
 })
 
-await t.test('every fault has a unique name, a row of the guide and a detecting test', async t => {
+await t.test('every fault has a unique name, a row of the table and a detecting test', async t => {
   const names = FAULTS.map(({ name }) => name)
   t.equal(new Set(names).size, names.length)
-  const rows = guide.split('\n').filter(line => / `(?:machines|runtime|adapters|examples)\//.test(line))
+  const rows = page.split('\n').filter(line => / `(?:machines|runtime|adapters|examples)\//.test(line))
   const shown = rows.map(row => row.split(' | ')[0]?.replace('| ', ''))
   t.strictSame(shown, names)
   t.strictSame(rows.filter(row => row.includes('nothing catches it')), [])

@@ -15,7 +15,7 @@ import { isCaught, withJudgement, type Judgement } from './table.ts'
  * tree, and has the layers look for each: `npm run faults [-- TEXT …] [--write]`. With `--changed` it takes those whose file or
  * unit test has changed, at the most twelve, drawn by `SEED`, and is content with one that catches them. What nothing catches fails it.
  */
-const GUIDE = 'docs/testing.md'
+const PAGE = 'test/faults/README.md'
 
 /** How many of the changed ones are planted: a quarter of a minute each. */
 const MOST_CHANGED = 12
@@ -55,7 +55,7 @@ async function run(file: string): Promise<Ran> {
 
 /** Writes its row at once, so that a run that is ended has not been in vain. */
 async function write(judgement: Judgement): Promise<void> {
-  await writeFile(GUIDE, withJudgement(await readFile(GUIDE, 'utf8'), judgement, FAULTS.map(({ name }) => name)))
+  await writeFile(PAGE, withJudgement(await readFile(PAGE, 'utf8'), judgement, FAULTS.map(({ name }) => name)))
 }
 
 function loads({ files }: Layer, { file }: Fault): boolean {

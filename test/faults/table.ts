@@ -17,11 +17,11 @@ export function isCaught(ran: Ran | undefined): boolean {
   return ran !== undefined && ran.outcome !== 'passed'
 }
 
-/** The guide with the row of this fault made anew, and those of others as they were; `names` are those of the list, in its order. */
-export function withJudgement(guide: string, judgement: Judgement, names: readonly string[]): string {
-  const [head, rest] = guide.split(BEGIN)
+/** The page with the row of this fault made anew, and those of others as they were; `names` are those of the list, in its order. */
+export function withJudgement(page: string, judgement: Judgement, names: readonly string[]): string {
+  const [head, rest] = page.split(BEGIN)
   const at = rest?.indexOf(END) ?? -1
-  if (head === undefined || rest === undefined || at < 0) throw new Error(`The guide has to have the lines ${BEGIN.trim()} and ${END}.`)
+  if (head === undefined || rest === undefined || at < 0) throw new Error(`The page has to have the lines ${BEGIN.trim()} and ${END}.`)
   const rows = new Map(rest.slice(0, at).split('\n').map(line => [line.split(' | ')[0]?.replace('| ', '') ?? '', line]))
   rows.set(judgement.fault.name, row(judgement))
   const columns = ['Fault', 'In', ...LAYERS.map(({ name }) => name), 'What is said first']

@@ -99,7 +99,7 @@ await t.test('a stream answers its first sample as the samples show', async t =>
   t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
 })
 
-const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md', 'examples/README.md', ...readdirSync('docs').filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
+const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md', 'examples/README.md', 'test/README.md', 'test/faults/README.md', ...readdirSync('docs').filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
 
 /** The anchors of a page, as GitHub makes them of its headings. */
 function anchorsOf(page: string): Set<string> {
@@ -122,8 +122,8 @@ await t.test('docs/README.md, from which the site makes its sidebar, lists every
   for (const name of readdirSync('docs').filter(name => name.endsWith('.md') && name !== 'README.md')) t.equal(listed.filter(link => link === name).length, 1, name)
 })
 
-/** The words of the last column of the table of terms, with the term to write instead. */
-const FORBIDDEN = Array.from(readFileSync('docs/architecture.md', 'utf8').matchAll(/^\| ([^|]+) \| [^|]+ \| ((?:`[^|`]+`(?:, )?)+) \|$/gm)).flatMap(([, term = '', words = '']) =>
+/** The words of the last column of the glossary, with the term to write instead. */
+const FORBIDDEN = Array.from(readFileSync('docs/glossary.md', 'utf8').matchAll(/^\| ([^|]+) \| [^|]+ \| ((?:`[^|`]+`(?:, )?)+) \|$/gm)).flatMap(([, term = '', words = '']) =>
   Array.from(words.matchAll(/`([^`]+)`/g), ([, word = '']) => ({ term, word, found: new RegExp(`(?<![\\w-])${word.replaceAll(' ', '\\s+')}(?![\\w-])`, 'i') }))
 )
 
@@ -135,7 +135,7 @@ function hasOnlyTerms(t: Test, name: string, text: string): void {
   for (const { term, word, found } of FORBIDDEN) t.notMatch(text, found, `${name} has "${word}": write "${term}"`)
 }
 
-await t.test('the pages use only the terms of the table in docs/architecture.md', async t => {
+await t.test('the pages use only the terms of docs/glossary.md', async t => {
   t.ok(FORBIDDEN.length > 20)
   for (const page of pages.filter(page => /^README|^docs/.test(page))) hasOnlyTerms(t, page, proseOf(page))
 })

@@ -7,18 +7,27 @@ import { serve } from '../../adapters/serve/serve.ts'
 import { defaultLimits } from '../../runtime/access/limits.ts'
 import { createRuntime, defineAgent, type Agent, type Runtime } from '../../runtime/index.ts'
 import { TESTED_MINOR } from '../../runtime/xstate/self-check.ts'
-import { compilerOutput, guideConfig } from '../fixtures/guides/compiled-guide.ts'
+import { compilerOutput, guideConfig, payingProvider } from '../fixtures/guides/compiled-guide.ts'
 import { say, taskIn, textOf } from '../fixtures/runtime/runtime-helpers.ts'
 
 const pageOf = (name: string) => readFileSync(`docs/${name}.md`, 'utf8')
 
+const weather = await serve(createRuntime({ agent: defineAgent({ card: { name: 'Weather' }, work: async () => ({ artifact: 'Sunny.' }) }) }), { port: 0 })
+t.teardown(() => weather.close())
+
+/** A block with a scripted model for that of a provider, and with the agent of this test for that of a Mastra server. */
+function withStubs(block: string): string {
+  return block.replace("'@ai-sdk/openai'", "'./openai.ts'").replace(/http:\/\/127\.0\.0\.1:4111[^']*/, weather.url)
+}
+
 /** The blocks of TypeScript of some pages, named by page and number. */
-const blocks = ['coming-from-xstate', 'coming-from-a2a-js', 'sizing'].flatMap(page =>
-  Array.from(pageOf(page).matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({ name: `${page}-${i}`, text }))
+const blocks = ['coming-from-xstate', 'coming-from-a2a-js', 'sizing', 'coming-from-ai-sdk', 'coming-from-mastra', 'coming-from-langgraph'].flatMap(page =>
+  Array.from(pageOf(page).matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({ name: `${page}-${i}`, text: withStubs(text) }))
 )
 
 const folder = t.testdir({
   ...Object.fromEntries(blocks.map(({ name, text }) => [`${name}.ts`, text])),
+  'openai.ts': payingProvider(t.testdirName),
   'all.ts': blocks.map(({ name }, i) => `export * as block${i} from './${name}.ts'`).join('\n'),
   'tsconfig.json': guideConfig(t.testdirName)
 })
@@ -29,22 +38,45 @@ interface Blocks {
   readonly block2: { readonly ask: (url: string, text: string) => Promise<string[]> }
   readonly block3: { readonly ask: (url: string, text: string) => Promise<string[]> }
   readonly block4: { readonly smallRuntime: (agent: Agent) => Runtime }
+  readonly block5: { readonly default: Agent }
+  readonly block6: { readonly default: Agent }
+  readonly block7: { readonly default: Agent }
+  readonly block8: { readonly default: Agent }
 }
 
-const { block0, block1, block2, block3, block4 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Blocks
+const { block0, block1, block2, block3, block4, block5, block6, block7, block8 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Blocks
 
 await t.test('every block of the guides compiles under the strictest settings', async t => {
-  t.equal(blocks.length, 5)
+  t.equal(blocks.length, 9)
   t.equal(await compilerOutput(folder), '')
 })
 
-await t.test('the chart from XState makes the same coffee as an actor and as a task', async t => {
+await t.test('the chart from XState makes its coffee as an actor', async t => {
   t.equal(await block0.order('large'), 'a large coffee')
-  const runtime = createRuntime({ agent: block1.default })
+})
+
+for (const [from, { default: agent }] of Object.entries({ XState: block1, Mastra: block6, LangGraph: block8 })) {
+  await t.test(`the agent of the page about ${from} makes the same coffee as a task`, async t => {
+    const runtime = createRuntime({ agent })
+    t.teardown(() => runtime.close())
+    const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
+    t.equal(textOf(status.message), 'Small or large?')
+    t.match(taskIn(await runtime.sendMessage(say('large', { taskId }))).artifacts?.map(textOf), ['a large coffee'])
+  })
+}
+
+await t.test('the agent of the page about the AI SDK asks before it pays', async t => {
+  const runtime = createRuntime({ agent: block5.default })
   t.teardown(() => runtime.close())
-  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
-  t.equal(textOf(status.message), 'Small or large?')
-  t.match(taskIn(await runtime.sendMessage(say('large', { taskId }))).artifacts?.map(textOf), ['a large coffee'])
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('rent')))
+  t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
+  t.match(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf).join(''), /rent +is +paid\.$/)
+})
+
+await t.test('the desk of the page about Mastra gets the weather from another agent', async t => {
+  const runtime = createRuntime({ agent: block7.default })
+  t.teardown(() => runtime.close())
+  t.match(taskIn(await runtime.sendMessage(say('Prague'))).artifacts?.map(textOf), ['Sunny.'])
 })
 
 await t.test('both clients see the same task states, also with the limits of a small container', async t => {

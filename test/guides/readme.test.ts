@@ -1,24 +1,34 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { register } from 'node:module'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { tsImport } from 'tsx/esm/api'
 import { connect } from '../../adapters/client/connect.ts'
-import { compilerOutput, guideConfig } from '../fixtures/guides/compiled-guide.ts'
+import { compilerOutput, guideConfig, payingProvider } from '../fixtures/guides/compiled-guide.ts'
 import { NO_CURL } from '../fixtures/guides/curl.ts'
 import { loadReadmeAgent, movingPicture, README_TALK, readmeAgent } from '../fixtures/guides/readme-picture.ts'
 import { runCommand } from '../fixtures/cli/run-command.ts'
+import { say, taskIn, textOf } from '../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
+import { createRuntime, type Agent } from '../../runtime/index.ts'
 
 const execute = promisify(execFile)
 
 const readme = readFileSync('README.md', 'utf8')
 const blocks = Array.from(readme.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm), ([, language = '', text = '']) => ({ language, text }))
 
-const [first] = blocks
-const folder = t.testdir({ 'first.ts': first?.text ?? '', 'agent.mts': readmeAgent(readme), 'tsconfig.json': guideConfig(t.testdirName) })
+const [first, , cashier] = blocks
+const folder = t.testdir({
+  'first.ts': first?.text ?? '',
+  'agent.mts': readmeAgent(readme),
+  'cashier.ts': (cashier?.text ?? '').replace("'@ai-sdk/openai'", "'./openai.ts'"),
+  'openai.ts': payingProvider(t.testdirName),
+  'tsconfig.json': guideConfig(t.testdirName)
+})
 
 await t.test('the first code of the README starts before its line 20', async t => {
   const line = readme.split('\n').findIndex(text => text.startsWith('```ts'))
@@ -27,7 +37,7 @@ await t.test('the first code of the README starts before its line 20', async t =
 })
 
 await t.test('every block of the README is of a tested kind', async t => {
-  t.same(blocks.map(({ language }) => language), ['ts', 'sh', 'sh', 'text', 'sh'])
+  t.same(blocks.map(({ language }) => language), ['ts', 'sh', 'ts', 'sh', 'sh'])
 })
 
 await t.test("the guides' drawings equal the output of npm run graph", async t => {
@@ -35,7 +45,7 @@ await t.test("the guides' drawings equal the output of npm run graph", async t =
   const [, drawing = '', ...others] = (scripts['graph'] ?? '').split(/bin\.js | && /)
   const drawn = t.testdir()
   t.match(await runCommand(drawing.split(' ').map(word => (word === 'docs/charts' ? drawn : word))), { code: 0 })
-  t.same(others, ['tsx test/fixtures/guides/readme-picture.ts write'])
+  t.same(others, ['node .build/test/fixtures/guides/readme-picture.js write'])
   const same = (name: string, text: string) => t.ok(text === readFileSync(join('docs/charts', name), 'utf8'), `${name}: run npm run graph`)
   for (const name of readdirSync(drawn)) same(name, readFileSync(join(drawn, name), 'utf8'))
   t.strictSame(readdirSync('docs/charts').filter(name => !readdirSync(drawn).includes(name)), ['barista.svg'])
@@ -66,11 +76,31 @@ await t.test('the first agent of the README starts, prints its address, asks and
   })
 })
 
-await t.test('with the packages that the README names, its first agent passes the paths that the README prints', { skip: NO_SQLITE }, async t => {
+await t.test("the README's agent with a model asks before it pays", async t => {
+  const { default: agent } = (await tsImport(pathToFileURL(join(folder, 'cashier.ts')).href, import.meta.url)) as { default: Agent }
+  const runtime = createRuntime({ agent })
+  t.teardown(() => runtime.close())
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('rent')))
+  t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
+  t.match(textOf(status.message), /pay/)
+  const paid = taskIn(await runtime.sendMessage(say('yes', { taskId })))
+  t.equal(paid.status.state, 'TASK_STATE_COMPLETED')
+  t.match(paid.artifacts?.map(textOf).join(''), /^I +pay +it\.\s+rent +is +paid\.$/)
+})
+
+await t.test('with the packages that the README names, the paths of its first agent pass as it says', { skip: NO_SQLITE }, async t => {
   register(new URL('../fixtures/processes/without-peers.js', import.meta.url))
   const { code, stdout } = await runCommand(['test', join(folder, 'agent.mts')])
   t.equal(code, 0)
-  t.equal(stdout, blocks[3]?.text)
+  const [passed = ''] = /^\d+ passed, 0 failed$/m.exec(stdout) ?? []
+  t.ok(passed && readme.includes(`\`${passed}\``), stdout)
+})
+
+await t.test('the pictures of the README are in the package, and small', async t => {
+  const { files } = JSON.parse(readFileSync('package.json', 'utf8')) as { files: string[] }
+  const pictures = Array.from(readme.matchAll(/^!\[[^\]]+\]\(([^)]+)\)$/gm), ([, path = '']) => path)
+  t.equal(pictures.length, 2)
+  for (const picture of pictures) t.ok(files.includes(dirname(picture)) && statSync(picture).size < 150_000, picture)
 })
 
 await t.test('the commands of the README match package.json and the checks', async t => {
