@@ -28,8 +28,10 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   return controller.signal
 }
 
-/** Node's response to a request, as the server passes it on. */
+/** What a server or framework passes on beside a request, such as Node's response to it. */
 export interface NodeResponse {
+  /** From Next.js: the segments of the route. They are in the URL too. */
+  readonly params?: unknown
   /** From Hono's Node server: closes the connection of a client that does not read. */
   readonly outgoing?: { destroy(): unknown } | undefined
   /** From the same: anonymous calls are counted by its connection. */

@@ -34,6 +34,19 @@ export function checkPort({ port }: Address, taker: string, example: string): vo
 /** The kind of the option `path`. */
 export const A_PATH: Kind = [value => typeof value === 'string' && value.startsWith('/'), "a path that begins with a slash, such as '/agent'"]
 
+/** The path of an agent without its trailing slashes; empty for the root. */
+export function basePath(path: string): string {
+  return path.replace(/\/+$/, '')
+}
+
+/**
+ * The URL of an agent, `http://127.0.0.1:4242/agent`, or `http://127.0.0.1:4242/` for the root. A path ends without a slash, because
+ * frameworks such as Next.js redirect the other form, and clients follow no redirects.
+ */
+export function agentUrl(origin: string, base: string): string {
+  return `${origin}${base === '' ? '/' : base}`
+}
+
 /** A listening server that taskchart opened. */
 export interface Listening {
   readonly server: Server
@@ -136,6 +149,6 @@ function answeredHealth(request: IncomingMessage, response: ServerResponse, isDr
 
 /** Throws TypeError for a path of an agent that is one of a health check. */
 export function checkPath(path: string): void {
-  const taken = [HEALTH, READY].find(health => path.replace(/\/+$/, '') === health)
+  const taken = [HEALTH, READY].find(health => basePath(path) === health)
   if (taken !== undefined) throw new TypeError(`The path ${taken} reports the health of the server. Choose another for the agent, such as '/agent'.`)
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { pathOf } from './admission.ts'
+import { basePath } from './listen.ts'
 
 /** Node 24.9 and later call this before they emit `upgrade`. */
 interface AskingServer {
@@ -66,7 +67,7 @@ export function takePath(server: Server, place: Place, take: TakeUpgrade, unknow
     if (!isWebSocket(request)) return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
     const asked = pathOf(request)
-    if (asked === place.path) return take(request, socket, head)
+    if (isAt(place, asked)) return take(request, socket, head)
     const others = placesOn(server).filter(other => other !== place)
     if (!isNobodys(server, others, asked)) return undefined
     if (place.takesBelow?.(asked)) return take(request, socket, head)
@@ -85,6 +86,12 @@ function placesOn(server: Server): readonly Place[] {
   return PLACES.get(server) ?? []
 }
 
+/** Whether a path is that of a place, with or without a slash at its end. */
+function isAt({ path }: Place, asked: string): boolean {
+  const base = basePath(path)
+  return asked === base || asked === `${base}/`
+}
+
 /** Whether the app may want an upgrade: it listens for them too. */
 function isForApp(server: Server): boolean {
   return server.listenerCount('upgrade') > placesOn(server).length
@@ -92,5 +99,5 @@ function isForApp(server: Server): boolean {
 
 /** Whether neither another place nor the app may want an upgrade of this path. */
 function isNobodys(server: Server, others: readonly Place[], asked: string): boolean {
-  return !isForApp(server) && !others.some(other => other.path === asked || other.takesBelow?.(asked))
+  return !isForApp(server) && !others.some(other => isAt(other, asked) || other.takesBelow?.(asked))
 }

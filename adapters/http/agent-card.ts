@@ -6,6 +6,7 @@ import { tenantUrl } from '../../runtime/agent/tenant-interfaces.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { LightResponse, statusAnswer, type Headers } from '../entry/answers.ts'
 import type { HttpRequest } from '../entry/connection.ts'
+import { withScheme } from '../entry/interfaces.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 
 const MAX_AGE_SECONDS = 300
@@ -88,6 +89,7 @@ function isKnown(asked: HttpRequest['headers'], etag: string, since: Date): bool
 
 function page({ name, description, skills, supportedInterfaces }: AgentCard): string {
   const { url = '', tenant = '' } = supportedInterfaces[0] ?? {}
+  const cardUrl = `${withScheme(url, 'http').replace(/\/$/, '')}${AGENT_CARD_PATH}`
   const example = skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   const places = supportedInterfaces.map(({ url, protocolBinding, protocolVersion, tenant }) => `<li><code>${escaped(url)}</code> ${escaped(protocolBinding)}, A2A ${escaped(protocolVersion)}${tenant === undefined ? '' : `, tenant ${escaped(tenant)}`}`)
   return `<!doctype html>
@@ -98,7 +100,7 @@ function page({ name, description, skills, supportedInterfaces }: AgentCard): st
 <style>body { font: 1rem/1.5 system-ui; margin: 3rem auto; max-width: 42rem; padding: 0 1rem; color-scheme: light dark } pre { padding: 1rem; border: 1px solid; border-radius: .4rem; overflow: auto } code { overflow-wrap: anywhere }</style>
 <h1>${escaped(name)}</h1>
 <p>${escaped(description)}</p>
-<p>An A2A agent. Its card is at <a href="${AGENT_CARD_PATH}">${AGENT_CARD_PATH}</a>. It is served at:</p>
+<p>An A2A agent. Its card is at <a href="${escaped(cardUrl)}">${escaped(cardUrl)}</a>. It is served at:</p>
 <ul>
 ${places.join('\n')}
 </ul>

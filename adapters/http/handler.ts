@@ -12,7 +12,7 @@ import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type 
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer, type Form } from '../entry/answers.ts'
 import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
-import { A_PATH } from '../entry/listen.ts'
+import { A_PATH, agentUrl, basePath } from '../entry/listen.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
@@ -114,7 +114,7 @@ type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
-  const base = path.replace(/\/+$/, '')
+  const base = basePath(path)
   const cards = new CardAnswers(runtime, offer.dialects)
   const publicUrl = url ?? settings.publicUrl
 
@@ -124,13 +124,13 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     if (publicUrl !== undefined) return interfacesFor(publicUrl)
     if (direct) return interfacesTaken(address.hostname, direct.socket)
     const origin = originMounted(address, settings.hosts)
-    return origin === undefined ? [] : interfacesFor(`${origin}${base}/`)
+    return origin === undefined ? [] : interfacesFor(agentUrl(origin, base))
   }
   /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
   let taken: { readonly name: string; readonly localAddress: string | undefined; readonly localPort: number | undefined; readonly interfaces: readonly AgentInterface[] } | undefined
   const interfacesTaken = (name: string, { localAddress, localPort }: Socket): readonly AgentInterface[] => {
     if (taken?.name !== name || taken.localAddress !== localAddress || taken.localPort !== localPort) {
-      taken = { name, localAddress, localPort, interfaces: interfacesFor(`${originTaken(name, { localAddress, localPort }, settings.hosts)}${base}/`) }
+      taken = { name, localAddress, localPort, interfaces: interfacesFor(agentUrl(originTaken(name, { localAddress, localPort }, settings.hosts), base)) }
     }
     return taken.interfaces
   }

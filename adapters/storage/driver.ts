@@ -48,15 +48,23 @@ function nodeMajor(): number {
 
 /** SQLite's name for an error, without `SQLITE_`; `undefined` for errors of other origin. */
 export function sqliteCode(error: unknown): string | undefined {
-  const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
+  const { code, errcode, message } = error as { readonly code?: unknown; readonly errcode?: unknown; readonly message?: unknown }
   /* c8 ignore next -- numbers come from node:sqlite, which Node 20 does not have */
   if (typeof errcode === 'number') return CODES.get(errcode) ?? CODES.get(errcode & 0xff) ?? `${errcode}`
+  // The node:sqlite of Deno gives the text alone, which a path may follow.
+  if (code === 'ERR_SQLITE_ERROR') return CODES_BY_TEXT.get(String(message).replace(/:.*/s, ''))
   return typeof code === 'string' && code.startsWith('SQLITE_') ? code.slice('SQLITE_'.length) : undefined
 }
 
 /** The result codes that this folder distinguishes, by number. */
 const CODES: ReadonlyMap<number, string> = new Map([
   [5, 'BUSY'], [8, 'READONLY'], [10, 'IOERR'], [11, 'CORRUPT'], [13, 'FULL'], [14, 'CANTOPEN'], [26, 'NOTADB'], [4874, 'IOERR_SHMSIZE']
+])
+
+/** The same by SQLite's text. */
+const CODES_BY_TEXT: ReadonlyMap<string, string> = new Map([
+  ['database is locked', 'BUSY'], ['attempt to write a readonly database', 'READONLY'], ['disk I/O error', 'IOERR'], ['database disk image is malformed', 'CORRUPT'],
+  ['database or disk is full', 'FULL'], ['unable to open database file', 'CANTOPEN'], ['file is not a database', 'NOTADB']
 ])
 
 /** How long a statement waits for another process that reads, recovers or closes the file. */

@@ -11,7 +11,7 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { pathOf, type Refusal } from '../entry/admission.ts'
 import type { Tap } from '../entry/connection.ts'
 import { answered, interfacesAt, originTaken, tenantIn, withScheme, type Offer } from '../entry/interfaces.ts'
-import { addressOf, FULL, GOING, type Listening } from '../entry/listen.ts'
+import { addressOf, agentUrl, basePath, FULL, GOING, type Listening } from '../entry/listen.ts'
 import { shareRefusal } from '../entry/received-requests.ts'
 import { takePath } from '../entry/upgrade-paths.ts'
 import { methodsOf } from '../json-rpc/dispatch.ts'
@@ -50,10 +50,11 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
   const handleProtocols = (offered: Set<string>) => offered.has(WEBSOCKET_SUBPROTOCOL) && WEBSOCKET_SUBPROTOCOL
   const sockets = new WebSocketServer({ noServer: true, WebSocket: ServedSocket, handleProtocols, ...bounds })
   const versions = [PROTOCOL_VERSION, ...offer.dialects.map(({ version }) => version)]
-  const address = addressOf(server, path)
+  const base = basePath(path)
+  const address = agentUrl(addressOf(server, ''), base)
   const serving = { runtime, methods: methodsOf(runtime, offer.dialects), tap }
   /** The interfaces to show to a connection to this host. */
-  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? `${origin}${path}`, offer))
+  const interfacesFor = memoizeLast(origin => interfacesAt(settings.publicUrl ?? agentUrl(origin, base), offer))
   const shares = new Shares(limits.connections, limits)
   let isDraining = false
   let handshakes = 0
@@ -81,9 +82,9 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
       return new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) })
     })
   }
-  const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(path, asked) !== undefined : undefined
+  const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(base, asked) !== undefined : undefined
   const take = (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    upgrade(request, socket, head, tenantBelow(path, pathOf(request))).catch((error: unknown) => {
+    upgrade(request, socket, head, tenantBelow(base, pathOf(request))).catch((error: unknown) => {
       logger.error('a handshake failed', { error })
       refused(socket, broken())
     })
@@ -119,10 +120,9 @@ export function together(sockets: Served, own: Listening): Served {
   }
 }
 
-/** The tenant in a request's path below the path of its agent; `undefined` for none. */
-function tenantBelow(path: string, asked: string): string | undefined {
-  const base = path.replace(/\/$/, '')
-  return asked !== path && asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
+/** The tenant in a request's path below that of its agent; `undefined` for none. */
+function tenantBelow(base: string, asked: string): string | undefined {
+  return asked.startsWith(`${base}/`) ? tenantIn(asked.slice(base.length)) : undefined
 }
 
 /** An internal error, whose details the client does not see. */

@@ -4,13 +4,19 @@ import { createAdaptorServer } from '@hono/node-server'
 import type { Express } from 'express'
 import type { Hono } from 'hono'
 import t, { type Test } from 'tap'
+import type { Handler } from '../../adapters/entry/connection.ts'
 import { KEEP_ALIVE_MS, STUCK_MS } from '../../adapters/http/event-stream.ts'
 import { AGENT_MODULE, openGuide } from '../fixtures/guides/compiled-guide.ts'
 import { rpc } from '../fixtures/servers/http-agent.ts'
 import { say } from '../fixtures/runtime/runtime-helpers.ts'
 
+/** What the blocks say, and what they say here: a free port, and files of a project of Next.js. */
+const REWRITTEN = [
+  ['port: 4242', 'port: 0'], ["'@/agent'", "'./agent.ts'"], ["'@/agent-handler'", "'./block-4.ts'"], ['process.env.NEXT_RUNTIME', "process.env['NEXT_RUNTIME']"]
+] as const
+
 const guide = await openGuide(t, 'http', {
-  change: (block, i) => `${block.replace('port: 4242', 'port: 0')}${i === 0 ? 'export { served }\n' : ''}`,
+  change: (block, i) => `${REWRITTEN.reduce((code, [written, here]) => code.replace(written, here), block)}${i === 0 ? 'export { served }\n' : ''}`,
   files: { 'agent.ts': AGENT_MODULE }
 })
 
@@ -36,8 +42,18 @@ await t.test('the handler works in Hono and in Express as the guide mounts it', 
   }
 })
 
+await t.test('the handler works as a route of Next.js', async t => {
+  const route = await guide.load<Record<'DELETE' | 'GET' | 'OPTIONS' | 'POST', Handler>>('block-3.ts')
+  const context = { params: Promise.resolve({ path: ['tasks'] }) }
+  t.match(await (await route.GET(new Request('http://localhost:3000/agent/.well-known/agent-card.json'), context)).json(), { supportedInterfaces: [{ url: 'http://localhost:3000/agent' }, { url: 'http://localhost:3000/agent' }] })
+  const sent = new Request('http://localhost:3000/agent', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('Ada') }) })
+  t.match(await (await route.POST(sent, context)).json(), { result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
+  t.equal((await route.OPTIONS(new Request('http://localhost:3000/agent', { method: 'OPTIONS' }), context)).status, 204)
+  t.equal((await route.DELETE(new Request('http://localhost:3000/agent/tasks/t', { method: 'DELETE' }), context)).status, 405)
+})
+
 await t.test('the card alone is mounted as the guide shows', async t => {
-  const { app } = await guide.load<{ app: Express }>('block-3.ts')
+  const { app } = await guide.load<{ app: Express }>('block-6.ts')
   const server = createServer(app).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
@@ -47,7 +63,7 @@ await t.test('the card alone is mounted as the guide shows', async t => {
 })
 
 await t.test('an app answers health checks as the guide shows', async t => {
-  const { app } = await guide.load<{ app: Hono }>('block-4.ts')
+  const { app } = await guide.load<{ app: Hono }>('block-7.ts')
   for (const path of ['/healthz', '/readyz']) t.equal((await app.request(path)).status, 200, path)
 })
 

@@ -83,7 +83,8 @@ function turn(): void {
 
 function close(): void {
   engine.close()
-  port.close()
+  // Ends the thread, as `close` does, which Deno's port lacks.
+  port.unref()
 }
 
 function nextReader(): string | undefined {

@@ -1,11 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { request as nodeRequest, createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { request as nodeRequest, type ServerResponse } from 'node:http'
 import { connect, Socket } from 'node:net'
-import { createAdaptorServer, getRequestListener } from '@hono/node-server'
-import express from 'express'
-import fastify from 'fastify'
-import { Hono } from 'hono'
 import t from 'tap'
 import { statusAnswer } from '../../../adapters/entry/answers.ts'
 import { disconnectSignal } from '../../../adapters/entry/connection.ts'
@@ -350,43 +346,6 @@ await t.test('a foreign host, too many connections and a closing server refuse r
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
   streams[0]?.cut()
   await until(async () => (await ask(`${url}tasks`)).status === 200)
-})
-
-await t.test('the handler can be mounted in an app', async t => {
-  const { runtime } = start(t, { work: echo })
-  const url = 'https://agent.example/agent/'
-  const handler = httpHandler(runtime, { path: '/agent', url })
-  const listening = async (server: Server) => {
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    return `http://127.0.0.1:${(server.address() as { port: number }).port}/agent/`
-  }
-  const listener = getRequestListener(handler, { overrideGlobalObjects: false })
-  const answer = (request: IncomingMessage, response: ServerResponse) => void listener(request, response)
-  const apps: Record<string, () => Promise<string>> = {
-    'node:http': () => listening(createServer(answer)),
-    Express: () => listening(createServer(express().use(answer))),
-    Hono: () => listening(createAdaptorServer({ fetch: new Hono().all('/agent/*', ({ req }) => handler(req.raw)).fetch, overrideGlobalObjects: false }) as Server),
-    Fastify: async () => {
-      const app = fastify()
-      app.removeAllContentTypeParsers()
-      app.addContentTypeParser('*', (_request, _payload, done) => done(null))
-      app.all('/agent/*', (request, reply) => {
-        reply.hijack()
-        answer(request.raw, reply.raw)
-      })
-      t.teardown(() => app.close())
-      return `${await app.listen({ port: 0, host: '127.0.0.1' })}/agent/`
-    }
-  }
-  for (const [name, mount] of Object.entries(apps)) {
-    const base = await mount()
-    t.match((await rpc(base, 'SendMessage', say('a'))).json, { result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } }, name)
-    t.match((await ask(`${base}tasks?pageSize=1`)).json, { pageSize: 1 })
-    t.strictSame(told(sentEvents((await ask(`${base}message:stream`, { body: JSON.stringify(say('b')) })).text)).at(-1), 'completed')
-    t.match((await ask(`${base}${AGENT_CARD_PATH.slice(1)}`)).json, { supportedInterfaces: [{ url, protocolBinding: 'JSONRPC' }, { url: url.slice(0, -1) }] })
-  }
 })
 
 await t.test('the handler answers Request objects by itself', async t => {

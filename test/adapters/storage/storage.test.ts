@@ -79,6 +79,14 @@ await t.test('a driver that this Node lacks is refused, with what to do', async 
   t.equal(sqliteCode(new TypeError('no')), undefined)
 })
 
+await t.test('an error of SQLite has its name by number, by code and, as in Deno, by text', async t => {
+  const named = (members: object) => sqliteCode(Object.assign(new Error('no'), members))
+  t.equal(named({ code: 'SQLITE_BUSY' }), 'BUSY')
+  t.equal(named({ code: 'ERR_SQLITE_ERROR', message: 'database is locked' }), 'BUSY')
+  t.equal(named({ code: 'ERR_SQLITE_ERROR', message: 'unable to open database file: /nowhere/tasks.db' }), 'CANTOPEN')
+  t.equal(named({ code: 'ERR_SQLITE_ERROR', message: 'no such table: tasks' }), undefined)
+})
+
 await t.test('key columns store every text, in the order of JavaScript', async t => {
   const texts = ['', ...HOSTILE, '\uD800', '\uDC00\uD800', 'a\u0000b', '\\u0000', '\u007F', '\uFFFF', 'plain text: {[~']
   for (const text of texts) t.equal(originalText(storedText(text)), text, JSON.stringify(text))
