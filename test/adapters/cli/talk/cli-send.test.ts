@@ -280,7 +280,7 @@ await t.test('an agent that requires a key', async t => {
   await t.test('is reported with a wrong one, which is not printed', async t => {
     const { code, stderr } = await send(url, ['hi', '--api-key', 'wrong-key'])
     t.equal(code, 1)
-    t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
+    t.match(stderr, /refused the key, which was sent in authorization\. Give another with --api-key KEY\.\n$/)
     t.notMatch(stderr, 'wrong-key')
   })
 
@@ -413,7 +413,7 @@ await t.test('a missing or wrong key is reported with what to do, also on a call
   agent.script(body('', {}, 401))
   for (const args of [['send', agent.url, 'hi'], ['tasks', 'ls', agent.url], ['tasks', 'show', agent.url, 't'], ['tasks', 'export', agent.url], ['tasks', 'cancel', agent.url, 't']]) {
     t.match(await runCommand(args), { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` }, args.join(' '))
-    t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /does not know this key/ })
+    t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /refused the key, which was sent in authorization/ })
   }
 })
 
