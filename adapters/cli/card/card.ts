@@ -97,10 +97,10 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }:
   const { keys, json } = values
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
   refusePassword(place)
-  const verify = await verifierFrom(keys, cwd)
   const isRemote = /^(?:http|ws)s?:/i.test(place)
   const option = accessOption(values)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
+  const verify = await verifierFrom(keys, cwd)
   const found = isRemote ? await remoteCard(place, readAccess(values, env), signal) : jsonIn(await textIn(place, cwd), place)
   const { card: { name }, kid, alg, left } = await verify(found, place)
   const but = left.length > 0 ? `, but for ${left.join(' and ')}` : ''
