@@ -43,7 +43,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
       proposeTerms questionOf textOf watchTask
     `,
     types: `
-      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions CallOptions CancelTaskRequest CardLimits
+      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions CallOptions CancelTaskRequest CardLimits ClientCredentials
       ConnectOptions Content Conversation ConversationView ErrorCode FieldViolation GetTaskRequest LinkState ListTasksRequest
       ListTasksResponse Message Offer OpenQuestion Part Role SendMessageConfiguration SendMessageRequest SendMessageResponse SendOptions
       StreamResponse SubscribeToTaskRequest Task TaskArtifactUpdateEvent TaskState TaskStatus TaskStatusUpdateEvent TaskView

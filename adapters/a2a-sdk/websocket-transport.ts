@@ -5,7 +5,8 @@ import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { checkOptions } from '../../runtime/primitives/options.ts'
 import type { Calls } from '../client/calls.ts'
-import { checkOrigins, isAmong } from '../client/hosts.ts'
+import { checkAccess } from '../client/credentials.ts'
+import { isAmong } from '../client/hosts.ts'
 import { openAgent } from '../client/open-agent.ts'
 import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
 import { toSdkError } from './sdk-errors.ts'
@@ -20,14 +21,15 @@ export class WebSocketTransportFactory implements TransportFactory {
   readonly #options: ConnectOptions
 
   /**
-   * `options` are those of `connect`. Cards choose the URL, and the factory does not know their origin: `headers` are sent only to
-   * origins in `credentialOrigins`. Throws TypeError for headers without it.
+   * `options` are those of `connect`. Cards choose the URL, and the factory does not know their origin: `headers` and `credentials` are
+   * sent only to origins in `credentialOrigins`. Throws TypeError for either without it.
    */
   constructor(options: ConnectOptions = {}) {
     checkOptions(options, CONNECT_OPTIONS, 'WebSocketTransportFactory', 'new WebSocketTransportFactory({ headers: { … }, credentialOrigins: […] })')
-    const { headers, credentialOrigins } = options
-    if (headers && !credentialOrigins) throw new TypeError("headers need credentialOrigins, the origins that may receive them: { headers, credentialOrigins: ['https://agent.example'] }.")
-    checkOrigins(credentialOrigins)
+    const { headers, credentials, credentialOrigins } = options
+    const what = headers ? 'headers' : 'credentials'
+    if ((headers ?? credentials) && !credentialOrigins) throw new TypeError(`${what} need credentialOrigins, the origins that may receive them: { ${what}, credentialOrigins: ['https://agent.example'] }.`)
+    checkAccess(options)
     this.#options = options
   }
 
@@ -37,8 +39,8 @@ export class WebSocketTransportFactory implements TransportFactory {
 
   /** Connects to an agent. Rejects if it is unreachable, and with Forbidden if it may not receive the headers. */
   async create(url: string): Promise<WebSocketTransport> {
-    const { headers, credentialOrigins = [] } = this.#options
-    if (headers && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not receive your headers. Name its origin in credentialOrigins.`)
+    const { headers, credentials, credentialOrigins = [] } = this.#options
+    if ((headers ?? credentials) && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not receive your ${headers ? 'headers' : 'credentials'}. Name its origin in credentialOrigins.`)
     const { calls } = await openAgent(url, { ...this.#options, bindings: ['WEBSOCKET'] })
     return new WebSocketTransport(calls)
   }

@@ -7,15 +7,10 @@ export function apiKeyAuthentication(key: string): Authenticate {
   return apiKey({ keys: { 'api-key': key }, header: 'authorization' })
 }
 
-/** The headers that send a key to an agent. */
-export function apiKeyHeaders(key: string): { authorization: string } {
-  return { authorization: `Bearer ${key}` }
-}
-
-/** The validated value of `--api-key`. Throws a usage error for a key that an HTTP header cannot carry. */
-export function readApiKey(key: string | undefined): string | undefined {
+/** The validated value of `--api-key`, or of a variable. Throws a usage error for a key that an HTTP header cannot carry. */
+export function readApiKey(key: string | undefined, name = '--api-key'): string | undefined {
   if (key === undefined || /^[\x21-\x7e]+$/.test(key)) return key
-  throw usageError('--api-key takes printable ASCII characters without spaces.')
+  throw usageError(`${name} takes printable ASCII characters without spaces.`)
 }
 
 /** The validated value of `--api-key` for an agent that is served. Throws a usage error for a key that can be guessed, too. */

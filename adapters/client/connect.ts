@@ -5,6 +5,7 @@ import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type Li
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
+import { explainRefusal, type ClientCredentials } from './credentials.ts'
 import { openAgent, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
 import { parametersOf, validAnswer } from './requests.ts'
@@ -23,7 +24,8 @@ type Streaming<Name extends keyof OperationRequests> = (
 ) => AsyncGenerator<StreamResponse, void, undefined>
 
 /**
- * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them. A lost connection is restored
+ * A remote agent, with the methods of a runtime. Errors are `A2AError`s, as the agent sent them; Unauthenticated also says where
+ * credentials were sent. A lost connection is restored
  * automatically. With the reliability extension, streams resume exactly and every call is retried. Without it, a stream
  * resumes with the task's current state, and only calls that are safe to repeat are retried; others fail.
  */
@@ -55,18 +57,26 @@ export interface AgentClient {
  * is another, and so are both of these in browsers.
  *
  * Rejects with Overloaded or RateLimited if the agent is unreachable or not ready. Rejects with UnsupportedOperation, which says what is
- * missing, if no interface fits. Rejects with Forbidden if the card would send headers to another origin or leads from TLS to plain text.
- * Over WebSocket it rejects with Unauthenticated or Forbidden if the agent refuses the handshake; over HTTP and gRPC the first call does.
+ * missing, if no interface fits. Rejects with Forbidden if the card would send headers or credentials to another origin or leads from TLS
+ * to plain text. Rejects with Unauthenticated or Forbidden if the agent refuses its card, or over WebSocket the handshake; over HTTP and
+ * gRPC the first call does. For a `ws:` URL the card is read if there are `credentials`, which it places.
  */
 export async function connect(url: string, options: ConnectOptions = {}): Promise<AgentClient> {
   checkConnect(url, options)
   const limits = cardLimitsWith(options.cardLimits)
-  const { calls, binding, tenant } = await openAgent(url, options)
+  const { calls, binding, tenant, options: placed } = await openAgent(url, options)
+  const refuse = (error: unknown): never => {
+    throw explainRefusal(error, placed)
+  }
   const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
   const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
-    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal))
+    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse))
   const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
-    yield* calls.stream(frameOf(method, params, conditions), signal)
+    try {
+      yield* calls.stream(frameOf(method, params, conditions), signal)
+    } catch (error) {
+      refuse(error)
+    }
   }
   return {
     sendMessage: unary('SendMessage', SendMessageResponseSchema),
@@ -76,7 +86,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
     getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
-      const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal)
+      const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal).catch(refuse)
       const { extendedCard } = await import('./card/discovery.ts')
       return extendedCard(card, calls.url, limits)
     },
@@ -114,4 +124,4 @@ export type { WatchOptions } from './state/followed-task.ts'
 export type { Content, OpenQuestion } from './state/questions.ts'
 export type { TaskView, WatchedTask } from './state/watch-task.ts'
 export type { Watched } from './state/watched.ts'
-export type { AgentCard, CardLimits, ConnectOptions, LinkState, ListTasksResponse, SendMessageResponse, StreamResponse, Task }
+export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTasksResponse, SendMessageResponse, StreamResponse, Task }

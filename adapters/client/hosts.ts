@@ -12,26 +12,34 @@ export function agentAddress(url: string): URL {
   throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
 }
 
-/** The headers that a client sends, and the other origins that may receive them. */
+/** What a client sends to identify its caller, and the other origins that may receive it. */
 export interface Credentials {
   readonly headers?: unknown
+  readonly credentials?: { readonly onlyIfAsked?: boolean } | undefined
   readonly credentialOrigins?: readonly string[] | undefined
 }
 
 /**
- * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers to send, it may lead only to
- * the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
+ * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers or credentials to send, it
+ * may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
  */
-export function originRefusal(asked: string, named: string, { headers, credentialOrigins = [] }: Credentials): A2AError | undefined {
+export function originRefusal(asked: string, named: string, { headers, credentials, credentialOrigins = [] }: Credentials): A2AError | undefined {
   const from = originOf(asked)
   const isSafe = from.startsWith('https:')
-  if (!isSafe && headers === undefined) return undefined
+  const isOpen = headers === undefined && (credentials?.onlyIfAsked ?? !credentials)
+  if (!isSafe && isOpen) return undefined
   const to = originOf(named)
   if (isSafe && !to.startsWith('https:')) {
     return new A2AError('Forbidden', `The card at ${asked} was read over TLS, and names ${named}, which does not use TLS. The card has to name an https:, wss: or grpcs: address.`)
   }
-  if (headers === undefined || to === from || isAmong(credentialOrigins, named)) return undefined
-  return new A2AError('Forbidden', `The card at ${asked} names an agent of another origin, ${named}. To send it your headers, give that address itself, or name ${to} in credentialOrigins.`)
+  if (isOpen || to === from || isAmong(credentialOrigins, named)) return undefined
+  const what = headers === undefined ? 'credentials' : 'headers'
+  return new A2AError('Forbidden', `The card at ${asked} names an agent of another origin, ${named}. To send it your ${what}, give that address itself, or name ${to} in credentialOrigins.`)
+}
+
+/** Whether credentials may go to an address that a card names. */
+export function mayReceive(asked: string, named: string, { credentialOrigins = [] }: Credentials): boolean {
+  return canParse(named) && isAmong([asked, ...credentialOrigins], named)
 }
 
 /** Whether a URL belongs to one of these origins. */

@@ -1,8 +1,10 @@
 import { invalidParams } from '../../machines/protocol/errors.ts'
 import type { Calls } from './calls.ts'
 import { readBindings, type Binding } from './card/bindings.ts'
-import { checkOrigins, isSocketAddress } from './hosts.ts'
-import type { ConnectOptions } from './options.ts'
+import { checkAccess, explainRefusal } from './credentials.ts'
+import { isSocketAddress } from './hosts.ts'
+import { OPENERS } from './openers.ts'
+import type { ConnectOptions, PlacedOptions } from './options.ts'
 import type { CalledAgent } from './traced-calls.ts'
 
 /** A connected agent. */
@@ -10,24 +12,32 @@ export interface OpenAgent {
   readonly calls: Calls
   readonly binding: Binding
   readonly tenant: TenantRule
+  /** The options, with the places of the credentials. */
+  readonly options: PlacedOptions
 }
 
 /**
  * Chooses an interface of the agent, and opens a connection to it, as documented at `connect`. Without a card, nothing is loaded that
- * reads one.
+ * reads one. If a WebSocket cannot send the headers, a `ws:` URL is only that of the card.
  */
-export async function openAgent(url: string, options: ConnectOptions): Promise<OpenAgent> {
+export async function openAgent(url: string, options: ConnectOptions, openers = OPENERS): Promise<OpenAgent> {
   const given = readBindings(options.bindings)
-  checkOrigins(options.credentialOrigins)
-  const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true)
-  if (!isSocket || options.verifyCard) {
+  checkAccess(options)
+  const { headers, credentials, verifyCard } = options
+  const isMute = openers['1.0'].WEBSOCKET?.lacks?.header !== undefined && (headers ?? credentials) !== undefined
+  const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
+  if (!isSocket || verifyCard) {
     const { openByCard } = await import('./open-by-card.ts')
-    const { calls, binding, tenant, name } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given)
-    return { calls: await traced(calls, options, { binding, name }), binding, tenant: { asCard: tenant } }
+    const { calls, binding, tenant, name, options: placed } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
+    return { calls: await traced(calls, options, { binding, name }), binding, tenant: { asCard: tenant }, options: placed }
   }
+  const placed = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
   const { openSocketCalls } = await import('./transports/websocket/open-calls.ts')
   const binding = 'WEBSOCKET'
-  return { calls: await traced(await openSocketCalls(url, options), options, { binding }), binding, tenant: 'as given' }
+  const calls = await openSocketCalls(url, placed).catch(error => {
+    throw explainRefusal(error, placed)
+  })
+  return { calls: await traced(calls, options, { binding }), binding, tenant: 'as given', options: placed }
 }
 
 async function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Promise<Calls> {

@@ -1,10 +1,11 @@
 import type { Calls } from './calls.ts'
 import type { Binding } from './card/bindings.ts'
 import type { Offer } from './card/interfaces.ts'
-import type { ConnectOptions } from './options.ts'
+import type { Place } from './credentials.ts'
+import type { PlacedOptions } from './options.ts'
 
 /** Opens a connection to an interface of an agent. `isReliable`: its card lists the reliability extension. */
-export type OpenCalls = (url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>
+export type OpenCalls = (url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>
 
 /** Opens one binding. */
 export interface Opener {
@@ -12,12 +13,14 @@ export interface Opener {
   readonly load: () => Promise<OpenCalls>
   /** The optional peers of the binding. */
   readonly peers?: string
+  /** What its requests cannot have, in words for an error. */
+  readonly lacks?: Readonly<Partial<Record<Place['carrier'], string>>>
 }
 
 /** The bindings that the client supports, by version of A2A. */
 export type Openers = Readonly<Record<Offer['version'], Readonly<Partial<Record<Binding, Opener>>>>>
 
-const GRPC_PEERS = '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf'
+const GRPC: Omit<Opener, 'load'> = { peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', lacks: { query: 'a key in the query' } }
 
 /** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
 export const OPENERS: Openers = {
@@ -25,11 +28,11 @@ export const OPENERS: Openers = {
     WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
     'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).loadRest(), peers: '@a2a-js/sdk' },
-    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), peers: GRPC_PEERS }
+    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), ...GRPC }
   },
   '0.3': {
     JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
     'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
-    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).loadGrpc03(), peers: GRPC_PEERS }
+    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).loadGrpc03(), ...GRPC }
   }
 }

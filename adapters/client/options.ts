@@ -3,6 +3,7 @@ import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { CardLimits } from './card/card-limits.ts'
+import type { ClientCredentials, Place } from './credentials.ts'
 import type { BackOffOptions } from './retries/back-off.ts'
 
 /** Headers of requests: constant, or a function that is called for each request. */
@@ -18,13 +19,15 @@ export type VerifyCard = (card: unknown, url: string) => Promise<AgentCard>
 export interface ConnectOptions {
   /**
    * Headers of every request, or of a WebSocket's handshake, such as `authorization`; over gRPC they are metadata. A function is
-   * called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. In browsers, WebSockets
-   * cannot send headers.
+   * called for each request. They are sent to the origin of the given URL, and to `credentialOrigins`. A request for the card has
+   * them only if it is refused without. In browsers, WebSockets cannot send headers, so another binding is used.
    */
   readonly headers?: Headers
+  /** An API key or a token, which is sent as the card's security scheme says. A header in `headers` with the same name takes precedence. */
+  readonly credentials?: ClientCredentials
   /**
-   * Other origins that may receive `headers`, if the agent's card names them: `https://agent.example:8443`. `ws:` and `grpc:` count as
-   * `http:`, `wss:` and `grpcs:` as `https:`. Default none.
+   * Other origins that may receive `headers` and `credentials`, if the agent's card names them: `https://agent.example:8443`. `ws:` and
+   * `grpc:` count as `http:`, `wss:` and `grpcs:` as `https:`. Default none.
    */
   readonly credentialOrigins?: readonly string[]
   /** URIs of extensions to activate, in addition to the reliability extension. */
@@ -55,6 +58,7 @@ export interface ConnectOptions {
 /** The options of `connect`, for other functions that accept them. */
 export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
   headers: [value => typeof value === 'object' || typeof value === 'function', "an object such as { authorization: 'Bearer …' }, or a function that gives one"],
+  credentials: objectSuchAs("{ apiKey: '…' }"),
   credentialOrigins: textsSuchAs("['https://agent.example']"),
   extensions: textsSuchAs("['https://example.com/ext/v1']"),
   bindings: textsSuchAs("['WEBSOCKET']"),
@@ -80,7 +84,34 @@ export function backOffOptions({ clock = systemClock, random = Math.random, give
   return { clock, random, giveUpAfterMs }
 }
 
-/** The headers for one request. */
-export function currentHeaders({ headers = {} }: ConnectOptions): Readonly<Record<string, string>> {
-  return typeof headers === 'function' ? headers() : headers
+/** The options of an open connection, whose credentials have their places. */
+export interface PlacedOptions extends ConnectOptions {
+  readonly places?: readonly Place[]
+}
+
+/** Whether there are headers to send. A function is not called for that. */
+export function hasHeaders({ headers = {} }: ConnectOptions): boolean {
+  return typeof headers === 'function' || Object.keys(headers).length > 0
+}
+
+/** The headers for one request. Those of the options replace credentials with the same name. */
+export function currentHeaders({ headers = {}, places = [] }: PlacedOptions): Readonly<Record<string, string>> {
+  const given = typeof headers === 'function' ? headers() : headers
+  if (places.length === 0) return given
+  const names = new Set(Object.keys(given).map(name => name.toLowerCase()))
+  const cookies = places.filter(({ carrier }) => carrier === 'cookie').map(({ name, value }) => `${name}=${value.replaceAll(/[",;\\]/g, encodeURIComponent)}`)
+  const placed = [
+    ...places.filter(({ carrier }) => carrier === 'header').map(({ name, value }) => [name.toLowerCase(), value] as const),
+    ...(cookies.length > 0 ? [['cookie', cookies.join('; ')] as const] : [])
+  ]
+  return { ...Object.fromEntries(placed.filter(([name]) => !names.has(name))), ...given }
+}
+
+/** The URL for one request: the agent's, with the credentials that go into its query. */
+export function currentAddress(url: string, { places = [] }: PlacedOptions): string {
+  const parameters = places.filter(({ carrier }) => carrier === 'query')
+  if (parameters.length === 0) return url
+  const address = new URL(url)
+  for (const { name, value } of parameters) address.searchParams.set(name, value)
+  return address.href
 }

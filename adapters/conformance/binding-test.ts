@@ -24,8 +24,8 @@ export interface BindingTestOptions extends Offer {
   /** Aborts when the user stops the test. */
   readonly signal: AbortSignal
   readonly open: (note: Note) => Caller
-  /** The key that callers send. */
-  readonly apiKey: string | undefined
+  /** Whether callers send headers or credentials. */
+  readonly isKnown: boolean
 }
 
 /** The requirements about operations and their names or routes, by binding. */

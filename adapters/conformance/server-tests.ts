@@ -6,11 +6,13 @@ import { isTerminal } from '../../machines/protocol/states.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { bindingNamed, readBindings, type Binding } from '../client/card/bindings.ts'
-import { isSocketAddress } from '../client/hosts.ts'
 import { onlyOlder } from '../client/card/interfaces.ts'
+import { checkAccess, explainRefusal, placesIn } from '../client/credentials.ts'
+import { isSocketAddress, mayReceive } from '../client/hosts.ts'
+import { hasHeaders, type ConnectOptions, type PlacedOptions } from '../client/options.ts'
 import { BindingTest } from './binding-test.ts'
 import { BoundReached, type Bounds, ignoreBound, ignoreUnanswered, Unanswered } from './bounds.ts'
-import { callerFor } from './callers/callers.ts'
+import { callerFor, type CallTerms } from './callers/callers.ts'
 import { Exploration } from './explore.ts'
 import { cardAt, noteCard, type FoundCard } from './requirements/card.ts'
 import { Ledger, type Verdict } from './requirements/ledger.ts'
@@ -20,11 +22,9 @@ import { REQUIREMENTS } from './requirements/requirements.ts'
 import { outcomeText, refusalText } from './requirements/wording.ts'
 
 /** The options for the test of a server. */
-export interface ServerTestOptions {
+export interface ServerTestOptions extends Pick<ConnectOptions, 'headers' | 'credentials' | 'credentialOrigins'> {
   /** The messages to its agent. Default: the examples of the card's skills, or `hello`. */
   readonly texts?: readonly string[]
-  /** A bearer token. It is sent only to the host of the given URL. */
-  readonly apiKey?: string
   /** The bindings to test. Default: all in the card; for a ws: URL the WebSocket. */
   readonly bindings?: readonly string[]
   readonly bounds?: Partial<Bounds>
@@ -62,10 +62,11 @@ const MOST_TEXTS = 5
  * it requires credentials.
  */
 export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
-  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, missed = () => {}, texts, apiKey } = options
+  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, missed = () => {}, texts } = options
   const wanted = readBindings(options.bindings) ?? (isSocketAddress(url) ? ['WEBSOCKET'] : undefined)
   const bounds = { ...BOUNDS, ...options.bounds }
-  const found = await cardInTime(url, bounds, clock, signal)
+  checkAccess(options)
+  const found = await cardInTime(url, options, bounds, clock, signal)
   const card = offeredIn(found.card)
   const { offers, notes } = offersIn(card, url, wanted)
   const said = texts ?? (card.examples.length === 0 ? ['hello'] : card.examples.slice(0, MOST_TEXTS))
@@ -74,15 +75,16 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   for (const offer of offers) {
     const ledger = new Ledger(factsOf(card, offer.binding), verdict => missed(offer.binding, verdict))
     noteCard(found, ledger, offer.binding)
-    const open = await callerFor(offer, { asked: url, apiKey, extensions: card.requiredExtensions })
+    const access = accessTo(offer, url, card, options)
+    const open = await callerFor(offer, { asked: url, access, extensions: card.requiredExtensions })
     if (typeof open === 'string') {
       columns.push({ ...offer, verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open })) })
       continue
     }
-    const trial = new BindingTest({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, apiKey })
+    const trial = new BindingTest({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, isKnown: access.places.length > 0 || hasHeaders(access) })
     const exploration = new Exploration(trial, what => told(offer.binding, what))
     trials.push(trial)
-    if (await isThere(trial)) await exploration.run()
+    if (await isThere(trial, access)) await exploration.run()
     await exploration.cleanUp()
   }
   await compare(trials).catch(ignoreBound)
@@ -95,14 +97,20 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   return { columns: [...tested, ...columns], notes }
 }
 
-async function cardInTime(url: string, { answerMs }: Bounds, clock: Clock, signal: AbortSignal): Promise<FoundCard> {
+async function cardInTime(url: string, access: ServerTestOptions, { answerMs }: Bounds, clock: Clock, signal: AbortSignal): Promise<FoundCard> {
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), answerMs)
   try {
-    return await cardAt(url, AbortSignal.any([signal, late.signal]))
+    return await cardAt(url, access, AbortSignal.any([signal, late.signal]))
   } finally {
     clock.clearTimeout(timer)
   }
+}
+
+/** What identifies the caller to an interface: credentials where the card wants them, if they may go there. */
+function accessTo({ url }: Offer, asked: string, { security }: Offered, { headers, credentials, credentialOrigins }: ServerTestOptions): CallTerms['access'] {
+  const given = { ...(headers && { headers }), ...(credentials && { credentials }), ...(credentialOrigins && { credentialOrigins }) }
+  return { ...given, places: mayReceive(asked, url, given) ? placesIn(security, credentials) : [] }
 }
 
 function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
@@ -138,11 +146,11 @@ function factsOf(card: Offered, binding: Binding): Need[] {
 }
 
 /** Whether the server answers over the binding (§5.2). Throws if it requires credentials. */
-async function isThere(trial: BindingTest): Promise<boolean> {
+async function isThere(trial: BindingTest, access: PlacedOptions): Promise<boolean> {
   try {
     const outcome = await trial.ask([118], 'ListTasks', { pageSize: 1 })
     if ('refusal' in outcome && (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))) {
-      throw new A2AError('Unauthenticated', refusalText(outcome.refusal))
+      throw explainRefusal(new A2AError('Unauthenticated', refusalText(outcome.refusal)), access)
     }
     trial.check(118, true, '', undefined)
     return true

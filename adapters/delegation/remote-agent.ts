@@ -2,7 +2,7 @@ import { pathOf, hostOf } from '../../runtime/commits/actor-host.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { readBindings } from '../client/card/bindings.ts'
-import { checkOrigins } from '../client/hosts.ts'
+import { checkAccess } from '../client/credentials.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
 import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
 import { PooledClient, type RemoteOptions } from './remote/pooled-client.ts'
@@ -25,7 +25,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
   checkConnect(url, options, 'remoteAgent', { ...CONNECT_OPTIONS, name: textSuchAs("'the hotel desk'") })
   if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
   readBindings(options.bindings)
-  checkOrigins(options.credentialOrigins)
+  checkAccess(options)
   const shared = new PooledClient(url, options)
   const logic: RemoteAgent = remoteLogic(shared, {
     runOf: self => `${pathOf(self).join('/')}@${hostOf(self.system).turnNumber}`,

@@ -5,17 +5,22 @@ import { interfacesAt } from '../../entry/interfaces.ts'
 import { readArguments, readOptions, readPositionals, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
+import { aboutKey, accessOption, ENVIRONMENT_HELP, KEY_HELP, KEY_OPTIONS, readAccess, type Access } from '../talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
-  usage: 'taskchart card URL [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
+  usage: 'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
   --json          write the card as one line of JSON
+${KEY_HELP}
+A card is asked for without credentials first. After 401 or 403 it is asked for once more: with the headers, and with
+the key as Authorization: Bearer if WWW-Authenticate names that, else as x-api-key. verify does the same.
 
+${ENVIRONMENT_HELP}
 verify checks that a trusted key signed the card, and that the card has not changed since. It ignores what the card itself
 says about keys.
 
@@ -41,13 +46,14 @@ Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usag
   }
 }
 
-async function show(args: readonly string[], { stdout, signal }: Io): Promise<number> {
-  const { values: { json }, positionals: [url] } = readArguments(args, { json: { type: 'boolean' } }, ['URL'])
+async function show(args: readonly string[], { stdout, signal, env }: Io): Promise<number> {
+  const { values, positionals: [url] } = readArguments(args, { json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL'])
   refusePassword(url)
-  const card = await fetchCard(url, { signal }).catch(error => {
-    throw error instanceof TypeError ? usageError(error.message) : error
+  const access = readAccess(values, env)
+  const card = await fetchCard(url, { signal, ...access }).catch(error => {
+    throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, access })
   })
-  stdout.write(json ? jsonLine(card) : plain(readable(card)))
+  stdout.write(values.json ? jsonLine(card) : plain(readable(card)))
   return EXIT.ok
 }
 
@@ -85,16 +91,26 @@ function skillLines({ name, description, examples = [] }: AgentSkill): string[] 
 }
 
 /** `taskchart card verify`: verifies the signatures of a card against trusted keys. */
-async function verifyCard(args: readonly string[], { stdout, signal, cwd }: Io): Promise<number> {
-  const { values: { keys, json }, positionals: [place] } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' } }, ['URL|CARD.json'])
+async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }: Io): Promise<number> {
+  const { values, positionals: [place] } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL|CARD.json'])
+  const { keys, json } = values
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
   refusePassword(place)
+  const isRemote = /^(?:http|ws)s?:/i.test(place)
+  const option = accessOption(values)
+  if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
   const verify = await verifierFrom(keys, cwd)
-  const found = /^(?:http|ws)s?:/i.test(place) ? await foundCard(place, { signal }) : jsonIn(await textIn(place, cwd), place)
+  const found = isRemote ? await remoteCard(place, readAccess(values, env), signal) : jsonIn(await textIn(place, cwd), place)
   const { card: { name }, kid, alg, left } = await verify(found, place)
   const but = left.length > 0 ? `, but for ${left.join(' and ')}` : ''
   stdout.write(json ? jsonLine({ name, kid, alg, left }) : `${oneLine(`The card of ${name} can be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`)
   return EXIT.ok
+}
+
+async function remoteCard(url: string, access: Access, signal: AbortSignal): Promise<unknown> {
+  return foundCard(url, { signal, ...access }).catch(error => {
+    throw aboutKey(error, { url, access })
+  })
 }
 
 const SIGN_OPTIONS = { key: { type: 'string' }, kid: { type: 'string' }, alg: { type: 'string' }, jku: { type: 'string' } } as const

@@ -3,7 +3,7 @@ import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/u
 import { fetchCard } from '../../client/card/discovery.ts'
 import type { CommandError, Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
-import { withAgent, type AgentPlace } from '../talk/agent-connection.ts'
+import { aboutKey, withAgent, type AgentPlace } from '../talk/agent-connection.ts'
 import { lengthText } from '../text/time-text.ts'
 import { installIn, satisfies, type Finding, type Manifest } from './packages.ts'
 
@@ -46,14 +46,15 @@ export async function agentFinding(file: string, { cwd }: Io): Promise<Finding> 
 
 /** Whether an agent can be reached: its card, its clock, a connection and a first call. */
 export async function urlFindings(place: AgentPlace, io: Io): Promise<Finding[]> {
-  const { url } = place
+  const { url, access } = place
   try {
-    const card = await fetchCard(url, { signal: io.signal, clock: io.clock })
+    const card = await fetchCard(url, { signal: io.signal, clock: io.clock, ...access })
     const interfaces = card.supportedInterfaces.map(({ protocolBinding, protocolVersion }) => `${protocolBinding === WEBSOCKET_BINDING ? 'WEBSOCKET' : protocolBinding} ${protocolVersion}`)
     return [{ status: 'ok', what: `card of ${card.name}: ${interfaces.join(', ')}` }, await clockFinding(url, io), await callFinding(place, io)]
   } catch (error) {
     io.signal.throwIfAborted()
-    return [{ status: 'wrong', what: (error as Error).message, mend: 'Start the agent, as with npx taskchart serve agent.ts, or correct the URL' }]
+    const { message } = aboutKey(error, place) as Error
+    return [{ status: 'wrong', what: message, mend: keyLine(message, url) ?? 'Start the agent, as with npx taskchart serve agent.ts, or correct the URL' }]
   }
 }
 
@@ -69,8 +70,13 @@ async function callFinding(place: AgentPlace, io: Io): Promise<Finding> {
   } catch (error) {
     io.signal.throwIfAborted()
     const { message } = error as Error
-    return { status: 'wrong', what: message, mend: /--api-key/.test(message) ? `npx taskchart doctor ${url} --api-key KEY` : `npx taskchart card ${url}` }
+    return { status: 'wrong', what: message, mend: keyLine(message, url) ?? `npx taskchart card ${url}` }
   }
+}
+
+/** The line that gives another key, if an error is about keys. */
+function keyLine(message: string, url: string): string | undefined {
+  return message.includes('--api-key') ? `npx taskchart doctor ${url} --api-key KEY` : undefined
 }
 
 /** Runs a check with a signal that aborts with the command's, and once the agent has not answered in time. */

@@ -1,7 +1,7 @@
-import { readApiKey } from '../api-key.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { nodeReader } from '../load-agent.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, accessOption, ENVIRONMENT_HELP, readAccess } from '../talk/agent-connection.ts'
 import { styled, type Style } from '../text/colour.ts'
 import { oneLine, plain } from '../text/terminal-text.ts'
 import { agentFinding, nodeFinding, portFinding, urlFindings, USUAL_PORT } from './checks.ts'
@@ -10,29 +10,30 @@ import { installedVersion, manifest, packageFindings, satisfies, type Finding } 
 
 /** `taskchart doctor`: says what is wrong on this machine, or with an agent, and what mends it. */
 export const doctorCommand: Command = {
-  usage: 'taskchart doctor [URL|AGENT.ts|js] [--db FILE|URL] [--api-key KEY]',
+  usage: 'taskchart doctor [URL|AGENT.ts|js] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
   details: `Looks at Node, the packages that taskchart can use, and the usual port. With a URL, at the agent's card, its clock, and a first call.
 With a module, at whether it can be loaded. Each line on stdout begins with ok, note or WRONG. Below it stands the line
 that mends it, if there is one.
 
-  --db FILE|URL  also at this file or database of taskchart serve --db
-  --api-key KEY  send this key to the agent (Authorization: Bearer KEY)
-
+  --db FILE|URL   also at this file or database of taskchart serve --db
+${ACCESS_HELP}
+${ENVIRONMENT_HELP}
 Exit codes: 0 nothing is wrong, 1 something is, 2 wrong usage, 130 stopped with Ctrl-C.
 `,
   run
 }
 
-const OPTIONS = { db: { type: 'string' }, 'api-key': { type: 'string' } } as const
+const OPTIONS = { db: { type: 'string' }, ...ACCESS_OPTIONS } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { db, 'api-key': key }, positionals: [target, ...others] } = readOptions(args, OPTIONS)
+  const { values, positionals: [target, ...others] } = readOptions(args, OPTIONS)
   if (others[0] !== undefined) throw usageError(`${JSON.stringify(others[0])} is one argument too many.`)
-  const apiKey = readApiKey(key)
+  const { db } = values
+  const option = accessOption(values)
   const about = manifest()
   const isRemote = target !== undefined && isUrl(target)
   if (isRemote) refusePassword(target)
-  if (apiKey !== undefined && !isRemote) throw usageError('--api-key is for a URL.')
+  if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
   const findings: Finding[] = []
   const tell = (...found: readonly Finding[]) => {
     findings.push(...found)
@@ -41,7 +42,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   tell(nodeFinding(about, process.versions.node), ...packageFindings(about, installedVersion, { stripsTypes: nodeReader.stripsTypes, hasSqlite: satisfies(process.versions.node, '>=22.13') }))
   if (!isRemote) tell(await portFinding(USUAL_PORT))
   if (db !== undefined) tell(await databaseFinding(db, io))
-  if (target !== undefined) tell(...(isRemote ? await urlFindings({ url: target, apiKey, giveUpAfterMs: 0 }, io) : [await agentFinding(target, io)]))
+  if (target !== undefined) tell(...(isRemote ? await urlFindings({ url: target, access: readAccess(values, io.env), giveUpAfterMs: 0 }, io) : [await agentFinding(target, io)]))
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 

@@ -7,7 +7,7 @@ import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
 import { paintState } from '../text/state-text.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { USUAL_COLUMNS } from '../text/terminal.ts'
-import { withAgent, type AgentPlace } from './agent-connection.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, withAgent, type AgentPlace } from './agent-connection.ts'
 import { artifactParts, messageParts } from './artifact-parts.ts'
 import { answerHint, continueHint, watchHint } from './hints.ts'
 import { liveText, progressLines } from './progress.ts'
@@ -15,16 +15,14 @@ import { showResults } from './results.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
 
 /** The options of commands that follow a stream. */
-export const FOLLOW_OPTIONS = { out: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, binding: { type: 'string' }, json: { type: 'boolean' } } as const
+export const FOLLOW_OPTIONS = { out: { type: 'string' }, ...ACCESS_OPTIONS, binding: { type: 'string' }, json: { type: 'boolean' } } as const
 
 /** Their help text. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
-  --api-key KEY   send this key (Authorization: Bearer KEY)
-  --credential-origin ORIGIN
-                  also send the key to this origin, if the card names it: https://agent.example; may be given more than once
-  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
+${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
   --json          write one line of JSON for each event of the stream, and nothing else, to stdout
-`
+
+${ENVIRONMENT_HELP}`
 
 /** A stream to follow, and what to do with its results. */
 export interface Followed extends AgentPlace {

@@ -1,15 +1,15 @@
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
-import { sendLine, watchLine } from '../text/paste-lines.ts'
+import { sendLine, watchLine, type PasteLine } from '../text/paste-lines.ts'
 import { oneLine } from '../text/terminal-text.ts'
+import type { Access } from './agent-connection.ts'
 import type { Watched } from './watch-stream.ts'
 
-/** The target of the commands in hints: agent, binding, output folder, and the origins that may receive the key. A key is never printed. */
+/** The target of the commands in hints: agent, binding, output folder, and what identifies the caller. Keys and values of headers are never printed. */
 export interface HintTarget {
   readonly url: string
   readonly out: string | undefined
-  readonly apiKey: string | undefined
+  readonly access: Access
   readonly binding?: string | undefined
-  readonly credentialOrigins?: readonly string[] | undefined
 }
 
 /** Lines that show how to answer a task that waits for its client. */
@@ -36,8 +36,9 @@ function standing(state: TaskState): string {
   return isInterrupted(state) ? 'waits for an answer' : 'goes on without you'
 }
 
-function placeOf({ url, out, binding, credentialOrigins, apiKey }: HintTarget) {
-  return { url, out, binding, credentialOrigins, needsKey: apiKey !== undefined }
+/** The parts of a command that calls the same agent. Credentials of the environment are there again. */
+export function placeOf({ url, out, binding, access: { headers = {}, credentials, credentialOrigins } }: HintTarget): PasteLine {
+  return { url, out, binding, credentialOrigins, headers: Object.keys(headers), needsKey: credentials !== undefined && !credentials.onlyIfAsked }
 }
 
 function hint(what: string, line: string): string[] {

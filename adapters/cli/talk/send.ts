@@ -2,14 +2,14 @@ import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { AgentClient } from '../../client/connect.ts'
-import { readApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
+import { readAccess } from './agent-connection.ts'
 import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
-  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME] [--json]',
+  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Progress is written to stderr and results to stdout. The
 last line is the command that continues the context.
 
@@ -30,7 +30,7 @@ const OPTIONS = {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [url, text] } = readArguments(args, OPTIONS, ['URL', '"text"'])
-  const { context, task, reference, out, 'api-key': key, 'credential-origin': credentialOrigins, binding, json = false } = values
+  const { context, task, reference, out, binding, json = false } = values
   const message: Message = {
     messageId: crypto.randomUUID(),
     role: 'ROLE_USER',
@@ -40,7 +40,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(reference && { referenceTaskIds: reference })
   }
   const stream = (client: AgentClient) => answersOf(message, client, io.signal)
-  return follow({ url, apiKey: readApiKey(key), credentialOrigins, binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
+  return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
 }
 
 /** The stream of a message. From an agent that does not stream: its one answer. */

@@ -1,8 +1,7 @@
 import { stateText } from '../../../machines/protocol/states.ts'
-import { readApiKey } from '../api-key.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { withAgent } from '../talk/agent-connection.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } from '../talk/agent-connection.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { jsonLine, oneLine } from '../text/terminal-text.ts'
 import { exportTasks } from './export.ts'
@@ -33,12 +32,11 @@ Where the tasks are:
   --db FILE|URL   the file or postgres: URL of taskchart serve --db, even while a server uses it: the tasks of all
                   callers, with their events, the keys of their journals but not the values, and the progress of their
                   webhooks
-  --api-key KEY   send this key (Authorization: Bearer KEY); with a URL
-  --credential-origin ORIGIN
-                  also send the key to this origin, if the card names it; with a URL; may be given more than once
   --tenant T      only the tasks of this tenant; with --db
   --principal P   only the tasks of this caller; with --db
 
+With a URL:
+${ACCESS_HELP}
 Of ls:
   --state STATE   only tasks in this state: submitted, working, input-required, auth-required, completed, failed,
                   canceled or rejected
@@ -57,6 +55,7 @@ Of export:
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
                   Secrets are left out as in logs. It needs elkjs
 
+${ENVIRONMENT_HELP}
 Exit codes: 0 done, also when there are no tasks, 1 an error, or some tasks could not be exported, 2 wrong usage, 130
 stopped with Ctrl-C.
 `,
@@ -82,14 +81,15 @@ async function showTask(args: readonly string[], io: Io): Promise<number> {
   return EXIT.ok
 }
 
-const CANCEL_OPTIONS = { db: { type: 'string' }, 'api-key': { type: 'string' }, 'credential-origin': { type: 'string', multiple: true }, json: { type: 'boolean' } } as const
+const CANCEL_OPTIONS = { db: { type: 'string' }, ...ACCESS_OPTIONS, json: { type: 'boolean' } } as const
 
 /** `taskchart tasks cancel`: cancels a task through its agent, and prints its new state. */
 async function cancelTask(args: readonly string[], io: Io): Promise<number> {
-  const { values: { db, 'api-key': key, 'credential-origin': credentialOrigins, json }, positionals } = readOptions(args, CANCEL_OPTIONS)
+  const { values, positionals } = readOptions(args, CANCEL_OPTIONS)
+  const { db, json } = values
   if (db !== undefined) throw usageError('A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server: taskchart tasks cancel URL TASK.')
   const [url, id] = readPositionals(positionals, ['URL', 'TASK'])
-  return withAgent({ url, apiKey: readApiKey(key), credentialOrigins }, io, async client => {
+  return withAgent({ url, access: readAccess(values, io.env) }, io, async client => {
     const task = await client.cancelTask({ id }, { signal: io.signal })
     io.stdout.write(json ? jsonLine(task) : `${stateText(task.status.state)}\n`)
     return EXIT.ok

@@ -1,6 +1,6 @@
-import { readApiKey } from '../api-key.ts'
 import { isUrl } from '../arguments.ts'
 import { usageError, type Io } from '../command.ts'
+import { ACCESS_OPTIONS, accessOption, readAccess, type AccessValues } from '../talk/agent-connection.ts'
 import { agentSource } from './agent-source.ts'
 import type { Report, TaskSource } from './source.ts'
 import { storeSource } from './store-source.ts'
@@ -8,13 +8,12 @@ import { storeSource } from './store-source.ts'
 /** The options that say where tasks are. Without `--db`, the first argument is the URL of an agent. */
 export const SOURCE_OPTIONS = {
   db: { type: 'string' },
-  'api-key': { type: 'string' },
-  'credential-origin': { type: 'string', multiple: true },
+  ...ACCESS_OPTIONS,
   tenant: { type: 'string' },
   principal: { type: 'string' }
 } as const
 
-type SourceValues = { readonly [Name in Exclude<keyof typeof SOURCE_OPTIONS, 'credential-origin'>]?: string | undefined } & { readonly 'credential-origin'?: readonly string[] | undefined }
+type SourceValues = { readonly [Name in 'db' | 'tenant' | 'principal']?: string | undefined } & AccessValues
 
 /** Where tasks are: exactly one of `db` and `url`. */
 export type Place = SourceValues & ({ readonly url: string } | { readonly url: undefined; readonly db: string })
@@ -40,11 +39,12 @@ export async function withSource<T>(place: Place, report: Report, io: Io, use: (
 }
 
 async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
-  const { 'api-key': key, 'credential-origin': credentialOrigins, tenant, principal } = place
+  const { tenant, principal } = place
   if (place.url === undefined) {
-    if (key !== undefined || credentialOrigins) throw usageError(`--${key === undefined ? 'credential-origin' : 'api-key'} is for a URL; a file takes none.`)
+    const option = accessOption(place)
+    if (option !== undefined) throw usageError(`${option} is for a URL; a file takes none.`)
     return storeSource(place.db, { tenant, principal }, report, io)
   }
   if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
-  return agentSource({ url: place.url, apiKey: readApiKey(key), credentialOrigins }, io)
+  return agentSource({ url: place.url, access: readAccess(place, io.env) }, io)
 }

@@ -1,9 +1,8 @@
 import type { Verdict } from '../../conformance/requirements/ledger.ts'
 import type { Column, ServerTestOptions } from '../../conformance/server-tests.ts'
-import { readApiKey } from '../api-key.ts'
 import { refusePassword } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
-import { aboutKey } from '../talk/agent-connection.ts'
+import { aboutKey, inOptions, readAccess, type AccessValues } from '../talk/agent-connection.ts'
 import { tableLines } from '../text/columns.ts'
 import { styled } from '../text/colour.ts'
 import { counter } from '../text/live-line.ts'
@@ -11,9 +10,8 @@ import { tapComments, tapHead, tapPoint, type TapPoint } from '../text/tap-text.
 import { oneLine, plain } from '../text/terminal-text.ts'
 
 /** The options for the test of a server. */
-export interface ServerTestFlags {
+export interface ServerTestFlags extends AccessValues {
   readonly text?: readonly string[] | undefined
-  readonly 'api-key'?: string | undefined
   readonly binding?: readonly string[] | undefined
   readonly wait?: string | undefined
   readonly only?: string | undefined
@@ -39,8 +37,8 @@ export async function testServerCommand(url: string, flags: ServerTestFlags, io:
 }
 
 /** Runs the test. Violations are written as they are found, except for TAP. */
-async function tested(url: string, flags: ServerTestFlags, { stdout, stderr, terminal, clock, signal, colours }: Io) {
-  const apiKey = readApiKey(flags['api-key'])
+async function tested(url: string, flags: ServerTestFlags, { stdout, stderr, terminal, clock, signal, colours, env }: Io) {
+  const access = readAccess(flags, env)
   let now = 'asking for the card'
   let moves = 0
   const failed = new Set<number>()
@@ -61,14 +59,14 @@ async function tested(url: string, flags: ServerTestFlags, { stdout, stderr, ter
     },
     ...(flags.text && { texts: flags.text }),
     ...(flags.binding && { bindings: flags.binding }),
-    ...(apiKey !== undefined && { apiKey }),
+    ...access,
     ...(flags.wait !== undefined && { bounds: { answerMs: readWait(flags.wait) } })
   }
   try {
     const { testServer } = await import('../../conformance/server-tests.ts')
     return await testServer(url, options).catch((error: unknown) => {
       signal.throwIfAborted()
-      throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, apiKey })
+      throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, { url, access })
     })
   } finally {
     line.end()
@@ -96,7 +94,7 @@ function tapText(told: readonly Told[], notes: readonly string[]): string {
 function pointOf(told: Told): TapPoint {
   const { outcome, reason } = told.verdict
   const isMissed = outcome === 'failed' || outcome === 'warning'
-  return { name: nameOf(told), failure: isMissed ? findingText(told.verdict) : undefined, skip: reason, todo: outcome === 'warning' ? weightOf(told) : undefined }
+  return { name: nameOf(told), failure: isMissed ? findingText(told.verdict) : undefined, skip: reason && inOptions(reason), todo: outcome === 'warning' ? weightOf(told) : undefined }
 }
 
 /** The weight of a finding. A warning is about a SHOULD, even if its requirement also has a MUST. */
@@ -149,7 +147,7 @@ function skipLines(columns: readonly Column[], told: readonly Told[]): string[] 
   const lines = columns.flatMap(column => {
     const skipped = told.flatMap(one => (one.column === column && one.verdict.reason !== undefined ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }] : []))
     const reasons = [...collected(skipped, ({ reason }) => reason)]
-    return reasons.map(([reason, same]) => ({ binding: column.binding, text: `${oneLine(reason)}: ${same.map(({ id }) => id).join(', ')}` }))
+    return reasons.map(([reason, same]) => ({ binding: column.binding, text: `${oneLine(inOptions(reason))}: ${same.map(({ id }) => id).join(', ')}` }))
   })
   return [...collected(lines, ({ text }) => text)].map(([text, same]) => `not tried over ${same.map(({ binding }) => binding).join(', ')}: ${text}`)
 }

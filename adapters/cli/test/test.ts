@@ -6,6 +6,7 @@ import type { ReachedParts } from '../../testing/coverage.ts'
 import { isUrl, readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP } from '../talk/agent-connection.ts'
 import { styled } from '../text/colour.ts'
 import { counter } from '../text/live-line.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
@@ -16,7 +17,7 @@ import { loadTesting, planError, readKind } from './testing.ts'
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
   usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
-       taskchart test URL [--text TEXT]… [--api-key KEY] [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
+       taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
 that the chart invokes end as the module's cases say. Failures are written to stdout, each with the command that runs it
@@ -35,11 +36,11 @@ requirement is met, not met, or skipped with a reason. An unmet MUST fails; an u
 is a warning. The test creates tasks, and cancels those that still run at the end.
 
   --text TEXT     send this text; may be given more than once. Default: up to five examples of the card's skills, or "hello"
-  --api-key KEY   send this key (Authorization: Bearer KEY)
-  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
+${ACCESS_HELP}  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC; may be given more than once
   --wait SECONDS  the time limit of an answer; default 10
   --only TEXT     report only requirements whose name contains this text, such as "JSONRPC: 27 "
 
+${ENVIRONMENT_HELP}
   --tap           write TAP to stdout instead
 
 Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped with Ctrl-C.
@@ -53,7 +54,7 @@ const SERVER_OPTIONS = {
   only: { type: 'string' },
   tap: { type: 'boolean' },
   text: { type: 'string', multiple: true },
-  'api-key': { type: 'string' },
+  ...ACCESS_OPTIONS,
   binding: { type: 'string', multiple: true },
   wait: { type: 'string' }
 } as const

@@ -8,6 +8,8 @@ export interface PasteLine {
   readonly binding?: string | undefined
   /** Other origins that may receive the key. */
   readonly credentialOrigins?: readonly string[] | undefined
+  /** The names of headers to send. The line has placeholders for their values. */
+  readonly headers?: readonly string[] | undefined
   /** Whether the agent requires a key. The line then contains a placeholder, never the key. */
   readonly needsKey: boolean
 }
@@ -26,22 +28,26 @@ export interface WatchLine extends PasteLine {
 }
 
 /** A `send` command to paste into a terminal. */
-export function sendLine({ url, text, context, task, reference, out, binding, credentialOrigins, needsKey }: SendLine): string {
-  const options = optionsOf({ context, task, reference, out, binding, 'credential-origin': credentialOrigins })
-  return ['npx taskchart send', shellWord(url), shellText(text), ...options, ...gapFor(needsKey)].join(' ')
+export function sendLine({ text, context, task, reference, ...place }: SendLine): string {
+  const options = [...optionsOf({ context, task, reference }), ...placeOptions(place)]
+  return ['npx taskchart send', shellWord(place.url), shellText(text), ...options].join(' ')
 }
 
 /** A `watch` command to paste into a terminal. */
-export function watchLine({ url, task, out, binding, credentialOrigins, needsKey }: WatchLine): string {
+export function watchLine({ task, ...place }: WatchLine): string {
   const id = shellWord(task)
-  const options = [...optionsOf({ out, binding, 'credential-origin': credentialOrigins }), ...gapFor(needsKey)]
+  const options = placeOptions(place)
   const words = startsWithDash(id) ? [...options, '--', id] : [id, ...options]
-  return ['npx taskchart watch', shellWord(url), ...words].join(' ')
+  return ['npx taskchart watch', shellWord(place.url), ...words].join(' ')
 }
 
 /** A `chat` command to paste into a terminal. It continues the last context of its URL. */
-export function chatLine({ url, out, binding, credentialOrigins, needsKey }: PasteLine): string {
-  return ['npx taskchart chat', shellWord(url), ...optionsOf({ out, binding, 'credential-origin': credentialOrigins }), ...gapFor(needsKey)].join(' ')
+export function chatLine(place: PasteLine): string {
+  return ['npx taskchart chat', shellWord(place.url), ...placeOptions(place)].join(' ')
+}
+
+function placeOptions({ out, binding, credentialOrigins, headers = [], needsKey }: PasteLine): string[] {
+  return [...optionsOf({ out, binding, 'credential-origin': credentialOrigins, header: headers.map(name => `${name}: …`) }), ...(needsKey ? ['--api-key …'] : [])]
 }
 
 /** A value that starts with a dash is joined to its option by `=`. */
@@ -57,8 +63,4 @@ function optionsOf(options: Readonly<Record<string, string | readonly string[] |
 /** Whether the command would take a word for an option. The shell removes the quotes first. */
 function startsWithDash(word: string): boolean {
   return /^["']?-/.test(word)
-}
-
-function gapFor(needsKey: boolean): string[] {
-  return needsKey ? ['--api-key …'] : []
 }

@@ -3,8 +3,9 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
+import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
-import type { ConnectOptions } from '../options.ts'
+import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
 import { validAnswer } from '../requests.ts'
 import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
 import { discard, wholeBody } from '../transports/body.ts'
@@ -17,8 +18,9 @@ const MOST_REDIRECTS = 5
 
 /**
  * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, and at the root
- * of its host (§8.2). A card of A2A 0.3 is returned in the form of 1.0. Throws UnsupportedOperation if there is none, InvalidAgentResponse
- * if it is not JSON, InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
+ * of its host (§8.2). Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned in the form of 1.0. Throws
+ * UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse if it is not JSON,
+ * InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
@@ -43,22 +45,23 @@ async function current(found: unknown): Promise<unknown> {
 }
 
 /** The options of `connect` that concern the card. */
-export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock'>
+export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock' | 'headers' | 'credentials'>
 
 /** The unvalidated JSON of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
-export async function foundCard(url: string, { signal, cardLimits, clock = systemClock }: CardOptions): Promise<unknown> {
+export async function foundCard(url: string, options: CardOptions): Promise<unknown> {
+  const { signal, cardLimits, clock = systemClock } = options
   const limits = cardLimitsWith(cardLimits)
   const addresses = cardAddresses(url)
   const limit = new AbortController()
   const timer = clock.setTimeout(() => limit.abort(tooSlow(url, limits)), limits.waitMs)
   try {
-    return await firstDocument(addresses, { limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
+    return await firstDocument(addresses, { ...options, limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
   } finally {
     clock.clearTimeout(timer)
   }
 }
 
-interface Reading {
+interface Reading extends Pick<CardOptions, 'headers' | 'credentials'> {
   readonly limits: CardLimits
   readonly signal: AbortSignal
 }
@@ -69,7 +72,13 @@ async function firstDocument([first, root]: readonly [URL, URL?], reading: Readi
   if (!root) throw found
   const other = await documentAt(root, reading)
   if (!(other instanceof A2AError)) return other
-  throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+  throw noneAt(found, other)
+}
+
+/** The error for two places without a card. A refusal matters more than a place that is empty. */
+export function noneAt(found: A2AError, other: A2AError): A2AError {
+  const { code } = other.code === 'UnsupportedOperation' ? found : other
+  return new A2AError(code, `${found.message} ${other.message}`, { cause: other })
 }
 
 function tooSlow(url: string, { waitMs }: CardLimits): A2AError {
@@ -77,16 +86,15 @@ function tooSlow(url: string, { waitMs }: CardLimits): A2AError {
 }
 
 /** The JSON at a URL, or the error why there is none. Throws if it exceeds a limit. */
-async function documentAt({ href }: URL, { limits, signal }: Reading): Promise<unknown> {
-  const response = await answerFrom(href, signal)
+async function documentAt({ href }: URL, reading: Reading): Promise<unknown> {
+  const { limits, signal } = reading
+  const { response, used } = await answerFor(href, reading)
   if (response instanceof A2AError) return response
   if (!response.ok) {
     discard(response)
     const passing = passingError(response)
     if (passing) throw passing
-    // What servers answer to plain text on a port for TLS.
-    const isOfTls = response.status === 400 && href.startsWith('http:')
-    return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${response.status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`)
+    return cardError(href, response.status, used)
   }
   const body = await wholeBody(response, limits.bytes).catch(cause => {
     signal.throwIfAborted()
@@ -107,9 +115,28 @@ function jsonIn(body: string, href: string): unknown {
   }
 }
 
+/** The error for the status of a card, and for the credentials that were sent for it. */
+export function cardError(href: string, status: number, used: PlacedOptions): A2AError {
+  if (status === 401) return explainRefusal(new A2AError('Unauthenticated', `The agent card at ${href} requires credentials (HTTP 401).`), used)
+  if (status === 403) return new A2AError('Forbidden', `The agent card at ${href} may not be read (HTTP 403).`)
+  // What servers answer to plain text on a port for TLS.
+  const isOfTls = status === 400 && href.startsWith('http:')
+  return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`)
+}
+
+/** Requests a card without credentials, and once more with them if it is refused. */
+async function answerFor(href: string, reading: Reading): Promise<{ response: Response | A2AError; used: PlacedOptions }> {
+  const response = await answerFrom(href, {}, reading.signal)
+  if (response instanceof A2AError) return { response, used: {} }
+  const used = afterRefusal(response, reading)
+  if (!used) return { response, used: {} }
+  discard(response)
+  return { response: await answerFrom(href, used, reading.signal), used }
+}
+
 /** Requests a card. Redirects are followed within the origin. */
-async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Promise<Response | A2AError> {
-  const response = await fetch(href, { headers: { accept: 'application/json' }, redirect: 'manual', signal }).catch(cause => {
+async function answerFrom(href: string, used: PlacedOptions, signal: AbortSignal, redirects = 0): Promise<Response | A2AError> {
+  const response = await fetch(href, { headers: { ...currentHeaders(used), accept: 'application/json' }, redirect: 'manual', signal }).catch(cause => {
     signal.throwIfAborted()
     throw nobodyAnswers(href, cause)
   })
@@ -118,7 +145,7 @@ async function answerFrom(href: string, signal: AbortSignal, redirects = 0): Pro
   discard(response)
   const to = response.headers.get('location') ?? ''
   const target = URL.canParse(to, href) ? new URL(to, href) : undefined
-  if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, signal, redirects + 1)
+  if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, used, signal, redirects + 1)
   const place = JSON.stringify(to.slice(0, 256))
   return new A2AError('InvalidAgentResponse', `${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the URL of the card itself.`)
 }

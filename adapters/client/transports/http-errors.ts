@@ -17,7 +17,7 @@ const CODES: ReadonlyMap<number, ErrorCode> = new Map([
 ])
 
 const TEXTS: ReadonlyMap<number, string> = new Map([
-  [401, 'requires credentials. Connect with { headers: { authorization: … } }'],
+  [401, 'requires credentials'],
   [403, 'refuses access'],
   [404, 'was not found'],
   [405, 'does not accept this kind of request'],

@@ -1,4 +1,5 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
+import { currentAddress, type PlacedOptions } from '../options.ts'
 import { ConnectionLost } from '../retries/lost-errors.ts'
 import { discard } from './body.ts'
 
@@ -8,14 +9,16 @@ const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UN
 /**
  * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without a response.
  * Throws InvalidAgentResponse for anything but HTTP, and for a redirect: following it could send credentials to another origin.
- * Throws TypeError for headers that HTTP cannot carry.
+ * Throws TypeError for headers that HTTP cannot carry. Credentials in the query are not in the URL of the response, nor in errors.
  */
-export async function sendRequest(url: string, init: RequestInit): Promise<Response> {
-  const request = new Request(url, { ...init, redirect: 'manual' })
+export async function sendRequest(url: string, init: RequestInit, options: PlacedOptions = {}): Promise<Response> {
+  const address = currentAddress(url, options)
+  const request = new Request(address, { ...init, redirect: 'manual' })
   const response = await fetch(request).catch(cause => {
     init.signal?.throwIfAborted()
     throw failureOf(cause, url)
   })
+  if (address !== url) Object.defineProperty(response, 'url', { value: url })
   if (response.type !== 'opaqueredirect' && (response.status < 300 || response.status > 399)) return response
   discard(response)
   const place = response.headers.get('location')

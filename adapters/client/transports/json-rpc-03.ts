@@ -1,12 +1,12 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { fromResult03, toCall03, type Call03 } from '../../v03/client.ts'
 import { parameters03, type Calls } from '../calls.ts'
-import type { ConnectOptions } from '../options.ts'
+import type { PlacedOptions } from '../options.ts'
 import type { RequestFrame } from '../requests.ts'
 import { openJsonRpc } from './json-rpc.ts'
 
 /** Connects to an agent over the JSON-RPC of 0.3. Calls and answers are in wire JSON of 1.0. */
-export async function openJsonRpc03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
+export async function openJsonRpc03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
   return openJsonRpc(url, options, isReliable, { request, headers: parameters03, result: fromResult03 })
 }
 

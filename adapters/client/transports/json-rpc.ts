@@ -3,7 +3,7 @@ import { A2AError } from '../../../machines/protocol/errors.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { activatedBy, httpParameters, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
-import { backOffOptions, currentHeaders, type ConnectOptions } from '../options.ts'
+import { backOffOptions, currentHeaders, type PlacedOptions } from '../options.ts'
 import { hasStream, type RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
@@ -26,7 +26,7 @@ export interface Dialect {
 const CURRENT: Dialect = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
 
 /** Connects to an agent over JSON-RPC and HTTP. Nothing is sent before the first call. */
-export async function openJsonRpc(url: string, options: ConnectOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
+export async function openJsonRpc(url: string, options: PlacedOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
   return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
@@ -35,7 +35,7 @@ export async function openJsonRpc(url: string, options: ConnectOptions, isReliab
  * that is answered with JSON has one event. Redirects are refused. Throws InvalidAgentResponse for answers above 64 MiB, events
  * above 16 Mi characters, and anything but a response to the request.
  */
-function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect): AgentTransport {
+function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): AgentTransport {
   let lastId = 0
   return {
     carry: async (frame, hearer, signal) => {
@@ -48,7 +48,7 @@ function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect):
         headers: headersFor(frame, isStreaming, options, dialect),
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
         signal
-      })
+      }, options)
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
         for await (const data of eventsOf(response)) hearer.result(read(parsed(data, url)))
@@ -62,7 +62,7 @@ function jsonRpcCarrier(url: string, options: ConnectOptions, dialect: Dialect):
 }
 
 /** The headers of a request: those of the options, its service parameters, and its content types. */
-export function headersFor(frame: RequestFrame, isStreaming: boolean, options: ConnectOptions, dialect: Pick<Dialect, 'headers'>): Headers {
+export function headersFor(frame: RequestFrame, isStreaming: boolean, options: PlacedOptions, dialect: Pick<Dialect, 'headers'>): Headers {
   const headers = new Headers({ ...currentHeaders(options) })
   const own = { 'content-type': 'application/json', accept: isStreaming ? 'text/event-stream, application/json' : 'application/json' }
   for (const [name, value] of Object.entries({ ...dialect.headers(httpParameters(frame, options)), ...own })) headers.set(name, value)

@@ -5,7 +5,7 @@ import { fromResult03, toCall03 } from '../../v03/client.ts'
 import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
 import { activatedBy, parameters03, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
-import { backOffOptions, type ConnectOptions } from '../options.ts'
+import { backOffOptions, type PlacedOptions } from '../options.ts'
 import { hasStream, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
@@ -23,19 +23,19 @@ import type { AgentTransport } from './transport.ts'
  * Connects to an agent over the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire JSON of 1.0.
  * Does not use the official client, which drops `append` of artifacts there. Nothing is sent before the first call.
  */
-export async function openRest03(url: string, options: ConnectOptions, isReliable: boolean): Promise<Calls> {
+export async function openRest03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
   const address = httpAddress(url).replace(/\/+$/, '')
   return new CarriedCalls({ carrier: restCarrier(address, options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-function restCarrier(address: string, options: ConnectOptions): AgentTransport {
+function restCarrier(address: string, options: PlacedOptions): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
       const { verb, path, body } = routeOf(frame)
       const isStreaming = hasStream(frame.method)
       const url = `${address}/v1/${path}`
       const headers = headersFor(frame, isStreaming, options, { headers: parameters03 })
-      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) })
+      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options)
       const tell = (text: string) => hearer.result(resultIn(frame.method, parsed(text, url)))
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {

@@ -1,13 +1,16 @@
 import { ERROR_INFO, BAD_REQUEST, ERRORS, errorCodeOf, type ErrorCode, type ErrorDetail } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
+import { currentHeaders, type PlacedOptions } from '../../client/options.ts'
 
 /** The terms of a call. */
 export interface Terms {
   /** `A2A-Version`; empty: none is sent. Default: that of the caller. */
   readonly version?: string
   readonly extensions?: readonly string[]
-  /** The caller's bearer token; empty: none. */
+  /** What identifies the caller. */
+  readonly access?: PlacedOptions
+  /** A bearer token in place of `access`; empty: none. */
   readonly credentials?: string
   /** Other service parameters (§3.2.6). */
   readonly parameters?: Readonly<Record<string, string>>
@@ -76,11 +79,18 @@ export class Refusal extends Error {
 }
 
 /** The headers for terms (§3.2.6). The name of the extensions header depends on the version. */
-export function headersOf({ version = '', extensions = [], credentials = '', parameters = {} }: Terms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
+export function headersOf(terms: Terms, extensionsHeader = 'a2a-extensions'): Record<string, string> {
+  const { version = '', extensions = [], parameters = {} } = terms
   return {
     ...(version !== '' && { 'a2a-version': version }),
     ...(extensions.length > 0 && { [extensionsHeader]: extensions.join(',') }),
-    ...(credentials !== '' && { authorization: `Bearer ${credentials}` }),
+    ...currentHeaders(accessOf(terms)),
     ...parameters
   }
+}
+
+/** What identifies the caller, for the URL and the headers of a request. */
+export function accessOf({ access = {}, credentials }: Terms): PlacedOptions {
+  if (credentials === undefined) return access
+  return credentials === '' ? {} : { headers: { authorization: `Bearer ${credentials}` } }
 }

@@ -1,4 +1,5 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
+import type { PlacedOptions } from '../../client/options.ts'
 import { mediaType, wholeBody } from '../../client/transports/body.ts'
 import { sendRequest } from '../../client/transports/http-request.ts'
 import { eventsOf } from '../../client/transports/server-sent-events.ts'
@@ -16,8 +17,8 @@ export interface HttpAnswer {
  * Sends a request, and reads the answer according to its media type. Throws the errors of `sendRequest`, including redirects. Throws
  * InvalidAgentResponse for an answer that is too long, or neither JSON nor a stream, and a Refusal with the status if HTTP failed.
  */
-export async function exchange(url: string, init: RequestInit): Promise<HttpAnswer> {
-  const response = await sendRequest(url, init)
+export async function exchange(url: string, init: RequestInit, access: PlacedOptions = {}, send = sendRequest): Promise<HttpAnswer> {
+  const response = await send(url, init, access)
   const type = mediaType(response)
   if (type !== 'text/event-stream') return { response, json: jsonIn(await wholeBody(response), response) }
   const events = eventsOf(response)

@@ -1,6 +1,6 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { isJsonType, mediaType } from '../../client/transports/body.ts'
-import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
+import { accessOf, type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
 import { asItIs, resultOf, type Translation } from './rpc-response.ts'
 
@@ -9,7 +9,7 @@ export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, {
   let lastId = 0
   const post = (body: string, terms: Terms) => {
     const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headersOf({ ...usual, ...terms }, extensionsHeader) }
-    return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null })
+    return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
   }
   const ask = async (method: string, params: unknown, terms: Terms) => {
     lastId += 1

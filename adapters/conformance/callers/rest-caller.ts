@@ -2,7 +2,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { mediaType } from '../../client/transports/body.ts'
 import { fieldsOf } from '../fields-of.ts'
-import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
+import { accessOf, type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { restRefusal } from './error-notes.ts'
 import { exchange, type HttpAnswer } from './exchange.ts'
 
@@ -53,7 +53,7 @@ export function restCaller(address: string, usual: Terms, note: Note = unheard, 
     const isPost = verb === 'POST'
     const query = isPost ? '' : `?${new URLSearchParams(Object.entries(others).map(([name, value]): [string, string] => [name, String(value)])).toString()}`
     const headers = { ...(isPost && { 'content-type': shape.mediaType }), accept: `${shape.mediaType}, text/event-stream`, ...headersOf({ ...usual, ...terms }, extensionsHeader) }
-    const answer = await exchange(`${address}${prefix}${path}${query}`, { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null })
+    const answer = await exchange(`${address}${prefix}${path}${query}`, { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
     if (!answer.next) note(20, mediaType(answer.response) === shape.mediaType, `Content-Type: ${shape.mediaType}`, mediaType(answer.response))
     return answer
   }

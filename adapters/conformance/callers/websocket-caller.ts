@@ -1,6 +1,7 @@
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { SERVICE_PARAMETERS } from '../../../machines/protocol/uris.ts'
-import { type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
+import { currentAddress } from '../../client/options.ts'
+import { accessOf, type Caller, headersOf, type Note, type Terms, unheard } from './caller.ts'
 import { FrameSocket } from './frame-socket.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './rpc-response.ts'
 
@@ -9,7 +10,7 @@ export function webSocketCaller(url: string, usual: Terms, note: Note = unheard,
   let lastId = 0
   let socket: FrameSocket | undefined
   const connection = () => {
-    if (!socket || socket.isClosed) socket = new FrameSocket(url, headersOf(usual, translation.extensionsHeader))
+    if (!socket || socket.isClosed) socket = new FrameSocket(currentAddress(url, accessOf(usual)), headersOf(usual, translation.extensionsHeader))
     return socket
   }
   const begin = (method: string, params: unknown, terms: Terms) => {

@@ -102,13 +102,13 @@ export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise
 
 /** The extended card, if there is one: for authenticated callers only (§13.3). */
 export async function askForExtendedCard({ trial }: SubjectUnderTest): Promise<void> {
-  const { card, apiKey } = trial.options
+  const { card, isKnown } = trial.options
   if (!card.extendedAgentCard) return
   const unknown = await trial.ask([123], 'GetExtendedAgentCard', {}, { credentials: '' })
-  if (trial.binding !== 'WEBSOCKET' || apiKey === undefined) {
+  if (trial.binding !== 'WEBSOCKET' || !isKnown) {
     trial.check(123, 'refusal' in unknown, 'a refusal for a caller without credentials', 'result' in unknown && unknown.result)
   }
-  if (apiKey === undefined) return
+  if (!isKnown) return
   trial.options.ledger.learn('key')
   const known = await trial.ask([122], 'GetExtendedAgentCard', {})
   const code = 'refusal' in known ? known.refusal.code : undefined

@@ -3,9 +3,12 @@ import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import type { Binding } from '../../client/card/bindings.ts'
-import { cardAddresses } from '../../client/card/discovery.ts'
+import { cardAddresses, cardError, noneAt } from '../../client/card/discovery.ts'
+import { afterRefusal } from '../../client/credentials.ts'
+import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../../client/options.ts'
 import { ConnectionLost, nobodyAnswers } from '../../client/retries/lost-errors.ts'
 import { discard } from '../../client/transports/body.ts'
+import { sendRequest } from '../../client/transports/http-request.ts'
 import { Refusal } from '../callers/caller.ts'
 import { exchange } from '../callers/exchange.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
@@ -21,38 +24,50 @@ export interface FoundCard {
   readonly again: number | undefined
 }
 
+/** What identifies the caller, for a card that is refused without. */
+type CardAccess = Pick<ConnectOptions, 'headers' | 'credentials'>
+
 /**
  * Fetches the card of an agent, without following redirects. Throws TypeError for an invalid URL, Overloaded if the agent is unreachable,
- * UnsupportedOperation if there is no card, InvalidAgentResponse for invalid JSON.
+ * UnsupportedOperation if there is no card, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse for invalid JSON.
  */
-export async function cardAt(url: string, signal: AbortSignal): Promise<FoundCard> {
+export async function cardAt(url: string, access: CardAccess, signal: AbortSignal): Promise<FoundCard> {
   const [first, root] = cardAddresses(url)
-  const found = await documentAt(first, signal)
+  const found = await documentAt(first, access, signal)
   if (!(found instanceof A2AError)) return found
   if (!root) throw found
-  const other = await documentAt(root, signal)
+  const other = await documentAt(root, access, signal)
   if (!(other instanceof A2AError)) return other
-  throw new A2AError(other.code, `${found.message} ${other.message}`, { cause: other })
+  throw noneAt(found, other)
 }
 
-async function documentAt(url: URL, signal: AbortSignal): Promise<FoundCard | A2AError> {
+async function documentAt(url: URL, access: CardAccess, signal: AbortSignal): Promise<FoundCard | A2AError> {
+  let used: PlacedOptions = {}
+  const ask = async (href: string, init: RequestInit) => {
+    const response = await sendRequest(href, init)
+    const again = afterRefusal(response, access)
+    if (!again) return response
+    used = again
+    discard(response)
+    return sendRequest(href, { ...init, headers: { ...currentHeaders(used), accept: 'application/json' } })
+  }
   try {
-    const { response, json } = await exchange(url.href, { headers: { accept: 'application/json' }, signal })
-    if (!response.ok) return new A2AError('UnsupportedOperation', `There is no agent card at ${url.href}: HTTP ${response.status}.`)
-    return { url, card: json, headers: response.headers, again: await statusAgain(url, response.headers, signal) }
+    const { response, json } = await exchange(url.href, { headers: { accept: 'application/json' }, signal }, {}, ask)
+    if (!response.ok) return cardError(url.href, response.status, used)
+    return { url, card: json, headers: response.headers, again: await statusAgain(url, response.headers, used, signal) }
   } catch (error) {
-    if (error instanceof Refusal) return new A2AError('UnsupportedOperation', `There is no agent card at ${url.href}: HTTP ${error.native}.`)
+    if (error instanceof Refusal) return cardError(url.href, Number(error.native), used)
     if (error instanceof ConnectionLost || signal.aborted) throw nobodyAnswers(url.href, error)
     throw error
   }
 }
 
-async function statusAgain({ href }: URL, headers: Headers, signal: AbortSignal): Promise<number | undefined> {
+async function statusAgain({ href }: URL, headers: Headers, used: PlacedOptions, signal: AbortSignal): Promise<number | undefined> {
   const [etag, date] = [headers.get('etag'), headers.get('last-modified')]
   if (etag === null && date === null) return undefined
   const known: Record<string, string> = etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
   // Without its own Cache-Control, fetch would bypass caches.
-  const response = await fetch(href, { headers: { accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
+  const response = await fetch(href, { headers: { ...currentHeaders(used), accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
   discard(response)
   return response.status
 }

@@ -1,5 +1,9 @@
-import type { AgentInterface } from '../../../machines/protocol/card.ts'
+import type { AgentCard, AgentInterface } from '../../../machines/protocol/card.ts'
+import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
+import { optionalList, optionalMap } from '../../../machines/protocol/codec/fields.ts'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { message } from '../../../machines/protocol/codec/message.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
 import type { Binding } from '../../client/card/bindings.ts'
 import { fieldsOf, itemsOf } from '../fields-of.ts'
 
@@ -16,6 +20,7 @@ export interface Offered {
   readonly inputModes: readonly string[]
   readonly examples: readonly string[]
   readonly wantsCredentials: boolean
+  readonly security: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
 }
 
 /** An interface under test. */
@@ -26,6 +31,8 @@ export interface Offer {
   /** Whether the URL serves no other version of A2A. */
   readonly isOnly10: boolean
 }
+
+const SecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
 
 /** Reads a card leniently. */
 export function offeredIn(card: unknown): Offered {
@@ -42,7 +49,8 @@ export function offeredIn(card: unknown): Offered {
     requiredExtensions: listed.filter(({ required }) => required === true).map(({ uri }) => uri),
     inputModes: [...texts(defaultInputModes), ...objects(skills).flatMap(({ inputModes }) => texts(inputModes))],
     examples: objects(skills).flatMap(({ examples }) => texts(examples)),
-    wantsCredentials: itemsOf(securityRequirements).length > 0
+    wantsCredentials: itemsOf(securityRequirements).length > 0,
+    security: tryDecode(SecuritySchema, card, 'card').value ?? {}
   }
 }
 

@@ -88,6 +88,7 @@ await t.test("a served agent's card is verified at its address, by keys at an ad
     t.match(await runCommand(['card', 'verify', place, '--keys', jwks]), { code: 0, stdout: /The card of Test can be trusted/ }, place)
   }
   t.match(await runCommand(['card', 'verify', 'http://127.0.0.1:1', '--keys', jwks]), { code: 1, stderr: /Nobody answers/ })
+  t.match(await runCommand(['card', 'verify', 'card.json', '--keys', jwks, '--api-key', 'k']), { code: 2, stderr: /--api-key is for a URL/ })
 })
 
 await t.test('taskchart serve signs the card by the key in a file', async t => {

@@ -75,6 +75,7 @@ await t.test('doctor', async t => {
   await t.test('refuses a second target, and a key without a URL', async t => {
     t.match(await runCommand(['doctor', 'a.js', 'b.js']), { code: 2, stderr: /"b\.js" is one argument too many/ })
     t.match(await runCommand(['doctor', 'a.js', '--api-key', 'x']), { code: 2, stderr: /--api-key is for a URL/ })
+    t.match(await runCommand(['doctor', '--header', 'a:b']), { code: 2, stderr: /--header is for a URL/ })
   })
 
   await t.test('compares versions with their ranges', t => {

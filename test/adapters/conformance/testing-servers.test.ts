@@ -86,7 +86,7 @@ await t.test('the extended card needs credentials, or is not configured', async 
     answer: ({ method, id }, answer) => (method === 'GetExtendedAgentCard' ? { jsonrpc: '2.0', id, ...given } : answer)
   })
   const verdict = async (given: Json, apiKey?: string) => {
-    const { columns } = await tested(await faultyServer(t, fault(given)), { texts: ['x'], bounds: NO_TASK, ...(apiKey && { apiKey }) })
+    const { columns } = await tested(await faultyServer(t, fault(given)), { texts: ['x'], bounds: NO_TASK, ...(apiKey && { credentials: { apiKey } }) })
     return [122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome)
   }
   t.same(await verdict({ error: { code: -31401, message: 'no' } }), ['skipped', 'passed'])
@@ -228,7 +228,7 @@ await t.test('the extended card is not requested anonymously on an authenticated
   const { runtime } = start(t, { ...obedientAgent().definition, extendedCard: { description: 'For those who are known.' } }, { authenticate: byName })
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const { columns } = await tested(served.url, { texts: ['x'], bindings: ['WEBSOCKET'], apiKey: 'ann', bounds: ONE_TASK })
+  const { columns } = await tested(served.url, { texts: ['x'], bindings: ['WEBSOCKET'], credentials: { apiKey: 'ann' }, bounds: ONE_TASK })
   t.same([122, 123].map(id => columns[0]?.verdicts[id - 1]?.outcome), ['passed', 'skipped'])
 })
 
@@ -240,7 +240,7 @@ await t.test('untested interfaces are reported', async t => {
     { url: 'grpc://example.com', protocolBinding: 'GRPC', protocolVersion: '1.0' }
   ]
   const url = await faultyServer(t, { card: card => ({ ...card, supportedInterfaces: [...card.supportedInterfaces, ...more(card.supportedInterfaces[0].url)] }) })
-  const result = await tested(url, { texts: ['x'], apiKey: 'key' })
+  const result = await tested(url, { texts: ['x'], credentials: { apiKey: 'key' } })
   t.match(result.notes, [/JSONRPC 0\.3 at .* only A2A 1\.0 is/, /JSONRPC 1\.0 at .* the first interface of its binding is/, /urn:pigeon 1\.0 .* does not speak it/])
   const grpc = result.columns.find(({ binding }) => binding === 'GRPC')
   t.equal(grpc?.verdicts.length, REQUIREMENTS.length)
@@ -344,7 +344,7 @@ await t.test('a card with only a date is cacheable; an explicit card URL is not 
 await t.test('a binding without its packages is skipped, and they are named', async t => {
   const missing = async () => Promise.reject(Object.assign(new Error('none'), { code: 'ERR_MODULE_NOT_FOUND' }))
   const callers = { WEBSOCKET: missing, JSONRPC: missing, 'HTTP+JSON': missing, GRPC: missing }
-  const why = await callerFor({ binding: 'GRPC', url: '127.0.0.1:9' }, { asked: 'http://127.0.0.1', apiKey: undefined, extensions: [] }, callers)
+  const why = await callerFor({ binding: 'GRPC', url: '127.0.0.1:9' }, { asked: 'http://127.0.0.1', access: { places: [] }, extensions: [] }, callers)
   t.match(why, /^a package is missing: npm install .*@grpc\/grpc-js/)
 })
 

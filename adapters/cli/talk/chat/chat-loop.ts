@@ -12,6 +12,7 @@ import { oneLine } from '../../text/terminal-text.ts'
 import { USUAL_COLUMNS } from '../../text/terminal.ts'
 import { aboutKey, type AgentPlace } from '../agent-connection.ts'
 import { exitCode, isActive, showTurn } from '../follow.ts'
+import { placeOf } from '../hints.ts'
 import { answersOf } from '../send.ts'
 import { eventsOf } from '../watch.ts'
 import { nothingYet, type Watched } from '../watch-stream.ts'
@@ -238,10 +239,9 @@ export class ChatLoop {
   /** Says where the chat stands, and how to go on. */
   #leave(): void {
     const { task } = this.#watched
-    const { apiKey, ...place } = this.#place
     if (this.#contextId === undefined) return
     const standing = !task || isTerminal(task.state) ? 'Continue' : isActive(task.state) ? `Task ${oneLine(task.id)} goes on without you. Come back` : `Task ${oneLine(task.id)} waits for an answer. Give it`
-    for (const line of ['', `${standing} with:`, `  ${chatLine({ ...place, needsKey: apiKey !== undefined })}`]) this.#tell(line)
+    for (const line of ['', `${standing} with:`, `  ${chatLine(placeOf(this.#place))}`]) this.#tell(line)
   }
 
   #tell(line: string): void {

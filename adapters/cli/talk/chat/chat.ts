@@ -1,13 +1,12 @@
-import { readApiKey } from '../../api-key.ts'
 import { readArguments } from '../../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../../command.ts'
-import { withAgent } from '../agent-connection.ts'
+import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } from '../agent-connection.ts'
 import { ChatLoop, WORDS } from './chat-loop.ts'
 import { ContextMemory, contextFolder } from './last-context.ts'
 
 /** `taskchart chat`: a chat with an agent at the terminal. */
 export const chatCommand: Command = {
-  usage: 'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--credential-origin ORIGIN]… [--binding NAME]',
+  usage: 'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
 by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
 a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.
@@ -16,11 +15,9 @@ ${Object.entries(WORDS).map(([word, text]) => `  ${word.padEnd(14)}  ${text}`).j
 
   --new           begin a new context
   --out DIR       save artifacts in this folder; existing files are never overwritten
-  --api-key KEY   send this key (Authorization: Bearer KEY)
-  --credential-origin ORIGIN
-                  also send the key to this origin, if the card names it: https://agent.example; may be given more than once
-  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
+${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
 
+${ENVIRONMENT_HELP}
 Contexts are remembered in taskchart/chats below $XDG_STATE_HOME, by default ~/.local/state. Only you can read these files. They have
 the ids of contexts and tasks, and no URL, text or key. To send lines from a program, write them to stdin.
 
@@ -31,14 +28,14 @@ ${EXIT_CODES}`,
 const OPTIONS = {
   new: { type: 'boolean', default: false },
   out: { type: 'string' },
-  'api-key': { type: 'string' },
-  'credential-origin': { type: 'string', multiple: true },
+  ...ACCESS_OPTIONS,
   binding: { type: 'string' }
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { new: isNew, out, 'api-key': key, 'credential-origin': credentialOrigins, binding }, positionals: [url] } = readArguments(args, OPTIONS, ['URL'])
-  const place = { url, out, apiKey: readApiKey(key), credentialOrigins, binding }
+  const { values, positionals: [url] } = readArguments(args, OPTIONS, ['URL'])
+  const { new: isNew, out, binding } = values
+  const place = { url, out, access: readAccess(values, io.env), binding }
   const memory = new ContextMemory(contextFolder(io.env), url)
   const last = isNew ? undefined : await memory.read()
   return withAgent(place, io, client => new ChatLoop(client, place, memory, io).run(last))

@@ -3,7 +3,7 @@ import type { ChannelCredentials, Client, Interceptor, status as Status } from '
 import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
 import { serviceParameters, type Calls } from '../../calls.ts'
 import { isPlainHost } from '../../hosts.ts'
-import { backOffOptions, currentHeaders, type ConnectOptions } from '../../options.ts'
+import { backOffOptions, currentHeaders, type PlacedOptions } from '../../options.ts'
 import { ConnectionLost } from '../../retries/lost-errors.ts'
 import { CarriedCalls } from '../../retries/retried-calls.ts'
 import { TransportState } from '../../retries/transport-state.ts'
@@ -64,14 +64,14 @@ async function current(sdk: Sdk): Promise<GrpcDialect> {
  * `url` is `host:port`, with TLS unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and
  * `https:` with TLS. Requests and streams are retried as over JSON-RPC.
  */
-export async function loadGrpc(loadDialect = current): Promise<(url: string, options: ConnectOptions, isReliable: boolean) => Promise<Calls>> {
+export async function loadGrpc(loadDialect = current): Promise<(url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>> {
   const [sdk, grpc, wire] = await Promise.all([importPeer<Sdk>('@a2a-js/sdk'), importPeer<Grpc>('@grpc/grpc-js'), importPeer<Wire>('@bufbuild/protobuf/wire')])
   const dialect = await loadDialect(sdk)
   return async (url, options, isReliable) =>
     new CarriedCalls({ carrier: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-async function grpcCarrier(peers: Peers, url: string, options: ConnectOptions, dialect: GrpcDialect): Promise<AgentTransport> {
+async function grpcCarrier(peers: Peers, url: string, options: PlacedOptions, dialect: GrpcDialect): Promise<AgentTransport> {
   const { sdk, grpc } = peers
   const { target, isPlain } = addressOf(url)
   const exchanges = new Map<string, Exchange>()

@@ -3,6 +3,7 @@ import type { WebSocket } from 'ws'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
+import { currentAddress, currentHeaders, type PlacedOptions } from '../../options.ts'
 import { jsonRpcErrorIn, passingError } from '../http-errors.ts'
 import { opened, type ClientSocket } from './client-socket.ts'
 
@@ -13,10 +14,11 @@ const REFUSAL_BYTES = 16 * 1024
  * Opens a WebSocket of `ws`, which sends headers. Rejects if the agent is unreachable, and when the signal aborts. Overloaded and
  * RateLimited are temporary; any other A2AError is a refusal. In browsers `socket.browser.ts` replaces this file.
  */
-export async function openSocket(url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<ClientSocket> {
+export async function openSocket(url: string, options: PlacedOptions, signal: AbortSignal): Promise<ClientSocket> {
+  const headers = currentHeaders(options)
   const { WebSocket } = await import('ws')
   signal.throwIfAborted()
-  const socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false })
+  const socket = new WebSocket(currentAddress(url, options), WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false })
   return opened(socket, url, signal, reject => tellRefusal(socket, url, reject))
 }
 
@@ -36,7 +38,7 @@ async function refusalIn(response: IncomingMessage, url: string): Promise<A2AErr
   const { headers } = response
   const passing = passingError({ url, status, headers: { get: name => headers[name.toLowerCase()]?.toString() ?? null } })
   if (passing) return passing
-  if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} requires credentials. Connect with { headers: { authorization: … } }.`)
+  if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} requires credentials (HTTP 401).`)
   if (status === 403) return new A2AError('Forbidden', `The agent at ${url} refuses access.`)
   const error = jsonRpcErrorIn(await textOf(response))
   if (error !== undefined) return fromWireError(error)

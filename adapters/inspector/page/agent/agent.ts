@@ -24,11 +24,11 @@ export function openAgent(): void {
   })
 }
 
-/** Connects with a key: over HTTP, since a browser's WebSocket has no headers. The key stays in memory only. */
+/** Connects with a key, which the client sends as the card says. The key stays in memory only. */
 export async function openWithKey(key: string): Promise<void> {
-  const url = agentUrl(hello.peek()?.url ?? '').replace(/^ws/, 'http')
+  const url = agentUrl(hello.peek()?.url ?? '')
   await open(async () => {
-    const client = await connect(url, { giveUpAfterMs: Infinity, bindings: ['JSONRPC'], headers: { authorization: `Bearer ${key}` } })
+    const client = await connect(url, { giveUpAfterMs: Infinity, credentials: { apiKey: key } })
     // The first call shows whether the key is valid.
     await client.listTasks({ pageSize: 1 })
     return client

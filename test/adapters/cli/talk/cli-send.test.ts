@@ -7,6 +7,7 @@ import t from 'tap'
 import { z } from 'zod'
 import { emit } from 'xstate'
 import { expectedText } from '../../../../adapters/cli/text/expected.ts'
+import type { SecurityScheme } from '../../../../machines/protocol/security.ts'
 import { WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
 import { accepted, artifact, data, failed, file, inputRequired, negotiation, offer, rejected, reply, setupWork, text } from '../../../../runtime/index.ts'
 import { officialAgent } from '../../../fixtures/servers/official-agent.ts'
@@ -280,7 +281,7 @@ await t.test('an agent that requires a key', async t => {
   await t.test('is reported with a wrong one, which is not printed', async t => {
     const { code, stderr } = await send(url, ['hi', '--api-key', 'wrong-key'])
     t.equal(code, 1)
-    t.match(stderr, /does not know this key\. Give another with --api-key KEY\.\n$/)
+    t.match(stderr, /refused the key, which was sent in authorization\. Give another with --api-key KEY\.\n$/)
     t.notMatch(stderr, 'wrong-key')
   })
 
@@ -413,7 +414,54 @@ await t.test('a missing or wrong key is reported with what to do, also on a call
   agent.script(body('', {}, 401))
   for (const args of [['send', agent.url, 'hi'], ['tasks', 'ls', agent.url], ['tasks', 'show', agent.url, 't'], ['tasks', 'export', agent.url], ['tasks', 'cancel', agent.url, 't']]) {
     t.match(await runCommand(args), { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` }, args.join(' '))
-    t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /does not know this key/ })
+    t.match(await runCommand([...args, '--api-key', 'secret']), { code: 1, stderr: /refused the key, which was sent in authorization/ })
+  }
+})
+
+await t.test('headers of the command are sent, and hints have placeholders for them', async t => {
+  const { url } = await serve(t, { negotiate: () => reply('hi') }, { authenticate: ({ headers }) => (headers['x-team'] === 'blue, red' && headers['x-b'] === 'a:b' ? { id: 'me' } : undefined) })
+  const given = ['--header', 'X-Team: blue', '--header', 'x-team:red', '--header', 'X-B: a:b']
+  const { code, stderr } = await send(url, ['hi', ...given])
+  t.equal(code, 0)
+  t.match(stderr, / --header "x-b: …" --header "x-team: …"\n$/)
+  t.notMatch(stderr, 'blue')
+  t.match(await runCommand(['tasks', 'ls', url, ...given]), { code: 0 })
+  t.match(await send(url, ['hi', '--header', 'X-Team: green']), { code: 1, stderr: `taskchart: The agent at ${url} refused the credentials, which were sent in x-team. Give others with --api-key KEY or --header NAME:VALUE.\n` })
+  for (const wrong of ['secret', ':secret', 'a b: secret', 'x: sec\nret', 'x: säcrét☃']) {
+    const ended = await send(url, ['hi', '--header', wrong])
+    t.match(ended, { code: 2, stderr: /--header takes NAME:VALUE, such as --header "X-Team: blue"\./ }, wrong)
+    t.notMatch(ended.stderr, /sec|ret/)
+  }
+})
+
+await t.test('a key of the environment is sent only if the card asks for one', async t => {
+  const seen: unknown[] = []
+  const noting = (securitySchemes: Record<string, SecurityScheme>) => Object.assign(({ headers }: { headers: object }) => (seen.push(headers), { id: 'me' }), { securitySchemes })
+  const keyed = await serve(t, { negotiate: () => reply('hi') }, { authenticate: noting({ key: { apiKeySecurityScheme: { location: 'header', name: 'x-key' } } }) })
+  const tokened = await serve(t, { negotiate: () => reply('hi') }, { authenticate: noting({ token: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }) })
+  const plain = await serve(t, { negotiate: () => reply('hi') }, { authenticate: noting({}) })
+  const sent = async (url: string, env: Record<string, string>, ...more: string[]) => {
+    const { code, stderr } = await runCommand(['send', url, 'hi', ...more], { env })
+    t.equal(code, 0)
+    t.notMatch(stderr, '--api-key', 'the environment is there for the next command too')
+    return seen.at(-1)
+  }
+  t.match(await sent(keyed.url, { TASKCHART_API_KEY: 'one', A2ACLI_API_KEY: 'two' }), { 'x-key': 'one', authorization: undefined })
+  t.match(await sent(keyed.url, { TASKCHART_API_KEY: '', A2ACLI_API_KEY: 'two', TASKCHART_BEARER: 'three' }), { 'x-key': 'two', authorization: undefined })
+  t.match(await sent(keyed.url, { TASKCHART_BEARER: 'three' }), { 'x-key': undefined, authorization: undefined })
+  t.match(await sent(tokened.url, { TASKCHART_BEARER: 'three', A2ACLI_BEARER: 'four', TASKCHART_API_KEY: 'one' }), { authorization: 'Bearer three' })
+  t.match(await sent(tokened.url, { A2ACLI_BEARER: 'four' }), { authorization: 'Bearer four' })
+  t.match(await sent(tokened.url, { A2ACLI_BEARER: 'four' }, '--header', 'authorization:mine'), { authorization: 'mine' })
+  t.match(await sent(plain.url, { TASKCHART_API_KEY: 'one', TASKCHART_BEARER: 'three' }), { 'x-key': undefined, authorization: undefined })
+  await runCommand(['send', keyed.url, 'hi', '--api-key', 'flag'], { env: { TASKCHART_API_KEY: 'one' } })
+  t.match(seen.at(-1), { 'x-key': 'flag' })
+  const shut = await serve(t, { negotiate: () => reply('hi') }, { authenticate: () => undefined })
+  t.match(await runCommand(['send', shut.url, 'hi'], { env: { TASKCHART_API_KEY: 'one' } }), { code: 1, stderr: 'requires a key. Give one with --api-key KEY. That of the environment was not sent: the card has no scheme for it, or names another origin.' })
+  const wrong = await runCommand(['send', keyed.url, 'hi'], { env: { TASKCHART_API_KEY: 'two words' } })
+  t.match(wrong, { code: 2, stderr: /TASKCHART_API_KEY takes printable ASCII characters without spaces\./ })
+  t.notMatch(wrong.stderr, 'two')
+  for (const local of [['doctor'], ['tasks', 'ls', '--db', 'none.db'], ['card', 'verify', 'none.json', '--keys', 'none.json']]) {
+    t.notMatch((await runCommand(local, { env: { TASKCHART_API_KEY: 'two words' }, cwd: t.testdir() })).stderr, 'TASKCHART', local.join(' '))
   }
 })
 

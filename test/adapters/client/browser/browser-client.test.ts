@@ -1,6 +1,7 @@
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { connect } from '../../../../adapters/client/connect.ts'
+import { connect, type ConnectOptions } from '../../../../adapters/client/connect.ts'
+import { openAgent } from '../../../../adapters/client/open-agent.ts'
 import { openByCard } from '../../../../adapters/client/open-by-card.ts'
 import { OPENERS as IN_NODE } from '../../../../adapters/client/openers.ts'
 import { OPENERS } from '../../../../adapters/client/openers.browser.ts'
@@ -34,6 +35,29 @@ await t.test('an interface that needs an optional peer is refused in browsers, w
   const { calls, binding } = await openByCard(agent.url, {}, undefined, OPENERS)
   t.teardown(() => calls.link.close())
   t.equal(binding, 'JSONRPC', 'such an interface is skipped if there is another')
+})
+
+await t.test('in browsers, headers and credentials choose a binding that can send them', async t => {
+  const key = (location: string) => ({ securitySchemes: { key: { apiKeySecurityScheme: { location, name: 'k' } } } })
+  const binding = async (options: ConnectOptions, { card = {}, others = ['WEBSOCKET'], ws = false, binding = 'JSONRPC' } = {}) => {
+    const { url } = await httpAgent(t, { others, binding, card })
+    const opening = openAgent(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(({ calls, binding }) => calls.link.close().then(() => binding), ({ code, message }) => ({ code, message }))
+    return opening
+  }
+  const headers = { authorization: 'Bearer secret' }
+  const credentials = { apiKey: 'secret' }
+  for (const ws of [true, false]) {
+    t.equal(await binding({ headers }, { ws }), 'JSONRPC')
+    t.equal(await binding({ headers: () => headers }, { ws }), 'JSONRPC')
+    t.equal(await binding({ credentials }, { ws, card: key('header') }), 'JSONRPC')
+    t.equal(await binding({ credentials }, { ws }), 'JSONRPC')
+    t.match(await binding({ credentials: { ...credentials, onlyIfAsked: true } }, { ws }), { code: 'Overloaded', message: /Nobody answers at http:.*/ }, 'a WebSocket if nothing is sent')
+    t.match(await binding({ credentials }, { ws, card: key('query') }), { code: 'Overloaded', message: /Nobody answers at/ }, 'or in its query')
+    t.match(await binding({ headers, bindings: ['WEBSOCKET'] }, { ws }), { code: 'UnsupportedOperation', message: /speaks WEBSOCKET, over which this client cannot send headers in browsers\./ })
+    t.match(await binding({ headers }, { ws, binding: 'WEBSOCKET' }), { code: 'UnsupportedOperation', message: /headers in browsers/ })
+  }
+  t.match(await binding({ headers: {} }), { code: 'Overloaded' }, 'headers without any are none')
+  t.match(await binding({ credentials }, { card: key('cookie') }), { code: 'UnsupportedOperation', message: /cookies of your own in browsers/ })
 })
 
 await t.test('in a page of another origin the error of a failed connection mentions the origin', async t => {

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { normalize } from 'node:path'
 import t, { type Test } from 'tap'
 import { emit, fromPromise } from 'xstate'
+import { apiKey } from '../../../../adapters/auth/index.ts'
+import { serve } from '../../../../adapters/serve/serve.ts'
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { createRuntime, defineAgent, progress, setupWork, text } from '../../../../runtime/index.ts'
@@ -17,10 +19,10 @@ import { httpAgent, reliable, stream } from '../../../fixtures/peers/scripted-ht
 const PAGE = `<!doctype html>
 <script type="module">
   import { connect } from '/dist/browser/client.js'
-  window.talk = async (url, words, headers) => {
+  window.talk = async (url, words, headers, credentials) => {
     window.states = []
     window.words = []
-    const client = window.client = await connect(url, { random: () => 0, ...(headers && { headers }) })
+    const client = window.client = await connect(url, { random: () => 0, ...(headers && { headers }), ...(credentials && { credentials }) })
     for (const state of ['lost', 'open', 'closed']) client.on(state, () => window.states.push(state))
     const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: words }] }
     for await (const event of client.sendStreamingMessage({ message })) {
@@ -102,6 +104,19 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
     agent.heard('working: waiting')
     t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'], binding: 'JSONRPC' })
     t.match(agent.asked.map(({ headers }) => headers), [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }])
+  })
+
+  await t.test('sends headers and keys to an agent that also offers a WebSocket', async t => {
+    const authenticate = apiKey({ keys: { anna: 'secret' } })
+    const known = createRuntime({ agent: defineAgent({ card: { name: 'Known' }, work: async () => ({ artifact: 'hello' }) }), origins: [origin], authenticate })
+    t.teardown(() => known.close())
+    const at = await serve(known, { port: 0 })
+    t.teardown(() => at.close())
+    for (const url of [at.url, at.url.replace('http', 'ws')]) {
+      t.match(await page.evaluate(`window.talk('${url}', 'go', { 'x-api-key': 'secret' })`), { words: ['hello'], binding: 'JSONRPC' })
+      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'secret' })`), { words: ['hello'], binding: 'JSONRPC' })
+      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'wrong' }).catch(error => error.message)`), 'It refused those that were sent in x-api-key.')
+    }
   })
 
   await t.test('is refused from a page of an origin that is not allowed', async t => {

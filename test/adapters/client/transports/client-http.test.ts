@@ -95,7 +95,7 @@ await t.test('an invalid response fails with a description of it', async t => {
     ['one with another status', failure(wire, 404), { code: 'TaskNotFound' }],
     ['one for no request', body(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32700, message: 'no' } }), JSON_TYPE, 400), { code: 'ParseError' }],
     ['one of the JSON media types of A2A', body(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -31429 } }), { 'content-type': 'application/a2a+json' }, 429), { code: 'RateLimited' }],
-    ['401', body('<html>who?</html>', { 'content-type': 'text/html' }, 401), { code: 'Unauthenticated', message: `The agent at ${agent.url}/agent requires credentials. Connect with { headers: { authorization: … } } (HTTP 401).` }],
+    ['401', body('<html>who?</html>', { 'content-type': 'text/html' }, 401), { code: 'Unauthenticated', message: `The agent at ${agent.url}/agent requires credentials (HTTP 401). Connect with { credentials: { apiKey: '…' } } or { headers: { … } }.` }],
     ['403', body('', {}, 403), { code: 'Forbidden' }],
     ['404', body('{"title":"nothing"}', JSON_TYPE, 404), { code: 'UnsupportedOperation', message: /was not found/ }],
     ['405', body('[1]', JSON_TYPE, 405), { code: 'UnsupportedOperation' }],
