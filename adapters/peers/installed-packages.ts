@@ -30,7 +30,8 @@ export function testedPackage(name: string): TestedPackage | undefined {
 /** The newest tested version that runs on a Node. */
 export function newestFor(name: PackageName, node = NODE): TestedVersion {
   const { tested }: TestedPackage = TESTED_PACKAGES[name]
-  return tested.findLast(version => satisfies(node, `>=${version.node ?? '0'}`)) ?? tested[0]
+  // The oldest runs on every Node.
+  return tested.findLast(version => satisfies(node, `>=${version.node ?? '0'}`)) as TestedVersion
 }
 
 /** A package for `npm install`, in the newest tested major that runs on a Node: `ai@7`. */
