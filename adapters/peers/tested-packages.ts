@@ -31,7 +31,7 @@ export const TESTED_PACKAGES = {
   '@a2a-js/sdk': { tested: [{ version: '1.3.0' }] },
   '@bufbuild/protobuf': { tested: [{ version: '2.10.2' }, { version: '2.17.0' }] },
   '@grpc/grpc-js': { tested: [{ version: '1.11.0' }, { version: '1.14.7' }] },
-  '@opentelemetry/api': { tested: [{ version: '1.9.0', beside: { '@opentelemetry/sdk-trace-base': '2.0.0' } }, { version: '1.10.0', beside: { '@opentelemetry/sdk-trace-base': '2.12.1' } }] },
+  '@opentelemetry/api': { tested: [{ version: '1.9.0', beside: { '@opentelemetry/sdk-trace-base': '2.0.0' } }, { version: '1.9.1', beside: { '@opentelemetry/sdk-trace-base': '2.12.1' } }] },
   '@statelyai/inspect': { tested: [{ version: '0.7.2' }] },
   '@xstate/graph': { tested: [{ version: '3.0.4' }] },
   ai: {

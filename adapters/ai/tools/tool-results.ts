@@ -32,7 +32,7 @@ export async function toolResults(ai: Ai, work: WorkArguments, { calls, approval
     const output = await work.step(`tool ${toolName}`, async ({ idempotencyKey, signal }) => {
       const context = await contextOf(ai, surroundings, toolName)
       // Call ids from models need not be unique. The key is unique, and stays the same in every attempt.
-      const options = { toolCallId: idempotencyKey, messages, abortSignal: signal, context, experimental_context, experimental_sandbox }
+      const options: object = { toolCallId: idempotencyKey, messages, abortSignal: signal, context, experimental_context, experimental_sandbox }
       return executed(ai, tool, call, options as ExecuteOptions)
     })
     return resultOf(call, output)

@@ -55,7 +55,7 @@ function shown(ai: Ai, own: OwnTools, name: string, tool: AiTool, held: Map<stri
     if (decision) held.set(asked.toolCallId, decision)
     return decision !== undefined
   }
-  return { ...others, inputSchema, ...((needsApproval !== undefined || own.toolApproval !== undefined) && { needsApproval: isNeeded }) } as AiTool
+  return { ...others, inputSchema, ...((needsApproval !== undefined || own.toolApproval !== undefined) && { needsApproval: isNeeded }) }
 }
 
 /** Whether a call may run, by the option `toolApproval`, else by the tool. */
