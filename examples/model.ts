@@ -22,7 +22,7 @@ export default defineAgent({
   },
   work: modelWork({
     model,
-    system: 'You buy tickets. Say what you have found, then buy it.',
+    instructions: 'You buy tickets. Say what you have found, then buy it.',
     tools: {
       buy: tool({
         description: 'Buys something.',

@@ -13,7 +13,7 @@ const ROOMS = [
 
 /** The folders of the adapters in the same way. */
 const ADAPTERS = [
-  'opentelemetry', 'push', 'ai', 'rows', 'storage', 'postgres', 'json-rpc', 'v03', 'client', 'react', 'auth', 'drawing', 'cards', 'entry', 'cluster', 'delegation', 'a2a-sdk', 'legacy', 'websocket',
+  'peers', 'opentelemetry', 'push', 'ai', 'rows', 'storage', 'postgres', 'json-rpc', 'v03', 'client', 'react', 'auth', 'drawing', 'cards', 'entry', 'cluster', 'delegation', 'a2a-sdk', 'legacy', 'websocket',
   'http', 'metrics', 'serve', 'grpc', 'conformance', 'testing', 'inspector', 'cli'
 ]
 

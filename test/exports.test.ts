@@ -100,7 +100,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './ai': {
     values: 'MODEL_METADATA answerWithModel conversation modelReply modelWork',
-    types: 'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolDecision Usage'
+    types: 'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolApproval ToolApprovalStatus ToolDecision Usage'
   },
   './inspector': {
     values: 'inspect',

@@ -1,4 +1,7 @@
 import * as sdk from '@a2a-js/sdk'
+import { checkPackages } from '../peers/installed-packages.ts'
+
+checkPackages(['@a2a-js/sdk'])
 
 /** Converts the SDK's objects to wire JSON and back. */
 export interface Codec<T> {

@@ -1,5 +1,5 @@
 /**
- * taskchart/ai: models of any provider of the AI SDK (`ai` 6, an optional peer) as work. `modelWork({ model })` is the work of a task,
+ * taskchart/ai: models of any provider of the AI SDK (`ai` 6 and 7, an optional peer) as work. `modelWork({ model })` is the work of a task,
  * `answerWithModel(work, { model })` is one answer within work, `modelReply({ model })` replies without tasks.
  */
 export { answerWithModel } from './answer/answer-with-model.ts'
@@ -11,5 +11,6 @@ export type { AnswerArtifactOptions, AnswerOptions } from './answer/answer-optio
 export type { ConversationBounds } from './conversation.ts'
 export type { ModelAnswer } from './answer/answer-with-model.ts'
 export type { ReplyOptions } from './model-work.ts'
+export type { ToolApproval, ToolApprovalStatus } from './tools/tool-approval.ts'
 export type { ToolDecision } from './tools/tool-questions.ts'
 export type { Usage } from './model/model-metadata.ts'

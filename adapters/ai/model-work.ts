@@ -1,27 +1,27 @@
-import type { LanguageModel, OutputInterface } from 'ai'
+import type { LanguageModel } from 'ai'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import { checkArgument } from '../../runtime/primitives/options.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
-import { type AnswerOptions, type CallOptions, checkAnswerOptions } from './answer/answer-options.ts'
+import { checkAnswerOptions, instructed, type AnswerOptions, type AnyOutput, type CallOptions, type Instructed, type TextOutput } from './answer/answer-options.ts'
 import { answerWithModel } from './answer/answer-with-model.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
 import { checkAi, loadAi, noLocalDownloads } from './model/peer.ts'
 
 /**
- * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, system: '…' }) })`.
+ * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, instructions: '…' }) })`.
  * Throws TypeError or RangeError for invalid options, and if the AI SDK is not installed.
  */
-export function modelWork<Output extends OutputInterface = OutputInterface<string, string, never>>(options: AnswerOptions<Output>): WorkFunction {
+export function modelWork<Output extends AnyOutput = TextOutput>(options: AnswerOptions<Output>): WorkFunction {
   checkAi()
   checkAnswerOptions(options)
   return work => answerWithModel(work, options)
 }
 
 /** The options of `modelReply`. Options of `streamText` other than tools are passed on. */
-export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTools' | `on${string}` | `experimental_${string}` | 'includeRawChunks'>, Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
+export interface ReplyOptions extends Instructed, Omit<CallOptions, 'toolChoice' | 'activeTools' | 'toolOrder' | 'repairToolCall' | `on${string}` | `experimental_${string}` | 'includeRawChunks'>, Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /** How much of the context goes into the prompt. */
@@ -30,7 +30,7 @@ export interface ReplyOptions extends Omit<CallOptions, 'toolChoice' | 'activeTo
 
 /**
  * A negotiation by a model. It replies to each message, with the earlier ones in its prompt, and opens no task:
- * `defineAgent({ card, negotiate: modelReply({ model, system: '…' }) })`. Throws as `modelWork` does.
+ * `defineAgent({ card, negotiate: modelReply({ model, instructions: '…' }) })`. Throws as `modelWork` does.
  */
 export function modelReply(options: ReplyOptions): NegotiateFunction {
   checkArgument(options, [isObject, 'options as an object'], "modelReply({ model: openai('…') })")
@@ -41,7 +41,7 @@ export function modelReply(options: ReplyOptions): NegotiateFunction {
   return async ({ message, history, signal }) => {
     const { generateText } = await loadAi()
     const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))
-    const { text } = await generateText({ experimental_download: noLocalDownloads, ...passedOn, model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
+    const { text } = await generateText({ experimental_download: noLocalDownloads, ...instructed(passedOn), model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
     if (text === '') throw new A2AError('InvalidAgentResponse', 'The model said nothing.')
     return reply(text)
   }

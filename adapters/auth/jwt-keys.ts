@@ -6,6 +6,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import { textsSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { wholeBody } from '../client/transports/body.ts'
+import { checkPackages } from '../peers/installed-packages.ts'
 import type { JwtKeys } from './jwt-options.ts'
 
 /** The kind of the keys, and how jose gets them. */
@@ -117,6 +118,7 @@ export function checkJose(resolve: (name: string) => unknown = name => import.me
 
 /** Loads jose. Later calls get the same module. */
 export function loadJose(): Promise<Jose> {
+  checkPackages(['jose'])
   return import('jose')
 }
 

@@ -1,5 +1,6 @@
 import type * as sdk from '@a2a-js/sdk'
 import type * as jose from 'jose'
+import { checkPackages } from '../peers/installed-packages.ts'
 
 /** The packages that sign and verify cards: the official SDK and jose, both optional peers. */
 export interface CardPeers {
@@ -19,6 +20,7 @@ export function checkCardPeers(resolve: (name: string) => unknown = name => impo
 
 /** Loads both. Later calls get the same modules. */
 export async function loadCardPeers(): Promise<CardPeers> {
+  checkPackages(['@a2a-js/sdk', 'jose'])
   const [sdk, jose] = await Promise.all([import('@a2a-js/sdk'), import('jose')])
   return { sdk, jose }
 }

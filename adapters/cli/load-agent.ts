@@ -6,6 +6,7 @@ import type { Authenticate } from '../../runtime/access/authentication.ts'
 import type { Authorize } from '../../runtime/access/authorization.ts'
 import { defineAgent, type Agent, type AgentDefinition } from '../../runtime/agent/define-agent.ts'
 import { INSTALL_TOOLS } from '../drawing/layout/layout.ts'
+import { checkPackages } from '../peers/installed-packages.ts'
 import type { Cases } from '../testing/plan/cases.ts'
 import { isUrl } from './arguments.ts'
 import { CommandError, type Io } from './command.ts'
@@ -33,7 +34,10 @@ export interface ModuleReader {
 /** The module reader of this Node. */
 export const nodeReader: ModuleReader = {
   stripsTypes: Boolean((process.features as { typescript?: unknown }).typescript),
-  loadTsx: () => import('tsx/esm/api'),
+  loadTsx: () => {
+    checkPackages(['tsx'])
+    return import('tsx/esm/api')
+  },
   load: href => import(href)
 }
 

@@ -14,8 +14,11 @@ import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { expired, identified } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, checkHost, checkPort, GOING, type Address } from '../entry/listen.ts'
+import { checkPackages } from '../peers/installed-packages.ts'
 import type { OpenBinding, PortBinding } from '../serve/side-app.ts'
 import { grpcErrors } from './grpc-errors.ts'
+
+checkPackages(['@grpc/grpc-js', '@bufbuild/protobuf'])
 
 /** The options of gRPC. */
 export interface GrpcOptions extends Address {

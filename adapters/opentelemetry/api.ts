@@ -1,5 +1,6 @@
 import type * as api from '@opentelemetry/api'
 import type { ProxyTracerProvider } from '@opentelemetry/api'
+import { checkPackages } from '../peers/installed-packages.ts'
 
 /** The API of OpenTelemetry: an optional peer. */
 export type Api = typeof api
@@ -11,6 +12,7 @@ const loaded: Api | { readonly cause: unknown } = await import('@opentelemetry/a
 export function openTelemetryApi(): Api {
   /* c8 ignore next -- tested in a process that does not find the package */
   if ('cause' in loaded) throw new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api', { cause: loaded.cause })
+  checkPackages(['@opentelemetry/api'])
   return loaded
 }
 

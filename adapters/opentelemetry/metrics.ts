@@ -1,5 +1,6 @@
 import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/api'
 import type { MetricDefinition, MetricSource } from '../../runtime/telemetry/metrics.ts'
+import { versionIn } from '../../runtime/xstate/self-check.ts'
 import { flushMetrics, type Api } from './api.ts'
 
 /**
@@ -8,7 +9,7 @@ import { flushMetrics, type Api } from './api.ts'
  * last export.
  */
 export function exportMetrics({ metrics, diag }: Api, source: MetricSource): () => void {
-  const meter = metrics.getMeter('taskchart')
+  const meter = metrics.getMeter('taskchart', versionIn('taskchart/package.json'))
   const instruments = new Map(source.definitions.map(definition => [definition.name, instrumentOf(meter, definition)]))
   const observe = async (result: BatchObservableResult) => {
     for (const { name, values } of await source.read()) {

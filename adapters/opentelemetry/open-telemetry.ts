@@ -1,4 +1,5 @@
 import type { Context, Span } from '@opentelemetry/api'
+import { versionIn } from '../../runtime/xstate/self-check.ts'
 import { ATTRIBUTES } from '../../runtime/telemetry/attributes.ts'
 import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import { openTelemetryApi, type Api } from './api.ts'
@@ -12,7 +13,7 @@ import { exportMetrics } from './metrics.ts'
  */
 export function openTelemetry(): Telemetry {
   const api = openTelemetryApi()
-  const tracer = api.trace.getTracer('taskchart')
+  const tracer = api.trace.getTracer('taskchart', versionIn('taskchart/package.json'))
   return {
     get fields() {
       return api.propagation.fields().map(name => name.toLowerCase())

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Kind } from '../../runtime/primitives/options.ts'
+import { checkPackages, installable } from '../peers/installed-packages.ts'
 
 /** A value in a cell of a table. */
 export type Value = string | number | null
@@ -25,8 +26,8 @@ export type DriverName = 'node:sqlite' | 'better-sqlite3'
 /** The kind of the option `driver`. */
 export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
 
-/** The package that has a SQLite for older Nodes. */
-export const SQLITE_PACKAGE = 'better-sqlite3@12'
+/** The package that has a SQLite for older Nodes, in its newest major for this Node. */
+export const SQLITE_PACKAGE = installable('better-sqlite3')
 const INSTALL_SQLITE = `npm install ${SQLITE_PACKAGE}`
 
 type Open = (file: string, readOnly: boolean) => Database
@@ -37,13 +38,8 @@ export function driverOf(name: DriverName | undefined): Open {
   /* c8 ignore next -- Node 20 has no SQLite of its own */
   if (builtIn) return builtIn
   if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: ${INSTALL_SQLITE}`)
-  /* c8 ignore next 2 -- one of them on each Node */
-  if (nodeMajor() >= 24) throw new TypeError(`better-sqlite3 12 ends the whole process on Node ${process.versions.node} when its thread ends. Leave out the driver: this Node has node:sqlite.`)
+  /* c8 ignore next -- one of them on each Node */
   return betterSqlite()
-}
-
-function nodeMajor(): number {
-  return Number.parseInt(process.versions.node, 10)
 }
 
 /** SQLite's name for an error, without `SQLITE_`; `undefined` for errors of other origin. */
@@ -90,6 +86,7 @@ function betterSqlite(): Open {
 }
 
 function loaded(): Package {
+  checkPackages(['better-sqlite3'])
   try {
     const found = createRequire(import.meta.url)('better-sqlite3') as Package
     // The compiled part is loaded here, which may be built for another Node.

@@ -14,15 +14,15 @@ export function ticketAgent(model: LanguageModel) {
     },
     work: modelWork({
       model,
-      system: 'You buy tickets. A ticket is 29 euros. Say so, then buy it.',
+      instructions: 'You buy tickets. A ticket is 29 euros. Say so, then buy it.',
       tools: {
         buy: tool({
           description: 'Buys a ticket.',
           inputSchema: z.object({ to: z.string(), euros: z.number().positive() }),
-          needsApproval: true,
           execute: async ({ to, euros }) => `A ticket to ${to}, paid ${euros} euros.`
         })
-      }
+      },
+      toolApproval: { buy: 'user-approval' }
     })
   })
 }

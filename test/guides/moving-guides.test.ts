@@ -108,11 +108,8 @@ function inUnits(text: string): number {
 await t.test('the versions in the page about upgrading match package.json and the code', async t => {
   const page = pageOf('upgrading')
   const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { peerDependencies: Record<string, string> }
-  for (const name of Object.keys(peerDependencies)) t.match(page, new RegExp(`^\\| .*\`${name}\``, 'm'), name)
-  for (const range of Object.values(peerDependencies)) {
-    const [, lowest = 'any'] = /^>=([\d.]+)/.exec(range) ?? []
-    t.ok(page.includes(`| ${lowest}`) || page.includes(`; ${lowest} or newer`), `${range} is in its table`)
-  }
+  for (const name of Object.keys(peerDependencies)) t.match(page, `\`${name}\``, name)
+  t.equal(peerDependencies['xstate'], `>=${/xstate` is required, from ([\d.]+), below 6/.exec(page)?.[1]} <6`)
   t.match(page, `minors up to 5.${TESTED_MINOR}`)
   t.match(page, `xstate@5.${TESTED_MINOR}`)
 })

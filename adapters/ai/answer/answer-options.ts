@@ -1,11 +1,31 @@
-import type { LanguageModel, ModelMessage, OutputInterface, streamText, ToolSet } from 'ai'
+import type { LanguageModel, ModelMessage, Output, streamText, ToolSet } from 'ai'
 import { checkOptions, textSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { boundsOf, type ConversationBounds } from '../conversation.ts'
+import type { ToolApproval } from '../tools/tool-approval.ts'
 
-type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
+/** An output of any type, as `Output.object({ schema })` gives it. */
+export type AnyOutput = NonNullable<Parameters<typeof streamText>[0]['output']>
 
-/** The options that are passed on to `streamText`: system, temperature, toolChoice, providerOptions, maxRetries, timeout, … */
+/** The output of an answer that is text. */
+export type TextOutput = ReturnType<typeof Output.text>
+
+/** Options that are set here, that have the same form with every major of the SDK, or that do not fit single calls. */
+type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'onEnd' | 'instructions' | 'toolApproval' | 'toolsContext' | 'experimental_context' | 'streamRetries' | 'toolCallConcurrency' | 'experimental_steering' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
+
+/** The options that are passed on to `streamText`: temperature, toolChoice, providerOptions, maxRetries, timeout, … */
 export type CallOptions = Omit<Parameters<typeof streamText>[0], Owned>
+
+/** What the model is told before the messages. */
+export interface Instructed {
+  /** The instructions for the model, in place of `system`. */
+  readonly instructions?: NonNullable<CallOptions['system']>
+}
+
+/** Options with the instructions by both names: `ai` 7 reads `instructions`, `ai` 6 only `system`. */
+export function instructed<Options extends Instructed & Pick<CallOptions, 'system'>>(options: Options): Options {
+  const { instructions = options.system } = options
+  return instructions === undefined ? options : { ...options, instructions, system: instructions }
+}
 
 /** The artifact of an answer. */
 export interface AnswerArtifactOptions {
@@ -16,7 +36,7 @@ export interface AnswerArtifactOptions {
 }
 
 /** The options of an answer. Options of `streamText` are passed on to it, except those that are set here. */
-export interface AnswerOptions<Output extends OutputInterface = OutputInterface<string, string, never>> extends CallOptions {
+export interface AnswerOptions<Output extends AnyOutput = TextOutput> extends CallOptions, Instructed {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /**
@@ -24,6 +44,12 @@ export interface AnswerOptions<Output extends OutputInterface = OutputInterface<
    * the `question` of its input, if any.
    */
   readonly tools?: ToolSet
+  /** Which calls of tools need approval, run or are denied. It overrides their `needsApproval`. */
+  readonly toolApproval?: ToolApproval
+  /** The `context` of each tool by its name, as its `execute` gets it. */
+  readonly toolsContext?: Readonly<Record<string, unknown>>
+  /** The `experimental_context` that each `execute` gets, as in `ai` 6. */
+  readonly experimental_context?: unknown
   /** The type of the output, as in `Output.object({ schema })`. It comes as one data part when it is complete. */
   readonly output?: Output
   /** The most calls of the model, with tools between them. The task fails without an answer by then. Default 20. */

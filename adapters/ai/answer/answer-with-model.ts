@@ -1,4 +1,4 @@
-import type { FinishReason, InferGenerateOutput, ModelMessage, OutputInterface } from 'ai'
+import type { FinishReason, InferGenerateOutput, ModelMessage } from 'ai'
 import type { JsonValue } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { data, type WorkResult } from '../../../runtime/authoring/words.ts'
@@ -7,12 +7,19 @@ import { conversation } from '../conversation.ts'
 import { callModel, type ModelCall } from '../model/model-call.ts'
 import { MODEL_METADATA, sumOf } from '../model/model-metadata.ts'
 import { loadAi } from '../model/peer.ts'
+import type { HeldBack } from '../tools/tool-approval.ts'
 import { toolResults } from '../tools/tool-results.ts'
 import { shownTools } from '../tools/tools.ts'
 import { AnswerArtifact } from './answer-artifact.ts'
-import { checkAnswerOptions, type AnswerOptions } from './answer-options.ts'
+import { checkAnswerOptions, type AnswerOptions, type AnyOutput, type TextOutput } from './answer-options.ts'
 
 const MAX_STEPS = 20
+
+/** Options of `streamText` that only `ai` 7 has, and that tools get too. */
+interface LaterOptions {
+  readonly runtimeContext?: unknown
+  readonly experimental_sandbox?: unknown
+}
 
 /** The answer of a model. Work can return it: the task completes, with the usage in its metadata. */
 export interface ModelAnswer<Output = string> extends WorkResult {
@@ -31,33 +38,37 @@ export interface ModelAnswer<Output = string> extends WorkResult {
  * the SDK's error when the model cannot be called. Throws InvalidAgentResponse when the model withholds its answer, ends with an error, or
  * has no answer after `maxSteps` calls.
  */
-export async function answerWithModel<Output extends OutputInterface = OutputInterface<string, string, never>>(
+export async function answerWithModel<Output extends AnyOutput = TextOutput>(
   work: WorkArguments,
   options: AnswerOptions<Output>
 ): Promise<ModelAnswer<InferGenerateOutput<Output>>> {
   checkAnswerOptions(options)
-  const { model, tools = {}, output, maxSteps = MAX_STEPS, messages: told, history, artifact = {}, showTools = true, showReasoning = false, ...passedOn } = options
+  const { model, tools = {}, output, maxSteps = MAX_STEPS, messages: told, history, artifact = {}, showTools = true, showReasoning = false, toolApproval, toolsContext, experimental_context, ...passedOn } = options
   const ai = await loadAi()
   const prompt = told ?? (await conversation(work, history))
-  const shown = shownTools(ai, tools)
+  const { runtimeContext, experimental_sandbox } = options as LaterOptions
+  const own = { tools, toolApproval, toolsContext, runtimeContext }
+  const held = new Map<string, HeldBack>()
+  const shown = shownTools(ai, own, held)
+  const contexts = { ...(toolsContext && { toolsContext }), ...(experimental_context !== undefined && { experimental_context }) }
   const answer = artifact && !output ? new AnswerArtifact(work, artifact) : undefined
   const calls: ModelCall[] = []
   const messages: ModelMessage[] = []
   while (calls.length < maxSteps) {
     const before = [...prompt, ...messages]
-    const request = { options: { ...passedOn, model, showReasoning, ...(output && { output }) }, tools: shown, messages: before }
+    const request = { options: { ...passedOn, ...contexts, model, showReasoning, ...(output && { output }) }, tools: shown, held, messages: before }
     const call = await work.step('model', async step => callModel(ai, step, request, await answer?.stream(step)))
     calls.push(call)
     answer?.add(call.said)
     messages.push(...call.messages)
     if (!call.goesOn) return { ...ended(call, calls, output && artifact), messages }
-    const content = await toolResults(ai, work, call, { tools, messages: before, options: { ...passedOn, showTools } })
+    const content = await toolResults(ai, work, call, { ...own, messages: before, options: { showTools, experimental_context, experimental_sandbox } })
     if (content.length > 0) messages.push({ role: 'tool', content })
   }
   throw new A2AError('InvalidAgentResponse', `The model gave no answer within ${maxSteps} calls.`)
 }
 
-function ended<Output extends OutputInterface>(
+function ended<Output extends AnyOutput>(
   { text, output = text, finishReason }: ModelCall,
   calls: readonly ModelCall[],
   artifact: AnswerOptions['artifact']

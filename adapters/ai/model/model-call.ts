@@ -1,8 +1,9 @@
-import type { FinishReason, ModelMessage, OutputInterface, StepResult, StreamTextResult, ToolSet } from 'ai'
+import type { FinishReason, ModelMessage, StepResult, ToolSet } from 'ai'
 import { file, progress } from '../../../runtime/authoring/words.ts'
 import type { WorkStepArguments } from '../../../runtime/authoring/work-arguments.ts'
-import type { AnswerOptions, CallOptions } from '../answer/answer-options.ts'
+import { instructed, type AnswerOptions, type AnyOutput, type CallOptions } from '../answer/answer-options.ts'
 import type { AnswerStream, SaidOfAnswer } from '../answer/answer-stream.ts'
+import type { HeldBack } from '../tools/tool-approval.ts'
 import type { ToolApprovalRequest } from '../tools/tool-questions.ts'
 import type { ToolCall } from '../tools/tools.ts'
 import { aside, sumOf, type Usage } from './model-metadata.ts'
@@ -10,9 +11,11 @@ import { type Ai, noLocalDownloads } from './peer.ts'
 
 /** A call of a model. */
 export interface ModelRequest {
-  readonly options: CallOptions & Pick<AnswerOptions<OutputInterface>, 'model' | 'output' | 'showReasoning'>
+  readonly options: CallOptions & Pick<AnswerOptions<AnyOutput>, 'model' | 'output' | 'showReasoning' | 'instructions'>
   /** As the SDK gets them: without `execute`. */
   readonly tools: ToolSet
+  /** The calls of tools that may not run at once, by id. The tools add to it. */
+  readonly held: ReadonlyMap<string, HeldBack>
   readonly messages: ModelMessage[]
 }
 
@@ -34,21 +37,21 @@ export interface ModelCall {
 }
 
 /** Calls a model once, and writes its output to `stream`. Throws the SDK's error, after the SDK's retries. */
-export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { options, tools, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
+export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { options, tools, held, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
   let made: StepResult<ToolSet> | undefined
   const onStepFinish = (step: StepResult<ToolSet>) => {
     made = step
     return options.onStepFinish?.(step)
   }
   // An empty `onError`: the SDK's default writes errors to the console. They also come in the stream.
-  const result = ai.streamText<ToolSet, OutputInterface>({ experimental_download: noLocalDownloads, ...options, tools, messages, abortSignal: signal, onStepFinish, onError() {} })
+  const result = ai.streamText({ experimental_download: noLocalDownloads, ...instructed(options), tools, messages, abortSignal: signal, onStepFinish, onError() {} })
   try {
     await listen(result, stream, options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined)
     // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects with the reason.
     const [step] = made ? [made] : await result.steps
     /* c8 ignore next -- the SDK rejects instead */
     if (!step) throw new TypeError('The AI SDK gave no step.')
-    const call = callOf(step)
+    const call = callOf(step, held)
     const output: unknown = options.output && !call.goesOn ? await result.output : undefined
     stream?.end(!call.goesOn)
     return { ...call, said: stream?.said ?? { parts: [], chunks: 0 }, ...(output !== undefined && { output }) }
@@ -57,7 +60,7 @@ export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { o
   }
 }
 
-async function listen({ fullStream }: StreamTextResult<ToolSet, OutputInterface>, stream: AnswerStream | undefined, think: ((thought: string) => void) | undefined): Promise<void> {
+async function listen({ fullStream }: Pick<ReturnType<Ai['streamText']>, 'fullStream'>, stream: AnswerStream | undefined, think: ((thought: string) => void) | undefined): Promise<void> {
   const thoughts = new Map<string, string>()
   for await (const part of fullStream) {
     if (part.type === 'error') throw part.error
@@ -68,11 +71,11 @@ async function listen({ fullStream }: StreamTextResult<ToolSet, OutputInterface>
   }
 }
 
-function callOf({ response, text, content, toolCalls, finishReason, usage }: StepResult<ToolSet>): Omit<ModelCall, 'said' | 'output'> {
+function callOf({ response, text, content, toolCalls, finishReason, usage }: StepResult<ToolSet>, held: ReadonlyMap<string, HeldBack>): Omit<ModelCall, 'said' | 'output'> {
   // A truncated message may have truncated calls.
   const isWhole = finishReason === 'stop' || finishReason === 'tool-calls'
   const own = isWhole ? toolCalls.filter(({ providerExecuted }) => !providerExecuted) : []
-  const approvals = isWhole ? content.flatMap(part => (part.type === 'tool-approval-request' ? [{ approvalId: part.approvalId, call: plainCall(part.toolCall), isProviders: part.toolCall.providerExecuted === true }] : [])) : []
+  const approvals = isWhole ? content.flatMap(part => (part.type === 'tool-approval-request' ? [{ approvalId: part.approvalId, call: plainCall(part.toolCall), isProviders: part.toolCall.providerExecuted === true, ...held.get(part.toolCall.toolCallId) }] : [])) : []
   // The messages already say what is wrong with an invalid call.
   const calls = own.filter(call => !('invalid' in call && call.invalid)).map(plainCall)
   return { messages: response.messages, text, calls, approvals, goesOn: own.length + approvals.length > 0, finishReason, usage: sumOf([usage]) }

@@ -1,4 +1,5 @@
 import type * as ai from 'ai'
+import { checkPackages, installable } from '../../peers/installed-packages.ts'
 import type { CallOptions } from '../answer/answer-options.ts'
 
 /** The AI SDK: an optional peer, loaded for the first task. */
@@ -9,13 +10,14 @@ export function checkAi(resolve: (name: string) => unknown = name => import.meta
   try {
     resolve('ai')
   } catch (cause) {
-    throw new TypeError('taskchart/ai calls models with the AI SDK. Install it: npm install ai@6', { cause })
+    throw new TypeError(`taskchart/ai calls models with the AI SDK. Install it: npm install ${installable('ai')}`, { cause })
   }
 }
 
 /** Loads the AI SDK. Throws as {@link checkAi} does. */
 export async function loadAi(): Promise<Ai> {
   checkAi()
+  checkPackages(['ai'])
   return import('ai')
 }
 

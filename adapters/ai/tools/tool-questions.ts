@@ -10,6 +10,10 @@ export interface ToolApprovalRequest {
   readonly call: ToolCall
   /** Whether the provider of the model executes it. */
   readonly isProviders: boolean
+  /** Whether the option `toolApproval` denied it, so that the client is not asked. */
+  readonly isDenied?: boolean
+  /** Why it needs approval, or was denied. */
+  readonly reason?: string
 }
 
 /** The client's decision about a call of a tool. */
@@ -22,12 +26,12 @@ const ASSENT = /^\s*(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*\s*$
 const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b[\s,.;:!-]*(?<reason>[^]*)$/i
 
 /**
- * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input } }`. Accepts data `{ approved, reason? }`,
- * or text: yes, or no with an optional reason after it. Any other answer is invalid.
+ * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input, reason? } }`. Accepts data
+ * `{ approved, reason? }`, or text: yes, or no with an optional reason after it. Any other answer is invalid.
  */
-export function approval({ approvalId, call: { toolName, input } }: ToolApprovalRequest): Question<ToolDecision> {
-  const question = `May I call ${toolName} with ${JSON.stringify(input)}? Say yes or no.`
-  return inputRequired({ parts: [text(question), data({ approval: { approvalId, toolName, input: input as JsonValue } })] }, { schema: decisionOn(approvalId) })
+export function approval({ approvalId, call: { toolName, input }, reason }: ToolApprovalRequest): Question<ToolDecision> {
+  const question = `May I call ${toolName} with ${JSON.stringify(input)}?${reason === undefined ? '' : ` ${reason}`} Say yes or no.`
+  return inputRequired({ parts: [text(question), data({ approval: { approvalId, toolName, input: input as JsonValue, ...(reason !== undefined && { reason }) } })] }, { schema: decisionOn(approvalId) })
 }
 
 /** Asks for the result of a tool without `execute`. The answer is the value of the first data part, else the text. */

@@ -1,11 +1,12 @@
 import { createServer } from 'node:net'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import { fetchCard } from '../../client/card/discovery.ts'
+import { satisfies } from '../../peers/versions.ts'
 import type { CommandError, Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
 import { aboutKey, withAgent, type AgentPlace } from '../talk/agent-connection.ts'
 import { lengthText } from '../text/time-text.ts'
-import { installIn, satisfies, type Finding, type Manifest } from './packages.ts'
+import { installIn, type Finding, type Manifest } from './packages.ts'
 
 /** The port of `serve` and `dev`. */
 export const USUAL_PORT = 4242

@@ -1,3 +1,5 @@
+import { installedVersion } from '../../peers/installed-packages.ts'
+import { satisfies } from '../../peers/versions.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { nodeReader } from '../load-agent.ts'
@@ -6,7 +8,7 @@ import { styled, type Style } from '../text/colour.ts'
 import { oneLine, plain } from '../text/terminal-text.ts'
 import { agentFinding, nodeFinding, portFinding, urlFindings, USUAL_PORT } from './checks.ts'
 import { databaseFinding } from './database.ts'
-import { installedVersion, manifest, packageFindings, satisfies, type Finding } from './packages.ts'
+import { manifest, packageFindings, type Finding } from './packages.ts'
 
 /** `taskchart doctor`: says what is wrong on this machine, or with an agent, and what mends it. */
 export const doctorCommand: Command = {
@@ -39,7 +41,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
-  tell(nodeFinding(about, process.versions.node), ...packageFindings(about, installedVersion, { stripsTypes: nodeReader.stripsTypes, hasSqlite: satisfies(process.versions.node, '>=22.13') }))
+  tell(nodeFinding(about, process.versions.node), ...packageFindings(about, installedVersion, { stripsTypes: nodeReader.stripsTypes, hasSqlite: satisfies(process.versions.node, '>=22.13'), node: process.versions.node }))
   if (!isRemote) tell(await portFinding(USUAL_PORT))
   if (db !== undefined) tell(await databaseFinding(db, io))
   if (target !== undefined) tell(...(isRemote ? await urlFindings({ url: target, access: readAccess(values, io.env), giveUpAfterMs: 0 }, io) : [await agentFinding(target, io)]))

@@ -1,7 +1,7 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { installable, knownFailure, testedPackage, untested } from '../../peers/installed-packages.ts'
+import type { PackageName } from '../../peers/tested-packages.ts'
+import { lineOf, satisfies } from '../../peers/versions.ts'
 
 /** The packages of the commands, which nearly everybody wants. */
 const TOOLS: readonly string[] = ['tsx', '@xstate/graph', 'elkjs']
@@ -37,34 +37,6 @@ export function manifest(): Manifest {
   return createRequire(import.meta.url)('taskchart/package.json') as Manifest
 }
 
-/** The version of an installed package, as taskchart would load it. `undefined` if it is not there. */
-export function installedVersion(name: string): string | undefined {
-  try {
-    for (let folder = dirname(fileURLToPath(import.meta.resolve(name))); folder !== dirname(folder); folder = dirname(folder)) {
-      const file = join(folder, 'package.json')
-      const found = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: string; version?: string }) : {}
-      if (found.name === name) return found.version
-    }
-  } catch {
-    // Not installed.
-  }
-  return undefined
-}
-
-/** Whether a version satisfies a range of comparators, such as `>=1.3.0 <2`. */
-export function satisfies(version: string, range: string): boolean {
-  return range.split(' ').every(comparator => {
-    const isBelow = weightOf(version) < weightOf(comparator.replace(/^\D+/, ''))
-    return comparator.startsWith('<') ? isBelow : !isBelow
-  })
-}
-
-/** A version as a number, without its prerelease. */
-function weightOf(version: string): number {
-  const parts = version.replace(/-.*/, '').split('.').map(Number)
-  return [0, 1, 2].reduce((sum, i) => sum * 100_000 + (parts[i] ?? 0), 0)
-}
-
 /** One thing that was looked at. */
 export interface Finding {
   /** `note`: not wrong, but something may need it. */
@@ -74,17 +46,20 @@ export interface Finding {
   readonly mend?: string
 }
 
-/** The features of this Node that need no package: its own TypeScript and SQLite. */
+/** This Node, and its features that need no package: its own TypeScript and SQLite. */
 export interface NodeParts {
   readonly stripsTypes: boolean
   readonly hasSqlite: boolean
+  /** Its version. */
+  readonly node: string
 }
 
 /** The findings about the peers. Missing optional ones are not wrong; one line installs those of the commands. */
-export function packageFindings({ peerDependencies: peers, peerDependenciesMeta: about }: Manifest, versionOf: (name: string) => string | undefined, { stripsTypes, hasSqlite }: NodeParts): Finding[] {
+export function packageFindings({ peerDependencies: peers, peerDependenciesMeta: about }: Manifest, versionOf: (name: string) => string | undefined, { stripsTypes, hasSqlite, node }: NodeParts): Finding[] {
   const found = Object.entries(peers).map(([name, range]) => ({ name, range, version: versionOf(name), isOptional: about[name]?.optional === true }))
-  const there = found.flatMap(({ name, range, version }) => (version !== undefined && satisfies(version, range) ? [`${name} ${version}`] : []))
-  const wrong = found.filter(({ version, range, isOptional }) => (version === undefined ? !isOptional : !satisfies(version, range)))
+  const looked = found.flatMap(({ name, range, version }) => (version === undefined ? [] : [{ text: `${name} ${version}`, finding: versionFinding(name, range, version, node) }]))
+  const there = looked.filter(({ finding }) => !finding).map(({ text }) => text)
+  const absent = found.filter(({ version, isOptional }) => version === undefined && !isOptional)
   const isNeedless = (name: string) => (name === 'tsx' && stripsTypes) || (name === 'better-sqlite3' && hasSqlite)
   const missing = found.filter(({ name, version, isOptional }) => version === undefined && isOptional && !isNeedless(name))
   const tools = missing.filter(({ name }) => TOOLS.includes(name))
@@ -92,15 +67,26 @@ export function packageFindings({ peerDependencies: peers, peerDependenciesMeta:
   const lines = (peers: readonly { readonly name: string }[]) => peers.map(({ name }) => `  ${name}: ${USES[name] ?? 'some functions'}`)
   return [
     ...(there.length > 0 ? [{ status: 'ok', what: `packages: ${there.join(', ')}` } as const] : []),
-    ...wrong.map(({ name, range, version }): Finding => ({ status: 'wrong', what: version === undefined ? `${name} is not installed` : `${name} ${version} does not fit taskchart, which needs ${range}`, mend: `npm install ${fitting(name, range)}` })),
-    ...(tools.length > 0 ? [{ status: 'note', what: ['packages of the commands, which are not installed:', ...lines(tools)].join('\n'), mend: `npm install --save-dev ${tools.map(({ name, range }) => fitting(name, range)).join(' ')}` } as const] : []),
+    ...looked.flatMap(({ finding }) => finding ?? []),
+    ...absent.map(({ name, range }): Finding => ({ status: 'wrong', what: `${name} is not installed`, mend: `npm install ${fitting(name, range, node)}` })),
+    ...(tools.length > 0 ? [{ status: 'note', what: ['packages of the commands, which are not installed:', ...lines(tools)].join('\n'), mend: `npm install --save-dev ${tools.map(({ name, range }) => fitting(name, range, node)).join(' ')}` } as const] : []),
     ...(others.length > 0 ? [{ status: 'note', what: ['optional packages that are not installed; install those that you need:', ...lines(others)].join('\n') } as const] : [])
   ]
 }
 
-/** A package with the oldest major version that fits, or minor version of 0: `elkjs@0.12`. */
-function fitting(name: string, range: string): string {
-  return `${name}@${range.replace(/^>=(0\.\d+|\d+).*$/, '$1')}`
+/** What is to be said about a version of a peer, if anything. */
+function versionFinding(name: string, range: string, version: string, node: string): Finding | undefined {
+  const mend = `npm install ${fitting(name, range, node)}`
+  if (!satisfies(version, range)) return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }
+  const failure = knownFailure(name, version, node)
+  if (failure !== undefined) return { status: 'wrong', what: failure, mend }
+  const what = untested(name, version)
+  return what === undefined ? undefined : { status: 'note', what, mend: `If something fails, run: ${mend}` }
+}
+
+/** A package in the newest tested major for a Node, or in the oldest one that fits: `elkjs@0.12`. */
+function fitting(name: string, range: string, node: string): string {
+  return testedPackage(name) ? installable(name as PackageName, node) : `${name}@${lineOf(range.replace(/^\D+/, ''))}`
 }
 
 /** The command in an error about a missing package. */

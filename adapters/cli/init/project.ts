@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { basename } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { newestFor } from '../../peers/installed-packages.ts'
 
 const require = createRequire(import.meta.url)
 const PACKAGE = require.resolve('taskchart/package.json')
@@ -23,7 +24,6 @@ export const FILE_NAMES = ['package.json', 'tsconfig.json', 'agent.ts', 'agent.t
 
 /** Packages that the templates import, with those that `taskchart dev` and `taskchart/testing` need. */
 const PACKAGES = ['taskchart', 'xstate', 'zod'] as const
-const MODEL_PACKAGES = { ai: '^6.0.0', '@ai-sdk/openai': '^3.0.0' } as const
 const DEVELOPMENT_PACKAGES = ['@types/node', '@xstate/graph', 'elkjs', 'fast-check', 'tsx', 'typescript'] as const
 
 const TSCONFIG = {
@@ -44,11 +44,11 @@ const TSCONFIG = {
 /** Files that git ignores: installed packages, coverage and last contexts, saved artifacts, databases and keys. */
 const IGNORED = ['node_modules/', '.taskchart/', 'artifacts/', '*.db', '*.db-*', '.env']
 
-/** Resolves with the text of each file of a project of this kind in this folder. */
-export async function projectFiles(kind: AgentKind, folder: string): Promise<Record<(typeof FILE_NAMES)[number], string>> {
+/** Resolves with the text of each file of a project of this kind in this folder, for a Node. */
+export async function projectFiles(kind: AgentKind, folder: string, node = process.versions.node): Promise<Record<(typeof FILE_NAMES)[number], string>> {
   const packaged = (path: string) => readFile(new URL(path, pathToFileURL(PACKAGE)), 'utf8')
   return {
-    'package.json': json(packageFile(kind, folder)),
+    'package.json': json(packageFile(kind, folder, node)),
     'tsconfig.json': json(TSCONFIG),
     'agent.ts': await packaged(KINDS[kind].agent),
     'agent.test.ts': await packaged(`templates/${kind}/agent.test.ts`),
@@ -56,21 +56,31 @@ export async function projectFiles(kind: AgentKind, folder: string): Promise<Rec
   }
 }
 
-function packageFile(kind: AgentKind, folder: string): object {
+function packageFile(kind: AgentKind, folder: string, node: string): object {
+  const { engines, packages } = kind === 'model' ? modelPackages(node) : { engines: own().engines, packages: {} }
   return {
     name: packageName(folder),
     version: '0.1.0',
     private: true,
     type: 'module',
-    engines: own().engines,
+    engines,
     scripts: {
       dev: 'taskchart dev agent.ts',
       start: 'taskchart serve agent.ts',
       test: 'node --import tsx --test agent.test.ts',
       typecheck: 'tsc'
     },
-    dependencies: { ...versions(PACKAGES), ...(kind === 'model' && MODEL_PACKAGES) },
+    dependencies: { ...versions(PACKAGES), ...packages },
     devDependencies: versions(DEVELOPMENT_PACKAGES)
+  }
+}
+
+/** The AI SDK and a provider of models for it, in the newest tested versions that run on a Node, and the Nodes that they need. */
+function modelPackages(runsOn: string): { readonly engines: object; readonly packages: Readonly<Record<string, string>> } {
+  const { version, node, beside } = newestFor('ai', runsOn)
+  return {
+    engines: node === undefined ? own().engines : { node: `>=${node}` },
+    packages: { ai: `^${version}`, '@ai-sdk/openai': `^${beside?.['@ai-sdk/openai']}` }
   }
 }
 

@@ -6,7 +6,10 @@ import * as grpc from '@grpc/grpc-js'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import { OPERATIONS, type OperationMethod, type OperationName } from '../../../machines/protocol/operations.ts'
 import { addressOf, detailsOf } from '../../client/transports/official/grpc.ts'
+import { checkPackages } from '../../peers/installed-packages.ts'
 import { type Caller, headersOf, Refusal, type Terms } from './caller.ts'
+
+checkPackages(['@a2a-js/sdk', '@bufbuild/protobuf', '@grpc/grpc-js'])
 
 /** Decodes a proto message from JSON. */
 interface Reader {

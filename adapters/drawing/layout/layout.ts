@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import { checkPackages } from '../../peers/installed-packages.ts'
 import type { ChartOutline } from '../outline.ts'
 import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
@@ -107,6 +108,7 @@ export class LayoutThread {
   #error: TypeError | undefined
 
   constructor(engine = 'elkjs') {
+    checkPackages(['elkjs'])
     this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), { name: 'taskchart layout', workerData: engine, execArgv: [] })
     this.#worker.unref()
     this.#worker.on('message', (answer: LaidOut) => {

@@ -1,6 +1,7 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
+import { checkPackages } from '../../peers/installed-packages.ts'
 import type { Sink } from '../looking.ts'
 import { shownEvent, type Redact } from '../recorder/seen-step.ts'
 
@@ -9,6 +10,7 @@ export type Stately = Pick<typeof stately, 'createInspector'>
 
 /** Loads it. Throws TypeError with the command that installs it. */
 export async function loadStately(load: () => Promise<Stately> = () => import('@statelyai/inspect')): Promise<Stately> {
+  checkPackages(['@statelyai/inspect'])
   try {
     return await load()
   } catch (cause) {

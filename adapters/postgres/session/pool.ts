@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import { kindOf } from '../../../runtime/primitives/options.ts'
+import { checkPackages } from '../../peers/installed-packages.ts'
 
 /** A statement for {@link PostgresClient.query}. */
 export interface PostgresQuery {
@@ -47,6 +48,7 @@ const ANSWER_MS = 40_000
 /** A pool for a URL, with at most `max` connections. Throws TypeError if the package `pg`, an optional peer, is missing. */
 export function poolOf(url: string, max: number, load: (name: string) => unknown = createRequire(import.meta.url)): OwnPool {
   const { Pool } = loaded(load)
+  checkPackages(['pg'])
   const pool = new Pool({
     connectionString: url, max, application_name: 'taskchart', connectionTimeoutMillis: CONNECT_MS, keepAlive: true, keepAliveInitialDelayMillis: 10_000, idleTimeoutMillis: 0, query_timeout: ANSWER_MS
   })

@@ -1,5 +1,8 @@
 import { adjacencyMapToArray, getAdjacencyMap } from '@xstate/graph'
 import type { ActorLogic, EventObject, Snapshot } from 'xstate'
+import { checkPackages } from '../../peers/installed-packages.ts'
+
+checkPackages(['@xstate/graph'])
 
 /** A move, and the turn after it. */
 export interface Taken<Turn, Move> {

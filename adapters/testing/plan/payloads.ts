@@ -1,5 +1,8 @@
 import * as fc from 'fast-check'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { checkPackages } from '../../peers/installed-packages.ts'
+
+checkPackages(['fast-check'])
 
 type JsonSchema = Readonly<Record<string, unknown>>
 

@@ -3,7 +3,10 @@ import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-j
 import { A2AError, ERRORS } from '../../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { officialError } from '../../client/transports/official/errors.ts'
+import { checkPackages } from '../../peers/installed-packages.ts'
 import type { Caller } from './callers.ts'
+
+checkPackages(['@a2a-js/sdk'])
 
 /** A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to A2AErrors. */
 export async function officialCaller(url: string, binding: string): Promise<Omit<Caller, 'close'>> {

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { answerWithModel, MODEL_METADATA, modelReply, modelWork } from '../../../adapters/ai/index.ts'
 import { checkAi } from '../../../adapters/ai/model/peer.ts'
 import { connect } from '../../../adapters/client/connect.ts'
+import { installable } from '../../../adapters/peers/installed-packages.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { accepted, data, file, reply, text, type NegotiateFunction, type Runtime, type Task } from '../../../runtime/index.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
@@ -668,5 +669,5 @@ await t.test('invalid options are refused when the agent is defined', async t =>
   for (const maxSteps of [0, 1.5, NaN]) t.throws(() => modelWork({ model, maxSteps }), { name: 'RangeError', message: `maxSteps has to be a whole number from 1, not ${maxSteps}.` })
   t.match(await rejection(answerWithModel({} as never, {} as never)), { name: 'TypeError' })
   const missing = () => { throw new Error('Cannot find package') }
-  t.throws(() => checkAi(missing), { name: 'TypeError', message: 'taskchart/ai calls models with the AI SDK. Install it: npm install ai@6' })
+  t.throws(() => checkAi(missing), { name: 'TypeError', message: `taskchart/ai calls models with the AI SDK. Install it: npm install ${installable('ai')}` })
 })

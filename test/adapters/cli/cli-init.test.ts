@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { KINDS } from '../../../adapters/cli/init/project.ts'
+import { KINDS, projectFiles } from '../../../adapters/cli/init/project.ts'
 import type { LineInput } from '../../../adapters/cli/command.ts'
 import { compilerOutput } from '../../fixtures/guides/compiled-guide.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -43,6 +43,12 @@ await t.test('the files that taskchart init writes compile with their own settin
   writeFileSync(join(cwd, 'tsconfig.json'), JSON.stringify({ ...settings, include: ['*/*.ts', '*.d.ts'] }))
   writeFileSync(join(cwd, 'provider.d.ts'), "declare module '@ai-sdk/openai' { export const openai: (id: string) => import('ai').LanguageModel }\n")
   t.equal(await compilerOutput(cwd), '')
+})
+
+await t.test('a project with a model has the newest tested AI SDK that runs on this Node', async t => {
+  const manifestFor = async (node: string) => JSON.parse((await projectFiles('model', 'mine', node))['package.json']) as object
+  t.match(await manifestFor('20.19.0'), { engines: { node: '>=20.19' }, dependencies: { ai: /^\^6\.\d/, '@ai-sdk/openai': /^\^3\.\d/ } })
+  t.match(await manifestFor('22.3.0'), { engines: { node: '>=22.0.0' }, dependencies: { ai: /^\^7\.\d/, '@ai-sdk/openai': /^\^4\.\d/ } })
 })
 
 await t.test('taskchart init prints the commands that come next', async t => {

@@ -34,7 +34,8 @@ function collecting() {
     const result = { observe: (instrument: unknown, value: number, attributes?: object) => observed.push([(instrument as Made).name, value, attributes]) } as unknown as BatchObservableResult
     for (const callback of callbacks) await callback(result)
   }
-  return { made, observed, callbacks, provider: { getMeter: () => meter, forceFlush } satisfies MeterProvider & { forceFlush(): Promise<void> } }
+  const scopes: unknown[] = []
+  return { made, observed, callbacks, scopes, provider: { getMeter: (...scope: unknown[]) => (scopes.push(scope), meter), forceFlush } satisfies MeterProvider & { forceFlush(): Promise<void> } }
 }
 
 await t.test('nothing is read without a meter provider', async t => {
@@ -44,12 +45,13 @@ await t.test('nothing is read without a meter provider', async t => {
 })
 
 await t.test('a registered meter provider gets the same metrics as Prometheus', async t => {
-  const { provider, made, observed, callbacks } = collecting()
+  const { provider, made, observed, callbacks, scopes } = collecting()
   metrics.setGlobalMeterProvider(provider)
   t.teardown(() => metrics.disable())
   t.ok(hasProvider(), 'the command finds it')
   const { runtime } = start(t, { work: echo }, { telemetry: openTelemetry() })
   t.strictSame(made.map(({ name, kind, options }) => ({ name, kind, ...options })), runtime.metrics.definitions)
+  t.match(scopes, [['taskchart', /^\d+\.\d+\.\d+$/]])
   t.match(made, [{ name: 'taskchart.ready', kind: 'gauge' }, { name: 'taskchart.tasks', kind: 'gauge', options: { unit: '{task}' } }])
   await runtime.sendMessage(say('hello'))
   await flushTelemetry()

@@ -4,6 +4,7 @@ import * as grpc from '@grpc/grpc-js'
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { fromPromise as xstatePromise, sendTo } from 'xstate'
@@ -32,6 +33,7 @@ const traces = registerTraces()
 t.beforeEach(() => traces.reset())
 
 const CARD = { name: 'Test', version: '7' }
+const { version: VERSION } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
 
 /** A traced agent in memory. */
 const traced = (t: Test, definition: Omit<AgentDefinition, 'card'>) => start(t, { card: CARD, ...definition }, { telemetry })
@@ -75,6 +77,7 @@ await t.test("one trace connects the client, the work, and another agent's work"
         '                internal thinks'
       ])
       t.equal(new Set(spans.map(span => span.spanContext().traceId)).size, 1)
+      t.ok(spans.filter(({ instrumentationScope: { name } }) => name === 'taskchart').every(({ instrumentationScope: { version } }) => version === VERSION), 'the scope has the version of the package')
       t.notMatch(JSON.stringify(spans.map(({ attributes, events, status }) => ({ attributes, events, status }))), /ann|thought/, 'no message text is in them')
     })
   }

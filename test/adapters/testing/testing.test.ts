@@ -1,6 +1,7 @@
 import t from 'tap'
 import { z } from 'zod'
 import { assign, emit, fromCallback, fromPromise } from 'xstate'
+import { SQLITE_PACKAGE } from '../../../adapters/storage/driver.ts'
 import { agentTests } from '../../../adapters/testing/agent-tests.ts'
 import { CoverageLog } from '../../../adapters/testing/coverage.ts'
 import { chartMermaid, chartOf, explainFailure, planFor, testAgent, VirtualClock, type Cases } from '../../../adapters/testing/index.ts'
@@ -160,7 +161,7 @@ await t.test('a path that lacks a prerequisite is skipped and reported', async t
   const absent = { official: () => Promise.reject(new Error('Cannot find package')), sqlite: () => Promise.reject(new TypeError('no driver')) }
   const { drivers, lacks } = await availableDrivers(absent)
   t.strictSame(lacks, [
-    'not walked: in process on SQLite, killed before every step; over JSON-RPC, with the official client; over REST, with the official client. To walk them: npm i -D better-sqlite3@12 @a2a-js/sdk'
+    `not walked: in process on SQLite, killed before every step; over JSON-RPC, with the official client; over REST, with the official client. To walk them: npm i -D ${SQLITE_PACKAGE} @a2a-js/sdk`
   ])
   t.equal(drivers.length, allDrivers.length - 3)
 })
