@@ -5,6 +5,7 @@ import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { publishedSchema } from './json-schema.ts'
 import { contentValue } from './message-data.ts'
+import { made } from './unsaid-words.ts'
 import type { Words } from './words.ts'
 
 /** Options of a question. */
@@ -85,5 +86,5 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
       return yield asked
     }
   }
-  return asked
+  return made(asked)
 }
