@@ -111,6 +111,14 @@ await t.test('a chart that fails leaves its negotiation as it was, and the log s
   }
 })
 
+await t.test('a chart that has ended with a reply begins again with the next message', async t => {
+  const once = setupNegotiation({ types: { terms: typed(terms) } }).createMachine({
+    initial: 'a', states: { a: { on: { 'message.received': { target: 'b', actions: emit(reply('a')) } } }, b: { on: { 'message.received': { target: 'c', actions: emit(reply('b')) } } }, c: { type: 'final' } }
+  })
+  const { runtime } = start(t, mover(once))
+  for (const answer of ['a', 'b', 'a']) t.equal(brief(await tell(runtime, 'x')), answer)
+})
+
 await t.test('a chart that waits too long for its actor is too late', async t => {
   const waits = setupNegotiation({ types: { terms: typed(terms) }, actors: { never: fromPromise(() => new Promise<never>(() => {})) } }).createMachine({
     initial: 'a', states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }

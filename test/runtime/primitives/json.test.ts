@@ -17,7 +17,7 @@ await t.test('what JSON changes is found at any depth, with its path and what to
     [{ set: new Set() }, 'it.set', 'a Set', 'a list: [...set]'], [new Map(), 'it', 'a Map', 'an object: Object.fromEntries(map)'],
     [new RangeError('x'), 'it', 'an Error'], [new DOMException('x'), 'it', 'a DOMException'], [new Float64Array(1), 'it', 'a Uint8Array'],
     [[new Ticket()], 'it[0]', 'an instance of Ticket', 'its data as a plain object'], [new Bag(), 'it', 'an instance of Bag'], [Object.create({}), 'it', 'an instance of Object'],
-    [Object.create(Object.create({ constructor: undefined })), 'it', 'an instance of a class'], [itself, 'it.self[0]', 'an object that contains itself', 'its id']
+    [Object.create(Object.create({ constructor: undefined })), 'it', 'an instance of a class'], [Object.setPrototypeOf([1], Object.create(null)), 'it', 'an instance of a class'], [itself, 'it.self[0]', 'an object that contains itself', 'its id']
   ]
   for (const [value, path, what, instead] of losses) {
     for (const use of ['sent', 'kept', 'context'] as const) t.match(jsonLoss(value, 'it', use) ?? '', `${path} is ${what}, which JSON does not keep. Write ${instead ?? ''}`, `${path} is ${what}`)
