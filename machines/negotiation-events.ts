@@ -41,13 +41,16 @@ export type NegotiationOutcome = { request: ContextRequest } & (
 /** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970. */
 export type StandingOffer = { offerId: string; round: number; terms: Terms; expiresAtMs: number }
 
-/** The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request. */
-export type Matter = { request: ContextRequest; round: number; standing?: StandingOffer; proposal?: Terms }
+/**
+ * The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request.
+ * `memory` is what the logic gave with its last answer in this negotiation: the snapshot of its chart, if it is one.
+ */
+export type Matter = { request: ContextRequest; round: number; standing?: StandingOffer; proposal?: Terms; memory?: unknown }
 
 /** The author's decision. `accepted` without terms accepts those that the request proposes, or else those of the open offer. */
 export type Opinion =
-  | { decision: 'offered'; offer: Omit<StandingOffer, 'round'>; words: MessageContent }
-  | { decision: 'declined' | 'replied'; words: MessageContent }
+  | { decision: 'offered'; offer: Omit<StandingOffer, 'round'>; words: MessageContent; memory?: unknown }
+  | { decision: 'declined' | 'replied'; words: MessageContent; memory?: unknown }
   | { decision: 'accepted'; terms?: Terms }
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'failed'; isLate?: boolean }

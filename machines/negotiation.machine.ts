@@ -8,8 +8,11 @@ type Answered = { output: Opinion }
 type Offered = Extract<Opinion, { decision: 'offered' }>
 type Situation = { context: NegotiationContext }
 
-/** `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that wait. */
-export type NegotiationContext = NegotiationLimits & { round: number; standing: StandingOffer | null; requests: Request[] }
+/**
+ * `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that
+ * wait. `memory`: what the author's logic wants back for the next request; null or missing if nothing.
+ */
+export type NegotiationContext = NegotiationLimits & { round: number; standing: StandingOffer | null; requests: Request[]; memory?: unknown }
 
 /**
  * The negotiation of one context, which lasts as long as the context. Requests are answered one at a time.
@@ -46,12 +49,13 @@ export const negotiationMachine = setup({
     tell: emit((_, outcome: NegotiationOutcome) => ({ type: 'request.decided', outcome })),
     keepOffer: assign(({ context }, { offer }: Offered) => standingFrom(context, offer)),
     countRound: assign({ round: ({ context }) => roundOf(context) }),
-    forgetOffers: assign({ round: 0, standing: null }),
+    remember: assign((_, opinion: Opinion) => ('memory' in opinion ? { memory: opinion.memory ?? null } : {})),
+    forgetOffers: assign({ round: 0, standing: null, memory: null }),
     goOn: assign({ requests: ({ context }) => context.requests.slice(1) })
   }
 }).createMachine({
   id: 'negotiation',
-  context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [] }),
+  context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [], memory: null }),
   initial: 'quiet',
   states: {
     // No request is waiting. An offer may be open.
@@ -92,10 +96,10 @@ export const negotiationMachine = setup({
               {
                 guard: { type: 'offers', params: opinionOf },
                 target: 'judging',
-                actions: [{ type: 'keepOffer', params: ({ event }) => event.output as Offered }, tells(newOffer), 'goOn']
+                actions: [{ type: 'keepOffer', params: ({ event }) => event.output as Offered }, remembers(), tells(newOffer), 'goOn']
               },
               { guard: { type: 'declines', params: opinionOf }, target: 'judging', actions: [tells(words), 'forgetOffers', 'goOn'] },
-              { guard: { type: 'replies', params: opinionOf }, target: 'judging', actions: [tells(words), 'countRound', 'goOn'] },
+              { guard: { type: 'replies', params: opinionOf }, target: 'judging', actions: [tells(words), 'countRound', remembers(), 'goOn'] },
               { target: 'judging', actions: [tells(noAnswer), 'goOn'] }
             ],
             onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
@@ -121,6 +125,11 @@ type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unkn
 function tells<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
   const params = (situation: Situation & { event: Cause }) => ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
   return { type: 'tell' as const, params }
+}
+
+/** Action that keeps what the author's logic wants back. */
+function remembers() {
+  return { type: 'remember' as const, params: opinionOf }
 }
 
 /** The client accepts the open offer, with its terms. */
@@ -180,8 +189,8 @@ function roundOf(context: NegotiationContext): number {
 
 function matterOf(context: NegotiationContext): Matter {
   const { arrived, ...request } = atHand(context)
-  const { standing } = context
-  return { request, round: roundOf(context), ...(standing && { standing }), ...(arrived.proposes && { proposal: arrived.proposes }) }
+  const { standing, memory = null } = context
+  return { request, round: roundOf(context), ...(standing && { standing }), ...(arrived.proposes && { proposal: arrived.proposes }), ...(memory !== null && { memory }) }
 }
 
 /** The terms that the author accepts: its own, else the proposed ones, else those of the open offer. */

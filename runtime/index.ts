@@ -6,6 +6,7 @@ export { accepted, artifact, data, declined, failed, file, offer, progress, reje
 export { authRequired, inputRequired } from './authoring/questions.ts'
 export { answerOf, dataOf } from './authoring/message-data.ts'
 export { negotiation } from './negotiation/negotiation.ts'
+export { setupNegotiation } from './negotiation/respond-chart.ts'
 export { defineAgent } from './agent/define-agent.ts'
 export { artifactChoices, chosenArtifact, whichArtifact } from './authoring/artifact-choices.ts'
 export { artifactToRefine, readArtifact, refined } from './work/refining.ts'

@@ -15,7 +15,8 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
     values: `
       A2AError accepted answerOf artifact artifactChoices artifactToRefine authRequired chosenArtifact createRuntime data dataOf
       declined defineAgent failed file fromPromise inputRequired isA2AError memoryStore negotiation offer prerequisites progress
-      propertiesOf readArtifact refined rejected reply setupWork taskCompleted text textOf typed whichArtifact
+      propertiesOf readArtifact refined rejected reply setupNegotiation setupWork taskCompleted text textOf typed
+      whichArtifact
     `,
     types: `
       Accepted Agent AgentCard AgentDefinition AgentDescription AgentExtension AgentInterface AgentSkill Artifact ArtifactChoice

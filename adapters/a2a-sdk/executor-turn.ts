@@ -1,4 +1,5 @@
 import { DefaultExecutionEventBus, type AgentExecutor, type RequestContext } from '@a2a-js/sdk/server'
+import { sentValue } from '../../runtime/authoring/checked-words.ts'
 import { failed, type WorkWords } from '../../runtime/authoring/words.ts'
 import { onAbort } from '../../runtime/primitives/promises.ts'
 import { heardOf, type TurnEnd } from './executor-words.ts'
@@ -30,11 +31,11 @@ export function runTurn({ executor, request, said, emit, signal }: TurnOptions):
         const { words, end } = heardOf(event, request, said)
         for (const word of words) {
           emit(word)
-          said.push(structuredClone(word))
+          said.push(sentValue(word, word.type))
         }
         if (!end) return
         bus.removeAllListeners()
-        resolve(end)
+        resolve(sentValue(end, 'the end of the turn'))
       } catch (error) {
         bus.removeAllListeners()
         reject(error)

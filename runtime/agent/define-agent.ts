@@ -5,7 +5,7 @@ import type { Property } from '../../machines/properties/properties.ts'
 import type { RestartPolicy } from '../../machines/supervision.ts'
 import { declaredExtensions } from '../authoring/extensions.ts'
 import { shownInput } from '../authoring/input-schema.ts'
-import type { WorkInput } from '../authoring/work-arguments.ts'
+import type { ChartInput } from '../authoring/setup-work.ts'
 import { isNegotiation, type Negotiation } from '../negotiation/negotiation.ts'
 import type { NegotiateFunction } from '../negotiation/per-message.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
@@ -18,8 +18,8 @@ import { checkChart, warnOfChart } from './chart-check.ts'
 import { describedCard, type AgentDescription, type DescribedCard, type ExtendedCard } from './described-card.ts'
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
-/** A statechart as work. If its `input` is typed, the type must be that of the agent's schema. */
-export type WorkChart<Input = unknown> = AnyStateMachine & { getInitialSnapshot(scope: AnyActorScope, input?: WorkInput<Input>): unknown }
+/** A statechart as work. If its `input` or its `terms` are typed, the types must be those of the agent's schema and of its negotiation. */
+export type WorkChart<Input = unknown, Terms = Record<string, unknown> | undefined> = AnyStateMachine & { getInitialSnapshot(scope: AnyActorScope, input?: ChartInput<Input, Terms>): unknown }
 
 /**
  * An agent as its author writes it. With `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
@@ -45,7 +45,7 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   /** The JSON Schema on the card, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly inputJsonSchema?: Record<string, unknown>
   /** Does the tasks: a function, an async generator, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>>
+  readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>, NoInfer<Terms>>
   /**
    * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which keeps an
    * offer open between messages. Without it every such message opens a task.

@@ -1,8 +1,8 @@
-import type { AnyMachineSnapshot } from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ContextRequest, NegotiationOutcome } from '../../machines/negotiation-events.ts'
 import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { optionalId, optionalList, optionalText, present } from '../../machines/protocol/codec/fields.ts'
-import { checkJson, isObject } from '../../machines/protocol/codec/json.ts'
+import { checkJson, isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { nonEmptyText, struct, type Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
@@ -12,6 +12,7 @@ import type { ArtifactContent, MessageContent, WorkOutcome, WorkWord } from '../
 import { contextLoss, jsonLoss, kindIn } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { isQuestion, type Question } from './questions.ts'
+import { said } from './unsaid-words.ts'
 import { notYet, type WorkResult } from './words.ts'
 
 /** Words that only a negotiation may answer. */
@@ -50,34 +51,60 @@ export function toWorkEvent(words: unknown): WorkWord {
 }
 
 /** The event of a question, with the JSON Schema of its answer, if it has one. */
-export function questionEventOf({ type, message, answerSchema }: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
-  const said = messageOf(message)
-  const shown = answerSchema ? { ...said, metadata: { ...said.metadata, [ANSWER_SCHEMA]: answerSchema } } : said
+export function questionEventOf(question: Pick<Question, 'type' | 'message' | 'answerSchema'>): Asked {
+  said(question)
+  const { type, answerSchema } = question
+  const asks = messageOf(question.message)
+  const shown = answerSchema ? { ...asks, metadata: { ...asks.metadata, [ANSWER_SCHEMA]: answerSchema } } : asks
   return { type: type === 'input-required' ? 'work.asked' : 'work.needsAuthorization', message: shown }
 }
 
-/** Copies a value through JSON; `undefined` stays. Throws InvalidAgentResponse for a value that JSON cannot express. */
-export function plainValue<T>(value: T, name: string): T {
-  return value === undefined ? value : plain(value, name)
-}
-
-/** Like `plainValue`, for values that the author's code reads back: also refuses values that JSON changes, such as a Map. */
+/** A copy through JSON of a value that the author's code reads back; `undefined` stays. Throws InvalidAgentResponse for a value that JSON would change. */
 export function keptValue<T>(value: T, name: string): T {
-  const kept = plainValue(value, name)
-  const loss = jsonLoss(value, name)
-  if (loss !== undefined) throw noted(`The agent's code produced a value that cannot be stored: ${loss}`)
-  return kept
+  if (value === undefined) return value
+  const loss = tried(() => jsonLoss(value, name, 'kept'), name)
+  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code produced a value that cannot be stored: ${loss}`)
+  return copied(value, name)
 }
 
-/** Throws InvalidAgentResponse if a transition put a value into the chart's context that JSON changes: it would differ after a restart. */
+/** Copies a value that only goes out through JSON. Throws InvalidAgentResponse for a value that JSON would change. */
+export function sentValue<T>(value: T, name: string): T {
+  const loss = tried(() => jsonLoss(value, name, 'sent'), name)
+  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${loss}`)
+  return copied(value, name)
+}
+
+/**
+ * Throws InvalidAgentResponse if a transition put a value into the chart's context, or into the input of an actor that it started, that
+ * JSON changes: it would differ after a restart.
+ */
 export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
   const loss = contextLoss(snapshot.context, before?.context)
-  if (loss !== undefined) throw noted(`The agent's chart has a context that cannot be stored: ${loss}`)
+  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart has a context that cannot be stored: ${loss}`)
+  if (snapshot.children !== before?.children) checkInputs(snapshot.children, before?.children)
   return snapshot
+}
+
+/** The stored snapshot of an actor has its input, unless the actor is a chart. */
+function checkInputs(children: AnyMachineSnapshot['children'], before: AnyMachineSnapshot['children'] = {}): void {
+  for (const id in children) {
+    const child = children[id] as AnyActorRef
+    if (child === before[id]) continue
+    const { input } = child.getSnapshot() as { readonly input?: unknown }
+    const loss = input === undefined ? undefined : jsonLoss(input, 'input', 'kept')
+    if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart starts the actor ${id} with an input that cannot be stored: ${loss}`)
+  }
+}
+
+/** Throws InvalidAgentResponse if a chart delays an event that JSON changes: it would differ after a restart. */
+export function checkDelayed({ event }: { readonly event: EventObject }): void {
+  const loss = jsonLoss(event, 'event', 'kept')
+  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart delays ${event.type}, which cannot be stored: ${loss}`)
 }
 
 /** The outcome of a work's return value or output. `undefined` is a result without artifacts. */
 export function toOutcome(result: unknown): WorkOutcome {
+  said(result)
   const given = result ?? {}
   if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
   checkResult(given)
@@ -120,7 +147,7 @@ export function decisionOf(answer: unknown, request: ContextRequest, opensTasks:
   const word = wordOf(answer, opensTasks ? ['reply', 'accepted', 'rejected'] : ['reply'], wanted)
   if (word.type === 'reply') return { request, decision: 'replied', reply: messageOf(word.message) }
   if (word.type === 'rejected') return { request, decision: 'rejected', reason: messageOf(word.reason) }
-  return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(word.terms) }) }
+  return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(keptValue(word.terms, 'terms')) }) }
 }
 
 /** Validated content of a message from anything that `Words` allows. */
@@ -139,7 +166,7 @@ function metadataOf(metadata: unknown): Record<string, unknown> {
 
 function withParts(words: unknown, name: string): unknown {
   const unfinished = notYet(words)
-  if (unfinished !== undefined) throw noted(`The agent's code gave as ${name} ${unfinished}`)
+  if (unfinished !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code gave as ${name} ${unfinished}`)
   if (typeof words === 'string') return { parts: [{ text: words }] }
   if (Array.isArray(words)) return { parts: words }
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
@@ -147,10 +174,11 @@ function withParts(words: unknown, name: string): unknown {
 
 /** A word of one of these types. Throws InvalidAgentResponse for any other value. */
 export function wordOf(value: unknown, types: string[], wanted: string): Record<string, unknown> {
+  said(value)
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) {
     const unfinished = notYet(value)
-    throw noted(`The agent's code has to ${wanted}${unfinished === undefined ? '.' : `, not ${unfinished}`}`)
+    throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}${unfinished === undefined ? '.' : `, not ${unfinished}`}`)
   }
   return value as Record<string, unknown>
 }
@@ -178,22 +206,12 @@ function boundedPart(part: Part, name: string): Part {
   return { ...part, ...data, ...metadata }
 }
 
-/** From this depth on a value is refused before it is copied: JSON.stringify takes the square of the depth, or fails after 10 ms. */
-const FAR_TOO_DEEP = 128
-
 /** Copies a value through JSON, and checks the limits for JSON from clients, except the length of strings. */
 function bounded<T>(value: T, name: string): T {
-  if (tried(() => nestsDeeper(value, FAR_TOO_DEEP), name)) throw invalid(`${name} must be JSON: without cycles, and not nested more than 64 deep`)
-  const own = plain(value, name)
+  const own = sentValue(value, name)
   const violation = checkJson(own, { root: name, stringLength: Infinity })
   if (violation) throw invalid(`${violation.field} ${violation.description}`)
   return own
-}
-
-/** Whether a value nests more containers than this in each other, as a cycle does. An object with a `toJSON` counts as one value. */
-function nestsDeeper(value: unknown, levels: number): boolean {
-  if (typeof value !== 'object' || value === null || 'toJSON' in value) return false
-  return levels === 0 || Object.values(value).some(member => nestsDeeper(member, levels - 1))
 }
 
 /** Like `bounded`, for metadata, which must be an object. */
@@ -203,35 +221,19 @@ function boundedStruct(value: Record<string, unknown>, name: string): Record<str
   throw invalid(`${name} must be an object, also after its toJSON`)
 }
 
-function plain<T>(value: T, name: string): T {
-  const json = tried(() => JSON.stringify(value) as string | undefined, name)
-  if (json === undefined) throw invalid(`${name} must be JSON: not a function, a symbol, or an object whose toJSON returns undefined`)
-  return JSON.parse(json) as T
+function copied<T>(value: T, name: string): T {
+  return tried(() => toJson(value), name) as T
 }
 
-/** Walks through an author's value, which may have a cycle, a BigInt, or a getter that throws. */
+/** Walks through an author's value, which may have a getter that throws, or nest too deeply for any walk. */
 function tried<T>(walk: () => T, name: string): T {
   try {
     return walk()
   } catch {
-    throw invalid(`${name} must be JSON: without cycles and BigInt`)
+    throw invalid(`${name} must be JSON that can be read: without getters that throw, and not nested many thousands deep`)
   }
 }
 
 function invalid(what: string): A2AError {
-  return noted(`The agent's code produced something that is not valid A2A: ${what}.`)
-}
-
-/** Errors made in this file, to distinguish them from an author's own InvalidAgentResponse, such as one of another agent. */
-const invalidOutputs = new WeakSet<object>()
-
-function noted(text: string): A2AError {
-  const error = new A2AError('InvalidAgentResponse', text)
-  invalidOutputs.add(error)
-  return error
-}
-
-/** Whether an error means that the author's code produced something that is not valid A2A. */
-export function isInvalidOutput(error: unknown): error is A2AError {
-  return typeof error === 'object' && error !== null && invalidOutputs.has(error)
+  return new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${what}.`)
 }

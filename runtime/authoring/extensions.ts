@@ -3,6 +3,7 @@ import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, violationsText } from '../../machines/protocol/errors.ts'
 import { INPUT_EXTENSION, NEGOTIATION_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
+import { jsonLoss } from '../primitives/json.ts'
 import { rejectUnknown } from '../primitives/options.ts'
 
 /** Protocol extensions that a runtime supports (§4.6), by URI. */
@@ -67,9 +68,7 @@ function declared(given: unknown, name: string): AgentExtension {
 }
 
 function plain(params: Record<string, unknown>, name: string): Record<string, unknown> {
-  try {
-    return toJson(params) as Record<string, unknown>
-  } catch {
-    throw new TypeError(`${name}.params must be JSON: without cycles and BigInt.`)
-  }
+  const loss = jsonLoss(params, `${name}.params`, 'sent')
+  if (loss !== undefined) throw new TypeError(loss)
+  return toJson(params) as Record<string, unknown>
 }

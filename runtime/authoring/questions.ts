@@ -5,6 +5,7 @@ import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { publishedSchema } from './json-schema.ts'
 import { contentValue } from './message-data.ts'
+import { made } from './unsaid-words.ts'
 import { ASK_FIRST, isQuestionType, type Words } from './words.ts'
 
 /** Options of a question. */
@@ -90,5 +91,5 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
       throw new TypeError(`This is a question. ${ASK_FIRST}`)
     }
   }
-  return asked
+  return made(asked)
 }

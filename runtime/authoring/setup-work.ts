@@ -47,10 +47,10 @@ export interface AuthorizationReceived {
 
 // The default of `setup` for no actors, actions or guards.
 // oxlint-disable-next-line typescript/no-generated-empty-object-type
-type None = Record<never, never>
-type Params = Record<string, ParameterizedObject['params'] | undefined>
-type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; params: T[K] } }[keyof T & string]
-type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
+export type None = Record<never, never>
+export type Params = Record<string, ParameterizedObject['params'] | undefined>
+export type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; params: T[K] } }[keyof T & string]
+export type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
 
 /**
  * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's output. The
@@ -63,6 +63,9 @@ export function typed<T>(_schema?: StandardSchema<T>): T {
 /** The parts of a chart that XState's `setup` knows. */
 const OPTIONS = { types: true, schemas: true, actors: true, actions: true, guards: true, delays: true } as const
 
+/** The input of a work chart. `terms` is always set if it has a type. */
+export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefined> = undefined extends Terms ? WorkInput<Input, NonNullable<Terms>> : Omit<WorkInput<Input>, 'terms'> & { readonly terms: Terms }
+
 /** XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. */
 export function setupWork<
   Context extends MachineContext = None,
@@ -71,13 +74,14 @@ export function setupWork<
   Guards extends Params = None,
   Delay extends string = never,
   Event extends EventObject = never,
-  Input = unknown
+  Input = unknown,
+  Terms = Record<string, unknown> | undefined
 >(options: {
   /**
    * Types only: the chart's `context`; `events` of its own actors, and AuthorizationReceived; the `input` that the agent's schema
-   * gives. For example `{ context: typed<Order>(), input: typed(order) }`.
+   * gives, or the `terms` of its negotiation. For example `{ context: typed<Order>(), terms: typed(terms) }`.
    */
-  types?: { context?: Context; events?: Event; input?: Input }
+  types?: { context?: Context; events?: Event; input?: Input; terms?: Terms }
   actors?: { [K in keyof Actors]: Actors[K] }
   actions?: {
     [K in keyof Actions]: ActionFunction<
@@ -89,7 +93,7 @@ export function setupWork<
   delays?: { [K in Delay]: DelayConfig<Context, MessageReceived | Event, Parameterized<Actions>['params'], MessageReceived | Event> }
 }): SetupReturn<
   Context, MessageReceived | Event, Actors, None, Actions, Guards, Delay,
-  WorkTag, WorkInput<Input>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
+  WorkTag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
   return setup(options as never) as never

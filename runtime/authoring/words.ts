@@ -3,6 +3,7 @@ import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent, MessageContent } from '../../machines/task-events.ts'
 import type { Ids } from '../ports/ids.ts'
 import { checkArgument, checkOptions, kindOf, objectSuchAs, textSuchAs, TRUE_OR_FALSE, type Kind } from '../primitives/options.ts'
+import { made } from './unsaid-words.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
 export function agentMessage(content: MessageContent, place: { taskId?: string; contextId: string }, ids: Ids): Message {
@@ -140,7 +141,7 @@ export function textOf(content: { parts: readonly Part[] }): string {
 export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}): Progress {
   checkOptions(about, ABOUT, 'progress', "progress('Brewing.', { metadata: { percent: 50 } })")
   const { metadata } = about
-  return { type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) }
+  return made({ type: 'progress', ...(message !== undefined && { message }), ...(metadata && { metadata }) })
 }
 
 /**
@@ -149,17 +150,17 @@ export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}
  */
 export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): ProducedArtifact {
   checkOptions(chunk, CHUNK, 'artifact', 'artifact(content, { append: true })')
-  return Object.assign({ type: 'artifact' as const, artifact: content }, chunk)
+  return made(Object.assign({ type: 'artifact' as const, artifact: content }, chunk))
 }
 
 /** Ends the task as rejected, with a reason for the client. */
 export function rejected(reason: Words): Rejected {
-  return { type: 'rejected', reason }
+  return made({ type: 'rejected', reason })
 }
 
 /** Ends the task as failed, with a reason for the client. Errors that work throws are only logged. */
 export function failed(reason: Words): Failed {
-  return { type: 'failed', reason }
+  return made({ type: 'failed', reason })
 }
 
 /** Answers a message without opening a task. */

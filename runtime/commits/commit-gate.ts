@@ -1,5 +1,5 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
-import { checkContext } from '../authoring/checked-words.ts'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import { checkContext, checkDelayed } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
@@ -75,14 +75,18 @@ function takesPlace(actor: AnyActorRef): boolean {
   return before?.getSnapshot().status === 'active'
 }
 
-/** Makes custom actions wait for the commit. */
-export const HELD_ACTIONS: ScopeChanges = {
+/** Actions that may send an event later. */
+const DELAYABLE = ['xstate.raise', 'xstate.sendTo']
+
+/** Makes custom actions wait for the commit, and refuses delayed events that cannot be stored. */
+export const HELD_ACTIONS = {
   actionExecutor: (scope, action) => {
     const { exec, info, params, type } = action
+    if (DELAYABLE.includes(type) && (params as { delay?: number }).delay !== undefined) checkDelayed(params as { event: EventObject })
     if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
     scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
   }
-}
+} satisfies ScopeChanges
 
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
   const started = new WeakSet<object>()

@@ -234,10 +234,9 @@ export class ContextHost implements ActorHost {
     this.#fail(taskId, error)
   }
 
-  /** Tells traces, waiting calls and observers of an error of the author's code. */
+  /** Tells traces and observers of an error of the author's code. */
   #noteCrash(taskId: string, error: unknown): void {
     this.traces?.crashed(taskId, error)
-    this.#services.feeds.failed(taskId, error, this.clock.now())
     this.#services.observers.told?.crashed(taskId, error)
   }
 

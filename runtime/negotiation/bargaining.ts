@@ -9,6 +9,7 @@ import { compiled } from '../xstate/compiled-machine.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
 import { checkedTerms } from './proposals.ts'
+import { chartAnswer } from './respond-chart.ts'
 
 /** A lasting negotiation as the actor `bargaining` of a context. Its decisions are sent to the context. */
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
@@ -20,11 +21,14 @@ export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }
 }
 
-/** Calls the author's `respond` for a request. */
-async function opinion(negotiation: Negotiation, { request, round, standing, proposal }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
+/** Calls the author's `respond` for a request, or gives it to the author's chart. */
+async function opinion(negotiation: Negotiation, { request, round, standing, proposal, memory }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
   return answering(host, request, signal, async given => {
-    const answer = await negotiation.respond({ ...given, round, standing, proposal })
-    return opinionOf(answer, negotiation, { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs })
+    const { respond } = negotiation
+    const asked = { ...given, round, standing, proposal }
+    const answered = typeof respond === 'function' ? { answer: await respond(asked) } : await chartAnswer(respond, asked, memory)
+    const named = { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs }
+    return { ...opinionOf(answered.answer, negotiation, named), ...('memory' in answered && { memory: answered.memory }) }
   }, failure => failure)
 }
 

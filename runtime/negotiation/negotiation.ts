@@ -1,3 +1,4 @@
+import type { AnyStateMachine } from 'xstate'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
@@ -5,7 +6,9 @@ import { jsonSchemaOf } from '../authoring/json-schema.ts'
 import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
 import { isStandardSchema, type StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
+import { isMachine } from '../xstate/persisted-snapshot.ts'
 import type { NegotiationArguments } from './per-message.ts'
+import { checkRespondChart, type RespondChart } from './respond-chart.ts'
 
 /** The agent's open offer. The client may accept it before `expiresAtMs`, in milliseconds since 1970; `round` is its number among the offers of both sides. */
 export interface OpenOffer<Terms = Record<string, unknown>> {
@@ -37,11 +40,15 @@ export interface NegotiationOptions<Terms extends object> {
   /** How long an offer of the agent stays open, in milliseconds. Default 600,000: ten minutes. */
   readonly offerMs?: number
   /**
-   * Answers free text, and terms that the client proposes; one message at a time in each context. If it throws, the client gets an
-   * error, and the open offer stays. After a restart of the process it may be called again for an unanswered message.
+   * Answers free text, and terms that the client proposes; one message at a time in each context: a function, or a chart made with
+   * `setupNegotiation`, whose state is stored from one message to the next. If it throws, the client gets an error, and the open offer and
+   * the chart's state stay. After a restart of the process it may be called again for an unanswered message.
    */
-  readonly respond: (given: RespondArguments<NoInfer<Terms>>) => NegotiationAnswer<NoInfer<Terms>> | Promise<NegotiationAnswer<NoInfer<Terms>>>
+  readonly respond: RespondFunction<NoInfer<Terms>> | RespondChart<NoInfer<Terms>>
 }
+
+/** Answers one message. */
+export type RespondFunction<Terms = Record<string, unknown>> = (given: RespondArguments<Terms>) => NegotiationAnswer<Terms> | Promise<NegotiationAnswer<Terms>>
 
 const OPTIONS: OptionKinds<NegotiationOptions<object>> = { terms: true, rounds: true, offerMs: true, respond: true }
 
@@ -51,7 +58,7 @@ export interface Negotiation<Terms = unknown> {
   readonly terms: StandardSchema<Terms>
   readonly rounds: number
   readonly offerMs: number
-  readonly respond: (given: RespondArguments) => unknown
+  readonly respond: ((given: RespondArguments) => unknown) | AnyStateMachine
 }
 
 /** A hundred years, so that the expiry is a valid date. */
@@ -67,14 +74,19 @@ export function negotiation<Terms extends object>(options: NegotiationOptions<Te
   if (!isStandardSchema(terms)) throw new TypeError('terms has to be a schema of zod, valibot, arktype or the like (Standard Schema): negotiation({ terms: z.object({ euros: z.number() }), … }).')
   if (!Number.isSafeInteger(rounds) || rounds < 1) throw new RangeError(`rounds has to be a whole number of offers from 1, not ${String(rounds)}. Leave it out for 5.`)
   if (!(offerMs > 0 && offerMs <= LONGEST_MS)) throw new RangeError(`offerMs has to be milliseconds above 0 and at most a hundred years, not ${String(offerMs)}. Leave it out for ten minutes.`)
-  if (typeof respond !== 'function') throw new TypeError('respond has to be a function that answers offer(…), accepted(…), declined(…), reply(…) or rejected(…).')
+  if (!isRespondent(respond)) throw new TypeError('respond has to be a function that answers offer(…), accepted(…), declined(…), reply(…) or rejected(…), or a chart made with setupNegotiation(…).createMachine(…).')
+  if (typeof respond !== 'function') checkRespondChart(respond)
   // Its arguments have been validated by the schema.
   return { type: 'negotiation', terms, rounds, offerMs, respond: respond as Negotiation['respond'] }
 }
 
 /** Whether `negotiate` is a lasting negotiation, including one from another copy of this package. */
 export function isNegotiation(negotiate: unknown): negotiate is Negotiation {
-  return isObject(negotiate) && negotiate['type'] === 'negotiation' && typeof negotiate['respond'] === 'function'
+  return isObject(negotiate) && negotiate['type'] === 'negotiation' && isRespondent(negotiate['respond'])
+}
+
+function isRespondent(respond: unknown): boolean {
+  return typeof respond === 'function' || (isObject(respond) && isMachine(respond as never))
 }
 
 /** The negotiation extension of an agent's card (§4.6): its limits, and the JSON Schema of its terms, if there is one. */

@@ -3,7 +3,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { invalidParams, type FieldViolation } from '../../machines/protocol/errors.ts'
 import { moveIn } from '../../machines/protocol/negotiation.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import { plainValue } from '../authoring/checked-words.ts'
+import { keptValue } from '../authoring/checked-words.ts'
 import { validated, type StandardSchema } from '../ports/standard-schema.ts'
 import type { Negotiation } from './negotiation.ts'
 
@@ -15,7 +15,7 @@ export function checkedTerms(schema: StandardSchema<unknown>, terms: unknown, fi
   const checked = validated(schema, terms, field)
   if ('violations' in checked) return checked
   if (!isObject(checked.value)) throw new TypeError(`The schema of the terms has to give an object, as z.object({ … }) does.`)
-  return { value: plainValue(checked.value, field) }
+  return { value: keptValue(checked.value, field) }
 }
 
 /**

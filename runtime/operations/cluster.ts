@@ -4,7 +4,7 @@ import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
 /** The calls that only the node of a context can answer: its changes, and why its agent's output was not valid A2A. */
-export type ChangeName = 'send' | 'cancel' | 'authorized' | 'createPushConfig' | 'deletePushConfig' | 'invalidOutput'
+export type ChangeName = 'send' | 'cancel' | 'authorized' | 'createPushConfig' | 'deletePushConfig'
 
 /**
  * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is

@@ -1,15 +1,16 @@
+import { toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { GetTaskRequest } from '../../machines/protocol/requests.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import type { CallContext } from '../access/call-context.ts'
-import { keptValue } from '../authoring/checked-words.ts'
 import { LOST_RACE } from '../commits/commit-pipeline.ts'
 import { Turn } from '../commits/turn.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { OutsideEvent, OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
+import { jsonLoss } from '../primitives/json.ts'
 import type { ContextKey, Scope, TaskRow } from '../store/store.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
@@ -105,13 +106,11 @@ export async function authorizeHere({ store, contexts }: OperationServices, { sc
   return taken ? null : status.state
 }
 
+/** A copy of the data through JSON. Throws InvalidParams for data that JSON would change. */
 function jsonOf(data: unknown): unknown {
-  try {
-    return keptValue(data, 'data')
-  } catch (cause) {
-    const description = 'must be JSON: without cycles, BigInt, Map, Set and Date'
-    throw new A2AError('InvalidParams', `Invalid parameters: data ${description}`, { violations: [{ field: 'data', description }], cause })
-  }
+  const loss = jsonLoss(data ?? null, 'data', 'kept')
+  if (loss === undefined) return data === undefined ? data : toJson(data)
+  throw new A2AError('InvalidParams', `Invalid parameters: ${loss}`, { violations: [{ field: 'data', description: loss.replace(/^data /, '') }] })
 }
 
 function notAsked(taskId: string, state: string): A2AError {

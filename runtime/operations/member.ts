@@ -19,8 +19,7 @@ const MAKE: Readonly<Record<ChangeName, Make>> = {
   cancel: (services, request: TaskToCancel) => cancelHere(services, request),
   authorized: (services, request: GivenAuthorization) => authorizeHere(services, request),
   createPushConfig: createPushConfigHere,
-  deletePushConfig: deletePushConfigHere,
-  invalidOutput: async ({ feeds }, { taskId }: { readonly taskId: string }) => feeds.invalidOutput(taskId)?.message ?? null
+  deletePushConfig: deletePushConfigHere
 }
 
 /** The runtime of a node, for its cluster. The services are read when the cluster calls, because they have the cluster themselves. */

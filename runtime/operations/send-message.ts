@@ -9,14 +9,13 @@ import { detailsOf } from '../authoring/request-details.ts'
 import { completedOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import { sendOf } from '../store/rows.ts'
-import type { ReadOptions, Scope, StoredTask, TaskEvent } from '../store/store.ts'
+import type { ReadOptions, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvent, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../store/task-record.ts'
 import type { Opened } from '../streams/task-stream.ts'
 import { bytesIn, LARGE_BYTES } from '../streams/whole-task.ts'
 import { toWireTask } from '../streams/wire-view.ts'
 import type { Admitted } from './admission.ts'
 import { sendOnce } from './deduplication.ts'
-import { makeOnNode } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
 import { pushOf, webhookOfMessage } from './push-configs.ts'
 import { routeMessage, type Outcome, type Routed } from './route-message.ts'
@@ -27,8 +26,7 @@ type Call = Admitted<SendMessageRequest>
 
 /**
  * SendMessage (§3.1.1): answers with the agent's message, or with the task when it is terminal or interrupted. With
- * `returnImmediately` it answers when the task exists (§3.2.2). Throws InvalidAgentResponse if the task failed because its agent
- * produced invalid A2A.
+ * `returnImmediately` it answers when the task exists (§3.2.2).
  */
 export async function sendMessage(services: OperationServices, call: Call): Promise<SendMessageResponse> {
   const { configuration = {} } = call.params
@@ -51,7 +49,6 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
     // An interrupted task may have resumed since.
     const known = waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages)) ? undefined : seen
     const stored = known ? projectTask(known, configuration) : await whole(services, outcome, configuration, call.room)
-    if (waits && stored.task.status.state === 'TASK_STATE_FAILED') await checkOutput(services, outcome.key, stored.task.id)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
     tail.end()
@@ -78,14 +75,6 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
     tail.end()
     throw error
   }
-}
-
-/** Throws InvalidAgentResponse if a task failed because its agent produced invalid A2A (§3.3.2). */
-async function checkOutput(services: OperationServices, scope: Scope, taskId: string): Promise<void> {
-  const { feeds } = services
-  const request = { taskId }
-  const reason = await makeOnNode(services, { name: 'invalidOutput', place: { scope, taskId }, request, isRepeatable: true }, async () => feeds.invalidOutput(taskId)?.message ?? null)
-  if (reason !== null) throw new A2AError('InvalidAgentResponse', reason, { metadata: { taskId }, cause: feeds.invalidOutput(taskId) })
 }
 
 /** Routes a message, on the node of its context in a cluster. */

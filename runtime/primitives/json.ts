@@ -1,4 +1,5 @@
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { pathText } from '../../machines/protocol/codec/paths.ts'
 
 /** Bytes per member or entry for quotes, colon and comma. */
 const AROUND = 4
@@ -35,38 +36,124 @@ export function sameJson(one: unknown, other: unknown): boolean {
   return names.length === Object.keys(other).length && names.every(name => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
 }
 
-/** Classes whose objects JSON empties or changes, with what to write instead. */
-const INSTEAD: ReadonlyMap<string, string> = new Map([
-  ['Map', 'an object: Object.fromEntries(map)'],
-  ['Set', 'a list: [...set]'],
-  ['Date', 'a text: date.toISOString()'],
-  ['RegExp', 'its source: regExp.source'],
-  ['Error', 'its text: error.message'],
-  ['Promise', 'its result: await it first'],
-  ['WeakMap', 'what it holds'],
-  ['WeakSet', 'what it holds'],
-  ['ArrayBuffer', "a text: Buffer.from(bytes).toString('base64')"],
-  ['Uint8Array', "a text: Buffer.from(bytes).toString('base64')"]
-])
+/** Objects that JSON empties or changes, by class, with what to write instead. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  Map: 'an object: Object.fromEntries(map)',
+  Set: 'a list: [...set]',
+  Date: 'a text: date.toISOString()',
+  URL: 'a text: url.href',
+  RegExp: 'its source: regExp.source',
+  Error: 'its text: error.message',
+  DOMException: 'its text: error.message',
+  Promise: 'its result: await it first',
+  ArrayBuffer: "a text: Buffer.from(bytes).toString('base64')",
+  Uint8Array: "a text: Buffer.from(bytes).toString('base64')"
+}
 
 /**
- * The first part of a value that JSON would change, in a sentence with its path and what to write instead; `undefined` if there is
- * none. Actors, which XState persists itself, and objects with a `toJSON` are skipped.
+ * What becomes of a value. What is `sent` only goes out, so an object with a `toJSON` counts as what that returns. The author's code
+ * reads back what is `kept`. The `context` of a chart may also have actors, which XState persists itself.
  */
-export function jsonLoss(value: unknown, name: string, seen: Set<object> = new Set()): string | undefined {
-  if (typeof value !== 'object' || value === null || seen.has(value)) return undefined
-  seen.add(value)
-  const prototype: unknown = Object.getPrototypeOf(value)
-  const isPlain = prototype === Object.prototype || prototype === null || Array.isArray(value)
-  const kind = isPlain ? '' : kindIn(value)
-  const instead = INSTEAD.get(kind)
-  if (instead !== undefined) return `${name} is ${/^[AE]/.test(kind) ? 'an' : 'a'} ${kind}, which JSON does not keep. Write ${instead}.`
-  if (!isPlain && ('sessionId' in value || 'toJSON' in value)) return undefined
-  for (const [key, member] of Object.entries(value)) {
-    const loss = typeof member === 'object' ? jsonLoss(member, Array.isArray(value) ? `${name}[${key}]` : `${name}.${key}`, seen) : undefined
-    if (loss !== undefined) return loss
+export type JsonUse = 'sent' | 'kept' | 'context'
+
+/** A part of a value that JSON does not keep: the path to it, and the rest of a sentence that begins with the path. */
+interface Loss {
+  readonly path: (string | number)[]
+  readonly says: string
+}
+
+/** From this depth on a value that is sent is refused before it is copied: JSON.stringify takes the square of the depth. */
+const FAR_TOO_DEEP = 128
+
+/**
+ * The only judge of what is JSON in values of authors: the first part that JSON would change, in a sentence with its path and what to
+ * write instead; `undefined` if there is none. Members that are `undefined` are absent in JSON, and allowed.
+ */
+export function jsonLoss(value: unknown, name: string, use: JsonUse): string | undefined {
+  const loss = lossIn(value, use, [])
+  return loss && `${pathText(name, loss.path)} ${loss.says}`
+}
+
+/** The loss in a value; `around` are the objects that contain it. */
+function lossIn(given: unknown, use: JsonUse, around: object[]): Loss | undefined {
+  const value = use === 'sent' && hasToJson(given) ? given.toJSON('') : given
+  switch (typeof value) {
+    case 'string':
+    case 'boolean':
+      return undefined
+    case 'number':
+      return Number.isFinite(value) ? undefined : lost(String(value), 'a finite number, or null')
+    case 'bigint':
+      return lost('a BigInt', 'a text: String(value)')
+    case 'object':
+      return value === null ? undefined : lossOf(value, use, around)
+    case 'undefined':
+    case 'function':
+    case 'symbol':
+    default:
+      return lost(value === undefined ? 'undefined' : `a ${typeof value}`, 'null, or leave it out')
+  }
+}
+
+function lossOf(value: object, use: JsonUse, around: object[]): Loss | undefined {
+  if (!isPlain(value)) {
+    if (!isActor(value)) return lostObject(value)
+    return use === 'context' ? undefined : lost('an actor', 'its id')
+  }
+  if (around.includes(value)) return lost('an object that contains itself', 'its id')
+  if (use === 'sent' && around.length === FAR_TOO_DEEP) return { path: [], says: 'must not be nested more than 64 deep.' }
+  around.push(value)
+  const loss = Array.isArray(value) ? lossInList(value, use, around) : lossInMembers(value as Record<string, unknown>, use, around)
+  around.pop()
+  return loss
+}
+
+function lossInList(list: readonly unknown[], use: JsonUse, around: object[]): Loss | undefined {
+  for (let i = 0; i < list.length; i += 1) {
+    const loss = lossIn(list[i], use, around)
+    if (loss) return below(i, loss)
   }
   return undefined
+}
+
+function lossInMembers(object: Readonly<Record<string, unknown>>, use: JsonUse, around: object[]): Loss | undefined {
+  for (const name in object) {
+    const member = object[name]
+    const loss = member === undefined ? undefined : lossIn(member, use, around)
+    if (loss) return below(name, loss)
+  }
+  return undefined
+}
+
+function below(step: string | number, { path, says }: Loss): Loss {
+  return { path: [step, ...path], says }
+}
+
+function lost(what: string, instead: string): Loss {
+  return { path: [], says: `is ${what}, which JSON does not keep. Write ${instead}.` }
+}
+
+function lostObject(value: object): Loss {
+  const kind = ArrayBuffer.isView(value) ? 'Uint8Array' : kindIn(value)
+  const instead = INSTEAD[kind]
+  if (instead !== undefined) return lost(`${/^[AE]/.test(kind) ? 'an' : 'a'} ${kind}`, instead)
+  return lost(`an instance of ${value.constructor?.name || 'a class'}`, 'its data as a plain object')
+}
+
+/** Whether an object is a list, or made without a class, also if it is of another realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === Array.prototype || prototype === null) return true
+  const root: unknown = Array.isArray(value) ? Object.getPrototypeOf(prototype) : prototype
+  return root !== null && Object.getPrototypeOf(root) === null
+}
+
+function isActor(value: object): boolean {
+  return 'sessionId' in value && 'send' in value && 'ref' in value
+}
+
+function hasToJson(value: unknown): value is { toJSON(key: string): unknown } {
+  return typeof value === 'object' && value !== null && 'toJSON' in value && typeof value.toJSON === 'function'
 }
 
 /** The built-in class of an object, such as `Map`; `Object` for others. */
@@ -79,7 +166,7 @@ export function contextLoss(context: unknown, before: unknown): string | undefin
   if (context === before || !isObject(context)) return undefined
   const was: Readonly<Record<string, unknown>> = isObject(before) ? before : {}
   for (const [key, value] of Object.entries(context)) {
-    const loss = value === was[key] ? undefined : jsonLoss(value, `context.${key}`)
+    const loss = value === was[key] ? undefined : jsonLoss(value, pathText('context', [key]), 'context')
     if (loss !== undefined) return loss
   }
   return undefined

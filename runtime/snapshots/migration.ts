@@ -1,6 +1,6 @@
-import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError } from '../../machines/protocol/errors.ts'
-import { plainValue } from '../authoring/checked-words.ts'
+import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
+import { jsonLoss } from '../primitives/json.ts'
 
 /** A stored statechart: `snapshot` is XState's persisted snapshot, a copy that you may change. */
 export interface StoredWork {
@@ -28,9 +28,12 @@ export function fromTo(stored: string | undefined, present: string): string {
 
 function snapshotBy(migrate: Migrate, stored: StoredWork, version: string): unknown {
   try {
-    return plainValue(migrate({ version: stored.version, snapshot: structuredClone(stored.snapshot) }), 'what migrate returns')
+    const given = migrate({ version: stored.version, snapshot: structuredClone(stored.snapshot) }) ?? null
+    const loss = jsonLoss(given, 'what migrate returns', 'kept')
+    if (loss === undefined) return toJson(given)
+    throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: ${loss}`)
   } catch (cause) {
-    throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate threw an error.`, { cause })
+    throw isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate threw an error.`, { cause })
   }
 }
 

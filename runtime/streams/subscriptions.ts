@@ -1,6 +1,4 @@
-import type { A2AError } from '../../machines/protocol/errors.ts'
-import { isInvalidOutput } from '../authoring/checked-words.ts'
-import { ReleasingMap, TwoGenerationCache } from '../primitives/collections.ts'
+import { ReleasingMap } from '../primitives/collections.ts'
 import { isSameScope, type Erasure, type Scope, type TaskEvent } from '../store/store.ts'
 
 /** Receives a task's events after their commit, in order and without a gap. */
@@ -21,12 +19,8 @@ export interface FeedListener {
 /** The listeners of one task. Most tasks have one, for which a Set would take as much memory as the rest of the subscription. */
 type Listeners = readonly [FeedListener] | Set<FeedListener>
 
-/** How long an invalid output of a task is remembered. */
-const REMEMBERED_MS = 60_000
-
 /** Subscriptions by task. In a cluster, the events of tasks of other nodes are published here too. */
 export class TaskSubscriptions {
-  readonly #invalidOutputs = new TwoGenerationCache<{ error?: A2AError }>(() => ({}), REMEMBERED_MS)
   readonly #listeners = new ReleasingMap<Listeners>()
   /** Called when a task gets its first listener; its result when the last one leaves. */
   followed: ((taskId: string, scope: Scope) => () => void) | undefined
@@ -52,16 +46,6 @@ export class TaskSubscriptions {
   /** Whether a task has listeners. */
   has(taskId: string): boolean {
     return this.#listeners.has(taskId)
-  }
-
-  /** Notes an error of a task's work. If it says that the agent's output is not valid A2A, it is remembered for a minute. */
-  failed(taskId: string, error: unknown, nowMs: number): void {
-    if (isInvalidOutput(error)) this.#invalidOutputs.get(taskId, nowMs).error = error
-  }
-
-  /** The error of a task whose agent produced invalid A2A, for callers that wait for the end of the task. */
-  invalidOutput(taskId: string): A2AError | undefined {
-    return this.#invalidOutputs.find(taskId)?.error
   }
 
   /** Tells events. `hasMessage`: a client's message reached the task before them. */

@@ -18,7 +18,11 @@ import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from '.
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const gated = gatedMachine(machine, counter)
-  const logic = withScope(gated, { ...HELD_ACTIONS, emit: (scope, words) => reporters.get(scope.self)?.emitted(words, () => scope.emit(words)) }, counter)
+  const logic = withScope(gated, { actionExecutor: (scope, action) => {
+    // A word that is not valid throws here, so that the transition which emits it fails as a whole.
+    if (action.type === 'xstate.emit') reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
+    HELD_ACTIONS.actionExecutor(scope, action)
+  } }, counter)
   const failedAtStart = new WeakSet<AnyActorRef>()
   return {
     ...logic,
@@ -49,6 +53,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         return 'event' in heard ? atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
       } catch (error) {
+        reporters.get(scope.self)?.drop()
         crash(scope, error)
         return before
       }
@@ -64,7 +69,6 @@ class TaskReporter {
   readonly #self: AnyActorRef
   #words: WorkEvent[] = []
   #question: ChartQuestion | undefined
-  #failure: { error: unknown } | undefined
   #isAnswered = false
   #hasTakenQueued = false
   readonly #isRestored: boolean
@@ -93,13 +97,14 @@ class TaskReporter {
     this.#hasTakenQueued ||= isQueued
   }
 
-  emitted(words: unknown, emit: () => void): void {
-    try {
-      this.#words.push(toWorkEvent(words))
-      emit()
-    } catch (error) {
-      this.#failure ??= { error }
-    }
+  /** Holds a word until its transition is complete. */
+  hold(words: unknown): void {
+    this.#words.push(toWorkEvent(words))
+  }
+
+  /** Drops the words of a transition that failed. */
+  drop(): void {
+    this.#words = []
   }
 
   #report(snapshot: AnyMachineSnapshot): void {
@@ -112,7 +117,6 @@ class TaskReporter {
     this.#isAnswered = false
     this.#hasTakenQueued = false
     try {
-      if (this.#failure) throw this.#failure.error
       const is = snapshot.status === 'active' ? chartQuestion(snapshot) : undefined
       this.#question = is
       // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.

@@ -18,10 +18,12 @@ type MaybeStep = Step | Promise<Step>
 /** Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to its questions. */
 export async function driveGenerator(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
   run.onStop(() => runFinallyBlocks(generator, run))
-  let step = await generator.next()
-  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : generator.next(answer))
-  const fail = (error: unknown): MaybeStep => (run.isOver ? step : generator.throw(error))
+  const { unsaid } = run
+  let step = await unsaid.run(() => generator.next())
+  const goOn = (answer?: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.next(answer)))
+  const fail = (error: unknown): MaybeStep => (run.isOver ? step : unsaid.run(() => generator.throw(error)))
   for (let yielded = 1; !step.done && !run.isOver; yielded += 1) {
+    unsaid.rest()
     step = await handleYield(step.value, run, goOn, fail)
     const pause = run.pause(yielded)
     if (pause) await pause

@@ -5,6 +5,7 @@ import type { Message } from '../../machines/protocol/parts.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
+import { UnsaidWords } from '../authoring/unsaid-words.ts'
 import type { ReceivedMessage, WorkStepArguments, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
@@ -65,6 +66,7 @@ export class WorkRun {
   #isCatchingUp: boolean
   /** Called when it has caught up. */
   #caughtUp: readonly (() => void)[] = NONE
+  #unsaid: UnsaidWords | undefined
 
   constructor(options: RunOptions) {
     this.#options = options
@@ -110,6 +112,11 @@ export class WorkRun {
   /** The pause of a generator after its yields so far, if one is due: see {@link RunJournal.pause}. */
   pause(yielded: number): Promise<void> | undefined {
     return this.#log.pause(yielded)
+  }
+
+  /** The words that a generator has made and not yielded. */
+  get unsaid(): UnsaidWords {
+    return (this.#unsaid ??= new UnsaidWords())
   }
 
   /** Sets the cleanup for a task that ends before its work. */
@@ -222,6 +229,12 @@ export class WorkRun {
     this.#reported = added(this.#reported, why)
   }
 
+  /** Warns of words that a generator made and did not yield: nobody has received them. */
+  #warnUnsaid(): void {
+    const words = this.#unsaid?.names() ?? []
+    if (words.length > 0) this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, { taskId: this.#log.taskId })
+  }
+
   async #work(input: WorkInput | undefined): Promise<void> {
     try {
       const { taskId } = this.#log
@@ -235,6 +248,7 @@ export class WorkRun {
       const outcome = toOutcome(await this.#options.program(new RunArguments(given, this), this))
       if (this.#over) return
       this.#log.checkEnd()
+      this.#warnUnsaid()
       killPoint('effect ended')
       this.#finish(WORK_ENDED)
       this.#options.ended(outcome)
@@ -262,6 +276,7 @@ export class WorkRun {
 
   #finish(over: Ending): void {
     this.#over = over
+    this.#unsaid?.end()
     this.#questions?.giveUp(this.#host.isLeaving ? undefined : over)
     this.#abort?.abort(over.reason)
     for (const child of this.#children) this.#options.scope.stopChild(child)

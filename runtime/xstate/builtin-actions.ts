@@ -55,9 +55,10 @@ type Effect = (scope: AnyActorScope, params: unknown) => void
 const LEFT = Symbol('left to XState')
 
 const ENQUEUE = 'xstate.enqueueActions'
+const EMIT = 'xstate.emit'
 
 /** Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them; the others allocate less. */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, 'xstate.emit': emitted, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
+const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, [EMIT]: emitted, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
 
 /** An action of a chart, with its implementation. */
 export interface PreparedAction {
@@ -109,15 +110,20 @@ function performAll(actions: readonly PreparedAction[], step: Macrostep, retries
       enqueued = resolved[2]
     }
     if (retries && builtin.retryResolve) retries.push([builtin, params])
-    if (effect) execute(type, effect, step, params)
+    if (effect) execute(type, effect, step, params, type === EMIT || isDelayed(params))
     if (enqueued) performAll(prepared(enqueued, step.snapshot.machine), step, retries)
   }
 }
 
-/** Runs the effect of an action. Without an inspector XState's executor only calls it. */
-function execute(type: string, effect: Effect, step: Macrostep, params: unknown): void {
+/** Whether these are the parameters of an event that is sent later. */
+function isDelayed(params: unknown): boolean {
+  return typeof params === 'object' && params !== null && 'delay' in params && params.delay !== undefined
+}
+
+/** Runs the effect of an action. Without an inspector XState's executor only calls it, so it is left out, unless it checks the action. */
+function execute(type: string, effect: Effect, step: Macrostep, params: unknown, isChecked = false): void {
   const { scope } = step
-  if (runsUnseen(scope)) effect(scope, params)
+  if (!isChecked && runsUnseen(scope)) effect(scope, params)
   else scope.actionExecutor({ type, info: step.args, params, exec: effect.bind(undefined, scope, params) })
 }
 

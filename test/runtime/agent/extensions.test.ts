@@ -115,7 +115,7 @@ await t.test('an invalid extension is refused', async t => {
     [[{ uri: TIDE }, { uri: TIDE }], /names https:\/\/example\.com\/ext\/tide\/v1 twice/],
     [[{ uri: RELIABILITY_EXTENSION }], /one of taskchart's own/],
     [[{ uri: 'urn:taskchart:extension:negotiation:1' }], /one of taskchart's own/],
-    [[{ uri: TIDE, params: cyclic }], /^extensions\[0\]\.params must be JSON/]
+    [[{ uri: TIDE, params: cyclic }], /^extensions\[0\]\.params\.self is an object that contains itself/]
   ]
   for (const [extensions, message] of wrong) t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, extensions: extensions as AgentExtension[] }), { name: 'TypeError', message })
 })

@@ -37,16 +37,16 @@ await t.test("an agent's messages have the JSON limits of clients, and toJSON re
   cycle['self'] = [cycle]
   const crowd = (members: number) => Object.fromEntries(Array.from({ length: members }, (_, i) => [`k${i}`, i]))
   const rows: [unknown, RegExp][] = [
-    [{ data: nothing }, /artifact\.parts\[0\]\.data must be JSON: not a function, a symbol, or an object whose toJSON returns undefined/],
-    [{ text: 'x', metadata: nothing }, /artifact\.parts\[0\]\.metadata must be JSON: not a function/],
+    [{ data: nothing }, /artifact\.parts\[0\]\.data is undefined, which JSON does not keep/],
+    [{ text: 'x', metadata: nothing }, /artifact\.parts\[0\]\.metadata is undefined, which JSON/],
     [{ text: 'x', metadata: text }, /artifact\.parts\[0\]\.metadata must be an object, also after its toJSON/],
-    [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata must be JSON: not a function/],
+    [{ parts: [{ text: 'x' }], metadata: nothing }, /artifact\.metadata is undefined, which JSON/],
     [{ data: nested(65) }, /artifact\.parts\[0\]\.data\S+ must not be nested more than 64 deep/],
-    [{ data: nested(5000) }, /artifact\.parts\[0\]\.data must be JSON: without cycles, and not nested more than 64 deep/],
-    [{ data: cycle }, /artifact\.parts\[0\]\.data must be JSON: without cycles/],
+    [{ data: nested(5000) }, /artifact\.parts\[0\]\.data\S+ must not be nested more than 64 deep/],
+    [{ data: cycle }, /artifact\.parts\[0\]\.data\.self\[0\] is an object that contains itself/],
     [{ data: crowd(10_001) }, /artifact\.parts\[0\]\.data must not bring the total to more than 10000 members/],
     [{ data: { get name() { throw new Error('closed') } } }, /artifact\.parts\[0\]\.data must be JSON/],
-    [{ data: [1n] }, /artifact\.parts\[0\]\.data must be JSON: without cycles and BigInt/]
+    [{ data: [1n] }, /artifact\.parts\[0\]\.data\[0\] is a BigInt/]
   ]
   for (const [words, message] of rows) t.throws(() => artifactOf(words), { code: 'InvalidAgentResponse', message })
   const document = { cycle, toJSON: () => ({ id: 1 }) }

@@ -22,7 +22,7 @@ const URI = 'urn:taskchart:extension:negotiation:1'
 const MINUTE = 60_000
 const terms = z.object({ euros: z.number(), day: z.string() })
 type Terms = z.output<typeof terms>
-type Respond = NegotiationOptions<Terms>['respond']
+type Respond = (given: RespondArguments<Terms>) => NegotiationAnswer<Terms> | Promise<NegotiationAnswer<Terms>>
 
 /** Asks 40, comes down by half of the way, takes 35, and understands `deal`, `hello` and `bye`. */
 const haggle: Respond = ({ message, proposal, standing }) => {

@@ -199,10 +199,10 @@ await t.test('migrate', async t => {
     const shape = `${from} migrate has to return a snapshot { status: 'active', value, context, children }.`
     const wrong: [name: string, migrate: (stored: StoredWork) => unknown, reason: string][] = [
       ['throws', () => { throw new Error('secret') }, `${from} migrate threw an error.`],
-      ['cannot be stored', ({ snapshot }) => ({ ...snapshot, context: { n: 1n } }), `${from} migrate threw an error.`],
+      ['cannot be stored', ({ snapshot }) => ({ ...snapshot, context: { n: 1n } }), `${from} what migrate returns.context.n is a BigInt, which JSON does not keep. Write a text: String(value).`],
       ['nothing', () => undefined, shape],
       ['a text', () => 'new', shape],
-      ['a promise', async stored => renamed(stored), shape],
+      ['a promise', async stored => renamed(stored), `${from} what migrate returns is a Promise, which JSON does not keep. Write its result: await it first.`],
       ['no state', ({ snapshot }) => ({ ...snapshot, value: undefined }), shape],
       ['no context', () => ({ status: 'active', value: 'new' }), shape],
       ['states that are none', ({ snapshot }) => ({ ...snapshot, value: { new: null } }), `${cannot} its stored work is not a statechart.`],

@@ -13,7 +13,7 @@ failOnLooseErrors(t)
 
 const ERROR = 'The work ended with an error.'
 const TOO_MANY = /events/
-const NOT_JSON = /must be JSON/
+const NOT_JSON = /JSON does not keep/
 const INVALID = /^The agent's code/
 
 const cyclic: Record<string, unknown> = {}

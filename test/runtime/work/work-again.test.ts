@@ -6,7 +6,7 @@ import type { Message } from '../../../machines/protocol/parts.ts'
 import { accepted, artifact, authRequired, fromPromise, inputRequired, isA2AError, memoryStore, progress, reply, setupWork, text, textOf as wordsOf, type Question, type Runtime, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkWords } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, eventsOf, failOnLooseErrors, lastingStore, lives, type Lives } from '../../fixtures/runtime/lives.ts'
-import { brief, collect, deferred, invalidOutput, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, collect, deferred, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -154,7 +154,7 @@ await t.test('steps', async t => {
   await t.test('return their results as JSON, the first time too, without later changes', async t => {
     const results: unknown[] = []
     const work: WorkGenerator = async function* ({ step }) {
-      const result = await step('one', () => ({ at: { toJSON: () => 'then' }, none: undefined, list: [1] }) as { list: number[] })
+      const result = await step('one', () => ({ at: 'then', none: undefined, list: [1] }) as { list: number[] })
       const nothing = await step('two', () => undefined)
       const zero = await step('three', () => null)
       results.push(structuredClone([result, nothing, zero]))
@@ -173,13 +173,20 @@ await t.test('steps', async t => {
     t.strictSame(results, [expected, expected, expected])
   })
 
-  await t.test('with a result that JSON cannot represent throw an error that names them', async t => {
+  await t.test('with a result that JSON cannot represent throw an error that names them and the member', async t => {
     const cyclic: Record<string, unknown> = {}
     cyclic.self = cyclic
-    for (const result of [1n, cyclic, () => {}, Symbol('x'), { toJSON() { throw new Error('x') } }]) {
+    const results: [result: unknown, says: string][] = [
+      [1n, 'a value that cannot be stored: the result of step count is a BigInt, which JSON does not keep. Write a text: String(value).'],
+      [{ at: [cyclic] }, 'a value that cannot be stored: the result of step count.at[0].self is an object that contains itself, which JSON does not keep. Write its id.'],
+      [() => {}, 'a value that cannot be stored: the result of step count is a function, which JSON does not keep. Write null, or leave it out.'],
+      [{ mean: 0 / 0 }, 'a value that cannot be stored: the result of step count.mean is NaN, which JSON does not keep. Write a finite number, or null.'],
+      [{ get at() { throw new Error('x') } }, 'something that is not valid A2A: the result of step count must be JSON that can be read: without getters that throw, and not nested many thousands deep.']
+    ]
+    for (const [result, says] of results) {
       const { runtime, log } = start(t, { work: async ({ step }) => { await step('count', () => result) } })
-      const { status } = taskIn(await invalidOutput(runtime))
-      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced something that is not valid A2A: the result of step count must be JSON: ${['function', 'symbol'].includes(typeof result) ? 'not a function, a symbol, or an object whose toJSON returns undefined' : 'without cycles and BigInt'}.`])
+      const { status } = taskIn(await runtime.sendMessage(say('x')))
+      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', `The agent's code produced ${says}`])
       t.equal(log.length, 1)
     }
   })
@@ -197,7 +204,7 @@ await t.test('steps', async t => {
     for (const [result, loss] of results) {
       let goesOn = false
       const { runtime } = start(t, { work: async ({ step }) => { await step('count', () => result); goesOn = true } })
-      const { status } = taskIn(await invalidOutput(runtime))
+      const { status } = taskIn(await runtime.sendMessage(say('x')))
       t.strictSame([stateName(status.state), textOf(status.message), goesOn], ['failed', `The agent's code produced a value that cannot be stored: ${loss}`, false])
     }
   })

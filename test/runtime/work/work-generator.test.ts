@@ -1,11 +1,12 @@
 /* oxlint-disable require-yield -- generators that end before they say anything are what is tested */
 import t from 'tap'
+import { emit } from 'xstate'
 import { z } from 'zod'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../../runtime/index.ts'
+import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, setupWork, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
-import { brief, closed, collect, deferred, invalidOutput, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, closed, collect, deferred, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, type Started, until, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -73,7 +74,7 @@ await t.test('a yielded word', async t => {
 
   await t.test('is not taken from a promised generator, which fails the task with the reason', async t => {
     const { runtime } = start(t, { work: (async () => (async function* () {})()) as never })
-    const { status } = taskIn(await invalidOutput(runtime))
+    const { status } = taskIn(await runtime.sendMessage(say('x')))
     t.match([stateName(status.state), textOf(status.message)], ['failed', /result must be an object/])
   })
 
@@ -109,9 +110,70 @@ await t.test('a yielded word', async t => {
 
   await t.test('that is invalid and not caught fails the task with a reason', async t => {
     const { runtime, log } = start(t, { work: async function* () { yield 42 as never } })
-    const { status } = taskIn(await invalidOutput(runtime))
+    const { status } = taskIn(await runtime.sendMessage(say('x')))
     t.match([status.state, textOf(status.message)], ['TASK_STATE_FAILED', /has to say progress/])
     t.match(log, [{ level: 'error', message: 'the work of a task failed' }])
+  })
+})
+
+await t.test('words that a generator makes and never says are warned of, once', async t => {
+  const later = () => new Promise(resolve => setImmediate(resolve))
+  const warnings = (log: Started['log']) => log.map(({ level, message }) => `${level}: ${message}`)
+  const warned = (words: string) => [`warn: a generator made words that it never said. Write ${words}`]
+
+  await t.test('also after an await, and the task completes', async t => {
+    const works: [work: WorkGenerator, words: string][] = [
+      [async function* () { progress('x'); yield progress('y') }, 'yield progress(…)'],
+      [async function* () { yield progress('y'); artifact('x'); rejected('no'); failed('no') }, 'yield artifact(…), return rejected(…), return failed(…)'],
+      [async function* () { await later(); progress('x'); await later() }, 'yield progress(…)'],
+      [async function* () { inputRequired('x'); authRequired('x'); for (let i = 0; i < 9; i += 1) progress(`${i}`) }, 'yield* inputRequired(…), yield* authRequired(…), yield progress(…), yield progress(…)']
+    ]
+    for (const [work, words] of works) {
+      const { runtime, log } = start(t, { work })
+      t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
+      t.strictSame(warnings(log), warned(words))
+    }
+  })
+
+  await t.test('but not of words that it yields later, emits or returns, or for work that throws', async t => {
+    const works: WorkGenerator[] = [
+      async function* () { const all = Array.from({ length: 9 }, (_, i) => progress(`${i}`)); await later(); yield* all },
+      async function* ({ emit, step }) { emit(progress('x')); await step('a', ({ emit }) => emit(artifact('x'))); return rejected('no') },
+      async function* ({ ask }) { void ask(inputRequired('x', { deadlineMs: 0 })).catch(() => {}); return failed('no') },
+      async function* () { progress('x'); throw new Error('no') }
+    ]
+    for (const work of works) {
+      const { runtime, log } = start(t, { work })
+      await runtime.sendMessage(say('x'))
+      t.strictSame(warnings(log).filter(line => line.startsWith('warn')), [])
+    }
+  })
+
+  await t.test('but not of the words of others', async t => {
+    const gate = deferred()
+    const words: unknown[] = []
+    const waits = start(t, { work: async function* () { await gate.promise } })
+    const waiting = waits.runtime.sendMessage(say('x'))
+    await later()
+    const generator = start(t, { work: async function* () { await later(); words.push(progress('x')); await later() } })
+    await generator.runtime.sendMessage(say('x'))
+    const chart = start(t, { work: setupWork({}).createMachine({ entry: emit(() => progress('x')), initial: 'a', states: { a: { type: 'final' } } }) })
+    await chart.runtime.sendMessage(say('x'))
+    const negotiates = start(t, { negotiate: () => rejected('no'), work: async () => {} })
+    await negotiates.runtime.sendMessage(say('x'))
+    gate.resolve()
+    await waiting
+    t.equal(words.length, 1)
+    for (const { log } of [waits, generator, chart, negotiates]) t.strictSame(log, [])
+  })
+
+  await t.test('also in the next run, when the last one was stopped', async t => {
+    const stopped = start(t, { work: async function* () { await new Promise(() => {}) } })
+    const { id } = await open(stopped.runtime)
+    await stopped.runtime.cancelTask({ id })
+    const { runtime, log } = start(t, { work: async function* () { await later(); progress('x') } })
+    await runtime.sendMessage(say('x'))
+    t.strictSame(warnings(log), warned('yield progress(…)'))
   })
 })
 
@@ -128,7 +190,7 @@ await t.test('the return value ends the task', async t => {
   ]
   for (const [how, work, state, says] of ends) {
     const { runtime } = start(t, { work })
-    const { status } = taskIn(await (how === 'garbage returned' ? invalidOutput(runtime) : runtime.sendMessage(say('x'))))
+    const { status } = taskIn(await runtime.sendMessage(say('x')))
     t.strictSame([stateName(status.state), textOf(status.message)], [state, says], how)
   }
 })

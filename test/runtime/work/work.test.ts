@@ -1,12 +1,12 @@
 import t from 'tap'
-import { assign, createMachine, emit, fromCallback, fromPromise, raise, sendTo, spawnChild } from 'xstate'
+import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, raise, sendTo, spawnChild, type AnyActorRef } from 'xstate'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../../runtime/index.ts'
 import type { NegotiateFunction } from '../../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-import { brief, collect, deferred, heldStore, invalidOutput, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, collect, deferred, heldStore, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
 const SECRET = 'secret: /etc/passwd'
 const cyclic: Record<string, unknown> = {}
@@ -83,15 +83,17 @@ await t.test('work as a function', async t => {
       [{ artifacts: 'x' }, 'result.artifacts'], [{ artifact: 7 }, 'artifact'], [{ artifact: [] }, 'artifact.parts'], [{ artifact: { parts: [{}] } }, 'artifact.parts[0]'],
       [{ artifact: { parts: [{ text: 1 }] } }, 'artifact.parts[0].text'], [{ artifact: null }, 'artifact'], [{ artifact: { text: 'a', url: 'b' } }, 'artifact.parts[0]'],
       [{ artifact: { artifactId: 'x\u0000', parts: [text('x')] } }, 'artifact.artifactId'],
-      [{ message: 1 }, 'message'], [{ metadata: [] }, 'metadata'], [{ metadata: cyclic }, 'metadata'], [{ metadata: { n: 1n } }, 'metadata'],
-      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0].data'], [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0].metadata'],
-      [{ artifact: { parts: [text('x')], metadata: cyclic } }, 'artifact.metadata'], [{ message: { parts: [text('x')], metadata: cyclic } }, 'message.metadata']
+      [{ message: 1 }, 'message'], [{ metadata: [] }, 'metadata'], [{ metadata: cyclic }, 'metadata.self'], [{ metadata: { n: 1n } }, 'metadata.n'],
+      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0].data.n'], [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0].metadata.self'],
+      [{ artifact: { parts: [text('x')], metadata: cyclic } }, 'artifact.metadata.self'], [{ message: { parts: [text('x')], metadata: cyclic } }, 'message.metadata.self'],
+      [{ artifact: { data: new Map([['a', 1]]) } }, 'artifact.parts[0].data is a Map, which JSON does not keep. Write an object: Object.fromEntries(map).'],
+      [{ message: { data: { seen: [new Set()] } } }, 'message.parts[0].data.seen[0] is a Set,'], [{ metadata: { mean: NaN } }, 'metadata.mean is NaN,']
     ]
     for (const [result, names] of garbage) {
       const { runtime, log } = start(t, { work: () => result as never })
-      const { state, says, artifacts } = ended(await invalidOutput(runtime))
+      const { state, says, artifacts } = ended(await runtime.sendMessage(say('x')))
       t.equal(state, 'failed')
-      t.match(says, `not valid A2A: ${names} `)
+      t.match(says, `not valid A2A: ${names}`)
       t.equal(artifacts, undefined)
       t.match(log, [{ message: 'the work of a task failed' }])
     }
@@ -108,7 +110,7 @@ await t.test('work as a function', async t => {
     ]
     for (const [result, says] of nothing) {
       const { runtime } = start(t, { work: () => result as never })
-      t.match(ended(await invalidOutput(runtime)), { state: 'failed', says: `The agent's code produced something that is not valid A2A: result ${says}.` })
+      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: `The agent's code produced something that is not valid A2A: result ${says}.` })
     }
   })
 
@@ -373,19 +375,62 @@ await t.test('work as a chart', async t => {
     for (const words of [{ type: 'nonsense' }, { type: 'artifact', artifact: 7 }, { type: 'progress', message: [] }, { type: 'progress', metadata: cyclic }]) {
       const work = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(words as never) } } })
       const { runtime, log } = start(t, { work })
-      const { state, says } = ended(await invalidOutput(runtime))
+      const { state, says } = ended(await runtime.sendMessage(say('x')))
       t.equal(state, 'failed')
       t.match(says, /^The agent's code/)
       t.match(log, [{ level: 'error', message: 'the work of a task failed' }])
     }
   })
 
-  await t.test('a context that JSON cannot represent fails the task', async t => {
-    for (const value of [1n, cyclic]) {
-      const work = setupWork({ types: { context: {} as { value: unknown } } }).createMachine({ context: { value }, initial: 'a', states: { a: {} } })
+  await t.test('a word that is not valid A2A fails the task also if its transition ends the chart', async t => {
+    const words = { type: 'hello' } as never
+    const ends = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(words), always: 'end' }, end: { type: 'final' } } })
+    const atEnd = setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 1: 'end' } }, end: { type: 'final', entry: [emit(progress('first')), emit(words)] } } })
+    const enqueued = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: enqueueActions(({ enqueue }) => enqueue.emit(words)), always: 'end' }, end: { type: 'final' } } })
+    for (const work of [ends, atEnd, enqueued]) {
+      for (const isInspected of [false, true]) {
+        const { runtime, log, clock } = start(t, { work })
+        if (isInspected) runtime.observe({ entered: ({ root }) => void root.system.inspect(() => {}) })
+        const sent = runtime.sendMessage(say('x'))
+        if (work === atEnd) await until(() => clock.pending === 1).then(() => clock.increment(1))
+        t.strictSame(ended(await sent), { state: 'failed', says: "The agent's code has to say progress(…) or artifact(…).", artifacts: undefined })
+        t.strictSame(log.map(({ message }) => message), ['the work of a task failed'])
+      }
+    }
+  })
+
+  await t.test('a context with values that JSON changes fails the task, with the path', async t => {
+    const losses = [[1n, 'context.value is a BigInt,'], [cyclic, 'context.value.self is an object that contains itself,'], [() => 1, 'context.value is a function,'], [{ at: new URL('http://a.example/') }, 'context.value.at is a URL,']] as const
+    for (const [value, says] of losses) {
+      const work = setupWork({ types: { context: {} as { value: unknown } } }).createMachine({ context: () => ({ value }), initial: 'a', states: { a: {} } })
       const { runtime, log } = start(t, { work })
-      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: 'The work ended with an error.' })
+      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: `The agent's chart has a context that cannot be stored: ${says}` })
       t.match(log[0], { level: 'error' })
+    }
+  })
+
+  await t.test('an input of an actor that JSON changes fails the task, since the actor would restart with another', async t => {
+    const sleeper = fromPromise<void, unknown>(() => new Promise(() => {}))
+    const chart = (input: unknown) => setupWork({ actors: { sleeper } }).createMachine({
+      initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: { invoke: { src: 'sleeper', id: 'sleeps', input: (() => input) as never, onError: 'c' } }, c: { type: 'final' } }
+    })
+    const { runtime } = start(t, { work: chart({ until: new Date(0) }) })
+    const { id } = taskIn(await runtime.sendMessage(say('x')))
+    const says = "The agent's chart starts the actor sleeps with an input that cannot be stored: input.until is a Date, which JSON does not keep. Write a text: date.toISOString()."
+    t.match(ended(await runtime.sendMessage(say('y', { taskId: id }))), { state: 'failed', says })
+    const { runtime: other } = start(t, { work: chart({ until: '1970', none: undefined }) })
+    const { id: at } = taskIn(await other.sendMessage(say('x')))
+    t.equal(stateName(taskIn(await other.sendMessage(say('y', { taskId: at }, { returnImmediately: true }))).status.state), 'working')
+  })
+
+  await t.test('a delayed event that JSON changes fails the task, since it would arrive as another', async t => {
+    const late = { type: 'late', at: new Map() }
+    const delays = [raise(late as never, { delay: 1000 }), sendTo(({ self }: { self: AnyActorRef }) => self, late as never, { delay: 1000 })]
+    for (const delay of delays) {
+      const work = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: delay as never, always: 'b' }, b: {} } })
+      const { runtime } = start(t, { work })
+      const says = "The agent's chart delays late, which cannot be stored: event.at is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
+      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
     }
   })
 
@@ -399,9 +444,8 @@ await t.test('work as a chart', async t => {
     const says = "The agent's chart has a context that cannot be stored: context.seen is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
     const { runtime } = start(t, { work: later })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
-    t.match(await refusal(runtime.sendMessage(say('a', { taskId: id }))), { code: 'InvalidAgentResponse', message: new RegExp('context.seen is a Map') })
-    t.equal(textOf((await runtime.getTask({ id })).status.message), says)
-    t.match(ended(await invalidOutput(start(t, { work: atOnce }).runtime)), { state: 'failed', says })
+    t.match(ended(await runtime.sendMessage(say('a', { taskId: id }))), { state: 'failed', says })
+    t.match(ended(await start(t, { work: atOnce }).runtime.sendMessage(say('x'))), { state: 'failed', says })
     for (const below of [later, atOnce]) {
       const work = createMachine({
         initial: 'a',
