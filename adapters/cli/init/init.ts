@@ -1,10 +1,11 @@
-import { lstat, rm, writeFile } from 'node:fs/promises'
+import { lstat, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { makeFolder } from '../make-folder.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { oneLine, shellWord } from '../text/terminal-text.ts'
+import { writeNew } from '../write-own.ts'
 import { FILE_NAMES, KINDS, projectFiles, type AgentKind } from './project.ts'
 
 const NAMES = Object.keys(KINDS) as AgentKind[]
@@ -73,7 +74,7 @@ async function writeFiles(folder: string, files: Readonly<Record<string, string>
   try {
     await makeFolder(folder)
     for (const [name, text] of Object.entries(files)) {
-      await writeFile(join(folder, name), text, { flag: 'wx' })
+      await writeNew(join(folder, name), text)
       written.push(join(folder, name))
     }
   } catch (cause) {

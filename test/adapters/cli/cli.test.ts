@@ -135,7 +135,21 @@ await t.test('a module that never loads is an error', async t => {
 await t.test('results that cannot be written are an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
   const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
   t.equal(status, 1)
-  t.match(stderr.toString(), /^taskchart: The output could not be written: ENOSPC/)
+  t.match(stderr.toString(), /^taskchart: The output is incomplete, because it could not be written: ENOSPC: [^\n]*\. Make room, and run the command again\.\n$/)
+})
+
+await t.test('a command whose output finds room in part is an error, and leaves no other part', async t => {
+  const cwd = t.testdir()
+  const bin = resolve('dist/adapters/cli/bin.js')
+  // The limit on the size of files is 512 bytes. The measurements of this process would meet it too.
+  const limited = (line: string) => spawnSync('sh', ['-c', `ulimit -f 1; ${line}`, process.execPath, bin], { cwd, env: { PATH: process.env['PATH'] }, encoding: 'utf8' })
+  const { status, stderr } = limited('"$0" "$1" --help > help.txt')
+  t.equal(status, 1)
+  t.match(stderr, /^taskchart: The output is incomplete, because it could not be written: EFBIG/)
+  t.equal(readFileSync(join(cwd, 'help.txt'), 'utf8'), (await run(['--help'])).stdout.slice(0, 512), 'which is the shell\u2019s file')
+  const made = limited('"$0" "$1" init boats --kind chart')
+  t.match([made.status, made.stderr], [1, /The project could not be written: EFBIG/])
+  t.strictSame(readdirSync(join(cwd, 'boats')), [])
 })
 
 await t.test('every command lists its exit codes in its help', async t => {
