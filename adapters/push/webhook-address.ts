@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { trimmedEnd } from '../../runtime/primitives/text.ts'
 import { isLoopbackAddress, isPublicAddress } from './public-address.ts'
 
 /** Resolves a host name to all of its IP addresses. Rejects if there is none. */
@@ -59,5 +60,5 @@ function faultOf({ protocol }: URL, addresses: readonly string[], allowLoopback:
 
 /** The host without IPv6 brackets and trailing dots. */
 function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.+$/, '')
+  return trimmedEnd(hostname.replace(/^\[(.*)\]$/, '$1'), '.')
 }
