@@ -36,7 +36,7 @@ const SEEN_CHARACTERS = 1000
  */
 export function safeFileName(name: string, mediaType?: string): string {
   const seen = seenPart(win32.basename(name))
-  const safe = unreserved(seen.replace(/\p{C}/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
+  const safe = unreserved(seen.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
   const { name: stem, ext } = posix.parse(safe)
   return shortened(stem || 'artifact', ext || extensionOf(mediaType))
 }
@@ -55,8 +55,13 @@ export function numbered(name: string, n: number): string {
 /** Windows reserves these names for devices, even with trailing spaces and an extension: `aux .txt`. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\.|$)/i
 
+/** Whether Windows takes a name for a device. */
+export function isDeviceName(name: string): boolean {
+  return DEVICE.test(name)
+}
+
 function unreserved(name: string): string {
-  return DEVICE.test(name) ? `_${name}` : name
+  return isDeviceName(name) ? `_${name}` : name
 }
 
 function extensionOf(mediaType = ''): string {
