@@ -27,6 +27,9 @@ export const systemResolve: Resolve = async host => (await lookup(host, { all: t
 /** Checks a URL without resolving its name. Returns a string for an invalid one. URL normalises every spelling of an IP address. */
 export function parsedAddress(text: string, { allowLoopback }: AddressRules): URL | string {
   if (!URL.canParse(text)) return 'must be an absolute URL'
+  // URL would drop these without a word.
+  if (/^\s|\s$|[\t\r\n]/.test(text)) return 'must contain no line break or tab, and no space around it'
+  if (text.includes('#')) return 'must have no fragment: it is never sent'
   const url = new URL(text)
   const { protocol, username, password, port } = url
   if (protocol !== 'https:' && !(protocol === 'http:' && allowLoopback)) return 'must begin with https:'

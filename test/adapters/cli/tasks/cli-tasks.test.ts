@@ -391,6 +391,15 @@ await t.test('tasks export', async t => {
     t.strictSame(await exported(timeless), { ids: ['a', 'b'], asked: ['/', '/a', '/', '/a'] })
   })
 
+  await t.test('ends at an empty page and at a repeated token, as tasks ls does', async t => {
+    const tasks = [{ id: 'a', status: { state: 'TASK_STATE_WORKING' } }]
+    const page = (nextPageToken: string, listed: object[] = tasks) => ({ result: { tasks: listed, nextPageToken, pageSize: 1, totalSize: 1 } })
+    for (const always of [page('1', []), page('1')]) {
+      const url = await scripted(t, { ListTasks: [always], GetTask: [{ result: tasks[0] }] })
+      for (const command of ['ls', 'export']) t.equal((await runCommand(['tasks', command, url])).code, 0, command)
+    }
+  })
+
   await t.test('omits tasks that are removed meanwhile', async t => {
     const tasks = ['a', 'b'].map(id => ({ id, status: { state: 'TASK_STATE_WORKING' } }))
     const url = await scripted(t, {
