@@ -4,7 +4,7 @@
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
 
 /** The same, and the emoji that are made with them. TypeScript takes the flag v in literals only for newer targets. */
-const EMOJI_OR_UNSEEN = new RegExp(String.raw`\p{RGI_Emoji}|[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]`, 'gv')
+const EMOJI_OR_UNSEEN = new RegExp(String.raw`\p{RGI_Emoji}|([\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029])`, 'gv')
 
 /**
  * Removes control characters, except new lines and tabs, and shows invisible characters and direction marks as escapes such as
@@ -17,7 +17,7 @@ export function plain(text: string): string {
 /** Shows invisible characters and direction marks as escapes, except those within emoji. */
 function seen(text: string): string {
   if (!UNSEEN.test(text)) return text
-  return text.replace(EMOJI_OR_UNSEEN, found => (UNSEEN.test(Array.from(found)[0] ?? '') ? escaped(found) : found))
+  return text.replace(EMOJI_OR_UNSEEN, (found: string, unseen: string | undefined) => (unseen === undefined ? found : escaped(unseen)))
 }
 
 function escaped(text: string): string {

@@ -139,7 +139,7 @@ export class ContextRecord {
       case '@xstate.event': {
         const { sourceRef, event: sent } = event
         if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
-        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef && (this.#entries.get(sourceRef.sessionId)?.id ?? sourceRef.sessionId))
+        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef && this.#entries.get(sourceRef.sessionId)?.id)
         break
       }
       case '@xstate.microstep': {

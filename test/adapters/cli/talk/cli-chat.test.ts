@@ -316,7 +316,7 @@ await t.test('lines', async t => {
     let interrupts = 0
     const input = lineInput(keys, shown, () => (interrupts += 1))
     const ask = () => input.ask('> ', never)
-    keys.write('one\rtwo, ä\r\nthree\n\nfi')
+    keys.write('one\rtwo, ä\r\nthree\n\nfi\u001b[D\u001b[C')
     t.strictSame([await ask(), await ask(), await ask(), await ask()], ['one', 'two, ä', 'three', ''])
     const fifth = ask()
     keys.write('ve\r')
