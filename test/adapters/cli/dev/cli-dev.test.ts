@@ -16,7 +16,7 @@ import { defineAgent } from '../../../../runtime/agent/define-agent.ts'
 import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import { FeedReader, TOKEN } from '../../../fixtures/pages/feed-reader.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
-import { deferred, open, reaches, recordingLogger, rejection, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { deferred, open, reaches, recordingLogger, rejection, rest, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
@@ -139,7 +139,11 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     const cwd = folder(t)
     const { url, stop, ended } = await developing(t, cwd, ['agent.mjs'])
     const loads = (colour: string, rest: string) => writeFileSync(join(cwd, 'colour.mjs'), `export const colour = '${colour}'\nglobalThis.reached = '${colour}'\n${rest}`)
-    const reached = (colour: string) => until(() => (globalThis as { reached?: string }).reached === colour)
+    const reached = async (colour: string) => {
+      await until(() => (globalThis as { reached?: string }).reached === colour)
+      // Which file it was is told in a later turn of the event loop.
+      await rest()
+    }
     loads('green', 'await new Promise(() => {})')
     await reached('green')
     t.equal(await nameAt(url), 'Painter, red', 'the previous one stays')
