@@ -2,6 +2,7 @@
 import { systemClock } from '../../runtime/ports/clock.ts'
 import { EXIT } from './command.ts'
 import { main } from './main.ts'
+import { wholeOutput } from './process/file-output.ts'
 import { lineInput } from './process/line-input.ts'
 import { stopSignal } from './process/process-events.ts'
 import { terminalOf } from './text/terminal.ts'
@@ -14,7 +15,7 @@ process.stderr.on('error', () => {})
 const { stdin, stdout, stderr, env } = process
 const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, env))
 const input = lineInput(stdin, stderr, () => process.kill(process.pid, 'SIGINT'))
-const io = { stdout, stderr, input, env, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
+const io = { stdout: wholeOutput(stdout, lost), stderr, input, env, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
 process.once('beforeExit', stuck)
 void run()
 
@@ -33,6 +34,6 @@ function stuck(): void {
 
 /** Ends the process, because its results cannot be written. A reader such as `head` may close the pipe early: the rest is not needed then. */
 function lost(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') process.stderr.write(`taskchart: The output could not be written: ${error.message}\n`)
+  if (error.code !== 'EPIPE') process.stderr.write(`taskchart: The output is incomplete, because it could not be written: ${error.message}. Make room, and run the command again.\n`)
   process.exit(EXIT.error)
 }

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { stateText, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { Scope, StoredTask, TaskCursor } from '../../runtime/store/store.ts'
 import { postgresCopySource, postgresCopyTarget } from '../postgres/copy.ts'
-import { isPostgresUrl, placeName } from '../postgres/session/pool.ts'
+import { checkPg, isPostgresUrl, placeName } from '../postgres/session/pool.ts'
 import { copyRows } from '../rows/copied-rows.ts'
 import type { StoreReader } from '../rows/store-reader.ts'
 import { sqliteCopySource, sqliteCopyTarget } from '../storage/copy.ts'
@@ -51,6 +51,7 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
   const { positionals: [from, to] } = readArguments(args, {}, ['FROM', 'TO'])
   const tell = tellOn(stderr)
   const logger = { warn: tell, error: tell }
+  if ([from, to].some(isPostgresUrl)) checkPg()
   const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
   try {
     const target = isPostgresUrl(to) ? await postgresCopyTarget(to, nameOf(from), logger) : sqliteCopyTarget(resolve(cwd, to))

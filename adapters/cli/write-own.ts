@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, unlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { CommandError } from './command.ts'
 import { makeFolder } from './make-folder.ts'
@@ -34,6 +34,16 @@ export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: s
     return paths
   } catch (cause) {
     throw notWritten(target, place, cause)
+  }
+}
+
+/** Writes a new file, whole or not at all. Rejects with EEXIST if a file or a link has that path. */
+export async function writeNew(path: string, content: string | Uint8Array): Promise<void> {
+  try {
+    await writeFile(path, content, { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') await unlink(path).catch(() => {})
+    throw error
   }
 }
 

@@ -24,7 +24,8 @@ export interface Identified {
 
 type Settings = Runtime['settings']
 
-const CREDENTIAL_PARAMETERS = ['token', 'access_token', 'api_key', 'apikey', 'key', 'authorization']
+/** Names of credentials, in small letters, without `-`, `_` and a leading `x`. */
+const CREDENTIAL_PARAMETERS = ['token', 'accesstoken', 'apikey', 'key', 'authorization', 'secret', 'password']
 
 /** Whether a host is a loopback name or address. */
 export function isLoopback(host: string): boolean {
@@ -78,7 +79,7 @@ function logOnce(origin: string, settings: Settings): void {
 /** Credentials in a URL are refused, since URLs are logged. */
 export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
   if (parameters.size === 0) return undefined
-  const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase()))
+  const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase().replaceAll(/[-_]/g, '').replace(/^x/, '')))
   if (credential === undefined) return undefined
   return { status: 400, message: `Credentials in a URL end up in logs. Send ${credential} in the Authorization header.` }
 }

@@ -117,8 +117,9 @@ export class Hub {
 
   /** The story of a task as an HTML file; `undefined` for an unknown task. */
   async story(taskId: string): Promise<string | undefined> {
-    const { observation, recorder, tasks, redact } = this.#look()
+    const { observation, earlier, recorder, tasks, redact } = this.#look()
     this.#linger()
+    if (!tasks.get(taskId)) await earlier
     const scope = tasks.get(taskId)?.key
     const agent = this.#runtime.agentCard([]).name
     return scope && taskStory({ agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact }, scope, taskId)

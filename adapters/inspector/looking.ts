@@ -23,6 +23,8 @@ export interface Sink {
 /** An observation of a runtime, with everything that is recorded of it. */
 export interface Looking extends Shown {
   readonly observation: Observation
+  /** Resolves when the tasks from before the observation are listed, or could not be read. */
+  readonly earlier: Promise<void>
   /** Ends the observation. What was recorded stays. */
   stop(): void
 }
@@ -145,10 +147,10 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     }
   }
   void contexts.readLive(clock.now())
-  readEarlier().catch((error: unknown) => logger.error('the earlier tasks could not be read', { error }))
+  const earlier = readEarlier().catch((error: unknown) => logger.error('the earlier tasks could not be read', { error }))
   return {
     instance: randomIds(),
-    recorder, tasks, contexts, frames, redact, observation, stirred, test, prove,
+    recorder, tasks, contexts, frames, redact, observation, earlier, stirred, test, prove,
     heat: heatReader(observation),
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {

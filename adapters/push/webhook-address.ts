@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import { trimmedEnd } from '../../runtime/primitives/text.ts'
 import { isLoopbackAddress, isPublicAddress } from './public-address.ts'
 
 /** Resolves a host name to all of its IP addresses. Rejects if there is none. */
@@ -26,6 +27,9 @@ export const systemResolve: Resolve = async host => (await lookup(host, { all: t
 /** Checks a URL without resolving its name. Returns a string for an invalid one. URL normalises every spelling of an IP address. */
 export function parsedAddress(text: string, { allowLoopback }: AddressRules): URL | string {
   if (!URL.canParse(text)) return 'must be an absolute URL'
+  // URL would drop these without a word.
+  if (/^\s|\s$|[\t\r\n]/.test(text)) return 'must contain no line break or tab, and no space around it'
+  if (text.includes('#')) return 'must have no fragment: it is never sent'
   const url = new URL(text)
   const { protocol, username, password, port } = url
   if (protocol !== 'https:' && !(protocol === 'http:' && allowLoopback)) return 'must begin with https:'
@@ -59,5 +63,5 @@ function faultOf({ protocol }: URL, addresses: readonly string[], allowLoopback:
 
 /** The host without IPv6 brackets and trailing dots. */
 function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.+$/, '')
+  return trimmedEnd(hostname.replace(/^\[(.*)\]$/, '$1'), '.')
 }

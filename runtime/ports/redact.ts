@@ -24,7 +24,7 @@ const SECRETS: readonly (readonly [RegExp, string])[] = [
   [new RegExp(String.raw`((?:authorization|cookie)${IS})(?:${QUOTED}|[^\r\n]+)`, 'gi'), `$1${REDACTED}`],
   [new RegExp(String.raw`((?:${IN_TEXT})${IS})(?:${QUOTED}|[^\s&,;"'})\]]+)`, 'gi'), `$1${REDACTED}`],
   [/:\/\/[^\s/?#]*@/g, `://${REDACTED}@`],
-  [/\beyJ[\w-]+\.[\w-]+\.[\w-]*/g, REDACTED],
+  [/\beyJ(?:(?!-eyJ)[\w-])+\.[\w-]+\.[\w-]*/g, REDACTED],
   [/\b(?:sk|pk|rk|ghp|gho|ghs|xoxb|xoxp|glpat)[-_][\w-]{16,}/g, REDACTED]
 ]
 

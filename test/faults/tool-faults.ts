@@ -2,7 +2,7 @@ import type { Fault } from './fault.ts'
 
 /** Faults of the command, the inspector, the drawings, the proofs, and the adapter for models. */
 export const toolFaults: readonly Fault[] = [
-  { name: "an agent's text can control the terminal", file: 'adapters/cli/text/terminal-text.ts', unit: 'test/adapters/cli/talk/cli-terminal.test.ts', find: `return text.replace(/[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]/g, '')`, replace: 'return text' },
+  { name: "an agent's text can control the terminal", file: 'adapters/cli/text/terminal-text.ts', unit: 'test/adapters/cli/talk/cli-terminal.test.ts', find: `return seen(text.replace(/[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]/g, ''))`, replace: 'return text' },
   { name: 'an interrupted export leaves its file', file: 'adapters/cli/tasks/export.ts', unit: 'test/adapters/cli/tasks/cli-tasks.test.ts', find: 'await sink.end(isWhole)', replace: 'await sink.end(true)' },
   { name: 'a replay accepts tasks that would fail', file: 'adapters/cli/test/replay.ts', unit: 'test/adapters/cli/test/cli-replay.test.ts', find: '? EXIT.unsuccessful : EXIT.ok', replace: '? EXIT.ok : EXIT.ok' },
   { name: 'an approval is used for another call', file: 'adapters/ai/tools/tool-questions.ts', unit: 'test/adapters/ai/ai.test.ts', find: 'decision.approvalId !== undefined && decision.approvalId !== approvalId', replace: `decision.approvalId === ''` },

@@ -22,7 +22,7 @@ export interface ToolDecision {
   readonly reason?: string
 }
 
-const ASSENT = /^\s*(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*\s*$/i
+const ASSENT = /^(?:y|yes|ok|okay|sure|approve|approved|go ahead)\s*[.!]*$/i
 const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b[\s,.;:!-]*(?<reason>[^]*)$/i
 
 /**
@@ -59,7 +59,7 @@ function decisionOn(approvalId: string): StandardSchema<ToolDecision> {
 }
 
 function decisionIn(words: string): unknown {
-  if (ASSENT.test(words)) return { approved: true }
+  if (ASSENT.test(words.trim())) return { approved: true }
   const denial = DENIAL.exec(words)
   return denial && { approved: false, reason: denial.groups?.reason?.trim() }
 }

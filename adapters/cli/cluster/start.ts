@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import { checkDatabase, clusterStatus, isSettled } from '../../cluster/status.ts'
-import { placeName, isPostgresUrl } from '../../postgres/session/pool.ts'
+import { checkPg, isPostgresUrl, placeName } from '../../postgres/session/pool.ts'
 import { readOwnApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
@@ -34,6 +34,7 @@ export async function startCluster(args: readonly string[], io: Io): Promise<num
   const [count, first] = [readNumber('nodes', nodes, 1, MOST), readNumber('port', port, 1, HIGHEST_PORT)]
   if (db !== undefined && !isPostgresUrl(db)) throw usageError(`--db takes the URL of the PostgreSQL database that all nodes share, such as postgres://HOST/DATABASE. A file has one process.`)
   const apiKey = readOwnApiKey(key)
+  checkPg()
   const { agent } = await loadAgent(file, io.cwd)
   const ports = await freePorts(first, count)
   const links = await freePorts(first + LINK_PORTS, count + 1)

@@ -17,6 +17,7 @@ import { aborted, surviveRejections } from '../process/process-events.ts'
 import { registeredTelemetry } from '../process/telemetry.ts'
 import { announcement, placesOf } from '../serve/announcement.ts'
 import { openStore } from '../serve/open-store.ts'
+import { checkLegacy } from '../serve/optional-bindings.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from '../serve/serve-options.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 import { authorErrorText } from './author-error.ts'
@@ -76,8 +77,9 @@ function withoutAuthorErrors(settings: ServeSettings): ServeSettings {
 
 /** Serves the agent, and its reloaded versions, until the signal aborts; then parks its work. Throws if the store has failed. */
 async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, elapsedMs, cwd, stdout, stderr, colours }: Io): Promise<void> {
-  const { file, address, db, json, logger, log } = settings
+  const { file, address, db, json, logger, log, legacy } = settings
   settings.runtimeOptions(module)
+  if (legacy) await checkLegacy()
   const tested = coverageFile(resolve(cwd, file))
   const testRun = new TestRun(resolve(cwd, file))
   const proofRun = new ProofRun(resolve(cwd, file), file, clock)

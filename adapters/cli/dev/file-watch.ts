@@ -10,7 +10,7 @@ export class FileWatch {
   readonly #clock: Clock
   readonly #changed: () => void
   readonly #folders = new Map<string, FSWatcher>()
-  #files: ReadonlySet<string> = new Set()
+  #files = new Set<string>()
   #isAny = false
   #timer: unknown
 
@@ -21,7 +21,7 @@ export class FileWatch {
 
   /** Replaces the set of watched files. `isAny` also reports new files and folders beside them, such as an import that was missing. */
   watch(files: ReadonlySet<string>, isAny: boolean): void {
-    this.#files = files
+    this.#files = new Set(files)
     this.#isAny = isAny
     const wanted = new Set([...files].map(file => dirname(file)))
     for (const [folder, watcher] of this.#folders) {
@@ -29,9 +29,13 @@ export class FileWatch {
       watcher.close()
       this.#folders.delete(folder)
     }
-    for (const folder of wanted) {
-      if (!this.#folders.has(folder) && existsSync(folder)) this.#folders.set(folder, this.#watched(folder))
-    }
+    for (const folder of wanted) this.#watchFolder(folder)
+  }
+
+  /** Watches one more file. */
+  add(file: string): void {
+    this.#files.add(file)
+    this.#watchFolder(dirname(file))
   }
 
   /** Reports nothing more. May be called twice. */
@@ -41,14 +45,15 @@ export class FileWatch {
     this.#folders.clear()
   }
 
-  #watched(folder: string): FSWatcher {
+  #watchFolder(folder: string): void {
+    if (this.#folders.has(folder) || !existsSync(folder)) return
     const watcher = watch(folder, { persistent: false }, (event, name) => {
       // Other files that only grow may be logs, even of this.
       if (name === null || this.#files.has(join(folder, name)) || (this.#isAny && event === 'rename')) this.#settle()
     })
     // The folder is gone, so the next load reports which file is missing.
     watcher.on('error', () => this.#settle())
-    return watcher
+    this.#folders.set(folder, watcher)
   }
 
   #settle(): void {

@@ -11,20 +11,26 @@ let loads = 0
 /** The port of the hooks, which are registered once for the process. */
 let told: MessagePort | undefined
 
+/** What to do with an imported file, for each load that is not over. */
+const imported = new Map<string, (file: string) => void>()
+
 /** Whether tsx is registered in this process. */
 let hasTsx = false
 
 const { cache } = createRequire(import.meta.url)
 
 /**
- * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of a failed one,
- * so that they can be watched.
+ * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of one that failed
+ * or never ends, so that they can be watched.
  */
 export class FreshModules {
+  readonly #found: (file: string) => void
   readonly #inner: ModuleReader
   #files: ReadonlySet<string> = new Set()
 
-  constructor(inner: ModuleReader = nodeReader) {
+  /** `found` hears of each imported file while the load goes on. */
+  constructor(found: (file: string) => void = () => {}, inner: ModuleReader = nodeReader) {
+    this.#found = found
     this.#inner = inner
   }
 
@@ -54,17 +60,20 @@ export class FreshModules {
     const port = (told ??= hooked())
     const files = new Set([fileURLToPath(href)])
     this.#files = files
+    const add = (file: string) => {
+      files.add(file)
+      if (this.#files === files) this.#found(file)
+    }
     // CommonJS modules are cached by path, without the query.
     for (const path of ownRequired()) delete cache[path]
     loads += 1
     const load = String(loads)
+    imported.set(load, add)
     try {
       return await import(`${href}?${LOAD}=${load}`)
     } finally {
-      for (let heard = receiveMessageOnPort(port); heard; heard = receiveMessageOnPort(port)) {
-        const { load: of, file } = heard.message as Loaded
-        if (of === load) files.add(fileURLToPath(file))
-      }
+      for (let heard = receiveMessageOnPort(port); heard; heard = receiveMessageOnPort(port)) hear(heard.message as Loaded)
+      imported.delete(load)
       // Some Nodes name the load in the path, too.
       for (const path of ownRequired()) files.add(path.replace(/\?.*$/, ''))
     }
@@ -80,6 +89,11 @@ function hooked(): MessagePort {
   const { port1, port2: port } = new MessageChannel()
   const kept = [new URL('../../../', import.meta.url).href, new URL('../', import.meta.resolve('taskchart')).href]
   register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), { data: { port, kept }, transferList: [port] })
+  port1.on('message', hear)
   port1.unref()
   return port1
+}
+
+function hear({ load, file }: Loaded): void {
+  imported.get(load)?.(fileURLToPath(file))
 }

@@ -12,20 +12,31 @@ export interface ReloadListener {
   failed(error: unknown): void
 }
 
-/** Loads an agent's module, and again whenever it or an import is saved. Loads run one at a time. */
+/** A module that is not loaded after this time is reported. */
+export const SLOW_LOAD_MS = 5000
+
+/**
+ * Loads an agent's module, and again whenever it or an import is saved. A load that is in progress then is abandoned, since it may
+ * never end. Loaded modules are reported one at a time.
+ */
 export class Reloader {
   readonly #file: string
   readonly #cwd: string
-  readonly #modules = new FreshModules()
+  readonly #clock: Clock
+  readonly #modules = new FreshModules(file => {
+    if (this.#listener) this.#watch.add(file)
+  })
   readonly #watch: FileWatch
   #listener: ReloadListener | undefined
   /** The load in progress. `#isStale` asks for another one after it. */
   #underWay: Promise<void> | undefined
   #isStale = false
+  #abandon = () => {}
 
   constructor(file: string, cwd: string, clock: Clock) {
     this.#file = file
     this.#cwd = cwd
+    this.#clock = clock
     this.#watch = new FileWatch(clock, () => this.#reload())
   }
 
@@ -45,15 +56,17 @@ export class Reloader {
     this.#watch.watch(this.#modules.files, false)
   }
 
-  /** Stops reloading. Resolves after the load in progress. */
+  /** Stops reloading. Resolves after the report in progress. */
   async close(): Promise<void> {
     this.#listener = undefined
     this.#watch.close()
+    this.#abandon()
     await this.#underWay
   }
 
   #reload(): void {
     this.#isStale = true
+    this.#abandon()
     this.#underWay ??= this.#loadAll().finally(() => (this.#underWay = undefined))
   }
 
@@ -66,8 +79,11 @@ export class Reloader {
 
   async #load(listener: ReloadListener): Promise<void> {
     const known = this.#modules.files
+    const abandoned = new Promise<undefined>(resolve => (this.#abandon = () => resolve(undefined)))
+    const slow = this.#clock.setTimeout(() => listener.failed(new CommandError(slowText(this.#file))), SLOW_LOAD_MS)
     try {
-      const module = await this.first()
+      const module = await Promise.race([this.first(), abandoned]).finally(() => this.#clock.clearTimeout(slow))
+      if (!module) return
       this.#watch.watch(this.#modules.files, false)
       await listener.loaded(module)
     } catch (error) {
@@ -75,6 +91,10 @@ export class Reloader {
       listener.failed(error)
     }
   }
+}
+
+function slowText(file: string): string {
+  return `${file} is not loaded after ${SLOW_LOAD_MS / 1000} s. Look for an await at the top level of a module that never ends, and save that module again.`
 }
 
 /** The place of the first syntax error in these JavaScript files, with its source line. Older Nodes do not report it. Empty without one. */

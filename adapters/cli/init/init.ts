@@ -1,10 +1,12 @@
-import { lstat, rm, writeFile } from 'node:fs/promises'
-import { join, resolve } from 'node:path'
+import { lstat, rm } from 'node:fs/promises'
+import { join, normalize, resolve } from 'node:path'
 import { readOptions } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { makeFolder } from '../make-folder.ts'
+import { isDeviceName } from '../talk/file-name.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 import { oneLine, shellWord } from '../text/terminal-text.ts'
+import { writeNew } from '../write-own.ts'
 import { FILE_NAMES, KINDS, projectFiles, type AgentKind } from './project.ts'
 
 const NAMES = Object.keys(KINDS) as AgentKind[]
@@ -30,6 +32,7 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   const { values: { kind: given }, positionals: [dir = '.', ...rest] } = readOptions(args, OPTIONS)
   if (rest.length > 0) throw usageError(`${JSON.stringify(rest[0])} is one argument too many. Put quotes around a folder with spaces.`)
   if (given !== undefined && !isKind(given)) throw usageError(`There is no --kind ${given}. ${didYouMean(given, NAMES)}`)
+  checkFolder(dir)
   const folder = resolve(io.cwd, dir)
   await refuseExisting(folder, dir)
   const kind = given ?? (await askKind(io))
@@ -59,6 +62,13 @@ async function askKind({ input, stderr, signal }: Io): Promise<AgentKind> {
   }
 }
 
+/** Throws a usage error for a folder that leaves this one, or whose name is none on some system. */
+function checkFolder(dir: string): void {
+  if (/^\.\.(?:[\\/]|$)/.test(normalize(dir))) throw usageError(`DIR has to be in this folder, not ${JSON.stringify(dir)}. Change to the folder where the project belongs, or give an absolute path.`)
+  const wrong = dir.split(/[\\/]/).find(name => isDeviceName(name) || /[<>:"|?*\p{C}]|[^.][. ]$/u.test(name))
+  if (wrong !== undefined && !/^[a-z]:$/i.test(wrong)) throw usageError(`${JSON.stringify(wrong)} cannot be the name of a folder on every system. Give another name: npx taskchart init my-agent`)
+}
+
 async function refuseExisting(folder: string, dir: string): Promise<void> {
   const existing: string[] = []
   for (const name of FILE_NAMES) if (await lstat(join(folder, name)).then(() => true, () => false)) existing.push(name)
@@ -73,7 +83,7 @@ async function writeFiles(folder: string, files: Readonly<Record<string, string>
   try {
     await makeFolder(folder)
     for (const [name, text] of Object.entries(files)) {
-      await writeFile(join(folder, name), text, { flag: 'wx' })
+      await writeNew(join(folder, name), text)
       written.push(join(folder, name))
     }
   } catch (cause) {

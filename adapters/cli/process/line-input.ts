@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline'
+import { createInterface, type Key } from 'node:readline'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import type { LineInput } from '../command.ts'
 
@@ -26,12 +26,28 @@ function pipedInput(input: Input): LineInput {
   }
 }
 
-/** One reader for each line: between lines the terminal is as usual, so that Ctrl-C is a signal. */
+/** One key that was typed: its text and readline's description of it. */
+type TypedKey = readonly [text: string | undefined, key: Key]
+
+/**
+ * One reader for each line: between lines the terminal is as usual, so that Ctrl-C is a signal. The keys behind a line that came with
+ * it, as in a pasted text, belong to the next ones.
+ */
 function terminalInput(input: Input, output: NodeJS.WritableStream, interrupt: () => void): LineInput {
   let history: string[] = []
+  const typed: TypedKey[] = []
   const ask = (prompt: string, signal: AbortSignal) => new Promise<string | undefined>(resolve => {
     if (signal.aborted) return resolve(undefined)
     let line: string | undefined
+    let isOpen = true
+    /** The newest key: LF after CR is a half of it. */
+    let newest: Key | undefined
+    const note = (text: string | undefined, key: Key) => {
+      const isHalf = newest?.name === 'return' && key.name === 'enter'
+      newest = key
+      if (!isOpen && !isHalf) typed.push([text, key])
+    }
+    input.on('keypress', note)
     const reader = createInterface({ input, output, prompt, terminal: true, history, removeHistoryDuplicates: true })
     const stop = () => reader.close()
     signal.addEventListener('abort', stop, { once: true })
@@ -42,12 +58,21 @@ function terminalInput(input: Input, output: NodeJS.WritableStream, interrupt: (
       reader.close()
     })
     reader.once('close', () => {
+      isOpen = false
       signal.removeEventListener('abort', stop)
       // The cursor is still behind the prompt.
       if (line === undefined) output.write('\n')
-      resolve(line)
+      // All keys of a text arrive before the next microtask.
+      queueMicrotask(() => {
+        input.off('keypress', note)
+        resolve(line)
+      })
     })
     reader.prompt()
+    for (const [text, key] of typed.splice(0)) {
+      if (isOpen) reader.write(text ?? '', key)
+      else typed.push([text, key])
+    }
   })
   return { isTerminal: true, ask }
 }

@@ -8,14 +8,23 @@ import { listenError } from './serve-options.ts'
 type GrpcAddress = Address & { readonly port: number }
 type Make = (runtime: Runtime) => Dialect
 
-/** The older versions of A2A for `--legacy`. Throws CommandError without the official SDK, an optional peer that translates 0.3. */
+/** Throws CommandError without the official SDK, an optional peer that translates 0.3 for `--legacy`. */
+export async function checkLegacy(): Promise<void> {
+  await import('../../legacy/v03.ts').catch(refuseLegacy)
+}
+
+/** The older versions of A2A for `--legacy`. Throws CommandError as `checkLegacy` does. */
 export async function legacyDialects(runtime: Runtime, load: () => Promise<{ readonly dialect03: Make; readonly dialect01: Make }> = () => import('../../legacy/index.ts')): Promise<Dialect[]> {
   try {
     const { dialect03, dialect01 } = await load()
     return [dialect03(runtime), dialect01(runtime)]
   } catch (cause) {
-    throw new CommandError('--legacy needs the official SDK, which translates A2A 0.3. Install it: npm install @a2a-js/sdk', { cause })
+    return refuseLegacy(cause)
   }
+}
+
+function refuseLegacy(cause: unknown): never {
+  throw new CommandError('--legacy needs the official SDK, which translates A2A 0.3. Install it: npm install @a2a-js/sdk', { cause })
 }
 
 type Load = () => Promise<{ readonly grpc: (address: GrpcAddress) => PortBinding }>

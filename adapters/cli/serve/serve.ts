@@ -2,7 +2,7 @@ import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
 import { answered } from '../../entry/interfaces.ts'
 import { PORTS } from '../../entry/listen.ts'
 import { inspectorWith } from '../../inspector/inspect.ts'
-import type { SideApp } from '../../serve/side-app.ts'
+import type { PortBinding, SideApp } from '../../serve/side-app.ts'
 import { serveMetrics, type ServedMetrics } from '../../metrics/serve-metrics.ts'
 import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
@@ -14,7 +14,7 @@ import { registeredTelemetry } from '../process/telemetry.ts'
 import { jsonLine } from '../text/terminal-text.ts'
 import { announcement, placesOf } from './announcement.ts'
 import { joinCluster, openNode, SECRET_VARIABLE } from './open-node.ts'
-import { grpcFor, legacyDialects } from './optional-bindings.ts'
+import { checkLegacy, grpcFor, legacyDialects } from './optional-bindings.ts'
 import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
@@ -55,9 +55,12 @@ async function run(args: readonly string[], io: Io): Promise<number> {
  * Serves the agent until the signal aborts; then parks its work. Never takes the next port, since its clients know this one. Throws
  * if the store has failed.
  */
-async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc, metrics, inspect: isInspected, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
+async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc: grpcPort, metrics, inspect: isInspected, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
+  // Before anything is opened.
+  const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ host, port: grpcPort }) }
+  if (legacy) await checkLegacy()
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
@@ -71,7 +74,7 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   await joinCluster(opened, node).catch(closeAll)
   if (metrics) measured = await serveMetrics(runtime, metrics).catch(listenError(metrics, { host: '--metrics', port: '--metrics' })).catch(closeAll)
   const inspector = isInspected ? inspectorWith({}) : undefined
-  const served = await listen(runtime, { port, host }, { legacy, grpc, inspector }).catch(closeAll)
+  const served = await listen(runtime, { port, host }, { legacy, ...grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
   const places = { ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)), ...(measured && { metrics: measured.url }) }
   // It may have been stopped while it opened.
@@ -88,13 +91,11 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
 /** The additions to the bindings of A2A 1.0. */
 interface Beside {
   readonly legacy: boolean
-  /** The gRPC port. */
-  readonly grpc: number | undefined
+  readonly grpc?: PortBinding
   readonly inspector: SideApp | undefined
 }
 
-async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc: grpcPort, inspector }: Beside): Promise<Served> {
-  const grpc = grpcPort === undefined ? {} : { grpc: await grpcFor({ ...address, port: grpcPort }) }
+async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc, inspector }: Beside): Promise<Served> {
   const dialects = legacy ? await legacyDialects(runtime) : []
-  return serveRuntime(runtime, { ...address, dialects, ...grpc, ...(inspector && { inspector }) }).catch(listenError(address))
+  return serveRuntime(runtime, { ...address, dialects, ...(grpc && { grpc }), ...(inspector && { inspector }) }).catch(listenError(address))
 }

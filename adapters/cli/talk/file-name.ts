@@ -27,14 +27,23 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 /** Most file systems allow names of 255 bytes; this leaves room for an extension and a number. */
 const NAME_BYTES = 200
 
+/** More of a name is not looked at: neither of its beginning nor, for the extension, of its end. */
+const SEEN_CHARACTERS = 1000
+
 /**
  * Turns an untrusted name into a safe file name for every system. It has no path, no control or invisible characters, and nothing that
  * Windows reserves. It is neither hidden nor too long. Without an extension, it gets the extension of its media type.
  */
 export function safeFileName(name: string, mediaType?: string): string {
-  const safe = unreserved(win32.basename(name).replace(/\p{C}/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
+  const seen = seenPart(win32.basename(name))
+  const safe = unreserved(seen.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
   const { name: stem, ext } = posix.parse(safe)
   return shortened(stem || 'artifact', ext || extensionOf(mediaType))
+}
+
+/** The beginning and the end of a long name. */
+function seenPart(name: string): string {
+  return name.length > 2 * SEEN_CHARACTERS ? `${name.slice(0, SEEN_CHARACTERS)}${name.slice(-SEEN_CHARACTERS)}` : name
 }
 
 /** The name for the n-th file of this name: `picture.png`, `picture-2.png`. */
@@ -46,8 +55,13 @@ export function numbered(name: string, n: number): string {
 /** Windows reserves these names for devices, even with trailing spaces and an extension: `aux .txt`. */
 const DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[\d¹²³])\s*(?:\.|$)/i
 
+/** Whether Windows takes a name for a device. */
+export function isDeviceName(name: string): boolean {
+  return DEVICE.test(name)
+}
+
 function unreserved(name: string): string {
-  return DEVICE.test(name) ? `_${name}` : name
+  return isDeviceName(name) ? `_${name}` : name
 }
 
 function extensionOf(mediaType = ''): string {

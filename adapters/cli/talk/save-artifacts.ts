@@ -1,7 +1,7 @@
-import { writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { CommandError } from '../command.ts'
 import { makeFolder } from '../make-folder.ts'
+import { writeNew } from '../write-own.ts'
 import type { Given } from './artifact-parts.ts'
 import { numbered, safeFileName } from './file-name.ts'
 
@@ -40,11 +40,10 @@ function contentOf(given: Exclude<Given, { url: string }>): string | Uint8Array 
 /** Writes a new file. Resolves with false if a file or a link has that path. */
 async function isWritten(path: string, content: string | Uint8Array): Promise<boolean> {
   try {
-    await writeFile(path, content, { flag: 'wx' })
+    await writeNew(path, content)
     return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
-    /* c8 ignore next 2 -- a disk error, which a test cannot cause */
     throw error
   }
 }

@@ -18,19 +18,27 @@ export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource
   const told = (error: unknown): never => {
     throw aboutKey(error, place)
   }
+  const listed = (filters: Filters) => pagesOf(client, filters, signal)
   return {
     newest: async (filters, limit) => {
       const tasks: FoundTask[] = []
+      const pageAfter = listed(filters)
       let after: string | undefined
       do {
-        const page = await pageOf(client, filters, after, signal).catch(told)
+        const page = await pageAfter(after).catch(told)
         tasks.push(...page.tasks)
         if (tasks.length > limit) return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
         after = page.next
       } while (after !== undefined)
       return { tasks, isMixed: false }
     },
-    all: () => everyTask((since, after: string | undefined) => pageOf(client, { since }, after, signal).catch(told)),
+    all: () => {
+      let pageAfter = listed({})
+      return everyTask((since, after: string | undefined) => {
+        if (after === undefined) pageAfter = listed({ since })
+        return pageAfter(after).catch(told)
+      })
+    },
     read: async id => found(await client.getTask({ id }, { signal }).catch(told)),
     events: (id, generation) => eventsUntil(client, id, generation, signal).catch(told),
     close: () => client.close()
@@ -48,16 +56,24 @@ async function eventsUntil(client: AgentClient, id: string, until: number, signa
   return events
 }
 
-/** A page of a list, and the total number of matching tasks. */
-async function pageOf(client: AgentClient, { contextId, state, since }: Filters, pageToken: string | undefined, signal: AbortSignal): Promise<Page<string> & { total: number }> {
-  const { tasks, totalSize, nextPageToken } = await client.listTasks({
-    ...(contextId !== undefined && { contextId }),
-    ...(state !== undefined && { status: state }),
-    ...(since !== undefined && { statusTimestampAfter: since }),
-    ...(pageToken !== undefined && { pageToken }),
-    pageSize: PAGE, historyLength: 0, includeArtifacts: false
-  }, { signal })
-  return { tasks: tasks.map(found), total: totalSize, next: nextPageToken === '' ? undefined : nextPageToken }
+/**
+ * Reads a list page by page, each with the total number of matching tasks. The list ends at an empty page and at a token that it had
+ * before, so that no agent makes it endless with these.
+ */
+function pagesOf(client: AgentClient, { contextId, state, since }: Filters, signal: AbortSignal): (pageToken: string | undefined) => Promise<Page<string> & { total: number }> {
+  const had = new Set([''])
+  return async pageToken => {
+    const { tasks, totalSize, nextPageToken } = await client.listTasks({
+      ...(contextId !== undefined && { contextId }),
+      ...(state !== undefined && { status: state }),
+      ...(since !== undefined && { statusTimestampAfter: since }),
+      ...(pageToken !== undefined && { pageToken }),
+      pageSize: PAGE, historyLength: 0, includeArtifacts: false
+    }, { signal })
+    const isLast = tasks.length === 0 || had.has(nextPageToken)
+    had.add(nextPageToken)
+    return { tasks: tasks.map(found), total: totalSize, next: isLast ? undefined : nextPageToken }
+  }
 }
 
 function found(task: Task): FoundTask {

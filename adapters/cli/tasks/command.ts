@@ -51,7 +51,8 @@ Of show and cancel:
                   { id, host, version, generation, told, tries, dueAtMs?, failure?, end? }
 
 Of export:
-  --out FILE      write to this new file instead of stdout; an export that is stopped deletes it
+  --out FILE      write to a new file instead of stdout. The file gets this name when it is whole; stdout may have got a
+                  part if the exit code is not 0
   --html          the story of one task as a page that needs no network: its chart, its sequence and its talk.
                   Secrets are left out as in logs. It needs elkjs
 

@@ -1,4 +1,4 @@
-import { open, unlink } from 'node:fs/promises'
+import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { Scope } from '../../../runtime/store/store.ts'
@@ -106,17 +106,33 @@ export function outputSink(output: Output): LineSink {
   return { write: line => new Promise(resolve => output.write(line, resolve)), end: async () => {} }
 }
 
-/** Writes lines to a new file, and deletes it if the output is incomplete. Throws if the file exists. */
+/**
+ * Writes lines to a new file. It gets its name when it is whole, so that neither a full disk nor a kill leaves a part with that name.
+ * Throws if the file exists.
+ */
 async function fileSink(path: string): Promise<LineSink> {
-  const file = await open(path, 'wx').catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === 'EEXIST') throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`, { cause })
+  const draft = `${path}.${process.pid}.part`
+  const unwritten = (cause: Error): never => {
     throw new CommandError(`${path} cannot be written: ${cause.message}. Give another name with --out.`, { cause })
-  })
+  }
+  await refuseTaken(path)
+  const file = await open(draft, 'w').catch(unwritten)
   return {
-    write: line => file.appendFile(line),
+    write: line => file.appendFile(line).catch(unwritten),
     end: async isWhole => {
-      await file.close()
-      if (!isWhole) await unlink(path)
+      try {
+        await file.close()
+        if (!isWhole) return
+        await refuseTaken(path)
+        await rename(draft, path)
+      } finally {
+        await rm(draft, { force: true })
+      }
     }
   }
+}
+
+async function refuseTaken(path: string): Promise<void> {
+  const isTaken = await lstat(path).then(() => true, () => false)
+  if (isTaken) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
 }

@@ -60,7 +60,7 @@ function table({ tasks, isMixed }: Listing, nowMs: number, columns: number | und
 
 /** Colours the second column, the state. */
 function painted(hasColours: boolean, line: string): string {
-  return line.replace(/(?<=^\S+ {2,})[a-z-]+/, state => paintState(hasColours, state))
+  return line.replace(/^(\S+ {2,})([a-z-]+)/, (_, before: string, state: string) => `${before}${paintState(hasColours, state)}`)
 }
 
 function cells({ task, scope }: FoundTask, isMixed: boolean, nowMs: number): string[] {

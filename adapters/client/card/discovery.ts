@@ -3,6 +3,7 @@ import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
+import { trimmedEnd } from '../../../runtime/primitives/text.ts'
 import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
@@ -156,7 +157,7 @@ export function cardAddresses(text: string): readonly [URL, URL?] {
   url.protocol = url.protocol.replace('ws', 'http')
   if (url.pathname.endsWith('.json')) return [url]
   const root = new URL(AGENT_CARD_PATH, url)
-  const path = url.pathname.replace(/\/+$/, '')
+  const path = trimmedEnd(url.pathname, '/')
   if (path === '') return [root]
   const below = new URL(root)
   below.pathname = `${path}${AGENT_CARD_PATH}`

@@ -164,6 +164,7 @@ class ContextConversation implements Conversation {
   /** Reads the newest tasks; later, those whose status has changed since. */
   async #read(contextId: string, signal: AbortSignal): Promise<void> {
     const since = this.#since
+    const had = new Set([''])
     for (let pageToken = ''; ; ) {
       const place = { ...(since !== undefined && { statusTimestampAfter: since }), ...(pageToken && { pageToken }) }
       const { tasks, nextPageToken } = await this.#agent.listTasks({ ...listOf(contextId), ...place }, { signal })
@@ -178,7 +179,9 @@ class ContextConversation implements Conversation {
         this.#olderPage = nextPageToken
         return this.#view.change({ hasMore: nextPageToken !== '' })
       }
-      if (pageToken === '') return
+      // An agent may give empty pages or the same page for ever.
+      if (tasks.length === 0 || had.has(pageToken)) return
+      had.add(pageToken)
     }
   }
 

@@ -1,6 +1,7 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
+import { trimmedEnd } from '../../../runtime/primitives/text.ts'
 import { fromResult03, toCall03 } from '../../v03/client.ts'
 import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
 import { activatedBy, parameters03, type Calls } from '../calls.ts'
@@ -24,7 +25,7 @@ import type { AgentTransport } from './transport.ts'
  * Does not use the official client, which drops `append` of artifacts there. Nothing is sent before the first call.
  */
 export async function openRest03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
-  const address = httpAddress(url).replace(/\/+$/, '')
+  const address = trimmedEnd(httpAddress(url), '/')
   return new CarriedCalls({ carrier: restCarrier(address, options), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 

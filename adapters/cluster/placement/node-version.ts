@@ -6,7 +6,8 @@ export type NodeVersion = readonly number[]
 
 export function nodeVersion({ format, agent }: { readonly format: number; readonly agent: string }): NodeVersion {
   const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agent) ?? []
-  return [format, ...text.replace(/(^|\.)0+(\.0+)*$/, '').split('.').filter(Boolean).map(Number)]
+  const numbers = text.split('.').filter(Boolean).map(Number)
+  return [format, ...numbers.slice(0, numbers.findLastIndex(number => number !== 0) + 1)]
 }
 
 /** Whether a node of one version may restore what a node of another has stored: its own is the same or newer. */

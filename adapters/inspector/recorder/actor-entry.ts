@@ -3,6 +3,8 @@ import type { ActorKind, ActorRow, ChartId } from '../feed.ts'
 
 /** The recorder's data about an actor, without a reference to the actor. */
 export interface ActorEntry {
+  /** What pages know it by: its `sessionId`, or that from before its context was restored. */
+  readonly id: string
   readonly sessionId: string
   readonly name: string
   readonly kind: ActorKind
@@ -20,16 +22,17 @@ export interface ActorEntry {
 
 type Relations = Pick<ActorEntry, 'kind' | 'chart' | 'taskId' | 'source'>
 
-/** Classifies an actor by its parent. */
-export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined): ActorEntry {
-  const { sessionId, id } = ref
+/** Classifies an actor by its parent. `before`: its entry from before its context was restored. */
+export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined, before: ActorEntry | undefined): ActorEntry {
+  const { sessionId, id: name } = ref
   const { kind, source, chart, taskId } = relationsOf(ref, parent)
-  return { sessionId, name: id, kind, source, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.sessionId, status: 'active', nodes: [], version: 0, hasStepped: false }
+  const { id, hasStepped } = before ?? { id: sessionId, hasStepped: false }
+  return { id, sessionId, name, kind, source, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.id, status: 'active', nodes: [], version: 0, hasStepped }
 }
 
 /** An actor for pages. */
-export function rowOf({ sessionId, name, kind, source, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
-  return { sessionId, name, kind, status, states: stateIds(nodes), ...(source !== undefined && { source }), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
+export function rowOf({ id, name, kind, source, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
+  return { sessionId: id, name, kind, status, states: stateIds(nodes), ...(source !== undefined && { source }), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
 }
 
 /** The ids of state nodes, outermost first. */

@@ -35,9 +35,12 @@ export class ContextRecord {
   readonly steps = new Ring<SeenStep>(REMEMBERED_STEPS)
   readonly #clock: Clock
   readonly #listener: RecordListener
+  /** By `sessionId`. */
   readonly #entries = new Map<string, ActorEntry>()
-  /** The ids of ended actors, oldest first. */
-  readonly #ended: string[] = []
+  /** The actors that had not ended when their context left memory. */
+  readonly #left = new Set<ActorEntry>()
+  /** The ended actors, oldest first. */
+  readonly #ended: ActorEntry[] = []
   readonly #forgotten = new Ring<string>(REMEMBERED_STEPS)
   readonly #listening = new Map<string, Subscription>()
   #inspection: Subscription | undefined
@@ -71,10 +74,13 @@ export class ContextRecord {
     return this.#forgotten
   }
 
-  /** Starts recording these actors. */
+  /** Starts recording these actors. Restored ones continue the entries that they had. */
   attach(actors: LiveActors): void {
     this.#actors = actors
+    for (const entry of this.#entries.values()) if (entry.status === 'active') this.#left.add(entry)
     this.#enterAll(actors.root)
+    for (const entry of this.#left) this.#change(entry, 'stopped')
+    this.#left.clear()
     this.#inspection = actors.root.system.inspect({ next: event => this.#attempt(event) })
   }
 
@@ -133,7 +139,7 @@ export class ContextRecord {
       case '@xstate.event': {
         const { sourceRef, event: sent } = event
         if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
-        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef?.sessionId)
+        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef && this.#entries.get(sourceRef.sessionId)?.id)
         break
       }
       case '@xstate.microstep': {
@@ -167,7 +173,11 @@ export class ContextRecord {
   }
 
   #enter(ref: AnyActorRef): void {
-    const entry = entryOf(ref, ref._parent && this.#entries.get(ref._parent.sessionId))
+    const parent = ref._parent && this.#entries.get(ref._parent.sessionId)
+    const before = [...this.#left].find(left => left.parent === parent?.id && left.name === ref.id)
+    if (before) this.#left.delete(before)
+    if (before) this.#entries.delete(before.sessionId)
+    const entry = entryOf(ref, parent, before)
     entry.version = this.#version += 1
     this.#entries.set(ref.sessionId, entry)
     this.#listening.set(ref.sessionId, ref.on('*', told => {
@@ -176,15 +186,19 @@ export class ContextRecord {
     }))
   }
 
-  /** Reads the current state of an actor. */
+  /** Reads the current state of an actor. All of them stop when their context leaves memory, which ends none of them. */
   #look(ref: AnyActorRef): void {
     const entry = this.#entries.get(ref.sessionId)
     const snapshot = ref.getSnapshot() as Pick<AnyMachineSnapshot, 'status'>
     const { status } = snapshot
     const nodes = activeStates(snapshot)
-    if (!entry || (entry.status === status && entry.nodes === nodes)) return
+    if (!entry || (entry.status === status && entry.nodes === nodes) || this.#isLeaving) return
     entry.nodes = nodes
     this.#change(entry, status)
+  }
+
+  get #isLeaving(): boolean {
+    return this.#actors?.root.getSnapshot().status === 'stopped'
   }
 
   #change(entry: ActorEntry, status: ActorEntry['status']): void {
@@ -194,12 +208,12 @@ export class ContextRecord {
     if (!hasEnded) return
     this.#listening.get(entry.sessionId)?.unsubscribe()
     this.#listening.delete(entry.sessionId)
-    this.#ended.push(entry.sessionId)
+    this.#ended.push(entry)
     const [oldest] = this.#ended
     if (this.#ended.length <= REMEMBERED_ACTORS || oldest === undefined) return
     this.#ended.shift()
-    this.#entries.delete(oldest)
-    this.#forgotten.push(oldest)
+    this.#entries.delete(oldest.sessionId)
+    this.#forgotten.push(oldest.id)
   }
 
   #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], from?: string, nodes?: SeenStep['nodes'], transitions?: SeenStep['transitions']): void {

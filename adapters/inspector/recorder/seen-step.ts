@@ -63,9 +63,9 @@ const names = new WeakMap<AnyTransitionDefinition, string>()
 
 /** A step for pages. */
 export function shownStep({ n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep, redact: Redact): Step {
-  const { sessionId, taskId } = to
+  const { id, taskId } = to
   return {
-    n, atMs, kind, to: sessionId, event: shownEvent(event, redact),
+    n, atMs, kind, to: id, event: shownEvent(event, redact),
     ...(from !== undefined && { from }),
     ...(nodes && { states: stateIds(nodes) }),
     ...(transitions && { transitions: transitions.map(nameOf) }),

@@ -57,6 +57,11 @@ export function poolOf(url: string, max: number, load: (name: string) => unknown
   return pool
 }
 
+/** Throws TypeError if the package `pg` is missing. */
+export function checkPg(): void {
+  loaded(createRequire(import.meta.url))
+}
+
 function loaded(load: (name: string) => unknown): Peer {
   try {
     return load('pg') as Peer

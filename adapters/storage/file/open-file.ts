@@ -1,4 +1,4 @@
-import { existsSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
 import { thisHolder, type Holder, StorageError } from '../../rows/storage-error.ts'
@@ -13,6 +13,8 @@ const CHECKED_BYTES = 128 * 1024 * 1024
 /** The real path of a file, with links resolved. Throws StorageError if its folder does not exist. */
 export function realFile(file: string): string {
   const path = resolve(file)
+  const isDangling = !existsSync(path) && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
+  if (isDangling) throw new StorageError(`${path} is a link to ${readlinkSync(path)}, which does not exist. Remove the link, or give the name of the file itself.`)
   try {
     return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path))
   } catch (cause) {

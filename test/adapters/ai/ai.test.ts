@@ -252,7 +252,7 @@ await t.test('a tool that needs approval', async t => {
   await t.test('is still requested after an answer that neither approves nor denies it', async t => {
     const { pay, paid } = payment()
     const { runtime, task } = await asks([calls(['pay', { euros: 5 }]), 'Done.'], { pay })
-    for (const nonsense of [text('perhaps'), text('yes, but only 3'), text('nothing'), text(''), data({ approved: 'yes' }), data({ approved: true, reason: 1 }), data(null), data([true])]) {
+    for (const nonsense of [text('perhaps'), text('yes, but only 3'), text(`yes${' '.repeat(400_000)}x`), text('nothing'), text(''), data({ approved: 'yes' }), data({ approved: true, reason: 1 }), data(null), data([true])]) {
       const { code, message } = await refusal(answer(runtime, task, nonsense))
       t.strictSame([code, message.includes('has to be yes, no, or no with a reason')], ['InvalidParams', true])
     }

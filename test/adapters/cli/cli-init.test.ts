@@ -85,6 +85,8 @@ await t.test('taskchart init refuses wrong usage with exit code 2', async t => {
   t.match(await runCommand(['init'], { cwd }), { code: 2, stderr: /There is no terminal .* --kind function\|question\|chart\|negotiation\|model\.\nUsage: taskchart init \[DIR\]/ })
   t.match(await runCommand(['init', '--kind', 'robot'], { cwd }), { code: 2, stderr: /There is no --kind robot\. There are: function, question/ })
   t.match(await runCommand(['init', 'two', 'folders', '--kind', 'chart'], { cwd }), { code: 2, stderr: /"folders" is one argument too many/ })
+  for (const dir of ['../x', '../../x', 'a/../../x', '..']) t.match(await runCommand(['init', dir, '--kind', 'chart'], { cwd }), { code: 2, stderr: /DIR has to be in this folder, not / }, dir)
+  for (const dir of ['CON', 'aux.txt', 'a/nul', 'com1', 'a:b', 'a?', 'b\u202e', 'a.', 'a ', 'a\nb']) t.match(await runCommand(['init', dir, '--kind', 'chart'], { cwd }), { code: 2, stderr: /cannot be the name of a folder on every system/ }, dir)
   t.strictSame(readdirSync(cwd), [])
 })
 

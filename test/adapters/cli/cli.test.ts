@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -138,8 +139,62 @@ await t.test('a module that never loads is an error', async t => {
 await t.test('results that cannot be written are an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
   const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
   t.equal(status, 1)
-  t.match(stderr.toString(), /^taskchart: The output could not be written: ENOSPC/)
+  t.match(stderr.toString(), /^taskchart: The output is incomplete, because it could not be written: ENOSPC: [^\n]*\. Make room, and run the command again\.\n$/)
 })
+
+await t.test('a command whose output finds room in part is an error, and leaves no other part', async t => {
+  const cwd = t.testdir()
+  const bin = resolve('dist/adapters/cli/bin.js')
+  // The limit on the size of files is 512 bytes. The measurements of this process would meet it too.
+  const limited = (line: string) => spawnSync('sh', ['-c', `ulimit -f 1; ${line}`, process.execPath, bin], { cwd, env: { PATH: process.env['PATH'] }, encoding: 'utf8' })
+  const { status, stderr } = limited('"$0" "$1" --help > help.txt')
+  t.equal(status, 1)
+  t.match(stderr, /^taskchart: The output is incomplete, because it could not be written: EFBIG/)
+  t.equal(readFileSync(join(cwd, 'help.txt'), 'utf8'), (await run(['--help'])).stdout.slice(0, 512), 'which is the shell\u2019s file')
+  const made = limited('"$0" "$1" init boats --kind chart')
+  t.match([made.status, made.stderr], [1, /The project could not be written: EFBIG/])
+  t.strictSame(readdirSync(join(cwd, 'boats')), [])
+})
+
+await t.test('a command without a package that it needs begins nothing', async t => {
+  const agent = "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
+  const bin = resolve('dist/adapters/cli/bin.js')
+  const database = 'postgres://127.0.0.1:9/none'
+  for (const [lacking, argv, says] of [
+    ['pg', ['cluster', 'agent.js'], /needs the package pg\. Run: npm install pg@8\n$/],
+    ['pg', ['serve', 'agent.js', '--db', database], /needs the package pg/],
+    ['pg', ['db', 'copy', 'tasks.db', database], /needs the package pg/],
+    ['pg', ['db', 'copy', database, 'copied.db'], /needs the package pg/],
+    ['@a2a-js/sdk', ['serve', 'agent.js', '--legacy', '--db', 'new.db'], /--legacy needs the official SDK/],
+    ['@a2a-js/sdk', ['dev', 'agent.js', '--legacy', '--db', 'new.db'], /--legacy needs the official SDK/],
+    ['@grpc/grpc-js', ['serve', 'agent.js', '--grpc', '0', '--db', 'new.db'], /--grpc needs the official SDK and gRPC/],
+    ['jose', ['serve', 'agent.js', '--card-key', 'key.pem', '--db', 'new.db'], /npm install @a2a-js\/sdk jose/]
+  ] as const) {
+    const cwd = t.testdir({ 'agent.js': agent, 'tasks.db': '', 'key.pem': generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) })
+    const before = readdirSync(cwd)
+    const { status, stderr } = spawnSync(process.execPath, ['--import', withoutPackage(lacking), bin, ...argv], { cwd, encoding: 'utf8' })
+    t.equal(status === 0, false, argv.join(' '))
+    t.match(stderr, says)
+    t.strictSame(readdirSync(cwd), before)
+    t.equal(readFileSync(join(cwd, 'tasks.db'), 'utf8'), '')
+  }
+})
+
+/** A module that hides a package from `import` and `require`. */
+function withoutPackage(name: string): string {
+  const hooks = `export const resolve = (specifier, context, next) => {
+    if (specifier === ${JSON.stringify(name)} || specifier.startsWith(${JSON.stringify(`${name}/`)})) throw new Error('hidden')
+    return next(specifier, context)
+  }`
+  const hide = `import Module, { register } from 'node:module'
+    const find = Module._resolveFilename
+    Module._resolveFilename = function (specifier, ...more) {
+      if (specifier === ${JSON.stringify(name)}) throw new Error('hidden')
+      return find.call(this, specifier, ...more)
+    }
+    register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))`
+  return `data:text/javascript,${encodeURIComponent(hide)}`
+}
 
 await t.test('every command lists its exit codes in its help', async t => {
   for (const { name } of COMMANDS) t.match((await run(['help', name])).stdout, /Exit codes: ?(?:0|\n {2}0 )/, name)

@@ -4,8 +4,8 @@ import { WebSocket } from 'ws'
 import { z } from 'zod'
 import { fromPromise, setup } from 'xstate'
 import { transitionName, transitionsOf, statesOf } from '../../../runtime/xstate/transition-names.ts'
-import type { Step } from '../../../adapters/inspector/feed.ts'
-import { LINGER_MS } from '../../../adapters/inspector/hub.ts'
+import type { ActorRow, Step } from '../../../adapters/inspector/feed.ts'
+import { FLUSH_MS, LINGER_MS } from '../../../adapters/inspector/hub.ts'
 import type { Proving, Testing } from '../../../adapters/inspector/test-result.ts'
 import { inspect } from '../../../adapters/inspector/index.ts'
 import { REMEMBERED_ACTORS, REMEMBERED_STEPS } from '../../../adapters/inspector/recorder/context-record.ts'
@@ -194,20 +194,71 @@ await t.test('a page', async t => {
     t.match(rows.get('wait'), { kind: 'child', chart: undefined, states: [] })
   })
 
-  await t.test('shows a crashed actor, and actors of passivated contexts', async t => {
+  await t.test('shows a crashed actor, and each actor once after its context has left memory', async t => {
     const failing = fromPromise(() => Promise.reject(new Error('no paint')))
     const work = setupWork({ actors: { paint: failing } }).createMachine({
       initial: 'on',
       states: { on: { invoke: { id: 'paint', src: 'paint', onError: 'off' } }, off: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'on' } } }
     })
-    const { runtime, page } = await inspected(t, { work }, {}, { limits: { idleContexts: 1 } })
+    const { runtime, page, clock } = await inspected(t, { work }, {}, { limits: { idleContexts: 1 } })
     const reader = await page()
     await reader.frame('hello')
     reader.ask({ type: 'watch', contextId: 'c' })
     await runtime.sendMessage(say('x', { contextId: 'c' }))
     t.match(await reader.frame('actors', ({ rows }) => rows.some(({ status }) => status === 'error')), { rows: [{}, {}, {}, { name: 'paint', status: 'error' }] })
+    const { id: taskId } = await runtime.listTasks({ contextId: 'c' }).then(({ tasks: [task] }) => task ?? { id: '' })
     await runtime.sendMessage(say('x', { contextId: 'd' }))
-    t.equal((await reader.frame('actors', ({ rows }) => rows.some(({ name, status }) => name === 'work' && status === 'stopped'))).contextId, 'c')
+    const late = await page()
+    await late.frame('hello')
+    late.ask({ type: 'watch', contextId: 'c' })
+    t.match((await late.frame('actors')).rows, [{ kind: 'context', status: 'active' }, { kind: 'task', status: 'active' }, { kind: 'work', status: 'active', states: ['(machine)', '(machine).off'] }, { name: 'paint', status: 'error' }])
+    await runtime.sendMessage(say('x', { taskId }))
+    const rows = new Map<string, ActorRow>()
+    await until(() => {
+      clock.increment(FLUSH_MS)
+      for (const actors of reader.all('actors')) for (const row of actors.rows) rows.set(row.sessionId, row)
+      return [...rows.values()].filter(({ name }) => name === 'paint').length === 2
+    })
+    t.strictSame([...rows.values()].map(({ kind }) => kind).toSorted(), ['child', 'child', 'context', 'task', 'work'], 'paint has run twice')
+  })
+
+  await t.test('shows the actors of a replaced agent as they wait, and once after the answer, unless they do not fit the new one', async t => {
+    const wait = fromPromise(() => new Promise(() => {}))
+    const asking = { invoke: { id: 'wait', src: 'wait' }, tags: 'input-required', meta: { prompt: 'Go on?' } } as const
+    const firstWork = setupWork({ actors: { wait } }).createMachine({ initial: 'asking', states: { asking: { ...asking, on: { 'message.received': 'done' } }, done: { type: 'final' } } })
+    const otherWork = setupWork({}).createMachine({ initial: 'done', states: { done: { type: 'final' } } })
+    const [chartWaits, functionWaits] = [['context active', 'task active', 'work active', 'child active'], ['context active', 'task active', 'work active']]
+    for (const [before, after, waits, ends] of [
+      [firstWork, firstWork, chartWaits, ['child stopped', 'context active', 'task done', 'work done']],
+      [obedient, obedient, functionWaits, ['context active', 'task done', 'work done']],
+      // The stored task does not fit the new chart, so it fails.
+      [firstWork, otherWork, ['child stopped', 'context active', 'task done', 'work stopped'], undefined]
+    ] as const) {
+      const store = memoryStore()
+      const { runtime, inspector, page, clock } = await inspected(t, { work: before }, { recordsAlways: true }, { store: { ...store, close: async () => {} } })
+      const { id: taskId } = await open(runtime, 'ask', { contextId: 'c' })
+      await reaches(runtime, taskId, 'input-required')
+      await runtime.close()
+      const next = start(t, { work: after }, { store, clock })
+      inspector.use(next.runtime, 'ws://127.0.0.1:9/')
+      const reader = await page()
+      await reader.frame('hello')
+      reader.ask({ type: 'watch', contextId: 'c' })
+      const rows = new Map<string, ActorRow>()
+      const shown = () => {
+        clock.increment(FLUSH_MS)
+        for (const actors of reader.all('actors')) for (const row of actors.rows) rows.set(row.sessionId, row)
+        return [...rows.values()].map(({ kind, status }) => `${kind} ${status}`).toSorted()
+      }
+      const shows = (expected: readonly string[]) => until(() => shown().join() === expected.toSorted().join(), () => `${expected.join()}, but ${shown().join()}`)
+      await shows(waits)
+      if (!ends) continue
+      await next.runtime.sendMessage(say('go on', { taskId }))
+      await shows(ends)
+      const known = new Set(rows.keys())
+      const steps = reader.all('steps').flatMap(({ steps }) => steps)
+      t.ok(steps.every(({ from, to }) => known.has(to) && (from === undefined || known.has(from))), 'and the steps before and after are theirs')
+    }
   })
 })
 

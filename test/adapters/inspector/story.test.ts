@@ -134,6 +134,12 @@ await t.test('the inspector gives a story to those who have its token', async t 
   t.match(await runCommand(['tasks', 'export', agent, '--html']), { code: 2, stderr: /--html exports one task\. Give its id\./ })
 })
 
+await t.test('the inspector gives the story of a task from before its first page', async t => {
+  const { url, runtime, inspector } = await inspected(t, { work: obedient }, { draw: async () => chart })
+  const { id } = taskIn(await runtime.sendMessage(say('ask')))
+  t.equal((await fetch(`${url}inspector/story?${String(new URLSearchParams({ token: inspector.token, task: id }))}`)).status, 200)
+})
+
 await t.test('the story of a task on the command line has its events from wherever they are', async t => {
   const source = (more: Partial<TaskSource>, record: object = {}) => ({ read: async () => ({ task, ...record }), ...more }) as TaskSource
   const count = async (given: TaskSource) => (await taskStoryOf(given, 'task-1')).match(/<tr><td>\d/g)?.length ?? 0

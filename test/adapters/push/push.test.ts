@@ -57,7 +57,8 @@ await t.test('an address outside the public internet is refused in every spellin
     'https://user@public.example/', 'https://user:password@public.example/', 'https://:password@public.example/', 'https://public.example:22/', 'https://public.example:80/', 'https://public.example:25/', 'https://public.example:1023/',
     'https://127.0.0.1/', 'https://2130706433/', 'https://0177.0.0.1/', 'https://0x7f.1/', 'https://127.1/', 'https://１２７.０.０.１/', 'https://①②⑦.⓪.⓪.①/', 'https://[::ffff:127.0.0.1]/', 'https://[::1]/', 'https://[::]/',
     'https://localhost/', 'https://localhost./', 'https://LOCALHOST/', 'https://a.localhost/', 'https://0/', 'https://169.254.169.254/latest/meta-data/', 'https://100.64.0.1/', 'https://10.0.0.1/', 'https://172.16.0.1/', 'https://192.168.0.1/',
-    'https://[fc00::1]/', 'https://[fe80::1]/', 'https://[64:ff9b::7f00:1]/', 'https://127.0.0.1.:8443/', 'https://private.example/', 'https://mixed.example/', 'https://metadata.example/', 'https://nowhere.example/', 'https://private.example./'
+    'https://[fc00::1]/', 'https://[fe80::1]/', 'https://[64:ff9b::7f00:1]/', 'https://127.0.0.1.:8443/', 'https://private.example/', 'https://mixed.example/', 'https://metadata.example/', 'https://nowhere.example/', 'https://private.example./',
+    'https://public.example/\r\nx', 'https://pub\nlic.example/', 'https://public.example/a\tb', ' https://public.example/', 'https://public.example/ ', 'https://public.example/#part', 'https://public.example/#'
   ]
   for (const url of refused) {
     t.type(await sender.faultOf(url, never), 'string', url)

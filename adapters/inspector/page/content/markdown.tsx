@@ -18,7 +18,7 @@ export function Markdown({ text }: { readonly text: string }) {
 
 /** The blocks of a text; `undefined` if it is too long or too deeply nested. */
 function tokensOf(text: string): Token[] | undefined {
-  if (text.length > LONGEST || /^(?:[ \t]*[>*+-][ \t]*){40}/m.test(text)) return undefined
+  if (text.length > LONGEST || /^[ \t]*(?:[>*+-][ \t]*){40}/m.test(text)) return undefined
   try {
     return lexer(text, { gfm: true, breaks: true })
   } catch {

@@ -6,16 +6,17 @@ import { WebSocket } from 'ws'
 import { serveDev } from '../../../../adapters/cli/dev/dev-server.ts'
 import { FileWatch, SETTLE_MS } from '../../../../adapters/cli/dev/file-watch.ts'
 import { FreshModules } from '../../../../adapters/cli/dev/fresh-modules.ts'
-import { syntaxPlace } from '../../../../adapters/cli/dev/reloader.ts'
+import { Reloader, SLOW_LOAD_MS, syntaxPlace } from '../../../../adapters/cli/dev/reloader.ts'
 import { loadAgent, nodeReader } from '../../../../adapters/cli/load-agent.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
 import { inspect } from '../../../../adapters/inspector/index.ts'
 import type { Inspector } from '../../../../adapters/inspector/inspector.ts'
+import { systemClock, type Clock } from '../../../../runtime/ports/clock.ts'
 import { defineAgent } from '../../../../runtime/agent/define-agent.ts'
 import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import { FeedReader, TOKEN } from '../../../fixtures/pages/feed-reader.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
-import { deferred, open, reaches, recordingLogger, rejection, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import { deferred, open, reaches, recordingLogger, rejection, rest, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
@@ -134,6 +135,32 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     t.equal(await nameAt(url), 'Other')
   })
 
+  await t.test('is replaced at the next save when the saved module, or a new import of it, never loads', async t => {
+    const cwd = folder(t)
+    const { url, stop, ended } = await developing(t, cwd, ['agent.mjs'])
+    const loads = (colour: string, rest: string) => writeFileSync(join(cwd, 'colour.mjs'), `export const colour = '${colour}'\nglobalThis.reached = '${colour}'\n${rest}`)
+    const reached = async (colour: string) => {
+      await until(() => (globalThis as { reached?: string }).reached === colour)
+      // Which file it was is told in a later turn of the event loop.
+      await rest()
+    }
+    loads('green', 'await new Promise(() => {})')
+    await reached('green')
+    t.equal(await nameAt(url), 'Painter, red', 'the previous one stays')
+    loads('blue', '')
+    await until(async () => (await nameAt(url).catch(() => '')) === 'Painter, blue')
+    mkdirSync(join(cwd, 'deep'))
+    writeFileSync(join(cwd, 'deep/new.mjs'), "globalThis.reached = 'new'\nawait new Promise(() => {})")
+    loads('pink', "import './deep/new.mjs'")
+    await reached('new')
+    writeFileSync(join(cwd, 'deep/new.mjs'), '')
+    await until(async () => (await nameAt(url).catch(() => '')) === 'Painter, pink')
+    loads('grey', 'await new Promise(() => {})')
+    await reached('grey')
+    stop()
+    t.equal((await ended).code, 0, 'and the command can be stopped meanwhile')
+  })
+
   await t.test('is not replaced by one that conflicts with the options', async t => {
     const cwd = folder(t)
     const { url, heard, announcement } = await developing(t, cwd, ['agent.mjs', '--api-key', 'secret-of-16-chars'])
@@ -246,7 +273,7 @@ await t.test('reloaded modules', async t => {
       'agent.ts': "import { name } from './deep/name.ts'\nimport inner from './deep/inner.cjs'\nexport default { card: { name: name + inner.word as string }, work: () => ({}) }",
       deep: { 'name.ts': "export const name: string = 'a'", 'inner.cjs': "exports.word = require('./word.cjs').word", 'word.cjs': "exports.word = '1'" }
     })
-    const modules = new FreshModules({ ...nodeReader, stripsTypes: false })
+    const modules = new FreshModules(() => {}, { ...nodeReader, stripsTypes: false })
     const name = async () => (await loadAgent('agent.ts', cwd, modules.reader)).agent.card.name
     t.equal(await name(), 'a1')
     t.equal(await name(), 'a1')
@@ -265,6 +292,30 @@ await t.test('reloaded modules', async t => {
     t.match(await syntaxPlace(modules.files), /broken\.mjs:1\nexport const =\n/)
     t.equal(await syntaxPlace([join(cwd, 'agent.mjs'), 'agent.ts']), '')
   })
+})
+
+await t.test('a module that is not loaded after five seconds is reported once, and loaded at the next save', async t => {
+  const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'A' }, work: () => ({}) }" })
+  const patience = new TestClock()
+  const clock: Clock = {
+    ...systemClock,
+    setTimeout: (callback, delayMs) => (delayMs === SLOW_LOAD_MS ? patience : systemClock).setTimeout(callback, delayMs),
+    clearTimeout: timer => [patience, systemClock].forEach(one => one.clearTimeout(timer))
+  }
+  const reloader = new Reloader('agent.mjs', cwd, clock)
+  t.teardown(() => reloader.close())
+  t.equal((await reloader.first()).agent.card.name, 'A')
+  const loaded: string[] = []
+  const errors: string[] = []
+  reloader.follow({ loaded: async ({ agent }) => void loaded.push(agent.card.name), failed: error => void errors.push((error as Error).message) })
+  writeFileSync(join(cwd, 'agent.mjs'), 'globalThis.awaits = true\nawait new Promise(() => {})')
+  await until(() => 'awaits' in globalThis && patience.size > 0)
+  patience.increment(SLOW_LOAD_MS)
+  patience.increment(SLOW_LOAD_MS)
+  t.strictSame(errors, ['agent.mjs is not loaded after 5 s. Look for an await at the top level of a module that never ends, and save that module again.'])
+  writeFileSync(join(cwd, 'agent.mjs'), "export default { card: { name: 'B' }, work: () => ({}) }")
+  await until(() => loaded.includes('B') && patience.size === 0)
+  t.equal(errors.length, 1)
 })
 
 await t.test('a watch of files', async t => {

@@ -309,4 +309,23 @@ await t.test('lines', async t => {
     stop.abort()
     t.strictSame([await waiting, await input.ask('> ', stop.signal)], [undefined, undefined])
   })
+
+  await t.test('of a terminal that are pasted together are all read, with what follows them', async t => {
+    const keys = Object.assign(new PassThrough(), { isTTY: true })
+    const shown = new PassThrough().setEncoding('utf8')
+    let interrupts = 0
+    const input = lineInput(keys, shown, () => (interrupts += 1))
+    const ask = () => input.ask('> ', never)
+    keys.write('one\rtwo, ä\r\nthree\n\nfi\u001b[D\u001b[C')
+    t.strictSame([await ask(), await ask(), await ask(), await ask()], ['one', 'two, ä', 'three', ''])
+    const fifth = ask()
+    keys.write('ve\r')
+    t.equal(await fifth, 'five')
+    t.match(String(shown.read()).replaceAll(new RegExp(String.raw`\u001b\[\d*[A-Z]`, 'g'), ''), /> one\r\n.*> two, ä\r\n.*> three\r\n.*> \r\n.*> five\r\n$/s, 'each stands behind its prompt')
+    keys.write('six\r\u0003')
+    t.equal(await ask(), 'six')
+    void ask()
+    t.equal(interrupts, 1)
+    t.equal(keys.listenerCount('keypress'), 2, 'of the open reader alone')
+  })
 })

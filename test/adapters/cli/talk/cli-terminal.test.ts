@@ -4,6 +4,7 @@ import { messageText } from '../../../../adapters/cli/talk/results.ts'
 import { note, nothingYet } from '../../../../adapters/cli/talk/watch-stream.ts'
 import { cutToWidth } from '../../../../adapters/cli/text/columns.ts'
 import { counter, LiveLine, PLAIN_MS } from '../../../../adapters/cli/text/live-line.ts'
+import { jsonLine, oneLine, plain } from '../../../../adapters/cli/text/terminal-text.ts'
 import { terminalOf, type Terminal } from '../../../../adapters/cli/text/terminal.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
@@ -48,6 +49,18 @@ await t.test('a stream is a terminal', async t => {
     t.equal(terminalOf({ ...tty, isTTY: false }, {}), undefined)
     t.equal(terminalOf(tty, { TERM: 'dumb' }), undefined)
   })
+})
+
+await t.test('invisible characters and direction marks are shown as escapes, and emoji as they are', async t => {
+  const unseen = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
+  const all = Array.from({ length: 0x11_0000 }, (_, code) => String.fromCodePoint(code)).filter(character => unseen.test(character))
+  t.ok(all.length > 4000)
+  for (const shown of [plain, oneLine]) t.notMatch(all.map(character => shown(`a${character}b`)).join(''), unseen)
+  t.notMatch(jsonLine(all), unseen)
+  t.strictSame(JSON.parse(jsonLine(all)), all)
+  t.equal(plain('a\u202eb\u2066c\u200bd\u2028e\u{e0041}'), 'a\\u202eb\\u2066c\\u200bd\\u2028e\\udb40\\udc41')
+  const emoji = '\u{1f469}\u200d\u{1f4bb} \u2764\ufe0f \u{1f3f4}\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}'
+  t.equal(oneLine(emoji), emoji)
 })
 
 await t.test('a counter without a terminal prints a line every ten seconds', async t => {

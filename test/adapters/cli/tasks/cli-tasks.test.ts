@@ -1,7 +1,7 @@
 import '../../../fixtures/stores/needs-sqlite.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { outputSink } from '../../../../adapters/cli/tasks/export.ts'
@@ -391,6 +391,15 @@ await t.test('tasks export', async t => {
     t.strictSame(await exported(timeless), { ids: ['a', 'b'], asked: ['/', '/a', '/', '/a'] })
   })
 
+  await t.test('ends at an empty page and at a repeated token, as tasks ls does', async t => {
+    const tasks = [{ id: 'a', status: { state: 'TASK_STATE_WORKING' } }]
+    const page = (nextPageToken: string, listed: object[] = tasks) => ({ result: { tasks: listed, nextPageToken, pageSize: 1, totalSize: 1 } })
+    for (const always of [page('1', []), page('1')]) {
+      const url = await scripted(t, { ListTasks: [always], GetTask: [{ result: tasks[0] }] })
+      for (const command of ['ls', 'export']) t.equal((await runCommand(['tasks', command, url])).code, 0, command)
+    }
+  })
+
   await t.test('omits tasks that are removed meanwhile', async t => {
     const tasks = ['a', 'b'].map(id => ({ id, status: { state: 'TASK_STATE_WORKING' } }))
     const url = await scripted(t, {
@@ -416,6 +425,17 @@ await t.test('tasks export', async t => {
     t.match(await tasks(['export', 't001', '--db', 'tasks.db', '--out', 'all.jsonl']), { code: 1, stderr: /all\.jsonl exists, and files are never overwritten\. Give another name with --out\.\n$/ })
     t.equal(readFileSync(join(cwd, 'all.jsonl'), 'utf8'), stdout)
     t.match(await tasks([...all, '--out', 'none/all.jsonl']), { code: 1, stderr: /none\/all\.jsonl cannot be written: ENOENT/ })
+  })
+
+  await t.test('has its name when it is whole, and overwrites none that came meanwhile', async t => {
+    const { cwd, tasks } = await crowded(t)
+    const exporting = tasks(['export', '--db', 'tasks.db', '--out', 'all.jsonl'])
+    await until(() => readdirSync(cwd).some(name => name.endsWith('.part')))
+    t.notOk(readdirSync(cwd).includes('all.jsonl'))
+    writeFileSync(join(cwd, 'all.jsonl'), 'mine')
+    t.match(await exporting, { code: 1, stderr: /all\.jsonl exists, and files are never overwritten/ })
+    t.equal(readFileSync(join(cwd, 'all.jsonl'), 'utf8'), 'mine')
+    t.notOk(readdirSync(cwd).some(name => name.endsWith('.part')))
   })
 
   await t.test('shows its progress on a terminal without other output', async t => {

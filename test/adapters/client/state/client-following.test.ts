@@ -179,6 +179,22 @@ await t.test('an open conversation finds what other clients begin in its context
   await until(here, ({ tasks }) => tasks.some(({ status }) => isTerminal(status.state)))
 })
 
+await t.test('a look ends at an empty page and at a repeated token', async t => {
+  const { client } = await connected(t, painter)
+  const task: Task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-02T03:04:05.006Z' } }
+  for (const [more, asked] of [[[], 2], [[task], 3]] as const) {
+    const clock = new TestClock()
+    let asks = 0
+    const listTasks = async () => ({ tasks: (asks += 1) === 1 ? [task] : [...more], nextPageToken: '1', pageSize: 1, totalSize: 1 })
+    const talk = conversation({ ...client, listTasks }, 'c', { clock })
+    const close = talk.open()
+    await passing(clock, LOOK_MS)
+    await become(() => clock.size > 0, 'the timer of the next look')
+    t.equal(asks, asked)
+    close()
+  }
+})
+
 await t.test('an agent that cannot list tasks is no error of a new conversation; another error is', async t => {
   for (const [code, shown] of [['UnsupportedOperation', false], ['InternalError', true]] as const) {
     const { client } = await connected(t, async () => ({ message: 'done' }))
