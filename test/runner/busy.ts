@@ -7,9 +7,9 @@ import { compiled, testFiles } from './test-files.ts'
 /** How many busy processes take the cores. */
 const BUSY = 8
 
-/** The files that take longest in a whole run, by the time of the processor. */
+/** The files that take longest in a whole run, by the time of the processor, but for those that take samples: a deep run would take too long beside busy processes. */
 export const SLOWEST = [
-  'testing-servers', 'cli-testing', 'conformance', 'postgres', 'inspector-page-parts', 'storage', 'transcripts', 'cli-cluster', 'cluster-postgres', 'kills'
+  'cli-testing', 'conformance', 'postgres', 'inspector-page-parts', 'inspector-page', 'storage', 'transcripts', 'cli-cluster', 'cluster-postgres', 'crash-loop'
 ]
 
 /** A process that is busy for as long as the one lives that started it. */

@@ -99,7 +99,7 @@ export class Report {
 function linesOf(diagnostics: Failure['diagnostics']): string[] {
   const { diff, at, source, stack, tapCaught } = diagnostics
   const place = at as { readonly fileName?: string; readonly lineNumber?: number } | undefined
-  const sourceLines = String(source ?? '').split('\n')
+  const sourceLines = typeof source === 'string' ? source.split('\n') : []
   const line = sourceLines[sourceLines.findIndex(text => /^-*\^$/.test(text)) - 1]?.trim()
   const others = Object.entries(diagnostics).filter(([name, value]) => !NOT_SHOWN.has(name) && value !== null)
   return [
