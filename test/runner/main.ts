@@ -14,10 +14,10 @@ import { allTestFiles, compiled, testFiles } from './test-files.ts'
  * source is not covered whole, and else records what is covered. With `--busy` the slowest files run last, beside busy processes.
  * `--tap` prints TAP, with the report as comments at its end. Other options go to tap.
  */
-async function main(given: readonly string[]): Promise<number> {
-  const [isComplete, isBusy] = ['--complete', '--busy'].map(option => given.includes(option))
-  const options = given.filter(argument => argument.startsWith('-') && argument !== '--complete' && argument !== '--busy')
-  const named = given.filter(argument => !argument.startsWith('-'))
+async function main(words: readonly string[]): Promise<number> {
+  const [isComplete, isBusy] = ['--complete', '--busy'].map(option => words.includes(option))
+  const options = words.filter(argument => argument.startsWith('-') && argument !== '--complete' && argument !== '--busy')
+  const named = words.filter(argument => !argument.startsWith('-'))
   const isNamed = named.length > 0
   const files = isNamed ? [...new Set(named.flatMap(testFiles))] : allTestFiles()
   if (isNamed) {
@@ -28,10 +28,12 @@ async function main(given: readonly string[]): Promise<number> {
     beginCoverage()
   }
   const print = options.includes('--tap') ? (line: string) => console.log(line.trim().replaceAll(/^/gm, '# ')) : (line: string) => console.log(line)
-  const report = new Report({ files, print, command: 'npm test --', mostLines: isNamed ? 25 : 90 })
+  const { DEEP } = process.env
+  const report = new Report({ files, print, command: `${DEEP === undefined ? '' : `DEEP=${DEEP} `}npm test --`, mostLines: isNamed ? 25 : 90 })
   const last = isBusy ? SLOWEST.flatMap(testFiles).filter(file => files.includes(file)) : []
   const first = files.filter(file => !last.includes(file))
-  const run = (entries: readonly string[]) => runTap(report, entries, { options, isQuiet: !isNamed })
+  const given = DEEP === undefined ? options : ['--timeout=1800', ...options]
+  const run = (entries: readonly string[]) => runTap(report, entries, { options: given, isQuiet: !isNamed })
   const codes = [await run(isNamed ? first.map(compiled) : grouped(first))]
   if (last.length > 0) codes.push(await whileBusy(() => run(last.map(compiled))))
   const isPassed = report.finish() && codes.every(Boolean)

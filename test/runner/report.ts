@@ -6,7 +6,7 @@ import type { Failure, FileRun } from './read-tap.ts'
 const LONG_MS = 5000
 
 /** The fields of tap's diagnostics that are shown in another way, or say nothing about what failed. */
-const NOT_SHOWN = new Set(['at', 'source', 'stack', 'diff', 'compare', 'test', 'stdio', 'cwd', 'externalID', 'command', 'args', 'jobId', 'tapCaught'])
+const NOT_SHOWN = new Set(['at', 'source', 'stack', 'diff', 'compare', 'test', 'stdio', 'cwd', 'externalID', 'command', 'args', 'jobId', 'handles', 'tapCaught'])
 
 export interface ReportOptions {
   /** The test files that are run. */
