@@ -1,7 +1,7 @@
 import t from 'tap'
 import { coverageLines, isWhole, type Coverage } from './coverage.ts'
 
-const WHOLE = [4, 3, 2, 4] as const
+const WHOLE: readonly number[] = [4, 3, 2, 4]
 const found = (covered: readonly number[], total: readonly number[] = WHOLE): Coverage => new Map([['runtime/runtime.ts', { covered, total }]])
 
 await t.test('what a complete run had covered and this one has not is lost, and what a source has no more is not', async t => {
