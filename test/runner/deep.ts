@@ -1,25 +1,22 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { loadedBy } from '../faults/loaded.ts'
+import { Report } from './report.ts'
+import { runTap } from './run-tap.ts'
+import { allTestFiles, compiled } from './test-files.ts'
 
 /**
- * Tests whole what `npm test` takes samples of: `npm run test:deep`. Every test file that takes one is run with all there is, and
- * the faults of changed files are planted: those that changed since the commit `BASE`, by default the one before this.
+ * Tests more of what `npm test` takes samples of: `npm run test:deep`. Every test file that takes one is run with as much of it as catches
+ * the planted faults, with `--all` with all there is. Then faults of changed files are planted (`npm run faults -- --changed`).
  */
-const TESTS = fileURLToPath(new URL('..', import.meta.url))
-const SAMPLE = join(TESTS, 'fixtures/sample.js')
-const PLANT = join(TESTS, 'faults/plant.js')
+const SAMPLE = compiled('test/fixtures/sample.ts')
+const isAll = process.argv.includes('--all')
+const env = { DEEP: isAll ? 'all' : '1' }
 
-const files = readdirSync(TESTS, { recursive: true, encoding: 'utf8' }).filter(path => path.endsWith('.test.js')).map(path => join(TESTS, path))
-const sampled = files.filter(file => loadedBy(file, () => undefined).has(SAMPLE)).toSorted()
-
-const codes = [await exitCode('tap', 'run', '--disable-coverage', '--timeout=1200', ...sampled), await exitCode(process.execPath, PLANT, '--changed')]
-process.exitCode = Math.max(...codes)
-
-async function exitCode(command: string, ...args: readonly string[]): Promise<number> {
-  const [code] = (await once(spawn(command, args, { stdio: 'inherit', env: { ...process.env, DEEP: '1' } }), 'close')) as [number | null]
-  return code ?? 1
-}
+const files = allTestFiles().filter(file => loadedBy(compiled(file), () => undefined).has(SAMPLE))
+const report = new Report({ files, print: console.log, command: `DEEP=${env.DEEP} npm test --`, mostLines: 60 })
+const isEnded = await runTap(report, files.map(compiled), { options: ['--timeout=1800'], env })
+const isPassed = report.finish() && isEnded
+const plant = spawn(process.execPath, [compiled('test/faults/plant.ts'), '--changed', ...(isAll ? ['--all'] : [])], { stdio: 'inherit' })
+const [code] = (await once(plant, 'close')) as [number | null]
+process.exitCode = isPassed && code === 0 ? 0 : 1

@@ -37,7 +37,7 @@ function slices(files: readonly string[]): string[][] {
 
 function writeGroup(name: string, files: readonly string[]): string {
   const path = join(FOLDER, `${name}.test.js`)
-  const urls = files.map(file => new URL(compiled(file), `${pathToFileURL(process.cwd()).href}/`).href)
-  writeFileSync(path, `import { runGroup } from '../test/runner/group.js'\nawait runGroup(${JSON.stringify(urls)})\n`)
+  const urls = files.map(file => [file, new URL(compiled(file), `${pathToFileURL(process.cwd()).href}/`).href])
+  writeFileSync(path, `import { runGroup } from '../test/runner/group.js'\nawait runGroup(new Map(${JSON.stringify(urls)}))\n`)
   return path
 }

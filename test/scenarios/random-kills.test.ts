@@ -6,10 +6,10 @@ import t from 'tap'
 import { keepResult } from '../fixtures/kills/guarantee-results.ts'
 import { converse, persistentClient, tasksIn, violations, type Told } from '../fixtures/kills/kill-oracle.ts'
 import { KilledHost } from '../fixtures/kills/killed-host.ts'
-import { IS_DEEP, randomFrom, SEED } from '../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE, randomFrom, SEED } from '../fixtures/sample.ts'
 
 /** Kills of the run, and conversations at once. `KILLS=200` makes it long, `SEED` has it choose others. */
-const KILLS = Number(process.env.KILLS ?? (IS_DEEP ? 30 : 5))
+const KILLS = Number(process.env.KILLS ?? (IS_WHOLE ? 30 : IS_DEEP ? 15 : 5))
 const AT_ONCE = 8
 
 /** Between two kills, clients hear of this many events at the most. */

@@ -5,11 +5,11 @@ import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
 import { NodeProcesses, type Followed } from '../../fixtures/cluster/node-processes.ts'
 import { PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { until } from '../../fixtures/runtime/runtime-helpers.ts'
-import { IS_DEEP, randomFrom, SEED } from '../../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE, randomFrom, SEED } from '../../fixtures/sample.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
 /** How many nodes are killed: `npm run cluster:kills` kills 200. */
-const KILLS = Number(process.env.KILLS ?? 20)
+const KILLS = Number(process.env.KILLS ?? (IS_WHOLE ? 20 : 10))
 
 /** Tasks that are followed at any time, and how far each counts. */
 const TASKS = 24

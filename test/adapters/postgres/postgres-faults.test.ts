@@ -118,7 +118,7 @@ await t.test('a connection that is cut at any byte of a commit: what was acknowl
   await commit('whole')
   const most = cutter.passed - before
   const ends = [5, 15, 30, 45, 60].map(fromEnd => most - fromEnd)
-  const places = [...new Set([...sampleOf(t, Array.from({ length: Math.floor(most / STRIDE) }, (_, i) => 1 + STRIDE * i), 8), ...ends])]
+  const places = [...new Set([...sampleOf(t, Array.from({ length: Math.floor(most / STRIDE) }, (_, i) => 1 + STRIDE * i), 8, 24), ...ends])]
   await Promise.all(lanes.map(async ({ cutter, commit }) => {
     for (let bytes = places.pop(); bytes !== undefined; bytes = places.pop()) {
       cutter.cutAfter(bytes)

@@ -16,7 +16,7 @@ import { createRuntime, defineAgent, text } from '../../../runtime/index.ts'
 import type { Commit } from '../../../runtime/store/store.ts'
 import { spawnBare } from '../../fixtures/processes/bare-process.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
-import { IS_DEEP, sampleOf } from '../../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE, sampleOf } from '../../fixtures/sample.ts'
 import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
 
 const HERE = import.meta.url
@@ -294,7 +294,7 @@ async function flipped(t: Test, { name, beside }: { name: string; beside: readon
 }
 
 await t.test('a flipped bit anywhere in the file is detected or has no visible effect', async t => {
-  const outcomes = await flipped(t, { name: 'whole.db', beside: [] }, IS_DEEP ? 150 : 40)
+  const outcomes = await flipped(t, { name: 'whole.db', beside: [] }, IS_WHOLE ? 150 : IS_DEEP ? 80 : 40)
   t.comment(JSON.stringify([...outcomes]))
   t.ok((outcomes.get('refused') ?? 0) > 0 && (outcomes.get('error') ?? 0) > 0)
 })

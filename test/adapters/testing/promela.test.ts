@@ -84,7 +84,7 @@ await t.test('SPIN and the proof agree on generated charts', { skip: NO_SPIN, ti
   // Some of these charts have states that nobody would write.
   t.capture(console, 'warn')
   const folder = t.testdir()
-  const agents = sampleOf(t, generatedAgents(100, SEED), 3)
+  const agents = sampleOf(t, generatedAgents(100, SEED), 3, 20)
   const found = new Set<string>()
   const compare = async ({ agent, cases, fairness, text }: (typeof agents)[number], i: number) => {
     const { verdicts } = await proveAgent(agent, { cases, only: '. ' })

@@ -10,10 +10,10 @@ import { cuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
 import { body, cut, failure, httpAgent, reliable, result, stream, type HttpAgent, type ScriptedCard } from '../../../fixtures/peers/scripted-http.ts'
 import { brief, collect, next, refusal, rejection, rest, say, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
-import { IS_DEEP } from '../../../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE } from '../../../fixtures/sample.ts'
 
 /** How often a connection is cut under one stream. */
-const CUTS = IS_DEEP ? 100 : 10
+const CUTS = IS_WHOLE ? 100 : IS_DEEP ? 30 : 10
 
 const JSON_TYPE = { 'content-type': 'application/json' }
 

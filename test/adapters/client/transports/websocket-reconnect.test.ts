@@ -5,11 +5,11 @@ import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../../../runtime/index.ts'
 import { cuttingProxy, type CuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
 import { collect, deferred, generationOf, open, reaches, rejection, say, start, taskIn, until, type Started } from '../../../fixtures/runtime/runtime-helpers.ts'
-import { IS_DEEP } from '../../../fixtures/sample.ts'
+import { IS_DEEP, IS_WHOLE } from '../../../fixtures/sample.ts'
 
 const EVENTS = 2000
 /** How often a connection is cut under one stream. */
-const CUTS = IS_DEEP ? 100 : 10
+const CUTS = IS_WHOLE ? 100 : IS_DEEP ? 30 : 10
 
 /** Says as many things as it can, one each turn of the loop. */
 const talker = setupWork({
