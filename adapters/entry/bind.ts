@@ -25,7 +25,7 @@ export interface BindFault {
 /** The fault of a place that Node's code names; `undefined` for another error. */
 export function bindFault(error: unknown, { host, port, last = port }: Place): BindFault | undefined {
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return { text: `${port === last ? `Port ${port} is` : `The ports from ${port} to ${last} are`} in use on ${host}.`, wrong: 'port' }
+  if (code === 'EADDRINUSE') return { text: port === last ? `Port ${port} is in use on ${host}.` : `The ports from ${port} to ${last} are in use on ${host}.`, wrong: 'port' }
   if (code === 'EACCES') return { text: `This user may not listen on port ${port} of ${host}.`, wrong: 'port' }
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return { text: `This machine has no address ${host}.`, wrong: 'host' }
   return undefined

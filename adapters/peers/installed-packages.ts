@@ -66,10 +66,11 @@ const noted = new Set<string>()
  * version, once in a process; threads are silent.
  */
 export function checkPackages(names: readonly PackageName[], versionOf = installedVersion): void {
-  for (const name of names.filter(name => !noted.has(name))) {
+  for (const name of names) {
     const version = versionOf(name)
     const failure = version && knownFailure(name, version)
     if (failure) throw new TypeError(`${failure}. Run: npm install ${installable(name)}`)
+    if (noted.has(name)) continue
     noted.add(name)
     const warning = version && untested(name, version)
     if (warning && isMainThread) process.emitWarning(`${warning}. If something fails, run: npm install ${installable(name)}`, { code: 'TASKCHART_PACKAGE' })

@@ -3,6 +3,7 @@ import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
+import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/promises.ts'
 import { misfit, states, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
 import type { NegotiationAnswer, RespondArguments } from './negotiation.ts'
@@ -14,6 +15,9 @@ export interface MessageToAnswer<Terms = Record<string, unknown>> extends Omit<R
 
 /** A statechart as `respond` of a negotiation. Its terms must be those of the negotiation. */
 export type RespondChart<Terms = Record<string, unknown>> = AnyStateMachine & { transition(snapshot: never, event: MessageToAnswer<Terms>, scope: never): unknown }
+
+/** The parts of a chart that `setupNegotiation` knows. */
+const OPTIONS = { types: true, actors: true, actions: true, guards: true } as const
 
 /**
  * XState's `setup` for charts that negotiate, as `respond` of a `negotiation`. Each message is an event `message.received`, with the
@@ -38,6 +42,7 @@ export function setupNegotiation<
   }
   guards?: { [K in keyof Guards]: GuardPredicate<Context, MessageToAnswer<Terms>, Guards[K], Parameterized<Guards>> }
 }): SetupReturn<Context, MessageToAnswer<Terms>, Actors, None, Actions, Guards, never, string, undefined, undefined, NegotiationAnswer<Terms>, Record<string, unknown>> {
+  checkOptions(options, OPTIONS, 'setupNegotiation', 'setupNegotiation({ types: { terms: typed(terms) } })')
   return setup(options as never) as never
 }
 

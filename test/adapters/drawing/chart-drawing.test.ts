@@ -9,6 +9,7 @@ import { outlineOf } from '../../../adapters/drawing/outline.ts'
 import { arrowHead, arrowLine } from '../../../adapters/drawing/svg/arrow-path.ts'
 import barista from '../../../examples/barista.ts'
 import countdown from '../../../examples/countdown.ts'
+import haggle from '../../../examples/haggle.ts'
 import refund from '../../../examples/refund.ts'
 import sailboat from '../../../examples/sailboat.ts'
 import { contextMachine } from '../../../machines/context.machine.ts'
@@ -67,7 +68,7 @@ const large = createMachine({
 })
 
 const charts: Record<string, AnyStateMachine> = {
-  task: taskMachine, context: contextMachine, negotiation: negotiationMachine, barista: workOf(barista), countdown: workOf(countdown), refund: workOf(refund), sailboat: workOf(sailboat),
+  task: taskMachine, context: contextMachine, negotiation: negotiationMachine, barista: workOf(barista), countdown: workOf(countdown), haggle: workOf(haggle), refund: workOf(refund), sailboat: workOf(sailboat),
   everything, large, lonely: createMachine({ id: 'lonely' }), wide: createMachine({ id: 'a'.repeat(60), initial: 'x', states: { x: {} } })
 }
 
@@ -78,7 +79,7 @@ function workOf({ work }: { work?: unknown }): AnyStateMachine {
 await t.test('every chart of the examples is drawn in this test', t => {
   const withChart = readdirSync('examples').filter(file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine('))
   t.same(withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)), [])
-  t.equal(withChart.length, 4)
+  t.equal(withChart.length, 5)
   t.end()
 })
 

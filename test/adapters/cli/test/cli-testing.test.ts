@@ -23,11 +23,10 @@ export default defineAgent({ card: { name: 'Light' }, work })
 `,
   'forgetful.js': `
 import { defineAgent, setupWork } from 'taskchart'
-class Stamp { getTime() { return 0 } }
 const work = setupWork({}).createMachine({
-  context: () => ({ at: new Stamp() }), initial: 'asking',
+  context: () => ({ at: undefined }), initial: 'asking',
   states: { asking: { tags: 'input-required', on: { 'message.received': 'done' } }, done: { type: 'final' } },
-  output: ({ context }) => ({ artifact: String(context.at.getTime()) })
+  output: ({ context }) => ({ artifact: Object.keys(context)[0].toUpperCase() })
 })
 export default defineAgent({ card: { name: 'Forgetful' }, work })
 `,
