@@ -1,12 +1,15 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import t from 'tap'
 import { COMMANDS } from '../../../adapters/cli/commands.ts'
+import { wholeOutput } from '../../../adapters/cli/process/file-output.ts'
+import { saveGiven } from '../../../adapters/cli/talk/save-artifacts.ts'
+import { writeNew } from '../../../adapters/cli/write-own.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { serve } from '../../fixtures/servers/served-agent.ts'
 
@@ -140,6 +143,18 @@ await t.test('results that cannot be written are an error', { skip: !existsSync(
   const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
   t.equal(status, 1)
   t.match(stderr.toString(), /^taskchart: The output is incomplete, because it could not be written: ENOSPC: [^\n]*\. Make room, and run the command again\.\n$/)
+})
+
+await t.test('what a full disk does not take of an output or of a file is an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
+  const errors: unknown[] = []
+  const full = { fd: openSync('/dev/full', 'w') }
+  t.teardown(() => closeSync(full.fd))
+  wholeOutput(full as never, error => errors.push(error)).write('x', () => errors.push('written'))
+  t.match(errors, [{ code: 'ENOSPC' }])
+  const cwd = t.testdir({ file: '' })
+  await t.rejects(writeNew(join(cwd, 'none', 'new.txt'), 'x'), { code: 'ENOENT' })
+  await t.rejects(writeNew(join(cwd, 'file'), 'x'), { code: 'EEXIST' })
+  await t.rejects(saveGiven({ name: 'a.txt', filename: undefined, mediaType: undefined, text: 'x' }, '/proc', cwd), { message: /^\/proc\/a\.txt could not be saved: .*Give another folder with --out\.$/ })
 })
 
 await t.test('a command whose output finds room in part is an error, and leaves no other part', async t => {

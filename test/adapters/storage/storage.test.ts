@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { driverOf, sqliteCode } from '../../../adapters/storage/driver.ts'
 import { LeastCostQueue } from '../../../adapters/rows/least-cost-queue.ts'
 import { APPLICATION_ID } from '../../../adapters/storage/file/file-header.ts'
+import { usingFile } from '../../../adapters/storage/file/open-file.ts'
 import { migrate, MIGRATIONS } from '../../../adapters/storage/file/schema.ts'
 import { readSqlite, sqliteStore, StorageError } from '../../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../../adapters/rows/stored-text.ts'
@@ -21,6 +22,14 @@ import { tasksIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
 import { contextKey, DRIVERS, edit, editBesideIndex, ending, FAST_FOLDER, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
+
+await t.test('a file that cannot be opened any more is an error that names it', t => {
+  const fail = () => {
+    throw Object.assign(new Error('unable to open database file'), { code: 'SQLITE_CANTOPEN' })
+  }
+  t.throws(() => usingFile('gone.db', fail, () => {}), { name: 'StorageError', message: 'gone.db cannot be used: unable to open database file (SQLITE_CANTOPEN).' })
+  t.end()
+})
 
 const fileIn = (t: Test) => join(t.testdir(), 'tasks.db')
 

@@ -29,6 +29,8 @@ await t.test('work that uses its arguments wrongly is told what to write', async
     'a sleep of a text': [({ sleep }) => sleep('1s' as Wrong), "A wait is a number of milliseconds from 0, not '1s': sleep(1000), or { deadlineMs: 1000 }."],
     'a text that is asked': [({ ask }) => ask('Which day?' as Wrong), "ask takes a question, not a string: ask(inputRequired('Which day?'))."],
     'a task by number': [({ readTask }) => readTask(5 as Wrong), 'readTask takes the id of a task, not a number: readTask(taskId).'],
+    'a number to wait for': [({ completed }) => completed(5 as Wrong), 'completed takes a task or its id, not a number: completed(task).'],
+    'a task without an id to wait for': [({ completed }) => completed({} as Wrong), 'completed takes a task or its id, not an object: completed(task).'],
     'no task to wait for': [({ completed }) => completed(undefined as Wrong), 'completed takes a task or its id, not undefined: completed(task).'],
     'a function that is spawned': [({ spawn }) => spawn((() => {}) as Wrong), 'spawn takes the logic of an actor, not a function: spawn(fromPromise(async () => …)).'],
     'no arguments': [() => prerequisites(undefined as Wrong), 'prerequisites takes the arguments of the work, not undefined: prerequisites(work).']
