@@ -45,7 +45,7 @@ const COUNT_MS = 2000
 const COUNT_SERVES_MS = 1000
 
 /** A server on its own. */
-const ALONE: NodeFigures = { shards: 0, nodes: 0, forwarded: 0, moves: { gained: 0, given: 0, lost: 0 } }
+const ALONE: NodeFigures = { shards: 0, nodes: 0, forwarded: 0, moves: { gained: 0, given: 0, lost: 0 }, refusals: { join: 0, caller: 0, node: 0 } }
 
 const IDLE: StoreStatus = { isStopped: false, waitingReads: 0, waitingWrites: 0 }
 
@@ -74,6 +74,7 @@ const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readin
   gauge('cluster.nodes', '{node}', 'Nodes of the cluster that this one knows; 0 for a server on its own', ({ node }) => one(node.nodes)),
   gauge('cluster.shards', '{shard}', 'Shards of this node', ({ node }) => one(node.shards)),
   counter('cluster.shard.moves', '{shard}', 'Shards that this node gained, gave to another node, or lost', ({ node }) => by('kind', node.moves)),
+  counter('cluster.refusals', '{refusal}', 'Times that this node could not join, refused a caller that is no node of the cluster, or could not use another node', ({ node }) => by('kind', node.refusals)),
   counter('cluster.forwarded', '{call}', 'Changes that another node made for this one', ({ node }) => one(node.forwarded)),
   gauge('event_loop.delay', 's', 'Delay of the event loop in the last 30 seconds or more', ({ delays: { p50, p99, max } }) => by('statistic', { p50, p99, max })),
   counter('event_loop.busy', 's', 'Time for which the event loop ran code', () => one(busySeconds()))

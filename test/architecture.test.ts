@@ -144,6 +144,13 @@ await t.test("only two rooms depend on V8's memory management", async t => {
   t.strictSame(found(V8, path => !/^runtime\/(?:xstate|primitives)\//.test(path)), [])
 })
 
+await t.test('what sockets, streams and threads send is received in one way', async t => {
+  const listeners = /(?:\b(?:on|once|addListener|prependListener|addEventListener)\(\s*['"](?:message|data)['"]|\bonmessage\b)/g
+  // The script of a page is text here.
+  t.strictSame(found(listeners, path => !['runtime/primitives/received.ts', 'adapters/inspector/stately/stately-page.ts'].includes(path)), [])
+  t.equal(found(/\b(?:onReceived|onMessageEvent)\(/g, path => path !== 'runtime/primitives/received.ts').length > 10, true)
+})
+
 await t.test('charts and words are pure: no Node, no clock, no ids, no console', async t => {
   for (const { path, text, imports } of files.filter(({ path }) => path.startsWith('machines/'))) {
     t.same(imports.filter(name => !name.startsWith('.') && !['xstate', 'zod'].includes(name)), [], path)

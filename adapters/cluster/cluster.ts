@@ -20,8 +20,11 @@ export interface PostgresNodeOptions {
   readonly address: string
   /** Where it listens for them. Default: host and port of `address`. */
   readonly listen?: { readonly host: string; readonly port: number }
-  /** A text that all nodes know, by which they recognise each other. It is never sent. */
-  readonly secret: string
+  /**
+   * A text that all nodes know, by which they recognise each other, of at least 16 characters. It is never sent. Default on a loopback
+   * address: one that the first node makes and stores in the database.
+   */
+  readonly secret?: string | undefined
   /** The schema of the tables, created if needed. Default `taskchart`. */
   readonly schema?: string
   /** Connections for reads. Default 4. */
@@ -41,12 +44,12 @@ export interface PostgresNodeOptions {
  */
 export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {
   const { address, listen, secret, schema = 'taskchart', readers = 4, shards = SHARDS, takesShards = true, logger = consoleLogger, clock = steadyClock } = options
-  if (secret.length < SECRET_LENGTH && !isLoopback(new URL(address).hostname)) throw new TypeError(`postgresNode needs a secret of at least ${SECRET_LENGTH} characters for an address that others can reach.`)
+  if ((secret?.length ?? 0) < SECRET_LENGTH && !(secret === undefined && isLoopback(new URL(address).hostname))) throw new TypeError(`postgresNode needs a secret of at least ${SECRET_LENGTH} characters. Only for a loopback address it may be left out.`)
   const connections = connectionsOf(place, readers, 'postgresNode', OTHER_CONNECTIONS)
   const { pool, name, end } = connections
   try {
-    const placement = await PostgresPlacement.open({ pool, place: name, schema, shards, takesShards, logger, clock })
-    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret, clock: placement.time })
+    const placement = await PostgresPlacement.open({ pool, place: name, schema, shards, takesShards, secret, logger, clock })
+    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret: placement.secret, logger, clock: placement.time })
   } catch (error) {
     await end()
     throw error

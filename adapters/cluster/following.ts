@@ -1,7 +1,7 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Member } from '../../runtime/operations/cluster.ts'
 import type { Scope } from '../../runtime/store/store.ts'
-import type { Link } from './link/link.ts'
+import { TRY_AGAIN_MS, type Link } from './link/link.ts'
 import type { Placement } from './placement/placement.ts'
 import type { Shards } from './shards.ts'
 
@@ -61,7 +61,7 @@ export class Following {
   /** Tells the listeners of tasks in shards that this node has got their newest generation. */
   gained(shards: readonly number[]): void {
     this.moved()
-    for (const task of this.#tasks.values()) if (task.shard !== undefined && shards.includes(task.shard)) void this.#catchUp(task)
+    for (const task of this.#tasks.values()) if (task.shard !== undefined && shards.includes(task.shard)) this.#catchUp(task)
   }
 
   /** Finds the shard of a task with an id from before the cluster. */
@@ -90,27 +90,30 @@ export class Following {
       if (typeof answer === 'object' && 'told' in answer) return member.publish(taskId, answer.told)
       if (typeof answer === 'object' && 'advanced' in answer) return member.advance(taskId, answer.advanced)
       task.source = undefined
-      this.#again(task, () => this.#place(task))
+      if (linkTo(address).fault === undefined) return this.#again(task, () => this.#place(task))
+      // The node cannot be asked for a while. Until then the listeners read the store, as after each attempt.
+      this.#again(task, () => this.#place(task), TRY_AGAIN_MS)
+      this.#advance(task).catch(() => {})
     })
     task.source = { address, stop }
   }
 
   /** The owner may have told the last event before this node asked, or the store is away. */
-  async #catchUp(task: Followed): Promise<void> {
-    const { member } = this.#services
-    try {
-      const generation = await member.generationOf(task.scope, task.taskId)
-      if (generation !== undefined) member.advance(task.taskId, generation)
-    } catch {
-      this.#again(task, () => void this.#catchUp(task))
-    }
+  #catchUp(task: Followed): void {
+    this.#advance(task).catch(() => this.#again(task, () => this.#catchUp(task)))
   }
 
-  #again(task: Followed, look: () => void): void {
+  async #advance({ scope, taskId }: Followed): Promise<void> {
+    const { member } = this.#services
+    const generation = await member.generationOf(scope, taskId)
+    if (generation !== undefined) member.advance(taskId, generation)
+  }
+
+  #again(task: Followed, look: () => void, pauseMs = AGAIN_MS): void {
     const { clock } = this.#services
     if (this.#tasks.get(task.taskId) !== task) return
     clock.clearTimeout(task.timer)
-    task.timer = clock.setTimeout(look, AGAIN_MS)
+    task.timer = clock.setTimeout(look, pauseMs)
   }
 
   #leave(task: Followed): void {

@@ -2,6 +2,7 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Change, ChangeName, Cluster, Made, Member, Membership, NodeFigures, Place } from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import type { Ids } from '../../runtime/ports/ids.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import { OUTCOME_UNKNOWN } from '../../runtime/contexts/errors.ts'
 import { NOT_OWNER, type Erasure, type Scope, type Store } from '../../runtime/store/store.ts'
 import { Following } from './following.ts'
@@ -33,6 +34,7 @@ export interface NodeOptions {
   /** Default: WebSocket. */
   readonly network?: Network
   readonly ids?: Ids
+  readonly logger?: Logger
 }
 
 /**
@@ -94,9 +96,10 @@ export class ClusterNode implements Cluster {
   readonly #pauses = new Set<() => void>()
   #forwarded = 0
   readonly #moves = { gained: 0, given: 0, lost: 0 }
+  #faults = 0
 
   #figures(): NodeFigures {
-    return { shards: this.shards.owned.length, nodes: this.#options.placement.nodes.length, forwarded: this.#forwarded, moves: this.#moves }
+    return { shards: this.shards.owned.length, nodes: this.#options.placement.nodes.length, forwarded: this.#forwarded, moves: this.#moves, refusals: { join: this.#options.placement.refused ?? 0, caller: this.#server?.refused ?? 0, node: this.#faults } }
   }
 
   get #ways(): LinkWays {
@@ -158,16 +161,18 @@ export class ClusterNode implements Cluster {
     for (;;) {
       signal?.throwIfAborted()
       const shard = place ? await this.#shardOf(place) : this.#anyShard()
+      const owner = shard === undefined ? undefined : placement.ownerOf(shard)
+      const link = owner === undefined || owner === address ? undefined : this.#linkTo(owner)
       try {
         // An unknown task is not found here either.
         if (shard === undefined || this.shards.has(shard)) return { here: await here(shard ?? 0) }
-        const owner = placement.ownerOf(shard)
-        if (owner !== undefined && owner !== address) return { there: await this.#forward(owner, { change: name, shard, request }, signal) }
+        if (link && link.fault === undefined) return { there: await this.#forward(link, { change: name, shard, request }, signal) }
       } catch (error) {
         const isUnknown = error === OUTCOME_UNKNOWN || (error instanceof LinkLost && error.wasSent)
         const isRetried = isUnknown ? isRepeatable : error === NOT_OWNER || error instanceof LinkLost
         if (!isRetried) throw error instanceof LinkLost ? unknownOutcome(error) : error
       }
+      if (link?.fault !== undefined) throw unreachable()
       if (this.#isOver || this.clock.now() >= endMs) throw nobody()
       await this.#pause()
     }
@@ -186,8 +191,8 @@ export class ClusterNode implements Cluster {
     })
   }
 
-  async #forward(owner: string, change: { readonly change: ChangeName; readonly shard: number; readonly request: object }, signal: AbortSignal | undefined): Promise<unknown> {
-    const answer = await this.#linkTo(owner).call(change, signal)
+  async #forward(link: Link, change: { readonly change: ChangeName; readonly shard: number; readonly request: object }, signal: AbortSignal | undefined): Promise<unknown> {
+    const answer = await link.call(change, signal)
     this.#forwarded += 1
     return answer
   }
@@ -212,7 +217,10 @@ export class ClusterNode implements Cluster {
   #linkTo(address: string): Link {
     const known = this.#links.get(address)
     if (known) return known
-    const link = new Link(address, this.#options.secret, this.#ways)
+    const link = new Link(address, this.#options.secret, this.#ways, fault => {
+      this.#faults += 1
+      this.#options.logger?.warn(`another node ${fault}: its tasks cannot be used through this node`, { node: address })
+    })
     if (this.#isOver) link.close()
     this.#links.set(address, link)
     return link
@@ -264,6 +272,10 @@ export class ClusterNode implements Cluster {
 
 function unknownOutcome(cause: unknown): A2AError {
   return new A2AError('Overloaded', 'The node that received this request has failed. It is unknown whether the request was carried out.', { retryAfterMs: 1000, cause })
+}
+
+function unreachable(): A2AError {
+  return new A2AError('Overloaded', 'The node that has this context cannot be asked now. Send the request again later.', { retryAfterMs: 1000 })
 }
 
 function nobody(): A2AError {

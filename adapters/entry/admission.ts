@@ -5,6 +5,7 @@ import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import { DEFAULT_CHALLENGE, identify, type Credentials, type Principal } from '../../runtime/access/authentication.ts'
 import { authorityOf, LOOPBACK_ORIGINS } from '../../runtime/primitives/authority.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 
 /** A refused request, with its HTTP status. */
@@ -33,11 +34,25 @@ export function isLoopback(host: string): boolean {
   return name === 'localhost' || name === '::1' || (isIP(name) === 4 && name.startsWith('127.'))
 }
 
+/** What a port accepts. Every port that taskchart opens has one: the agent's, the page's, that of metrics, and the link between nodes. */
+export interface AllowList {
+  /** The names by which it may be called. Default: loopback names on a loopback address, any name on another. */
+  readonly hosts?: Settings['hosts'] | undefined
+  /** With it, an unknown local address does not count as loopback. */
+  readonly authenticate?: Settings['authenticate'] | undefined
+  /** The origins whose pages may connect. */
+  readonly origins?: Settings['origins'] | undefined
+  /** Whether pages of the port's own origin may connect: under a name that the Host rule knows, which is the default, under any name, or never. */
+  readonly ownPages?: 'named' | 'any' | 'none'
+  /** The log for refused origins. */
+  readonly logger?: Logger | undefined
+}
+
 /**
  * The Host rule, against DNS rebinding: only names in `hosts`, if given; else only loopback names on a loopback address. An unknown
  * local address counts as loopback if the agent has no `authenticate`.
  */
-export function hostRefusal(host: string, localAddress: string | undefined, { hosts, authenticate }: Settings): Refusal | undefined {
+export function hostRefusal(host: string, localAddress: string | undefined, { hosts, authenticate }: AllowList): Refusal | undefined {
   if (host === '') return { status: 421, message: 'The request names no host. Send a Host header.' }
   const name = nameOf(host)
   if (name === undefined) return { status: 400, message: `${JSON.stringify(host.slice(0, 255))} is not a valid host. Send NAME or NAME:PORT.` }
@@ -48,32 +63,33 @@ export function hostRefusal(host: string, localAddress: string | undefined, { ho
 
 /**
  * A page may call if its origin is allowed, or is this server under a name that the Host rule accepts. A refused origin is logged, once for
- * each runtime.
+ * each allow-list.
  */
-export function originRefusal(origin: string | undefined, host: string, settings: Settings): Refusal | undefined {
-  if (origin === undefined || isAllowed(origin, settings)) return undefined
-  const isVouchedFor = settings.hosts !== undefined || isLoopback(nameOf(host) ?? '')
+export function originRefusal(origin: string | undefined, host: string, allowed: AllowList): Refusal | undefined {
+  if (origin === undefined || isAllowed(origin, allowed)) return undefined
+  const { hosts, ownPages = 'named' } = allowed
+  const isVouchedFor = ownPages === 'any' || (ownPages === 'named' && (hosts !== undefined || isLoopback(nameOf(host) ?? '')))
   if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
   const name = origin.slice(0, 255)
-  logOnce(name, settings)
+  logOnce(name, allowed)
   return { status: 403, message: `Pages of ${name} may not connect. Allow the origin with the option origins, or with --origin.` }
 }
 
-function isAllowed(origin: string, { origins = [] }: Settings): boolean {
+function isAllowed(origin: string, { origins = [] }: AllowList): boolean {
   return origins.includes(origin) || (origins.includes(LOOPBACK_ORIGINS) && URL.canParse(origin) && isLoopback(new URL(origin).hostname))
 }
 
-/** The refused origins that were logged, by runtime. */
+/** The refused origins that were logged, by allow-list. */
 const LOGGED = new WeakMap<object, Set<string>>()
 
-/** The maximum number of refused origins that are logged for a runtime. */
+/** The maximum number of refused origins that are logged for an allow-list. */
 const MOST_LOGGED = 100
 
-function logOnce(origin: string, settings: Settings): void {
-  const logged = LOGGED.get(settings) ?? new Set()
+function logOnce(origin: string, allowed: AllowList): void {
+  const logged = LOGGED.get(allowed) ?? new Set()
   if (logged.has(origin) || logged.size >= MOST_LOGGED) return
-  LOGGED.set(settings, logged.add(origin))
-  settings.logger.warn('a page may not connect, because its origin is not allowed', { origin, allow: `--origin ${origin}, or origins: [${JSON.stringify(origin)}]` })
+  LOGGED.set(allowed, logged.add(origin))
+  allowed.logger?.warn('a page may not connect, because its origin is not allowed', { origin, allow: `--origin ${origin}, or origins: [${JSON.stringify(origin)}]` })
 }
 
 /** Credentials in a URL are refused, since URLs are logged. */
@@ -140,14 +156,14 @@ const CHANGED_BY_PARSING = /^[^?#]*?(?:\\|\/(?:\.|%2e){1,2}(?:[/\\?#]|$))/i
 const CODINGS: readonly string[] = ['', 'chunked']
 
 /** The target of a request, or a refusal: the target is malformed, or the Host rule does not accept its host. */
-export function targetOf(request: IncomingMessage, settings: Runtime['settings']): Target | Refusal {
+export function targetOf(request: IncomingMessage, allowed: AllowList): Target | Refusal {
   const { rawHeaders, headers, socket } = request
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts += 1
   if (hosts > 1) return { status: 400, message: 'Send one Host header.' }
   if (!CODINGS.includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
   const { scheme, host = headers.host ?? '', path } = partsOf(request)
-  return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', settings) ?? { host, path }
+  return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', allowed) ?? { host, path }
 }
 
 /** The path of a request, without its query. */

@@ -3,6 +3,7 @@ import { getRequestListener } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { UNCOUNTED_BYTES } from '../../runtime/access/unfinished-bytes.ts'
 import type { DirectResponse, Handler, HttpRequest } from './connection.ts'
+import { onReceived } from '../../runtime/primitives/received.ts'
 
 // Hono's RESPONSE_ALREADY_SENT would be sent again if it is a light Response. Reading its body makes it an ordinary one.
 void RESPONSE_ALREADY_SENT.body
@@ -49,7 +50,7 @@ class SmallRequest implements HttpRequest {
     const incoming = this.#incoming
     return new Promise((resolve, reject) => {
       if (incoming.destroyed) throw new Error('The client has disconnected.')
-      incoming.on('data', (chunk: Buffer) => chunks.push(chunk))
+      onReceived(incoming, 'data', (chunk: Buffer) => void chunks.push(chunk), reject)
       incoming.on('end', () => resolve(Buffer.concat(chunks)))
       incoming.on('close', () => incoming.complete || reject(new Error('The client has disconnected.')))
     })

@@ -3,7 +3,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { WebSocketServer, type WebSocket } from 'ws'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { isLoopback, targetOf, type Refusal, type Target } from '../entry/admission.ts'
+import { isLoopback, originRefusal, targetOf, type Refusal, type Target } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { addressOf, FULL } from '../entry/listen.ts'
@@ -191,9 +191,9 @@ function hasToken(address: string | undefined, token: string): boolean {
 function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): Target | Refusal {
   const target = targetOf(request, settings)
   if ('status' in target) return target
-  const { origin } = request.headers
   if (!hasToken(request.url, token)) return { status: 401, message: 'The inspector requires its token. Reload the page.' }
-  if (origin === undefined || origin === `http://${target.host}` || origin === `https://${target.host}`) return target
+  // Its own pages have the token, so that any name will do.
+  if (!originRefusal(request.headers.origin, target.host, { ownPages: 'any' })) return target
   return { status: 403, message: 'Pages of other origins may not use the inspector.' }
 }
 

@@ -1,12 +1,16 @@
 import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
-import { isObject } from '../../machines/protocol/codec/json.ts'
+import * as z from 'zod'
+import { tryDecode } from '../../machines/protocol/codec/decode.ts'
+import type { Schema } from '../../machines/protocol/codec/values.ts'
+import { onReceived } from '../../runtime/primitives/received.ts'
 import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { HIGH_WATER_BYTES } from '../websocket/outbox.ts'
 import type { Commit } from '../../runtime/store/store.ts'
 import type { ContextIndex, ContextListener, ListedContext } from './contexts/context-index.ts'
 import type { TalkRecord } from './contexts/talk-record.ts'
 import type { ChartHeat, FromHub } from './feed.ts'
+import type { FromPage, Watch } from './from-page.ts'
 import type { SeenNodes } from './nodes-seen.ts'
 import { rowOf } from './recorder/actor-entry.ts'
 import type { ContextRecord } from './recorder/context-record.ts'
@@ -53,6 +57,14 @@ interface Watched {
   isBegun: boolean
 }
 
+const REQUEST = z.union([
+  z.object({ type: z.literal('watch'), contextId: z.nullable(z.string()), afterStep: z.optional(z.int()), instance: z.optional(z.string()) }),
+  z.object({ type: z.literal('frames'), on: z.boolean() }),
+  z.object({ type: z.literal('authorize'), taskId: z.string(), data: z.optional(z.unknown()) }),
+  z.object({ type: z.enum(['test', 'prove', 'heat']) }),
+  z.object({ type: z.literal('nodes'), taskId: z.optional(z.string()) })
+]) as Schema<unknown> as Schema<FromPage>
+
 /** The number of tasks or contexts per message. */
 const ROWS_A_FRAME = 1000
 
@@ -82,7 +94,7 @@ export class PageLink implements TaskListener, ContextListener {
     this.host = host
     this.#socket = socket
     this.#stream = stream
-    socket.on('message', (data: Buffer) => this.#receive(data.toString('utf8')))
+    onReceived(socket, 'message', (data: Buffer) => this.#receive(data.toString('utf8')), () => socket.close(CLOSE_CODES.policy, 'This request of a page cannot be handled.'))
     stream.on('drain', () => this.#shown?.stirred())
   }
 
@@ -220,14 +232,14 @@ export class PageLink implements TaskListener, ContextListener {
     const shown = this.#shown
     // Ignored before the greeting and during a reload: the page repeats its requests after `hello`.
     if (!shown) return
-    const asked = readJson(text)
-    switch (asked.type) {
+    const asked = readRequest(text)
+    switch (asked?.type) {
       case 'watch':
         return this.#watch(shown, asked)
       case 'frames':
-        return this.#askFrames(shown, asked.on === true)
+        return this.#askFrames(shown, asked.on)
       case 'authorize':
-        return this.#authorize(shown, String(asked.taskId), asked.data ?? null)
+        return this.#authorize(shown, asked.taskId, asked.data ?? null)
       case 'test':
         return shown.test()
       case 'prove':
@@ -235,17 +247,17 @@ export class PageLink implements TaskListener, ContextListener {
       case 'heat':
         return this.#heat(shown)
       case 'nodes':
-        return this.#nodes(shown, String(asked.taskId))
-      default:
+        return this.#nodes(shown, asked.taskId ?? '')
+      case undefined:
         return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, for nodes, to test, to prove, or to authorize.')
     }
   }
 
-  #watch({ recorder, stirred, ...shown }: Shown, { contextId, afterStep, instance }: Record<string, unknown>): void {
+  #watch({ recorder, stirred, ...shown }: Shown, { contextId, afterStep, instance }: Watch): void {
     this.#watched?.unwatch()
     this.#watched = undefined
-    if (typeof contextId !== 'string') return
-    const step = typeof afterStep === 'number' && instance === shown.instance ? afterStep : undefined
+    if (contextId === null) return
+    const step = instance === shown.instance ? afterStep : undefined
     const talk = shown.talkOf(contextId)
     this.#watched = { contextId, talk, unwatch: recorder.watch(contextId), record: undefined, step, version: 0, forgotten: 0, isBegun: false }
     stirred()
@@ -285,11 +297,11 @@ function taken<Item>(items: Set<Item>, limit: number): Item[] {
   return first
 }
 
-function readJson(text: string): Record<string, unknown> {
+/** A page's request; `undefined` for any other text. */
+function readRequest(text: string): FromPage | undefined {
   try {
-    const value: unknown = JSON.parse(text)
-    return isObject(value) ? value : {}
+    return tryDecode(REQUEST, JSON.parse(text)).value
   } catch {
-    return {}
+    return undefined
   }
 }

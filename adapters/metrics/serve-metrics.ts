@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { authorityOf } from '../../runtime/primitives/authority.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { isLoopback, pathOf } from '../entry/admission.ts'
+import { originRefusal, pathOf, targetOf, type AllowList } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, addressOf, checkPort } from '../entry/listen.ts'
 import { metricsText, PROMETHEUS_TEXT } from './prometheus.ts'
@@ -35,6 +33,9 @@ const EXAMPLE = 'serveMetrics(runtime, { port: 9464 })'
 /** The path of the metrics. */
 const PATH = '/metrics'
 
+/** Without names and origins: loopback names where the address is one. */
+const ALLOWED: AllowList = {}
+
 /** A request for metrics is short. */
 const REQUEST_TIMEOUT_MS = 10_000
 
@@ -53,8 +54,7 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
   await once(server, 'listening').catch((error: unknown) => {
     throw bindError(error, { host, port })
   })
-  const isLocal = isLoopback((server.address() as AddressInfo).address)
-  server.on('request', (request, response) => void answer(runtime, request, response, isLocal))
+  server.on('request', (request, response) => void answer(runtime, request, response))
   let closing: Promise<void> | undefined
   const close = async () => {
     const closed = once(server, 'close')
@@ -65,15 +65,18 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
   return { url: addressOf(server, PATH), close: () => (closing ??= close()) }
 }
 
-async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse, isLocal: boolean): Promise<void> {
-  const [status, text] = await answerTo(runtime, request, isLocal)
+async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const [status, text] = await answerTo(runtime, request)
   response.writeHead(status, { 'Content-Type': status === 200 ? PROMETHEUS_TEXT : 'text/plain', 'Content-Length': Buffer.byteLength(text), ...(status === 405 && { Allow: 'GET, HEAD' }) })
   response.end(request.method === 'HEAD' ? undefined : text)
 }
 
-/** The answer to a request. Where the port is local, any other name is refused: a page could read the metrics by DNS rebinding. */
-async function answerTo(runtime: Runtime, request: IncomingMessage, isLocal: boolean): Promise<[status: number, text: string]> {
-  if (isLocal && !isLoopback(authorityOf(String(request.headers.host))?.name ?? '')) return [421, 'On a loopback address, the metrics are served for loopback names only.\n']
+/** The answer to a request. Pages of other origins may not read metrics, also not by DNS rebinding. */
+async function answerTo(runtime: Runtime, request: IncomingMessage): Promise<[status: number, text: string]> {
+  const target = targetOf(request, ALLOWED)
+  if ('status' in target) return [target.status, `${target.message}\n`]
+  const refusal = originRefusal(request.headers.origin, target.host, ALLOWED)
+  if (refusal) return [refusal.status, `${refusal.message}\n`]
   if (pathOf(request) !== PATH) return [404, `The metrics are at ${PATH}.\n`]
   if (request.method !== 'GET' && request.method !== 'HEAD') return [405, 'Metrics are read with GET.\n']
   try {

@@ -4,6 +4,7 @@ import type { LookupAddress } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
 import type { WebhookAnswer, WebhookPost } from '../../runtime/ports/webhook-sender.ts'
 import type { CheckedAddress } from './webhook-address.ts'
+import { onReceived } from '../../runtime/primitives/received.ts'
 
 /** The number of bytes of an answer that are read and ignored, so that a usual answer ends without closing the connection. */
 const READ_BYTES = 64 * 1024
@@ -58,10 +59,11 @@ function boundInterim(request: ClientRequest): void {
 /** Reads an answer, and calls `enough` at the limit. */
 function drain(response: IncomingMessage, enough: () => void): void {
   let bytes = 0
-  response.on('data', (chunk: Buffer) => {
+  const count = (chunk: Buffer) => {
     bytes += chunk.length
     if (bytes > READ_BYTES) enough()
-  })
+  }
+  onReceived(response, 'data', count, enough)
   // Later errors do not change the result.
   response.on('error', () => {})
 }

@@ -25,6 +25,7 @@ import { LargeAnswers } from './large-answer.ts'
 import { Outbox } from './outbox.ts'
 import type { ServedSocket } from './served-socket.ts'
 import { StreamStops } from './stream-stops.ts'
+import { guarded, onReceived } from '../../runtime/primitives/received.ts'
 
 /** The data that all connections of a server share. */
 export interface Serving {
@@ -89,7 +90,11 @@ export class Connection {
     this.#tap = tap
     this.#name = tap ? connectionName('ws') : ''
     this.#intake = new Intake(socket)
-    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), connection, intake: this.#intake, read: frame => this.#read(frame) })
+    const fail = (error: unknown) => {
+      runtime.settings.logger.error('a frame could not be handled, so its connection is closed', { error })
+      socket.terminate()
+    }
+    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), connection, intake: this.#intake, read: guarded(frame => this.#read(frame), fail) })
     this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
     this.#calls = { caller: { connection, tenant, principal: principal?.id, claims: principal?.claims }, interfaces, largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer }) }
     this.#refusals = new Refusals(this.#intake, clock)
@@ -97,9 +102,9 @@ export class Connection {
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
     const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) => this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) }, mayWait)
-    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false, true), before: () => this.#inbox.readWaiting(), arrived: rest => this.#watchFrame(rest) })
+    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false, true), before: () => this.#inbox.readWaiting(), arrived: rest => this.#watchFrame(rest), fail })
     // Another frame may end the connection before the end of this round.
-    socket.on('message', (data: Buffer, isBinary) => add(data, data.length, isBinary, false))
+    onReceived(socket, 'message', (data: Buffer, isBinary: boolean) => add(data, data.length, isBinary, false), fail)
     socket.on('close', () => this.#closed())
     // ws itself closes a connection that violates RFC 6455, with the right code.
     socket.on('error', () => {})

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { FrameWatch } from './frame-limits.ts'
+import { onReceived } from '../../runtime/primitives/received.ts'
 
 /** The first byte of a whole message of text: FIN, no extension, opcode 1. */
 const WHOLE_TEXT = 0x81
@@ -21,6 +22,8 @@ export interface FrameReader {
   readonly before: () => void
   /** Called after the messages of a chunk, with the bytes that `ws` has got, if any. */
   readonly arrived: (rest: Buffer | undefined) => void
+  /** Called with an error of the reader. */
+  readonly fail: (error: unknown) => void
 }
 
 /**
@@ -41,7 +44,7 @@ export function readWholeFrames(stream: Socket, reader: FrameReader): void {
   }
   if (forward) stream.off('data', forward as (chunk: Buffer) => void)
   // As with the listeners of `once`, the property makes `ws` remove this listener when it removes its own.
-  stream.on('data', Object.assign(take, { listener: forward }))
+  onReceived(stream, 'data', take, reader.fail, { listener: forward })
 }
 
 /** Reads the messages at the start of a chunk. Gives the offset of the first byte that is not read. */

@@ -3,8 +3,9 @@ import type { Clock } from '../ports/clock.ts'
 import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
-/** The calls that only the node of a context can answer: its changes, and why its agent's output was not valid A2A. */
-export type ChangeName = 'send' | 'cancel' | 'authorized' | 'createPushConfig' | 'deletePushConfig'
+/** The calls that only the node of a context can answer: its changes. */
+export const CHANGE_NAMES = ['send', 'cancel', 'authorized', 'createPushConfig', 'deletePushConfig'] as const
+export type ChangeName = (typeof CHANGE_NAMES)[number]
 
 /**
  * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
@@ -42,6 +43,8 @@ export interface NodeFigures {
   readonly forwarded: number
   /** Shards that this node got, handed over, and lost: its session ended, or another node took them. */
   readonly moves: { readonly gained: number; readonly given: number; readonly lost: number }
+  /** How often this node could not join, refused a caller of its link that is no node of the cluster, and found another node that it cannot ask. */
+  readonly refusals: { readonly join: number; readonly caller: number; readonly node: number }
 }
 
 /** The cluster, for the runtime of one node. */

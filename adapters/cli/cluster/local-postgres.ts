@@ -11,6 +11,7 @@ import { findPostgres, type Machine, type PostgresPrograms } from '../../postgre
 import { CommandError } from '../command.ts'
 import { makeFolder } from '../make-folder.ts'
 import { oneLine } from '../text/terminal-text.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 const RUN = fileURLToPath(new URL('./run-postgres.js', import.meta.url))
 
@@ -64,11 +65,12 @@ async function begin({ folder: bin, user }: PostgresPrograms, { folder, data, ur
   let said = ''
   // Not the event close, which does not follow a disconnect.
   const ended = Promise.all([once(child, 'exit'), once(child.stderr as Readable, 'close')]).then(() => said)
-  const ready = new Promise<void>(resolve => {
-    child.stderr?.on('data', chunk => {
+  const ready = new Promise<void>((resolve, reject) => {
+    const hear = (chunk: Buffer) => {
       said = `${said}${String(chunk)}`.slice(-4000)
       if (/ready to accept connections/.test(said)) resolve()
-    })
+    }
+    onReceived(child.stderr as Readable, 'data', hear, reject)
   })
   const reason = await Promise.race([ready, ended])
   if (reason !== undefined) throw unusable(folder, reason)

@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** The command, as it is built. */
 const BIN = fileURLToPath(new URL('../bin.js', import.meta.url))
@@ -23,7 +24,7 @@ export class CommandRun {
     const child = spawn(process.execPath, [BIN, ...this.#args], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
     let errors = ''
-    child.stderr.setEncoding('utf8').on('data', (text: string) => (errors = `${errors}${text}`.slice(-LONGEST_ERROR)))
+    onReceived(child.stderr.setEncoding('utf8'), 'data', (text: string) => void (errors = `${errors}${text}`.slice(-LONGEST_ERROR)), () => this.stop())
     createInterface(child.stdout).on('line', line)
     child.on('close', () => {
       this.#child = undefined

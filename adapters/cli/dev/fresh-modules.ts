@@ -2,6 +2,7 @@ import { createRequire, register } from 'node:module'
 import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { MessageChannel, receiveMessageOnPort, type MessagePort } from 'node:worker_threads'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import { nodeReader, type ModuleReader } from '../load-agent.ts'
 import { LOAD, type HookData, type Loaded } from './fresh-module-hooks.ts'
 
@@ -89,7 +90,7 @@ function hooked(): MessagePort {
   const { port1, port2: port } = new MessageChannel()
   const kept = [new URL('../../../', import.meta.url).href, new URL('../', import.meta.resolve('taskchart')).href]
   register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), { data: { port, kept }, transferList: [port] })
-  port1.on('message', hear)
+  onReceived(port1, 'message', hear, error => console.error(error))
   port1.unref()
   return port1
 }

@@ -25,7 +25,7 @@ export interface OpenedStore {
 }
 
 /** Opens the store of `--db`; with `--node` as one node of the cluster that shares it. */
-export async function openNode({ db, node: address }: NodePlace, cwd: string, logger: Logger, secret = ''): Promise<OpenedStore> {
+export async function openNode({ db, node: address }: NodePlace, cwd: string, logger: Logger, secret?: string): Promise<OpenedStore> {
   if (address === undefined || db === undefined) return openStore(db, cwd, logger)
   const node = await postgresNode(db, { address, secret, logger })
   return { node, store: node.store, broken: new AbortController().signal }

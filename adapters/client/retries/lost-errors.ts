@@ -76,6 +76,11 @@ export function wasLost(url: string, why: string): A2AError {
 
 const UNKNOWN = 'It is unknown whether the agent received it: check before you send it again.'
 
+/** The agent sent something that this client cannot read. */
+export function unreadable(url: string, cause: unknown): A2AError {
+  return new A2AError('InvalidAgentResponse', `${url} sent a frame that is not valid A2A: ${(cause as Error).message}.`, { cause })
+}
+
 /** The connection was lost during a request that cannot be sent again. */
 export function cutOff(url: string, method: string, cause?: unknown): A2AError {
   return new A2AError('Overloaded', `The connection to ${url} was lost while ${method} was under way. ${UNKNOWN}`, { cause })

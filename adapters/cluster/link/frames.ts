@@ -1,6 +1,10 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
-import { A2AError, isA2AError, type ErrorCode, type FieldViolation } from '../../../machines/protocol/errors.ts'
-import type { ChangeName } from '../../../runtime/operations/cluster.ts'
+import * as z from 'zod'
+import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { text, type Schema } from '../../../machines/protocol/codec/values.ts'
+import { A2AError, ERRORS, isA2AError, type ErrorCode, type FieldViolation } from '../../../machines/protocol/errors.ts'
+import { CHANGE_NAMES, type ChangeName } from '../../../runtime/operations/cluster.ts'
 import type { Erasure, Scope, TaskEvent } from '../../../runtime/store/store.ts'
 
 /** A request to another node. Each has a number of its own on its connection. */
@@ -34,6 +38,69 @@ interface WireError {
   readonly retryAfterMs?: number
 }
 
+/** The close codes of a connection whose other side does not prove that it knows the secret, and of one that is no node at all. */
+export const OTHER_SECRET = 4401
+export const NO_NODE = 4400
+
+const whole = z.int()
+const free = z.custom<object>(isObject)
+const scope = z.object({ tenant: text, principal: text })
+const code = z.enum(Object.keys(ERRORS) as ErrorCode[]).catch('InternalError')
+
+/** A union of frames with an id and these members. */
+const frames = (...shapes: readonly z.ZodRawShape[]) => z.union(shapes.map(shape => z.object({ id: whole, ...shape })))
+
+/** Any frame with an id. */
+export const NUMBERED: Schema<{ readonly id: number }> = z.object({ id: whole })
+
+/** The frames of the node that asks. */
+export const ASKED = frames(
+  { change: z.enum(CHANGE_NAMES), shard: whole, request: free },
+  { watch: text, shard: whole, scope },
+  { withhold: z.object({ tenant: text, principal: text, contextId: z.optional(text) }) },
+  { stop: z.literal(true) },
+  { erased: z.boolean() }
+) as Schema<unknown> as Schema<Asked>
+
+/** The frames of the node that answers. A code of a newer node is InternalError here. */
+export const ANSWERED = frames(
+  { told: z.array(z.object({ taskId: text, generation: whole, update: free, ordinal: z.optional(whole) })) },
+  { advanced: whole },
+  { withheld: z.literal(true) },
+  { moved: z.literal(true) },
+  {
+    error: z.object({
+      code: z.optional(code), message: text, metadata: z.optional(z.record(z.string(), text)),
+      violations: z.optional(z.array(z.object({ field: text, description: text }))), retryAfterMs: z.optional(z.number())
+    }),
+    isUnknown: z.optional(z.literal(true))
+  },
+  { answer: z.custom(value => value !== undefined) }
+) as Schema<unknown> as Schema<Answered>
+
+/** The first frame of the node that was called: a random text for the proofs of this connection. */
+export const GREETING: Schema<{ readonly number: string }> = z.object({ number: text })
+/** The answer to it, and the proof of the node that calls. */
+export const PROVED: Schema<{ readonly number: string; readonly proof: string }> = z.object({ number: text, proof: text })
+/** The proof of the node that was called. */
+export const WELCOME: Schema<{ readonly proof: string }> = z.object({ proof: text })
+
+/** Decodes a frame. Throws TypeError for text that is none of the schema. */
+export function readFrame<T>(schema: Schema<T>, data: unknown): T {
+  const { value, violations } = tryDecode(schema, parsed(data))
+  if (violations) throw new TypeError('The frame is not one of a node of taskchart.')
+  return value
+}
+
+/** The JSON value of a frame; `undefined` for other text. */
+export function parsed(data: unknown): unknown {
+  try {
+    return JSON.parse(String(data))
+  } catch {
+    return undefined
+  }
+}
+
 export function toWireError(error: unknown): WireError {
   if (!isA2AError(error)) return { message: (error as Error).message }
   const { code, message, metadata, violations, retryAfterMs } = error
@@ -44,7 +111,7 @@ export function fromWireError({ code, message, ...options }: WireError): Error {
   return code === undefined ? new Error(message) : new A2AError(code, message, options)
 }
 
-/** The first frames of a connection: each side proves that it knows the secret, by a number of the other. The secret itself is never sent. */
+/** The sides of a connection. Each proves that it knows the secret, by a number of the other. The secret itself is never sent. */
 export type Side = 'caller' | 'server'
 
 /** Proves knowledge of the secret for one connection: an HMAC (RFC 2104) over the numbers of both sides. */
@@ -52,8 +119,8 @@ export function proofOf(secret: string, side: Side, numbers: readonly string[]):
   return createHmac('sha256', secret).update(JSON.stringify(['taskchart link 1', side, ...numbers])).digest('base64url')
 }
 
-export function isProof(given: unknown, secret: string, side: Side, numbers: readonly string[]): boolean {
+export function isProof(given: string, secret: string, side: Side, numbers: readonly string[]): boolean {
   const wanted = Buffer.from(proofOf(secret, side, numbers))
-  const proof = Buffer.from(String(given))
+  const proof = Buffer.from(given)
   return proof.length === wanted.length && timingSafeEqual(proof, wanted)
 }

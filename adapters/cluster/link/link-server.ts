@@ -1,15 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
+import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
-import { isProof, proofOf, toWireError, type Answer, type Asked } from './frames.ts'
+import { ASKED, isProof, NO_NODE, NUMBERED, OTHER_SECRET, parsed, PROVED, proofOf, readFrame, toWireError, type Answer, type Asked } from './frames.ts'
 import { DEFAULT_WAYS, type LinkWays } from './link.ts'
 import type { LinkSocket, ListenPlace } from './network.ts'
 
 /** How long a caller may take to prove that it is a node. */
 const PROOF_MS = 2000
+
+/** The most callers at a time that have not proved it. */
+const MOST_STRANGERS = 64
 
 /** The pause between two signs of life. */
 const PING_MS = 1000
@@ -32,13 +37,17 @@ export class LinkServer {
   readonly #clock: Clock
   readonly #callers = new Map<LinkSocket, Map<number, Running>>()
   readonly #listening: Promise<() => Promise<void>>
+  /** The connections that were refused: of somebody who has another secret, or is no node. */
+  refused = 0
+  /** The connections that have not proved yet to be nodes. */
+  #strangers = 0
 
   private constructor(place: ListenPlace, member: Member, shards: Shards, secret: string, { network, clock }: LinkWays) {
     this.#member = member
     this.#shards = shards
     this.#secret = secret
     this.#clock = clock
-    this.#listening = network.listen(place, socket => this.#greet(socket))
+    this.#listening = network.listen(place, (socket, proved) => this.#greet(socket, proved))
   }
 
   /** Listens. Rejects if the port is taken. */
@@ -65,24 +74,39 @@ export class LinkServer {
     await end()
   }
 
-  /** Accepts requests once the caller has proved that it knows the secret. */
-  #greet(socket: LinkSocket): void {
+  /** Accepts requests once the caller has proved that it knows the secret. A frame that is none of a node ends the connection. */
+  #greet(socket: LinkSocket, proved: () => void): void {
+    if (this.#strangers >= MOST_STRANGERS) return socket.terminate()
+    this.#strangers += 1
     const own = randomUUID()
+    let running: Map<number, Running> | undefined
+    const refuse = (code: number, reason: string) => {
+      this.refused += 1
+      socket.close(code, reason)
+    }
     const late = this.#clock.setTimeout(() => socket.terminate(), PROOF_MS)
-    socket.on('error', () => {})
-    socket.on('close', () => this.#clock.clearTimeout(late))
-    socket.once('message', data => {
+    const receive = (data: unknown) => {
+      if (socket.readyState !== socket.OPEN) return
+      if (running) return this.#receive(socket, running, data)
       this.#clock.clearTimeout(late)
-      const { number, proof } = readFrame(data) as { readonly number?: unknown; readonly proof?: unknown }
-      const numbers = [own, String(number)]
-      if (!isProof(proof, this.#secret, 'caller', numbers)) return socket.close(4401, 'the secret is another')
+      const { number, proof } = readFrame(PROVED, data)
+      const numbers = [own, number]
+      if (!isProof(proof, this.#secret, 'caller', numbers)) return refuse(OTHER_SECRET, 'the secret is another')
+      proved()
+      this.#strangers -= 1
       socket.send(JSON.stringify({ proof: proofOf(this.#secret, 'server', numbers) }))
-      this.#accept(socket)
+      running = this.#accept(socket)
+    }
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      this.#clock.clearTimeout(late)
+      if (!running) this.#strangers -= 1
     })
+    onReceived(socket, 'message', receive, () => refuse(NO_NODE, 'this is no frame of a node'))
     socket.send(JSON.stringify({ number: own }))
   }
 
-  #accept(socket: LinkSocket): void {
+  #accept(socket: LinkSocket): Map<number, Running> {
     const running = new Map<number, Running>()
     this.#callers.set(socket, running)
     let ping: unknown
@@ -93,7 +117,6 @@ export class LinkServer {
       }, PING_MS)
     }
     pings()
-    socket.on('message', data => this.#take(socket, running, readFrame(data) as Asked))
     socket.on('close', () => {
       this.#clock.clearTimeout(ping)
       this.#callers.delete(socket)
@@ -102,6 +125,15 @@ export class LinkServer {
         erased?.(false)
       }
     })
+    return running
+  }
+
+  /** A request that this node does not know may be of a newer one. */
+  #receive(socket: LinkSocket, running: Map<number, Running>, data: unknown): void {
+    const { id } = readFrame(NUMBERED, data)
+    const { value } = tryDecode(ASKED, parsed(data))
+    if (value) this.#take(socket, running, value)
+    else say(socket, id, { error: { message: 'This node does not know the request of the other.' } })
   }
 
   #take(socket: LinkSocket, running: Map<number, Running>, asked: Asked): void {
@@ -152,15 +184,6 @@ export class LinkServer {
       stop()
       moved()
     }
-  }
-}
-
-/** A frame; empty for text that is not JSON. */
-function readFrame(data: unknown): object {
-  try {
-    return Object(JSON.parse(String(data)))
-  } catch {
-    return {}
   }
 }
 

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
-import { fromWireError, isProof, proofOf, type Answer, type Answered, type Asked, type Request } from './frames.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
+import { ANSWERED, fromWireError, GREETING, isProof, OTHER_SECRET, proofOf, readFrame, WELCOME, type Answer, type Asked, type Request } from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 
 /** The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was carried out. */
@@ -15,6 +16,12 @@ export class LinkLost extends Error {
     this.wasSent = wasSent
   }
 }
+
+/** Why a node cannot be asked, for people. */
+export type LinkFault = 'cannot be reached' | 'has another secret' | 'is no node of this version of taskchart'
+
+/** The pause before a node that could not be asked is tried again. */
+export const TRY_AGAIN_MS = 1000
 
 /** The network and the clock of a link. Default: WebSocket and the system clock. */
 export interface LinkWays {
@@ -31,21 +38,38 @@ export class Link {
   readonly #address: string
   readonly #secret: string
   readonly #ways: LinkWays
+  readonly #report: (fault: LinkFault) => void
   readonly #heard = new Map<number, Heard>()
   #socket: LinkSocket | undefined
   #opening: Promise<LinkSocket> | undefined
   #isClosed = false
   #next = 0
+  /** The fault of the last attempt, since when it is the same, and when it was tried last. */
+  #failed: { readonly fault: LinkFault; readonly sinceMs: number; readonly atMs: number; isReported: boolean } | undefined
 
-  constructor(address: string, secret: string, ways = DEFAULT_WAYS) {
+  /** `report` gets each fault once, until the node can be asked again. */
+  constructor(address: string, secret: string, ways = DEFAULT_WAYS, report: (fault: LinkFault) => void = () => {}) {
     this.#address = address
     this.#secret = secret
     this.#ways = ways
+    this.#report = report
   }
 
   /** Whether nothing is asked. */
   get isIdle(): boolean {
     return this.#heard.size === 0
+  }
+
+  /**
+   * Why calls are refused at once: the other node proves another secret, is none, or cannot be reached for longer than a node may be
+   * silent. Once in a while it is `undefined`, and the next call tries again.
+   */
+  get fault(): LinkFault | undefined {
+    if (!this.#failed) return undefined
+    const { fault, sinceMs, atMs } = this.#failed
+    const nowMs = this.#ways.clock.now()
+    const isFor = fault !== 'cannot be reached' || nowMs - sinceMs >= SILENT_MS
+    return isFor && nowMs - atMs < TRY_AGAIN_MS ? fault : undefined
   }
 
   /** Asks for one answer. Rejects with the error of the other node, with NOT_OWNER if it does not have the shard, with OUTCOME_UNKNOWN and LinkLost. */
@@ -107,6 +131,8 @@ export class Link {
     this.#socket = socket
     const own = randomUUID()
     let theirs: string | undefined
+    let isProved = false
+    let fault: LinkFault = 'cannot be reached'
     let silence: unknown
     const heard = () => {
       clock.clearTimeout(silence)
@@ -114,27 +140,49 @@ export class Link {
     }
     heard()
     return new Promise((resolve, reject) => {
-      socket.on('message', data => {
-        const frame = JSON.parse(String(data)) as { readonly number?: string; readonly proof?: string } & Answered
+      const receive = (data: unknown) => {
         heard()
+        if (isProved) {
+          const answered = readFrame(ANSWERED, data)
+          return this.#heard.get(answered.id)?.(answered)
+        }
         if (theirs === undefined) {
-          theirs = String(frame.number)
+          theirs = readFrame(GREETING, data).number
           return socket.send(JSON.stringify({ number: own, proof: proofOf(this.#secret, 'caller', [theirs, own]) }))
         }
-        if (frame.proof === undefined) return this.#heard.get(frame.id)?.(frame)
-        if (!isProof(frame.proof, this.#secret, 'server', [theirs, own])) return socket.terminate()
-        resolve(socket)
+        isProved = isProof(readFrame(WELCOME, data).proof, this.#secret, 'server', [theirs, own])
+        if (isProved) {
+          this.#failed = undefined
+          return resolve(socket)
+        }
+        fault = 'has another secret'
+        socket.terminate()
+      }
+      onReceived(socket, 'message', receive, () => {
+        fault = 'is no node of this version of taskchart'
+        socket.terminate()
       })
       socket.on('ping', heard)
       socket.on('error', () => {})
-      socket.on('close', () => {
+      socket.on('close', code => {
         clock.clearTimeout(silence)
         this.#opening = undefined
+        if (code === OTHER_SECRET) fault = 'has another secret'
+        if (!isProved && !this.#isClosed) this.#fail(fault)
         const lost = [...this.#heard.values()]
         this.#heard.clear()
         for (const tell of lost) tell('lost')
         reject(new LinkLost(false))
       })
     })
+  }
+
+  #fail(fault: LinkFault): void {
+    const nowMs = this.#ways.clock.now()
+    const before = this.#failed?.fault === fault ? this.#failed : { sinceMs: nowMs, isReported: false }
+    this.#failed = { ...before, fault, atMs: nowMs }
+    if (this.fault === undefined || before.isReported) return
+    this.#failed.isReported = true
+    this.#report(fault)
   }
 }

@@ -1,11 +1,19 @@
 import { once } from 'node:events'
 import { WebSocket, WebSocketServer } from 'ws'
+import { onReceived } from '../../../runtime/primitives/received.ts'
+import { originRefusal, targetOf, type AllowList } from '../../entry/admission.ts'
 
 /** How long a node may be silent, also while it is connected, in milliseconds. */
 export const SILENT_MS = 3000
 
 /** The most bytes of one frame: a task's events are smaller. */
 const FRAME_BYTES = 64 * 1024 * 1024
+
+/** The most bytes that somebody who has not proved to be a node may send. */
+const PROOF_BYTES = 4096
+
+/** No page connects to a node. */
+const ALLOWED: AllowList = { ownPages: 'none' }
 
 /** One end of a connection between two nodes: the part of a WebSocket of `ws` that they use. */
 export interface LinkSocket {
@@ -18,7 +26,6 @@ export interface LinkSocket {
   close(code: number, reason: string): void
   terminate(): void
   on(event: 'message' | 'ping' | 'close' | 'error', listener: (data: unknown) => void): unknown
-  once(event: 'message', listener: (data: unknown) => void): unknown
 }
 
 /** Where a node listens for the others. */
@@ -31,17 +38,33 @@ export interface ListenPlace {
 export interface Network {
   /** Connects to the node at an address. A socket that cannot connect closes. */
   connect(address: string): LinkSocket
-  /** Listens, and resolves with what ends that and all connections. Rejects if the port is taken. */
-  listen(place: ListenPlace, accept: (socket: LinkSocket) => void): Promise<() => Promise<void>>
+  /** Listens, and resolves with what ends that and all connections. A connection may send little until `proved`. Rejects if the port is taken. */
+  listen(place: ListenPlace, accept: (socket: LinkSocket, proved: () => void) => void): Promise<() => Promise<void>>
 }
 
 /** Connects nodes by WebSocket. */
 export const webSockets: Network = {
   connect: address => new WebSocket(address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false }),
   async listen({ host, port }, accept) {
-    const server = new WebSocketServer({ host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false })
+    const server = new WebSocketServer({
+      host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false,
+      verifyClient: ({ req }, answer) => {
+        const target = targetOf(req, ALLOWED)
+        const refusal = 'status' in target ? target : originRefusal(req.headers.origin, target.host, ALLOWED)
+        answer(refusal === undefined, refusal?.status, refusal?.message)
+      }
+    })
     await once(server, 'listening')
-    server.on('connection', accept)
+    server.on('connection', (socket, { socket: stream }) => {
+      let bytes = 0
+      let isProved = false
+      const count = (chunk: Buffer) => {
+        bytes += chunk.length
+        if (!isProved && bytes > PROOF_BYTES) socket.terminate()
+      }
+      onReceived(stream, 'data', count, () => socket.terminate())
+      accept(socket, () => (isProved = true))
+    })
     return () => {
       for (const socket of server.clients) socket.terminate()
       return new Promise(resolve => server.close(() => resolve()))

@@ -27,6 +27,8 @@ export interface Placement {
   readonly shards: number
   /** The addresses of all nodes that take part. */
   readonly nodes: readonly string[]
+  /** How often the node was refused, because its address is another's or its secret is not that of the cluster. Default 0. */
+  readonly refused?: number
   /** Takes part from now on. Called once. */
   join(seat: Seat): void
   /** The address of a shard's owner, as far as this node knows; `undefined` while it has none. */

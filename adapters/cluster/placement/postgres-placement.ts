@@ -14,7 +14,8 @@ import { nodeVersion, versionIn, versionText, type NodeVersion } from './node-ve
 import type { Placement, Seat } from './placement.ts'
 import { SharedClock } from './shared-clock.ts'
 import { SignsOfLife } from './signs-of-life.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, NODE_CLASS, TAKE, VERSIONS } from './statements.ts'
+import { JoinPauses, JoinRefused, joinCluster, storedSecret } from './joining.ts'
+import { BEAT, END, GIVE, TAKE, VERSIONS } from './statements.ts'
 import { Wanted } from './wanted.ts'
 
 /** The pause between two looks at the database, and while a shard has no owner. */
@@ -39,6 +40,8 @@ export interface PostgresPlacementOptions {
   readonly shards: number
   /** Whether the node takes shards. */
   readonly takesShards: boolean
+  /** Default: one in the database, made by the first node. */
+  readonly secret?: string | undefined
   readonly logger: Logger
   readonly clock: Clock
 }
@@ -60,7 +63,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
   readonly shards: number
   /** The time of the database. */
   readonly time: SharedClock
+  /** The secret of the cluster: that of the options, or the one in the database. */
+  readonly secret: string
+  refused = 0
   readonly #options: PostgresPlacementOptions
+  readonly #pauses = new JoinPauses()
   #seat: Seat | undefined
   #owned: Ownership | undefined
   #pid = 0
@@ -83,10 +90,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
   #wake = () => {}
   #said: string | undefined
 
-  private constructor(options: PostgresPlacementOptions, shards: number, time: SharedClock) {
+  private constructor(options: PostgresPlacementOptions, shards: number, time: SharedClock, secret: string) {
     this.#options = options
     this.shards = shards
     this.time = time
+    this.secret = secret
   }
 
   /** Creates the tables if needed. Rejects with StorageError for a database that cannot be used. */
@@ -97,7 +105,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
       try {
         const found = await checkedDatabase(session, options, logger)
         if (found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
-        return new PostgresPlacement(options, found.shards, await SharedClock.of(session, options.clock))
+        return new PostgresPlacement(options, found.shards, await SharedClock.of(session, options.clock), options.secret ?? (await storedSecret(session)))
       } finally {
         session.close()
       }
@@ -182,6 +190,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
   async #run(seat: Seat): Promise<void> {
     const { logger, clock, place } = this.#options
     while (!this.#isLeaving) {
+      let pauseMs: number | undefined
       try {
         if (!this.#owned) await this.#enter(seat)
         await this.#look(seat)
@@ -190,9 +199,13 @@ export class PostgresPlacement implements Placement, ShardOwner {
         this.#watch?.close()
         this.#watch = undefined
         if (reasonOf(error) !== this.#said) logger.warn('the node cannot take part in the cluster now', { database: place, reason: (this.#said = reasonOf(error)) })
+        if (error instanceof JoinRefused) {
+          this.refused += 1
+          pauseMs = this.#pauses.next()
+        }
       }
       await new Promise<void>(resolve => {
-        const timer = clock.setTimeout(resolve, this.#owners.size < this.shards ? SOON_MS : LOOK_MS)
+        const timer = clock.setTimeout(resolve, pauseMs ?? (this.#owners.size < this.shards ? SOON_MS : LOOK_MS))
         this.#wake = () => {
           clock.clearTimeout(timer)
           resolve()
@@ -204,14 +217,13 @@ export class PostgresPlacement implements Placement, ShardOwner {
 
   /** Opens the session that gets the locks. */
   async #enter({ address, version }: Seat): Promise<void> {
-    const { pool, schema, place, takesShards } = this.#options
+    const { pool, schema, place, takesShards, clock } = this.#options
     const session = await Session.open(pool, schema)
     try {
       await checkServer(session, place, undefined)
-      await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
-      await session.rows(FORGET, [address])
-      const [[pid] = []] = await session.rows(ENTER, [address, takesShards, JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })])
-      this.#pid = Number(pid)
+      const holder = JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })
+      this.#pid = await joinCluster(session, { address, takesShards, holder, secret: this.secret, leaseMs: LEASE_MS, clock })
+      this.#pauses.joined()
       this.#owned = { session, count: this.shards, shards: [], epochs: [] }
       this.#joinedAtMs = this.#options.clock.now()
       session.ended = error => this.lost(session, error)

@@ -58,6 +58,17 @@ export const TAKE = {
 /** Gives shards up. */
 export const GIVE = { name: 'taskchart_give', text: `SELECT pg_advisory_unlock(${LOCK_CLASS}, g.shard) FROM unnest($1::int[]) AS g (shard)` }
 
+/** The locks of the sessions of nodes. */
+const PRESENT = `
+  l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::bigint = ${oid(NODE_CLASS)}
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid()`
+
+/** Another session of a node with the address: its process, and its signs of life. */
+export const OTHER = { name: 'taskchart_other', text: `SELECT nodes.pid, nodes.beats FROM nodes JOIN pg_locks AS l ON l.pid = nodes.pid WHERE nodes.address = $1 AND ${PRESENT}` }
+
+/** Whether the cluster has other nodes, and the digest of its secret. */
+export const CLUSTER = { name: 'taskchart_cluster', text: `SELECT EXISTS (SELECT FROM pg_locks AS l WHERE ${PRESENT}), (SELECT value FROM meta WHERE name = 'secret digest')` }
+
 /** Joins with a session. The process id of a node that has left may be this session's now. */
 export const FORGET = { name: 'taskchart_forget', text: 'DELETE FROM nodes WHERE pid = pg_backend_pid() AND address <> $1' }
 export const ENTER = {

@@ -2,6 +2,7 @@ import { WebSocket } from 'ws'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { WEBSOCKET_SUBPROTOCOL } from '../../../machines/protocol/uris.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** The maximum length of a frame. */
 const LONGEST_FRAME_BYTES = 16 * 1024 * 1024
@@ -34,7 +35,7 @@ export class FrameSocket {
     })
     this.#socket.on('error', ({ message }) => this.#ended(message))
     this.#socket.on('close', (code, reason) => this.#ended(`closed with ${code} ${String(reason)}`.trim()))
-    this.#socket.on('message', (data: Buffer) => this.#heard(data.toString('utf8')))
+    onReceived(this.#socket, 'message', (data: Buffer) => this.#heard(data.toString('utf8')), error => this.#ended((error as Error).message))
   }
 
   get isClosed(): boolean {

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
 import type { ELK, ElkNode } from 'elkjs'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** An answer of the thread: the graph with its places, or the message of an error. */
 export type LaidOut = { readonly laid: ElkNode } | { readonly failure: string }
@@ -13,8 +14,8 @@ const engine = new Engine()
 const port = parentPort as MessagePort
 const tell = (answer: LaidOut) => port.postMessage(answer)
 
-port.on('message', (graph: ElkNode) => {
-  engine.layout(graph).then(laid => tell({ laid }), (error: Error) => tell({ failure: error.message }))
-})
+const fail = (error: unknown) => tell({ failure: (error as Error).message })
+
+onReceived(port, 'message', (graph: ElkNode) => void engine.layout(graph).then(laid => tell({ laid }), fail), fail)
 
 /* c8 ignore stop */

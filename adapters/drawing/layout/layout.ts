@@ -4,6 +4,7 @@ import { checkPackages } from '../../peers/installed-packages.ts'
 import type { ChartOutline } from '../outline.ts'
 import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** Gives regions side by side the same height, unless an arrow starts or ends at one of them. */
 export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
@@ -111,16 +112,18 @@ export class LayoutThread {
     checkPackages(['elkjs'])
     this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), { name: 'taskchart layout', workerData: engine, execArgv: [] })
     this.#worker.unref()
-    this.#worker.on('message', (answer: LaidOut) => {
+    const fail = (cause: unknown) => {
+      this.#error = new TypeError(`Charts are laid out by ${engine}. ${INSTALL_TOOLS}`, { cause })
+      for (const { reject } of this.#waiting) reject(this.#error)
+    }
+    const settle = (answer: LaidOut) => {
       const waiting = this.#waiting.shift()
       if (this.#waiting.length === 0) this.#worker.unref()
       if ('laid' in answer) waiting?.resolve(answer.laid)
       else waiting?.reject(new Error(answer.failure))
-    })
-    this.#worker.on('error', cause => {
-      this.#error = new TypeError(`Charts are laid out by ${engine}. ${INSTALL_TOOLS}`, { cause })
-      for (const { reject } of this.#waiting) reject(this.#error)
-    })
+    }
+    onReceived(this.#worker, 'message', settle, fail)
+    this.#worker.on('error', fail)
   }
 
   /** Gives the graph with its places. Keeps the process alive until then. Rejects with TypeError without the engine, an optional peer. */

@@ -8,6 +8,7 @@ import type { TaskTexts } from '../read/reads.ts'
 import { reasonOf } from '../trouble.ts'
 import { unpacked } from './packed-commits.ts'
 import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word, Writes } from './thread-messages.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** The time limit for one user's reads per turn, in milliseconds. Then come writes, new requests and other users. */
 const READING_MS = 5
@@ -38,13 +39,15 @@ let hasWritten = false
 /** The groups of answers that are on their way, by user. */
 const ahead = new Map<string, number>()
 
-port.on('message', (sent: Batch | Word) => {
+onReceived(port, 'message', receive, error => tell({ stopped: reasonOf(error) }))
+
+function receive(sent: Batch | Word): void {
   if (sent === 'close') isClosing = true
   else if ('taken' in sent) moveAhead(sent.taken, -sent.weight)
   else if ('reads' in sent) for (const call of sent.reads) reads.add(call.user, call)
   else writes.push(sent)
   schedule()
-})
+}
 
 /** Opens the file. An error of better-sqlite3 would lose its message on its way out of the thread. */
 function openEngine(): Engine {

@@ -6,6 +6,7 @@ import { StorageError } from '../../rows/storage-error.ts'
 import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
 import { packed } from './packed-commits.ts'
 import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /**
  * The number of batches of writes that the thread has at once. Those that arrive while others are in progress share the next transaction
@@ -45,8 +46,9 @@ export class ThreadLink {
     // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
     this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { name: 'taskchart store', workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } })
     this.#worker.unref()
-    this.#worker.on('message', (told: Told) => this.#hear(told))
-    this.#worker.on('error', error => this.#stop(`${data.file} can no longer be used: ${error.message}`))
+    const fail = (error: unknown) => this.#stop(`${data.file} can no longer be used: ${(error as Error).message}`)
+    onReceived(this.#worker, 'message', (told: Told) => this.#hear(told), fail)
+    this.#worker.on('error', fail)
     this.#ended = new Promise(resolve => this.#worker.once('exit', () => resolve()))
   }
 

@@ -3,7 +3,9 @@ import t, { type Test } from 'tap'
 import { connect } from '../../../adapters/client/connect.ts'
 import { postgresNode, type PostgresNodeOptions } from '../../../adapters/cluster/cluster.ts'
 import type { ClusterNode } from '../../../adapters/cluster/node.ts'
+import { Link } from '../../../adapters/cluster/link/link.ts'
 import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
+import { JoinPauses } from '../../../adapters/cluster/placement/joining.ts'
 import { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import { SignsOfLife } from '../../../adapters/cluster/placement/signs-of-life.ts'
 import { NODE_CLASS, TAKE } from '../../../adapters/cluster/placement/statements.ts'
@@ -14,7 +16,7 @@ import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import { createRuntime, defineAgent, inputRequired, isA2AError, type Runtime, type RuntimeOptions } from '../../../runtime/index.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
-import { brief, deferred, reaches, rejection, say, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, deferred, reaches, recordingLogger, rejection, say, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
@@ -219,6 +221,65 @@ await t.test('a node that cannot join says so, and joins when it can', async t =
   t.match(await rejection(these.add()), { name: 'StorageError', message: /older schema version 0/ })
 })
 
+await t.test('a node with the address of another that lives waits for it with longer and longer pauses', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  const pauses: number[] = []
+  const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(run, [500, 1000].includes(ms) ? (pauses.push(ms), 1) : ms) }
+  const { logger, log } = recordingLogger()
+  const two = await these.add({ address: one.address, listen: { host: '127.0.0.1', port: await unusedPort() }, clock, logger })
+  await until(() => pauses.length === 2, 'it has tried again')
+  t.strictSame(pauses, [500, 1000])
+  const more = new JoinPauses()
+  t.strictSame(Array.from({ length: 8 }, () => more.next()), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  t.equal(log.filter(entry => JSON.stringify(entry).includes(`another node has the address ${one.address}`)).length, 1, 'one line names the address')
+  t.equal(two.runtime.health().isReady, false)
+  t.notMatch(JSON.stringify(one.said), 'lost', 'the other has not noticed')
+  await one.runtime.close()
+  await shared(two)
+  t.equal(two.runtime.health().isReady, true)
+})
+
+await t.test('a node replaces a session with its address that ends or gives no sign of life', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  const address = `ws://127.0.0.1:${await unusedPort()}`
+  // A hung node: its session is there, with the lock and the row of a node.
+  const end = await locked(t, these.schema, `pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
+  await these.run(`INSERT INTO nodes (address, pid, beats, takes, holder) SELECT '${address}', pid, 0, true, '{}' FROM pg_locks WHERE locktype = 'advisory' AND pid NOT IN (SELECT pid FROM nodes) LIMIT 1`)
+  const two = await these.add({ address, takesShards: false })
+  await until(() => two.runtime.health().isReady, 'it has joined')
+  end()
+})
+
+await t.test('the first node of a cluster decides its secret, and others are refused by a line', async t => {
+  const these = cluster(t)
+  const one = await these.add()
+  await shared(one)
+  const { logger, log } = recordingLogger()
+  const other = await these.add({ secret: 'another secret of nodes', logger })
+  await until(() => JSON.stringify(log).includes('the nodes of this database have another secret'), 'it says so')
+  t.equal(other.runtime.health().isReady, false)
+  await until(async () => ((await other.runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values ?? []).some(({ value }) => value > 0), 'it is counted')
+  t.strictSame((await these.run('SELECT address FROM nodes')).map(({ address }) => address), [one.address])
+  await one.runtime.close()
+  await shared(other)
+})
+
+await t.test('nodes on loopback without a secret share one of the database', async t => {
+  const these = cluster(t)
+  const [one, two] = [await these.add({ secret: undefined }), await these.add({ secret: undefined })]
+  await shared(one, two)
+  const [row] = await these.run(`SELECT value FROM meta WHERE name = 'secret'`)
+  t.ok(String(row?.['value']).length >= 32)
+  const stranger = new Link(one.address, '')
+  t.teardown(() => stranger.close())
+  await rejection(stranger.call({ change: 'cancel', shard: 0, request: {} }))
+  t.equal(stranger.fault, 'has another secret')
+})
+
 await t.test('a session whose node has joined again is ended with its locks', async t => {
   const these = cluster(t)
   const one = await these.add()
@@ -347,6 +408,7 @@ await t.test('a database that cannot be used is refused', async t => {
   t.match(await rejection(postgresNode('postgres://127.0.0.1:1/none', { address, secret })), { name: 'StorageError' })
   t.match(await rejection(postgresNode('sqlite.db', { address, secret })), { name: 'TypeError' })
   t.match(await rejection(postgresNode(url, { address: 'ws://10.0.0.1:4243', secret: '' })), { name: 'TypeError', message: /secret/ })
+  t.match(await rejection(postgresNode(url, { address: 'ws://127.0.0.1:4243', secret: 'short' })), { name: 'TypeError', message: /at least 16/ })
   const these = cluster(t)
   const one = await these.add()
   await shared(one)

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer, type AddressInfo, type Socket } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Following } from '../../../adapters/cluster/following.ts'
 import { ClusterNode } from '../../../adapters/cluster/node.ts'
+import { proofOf } from '../../../adapters/cluster/link/frames.ts'
 import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
 import { webSockets } from '../../../adapters/cluster/link/network.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
@@ -11,7 +12,7 @@ import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type WorkFunction } from '../../../runtime/index.ts'
+import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
@@ -22,7 +23,7 @@ import { testCluster, type TestCluster, type TestNode } from '../../fixtures/clu
 import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
 import { MemoryPlaces } from '../../fixtures/cluster/memory-placement.ts'
 import { receivers } from '../../fixtures/runtime/receiver.ts'
-import { brief, collect, deferred, generationOf, reaches, refusal, rejection, rest, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
+import { brief, collect, deferred, generationOf, reaches, recordingLogger, refusal, rejection, rest, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
@@ -406,6 +407,17 @@ await t.test('tasks continue on all nodes after an erasure that the store refuse
   t.strictSame(new Set(begun.slice(2)), new Set(tasks.map(({ id }) => id)))
 })
 
+/** A connection to a node that has proved to be one, with the frames that it has received. */
+async function provedSocket(address: string, secret: string): Promise<WebSocket & { readonly heard: Record<string, unknown>[] }> {
+  const socket = Object.assign(new WebSocket(address), { heard: [] as Record<string, unknown>[] })
+  const [greeting] = await once(socket, 'message')
+  const { number } = JSON.parse(String(greeting)) as { readonly number: string }
+  socket.on('message', (data: Buffer) => socket.heard.push(JSON.parse(data.toString()) as Record<string, unknown>))
+  socket.send(JSON.stringify({ number: 'n', proof: proofOf(secret, 'caller', [number, 'n']) }))
+  await until(() => socket.heard.length === 1, 'the proof of the node')
+  return socket
+}
+
 await t.test('the link between nodes', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
   const one = await cluster.add()
@@ -418,7 +430,48 @@ await t.test('the link between nodes', async t => {
     await once(socket, 'message')
     socket.send('no JSON')
     const [code] = await once(socket, 'close') as [number]
-    t.equal(code, 4401)
+    t.equal(code, 4400)
+  })
+  await t.test('survives every frame of a stranger, and of a node', async t => {
+    const values: unknown[] = [null, true, 0, -1, 1.5, 1e21, '', 'x', [], {}, { toString: 1 }, { id: { toString: 1 } }, [{ toString: null, valueOf: null }]]
+    const names = ['number', 'proof', 'id', 'change', 'shard', 'request', 'watch', 'scope', 'withhold', 'erased', 'stop']
+    const frames = ['', '{', ...values.map(value => JSON.stringify(value)), ...names.flatMap(name => values.map(value => JSON.stringify({ id: 1, number: 'n', proof: 'p', [name]: value })))]
+    for (const frame of frames) {
+      const socket = new WebSocket(one.address)
+      await once(socket, 'message')
+      socket.send(frame)
+      const [code] = await once(socket, 'close') as [number]
+      t.ok([4400, 4401].includes(code), `${frame} closes with ${code}`)
+    }
+    const node = await provedSocket(one.address, 'a secret')
+    t.teardown(() => node.terminate())
+    const requests = [
+      { change: 'cancel', shard: 0, request: {} }, { watch: 'x~0', shard: 0, scope }, { withhold: scope }, { stop: true }, { erased: false }
+    ]
+    const asked = requests.flatMap(request => Object.keys(request).flatMap(name => values.map(value => ({ ...request, [name]: value }))))
+    for (const [i, request] of asked.entries()) node.send(JSON.stringify({ id: 100 + i, ...request }))
+    node.send(JSON.stringify({ id: 1, change: 'nothing', shard: 0, request: {} }))
+    await until(() => node.heard.some(({ id }) => id === 1), 'the answer to the last')
+    t.match(node.heard.find(({ id }) => id === 1), { error: { message: /does not know the request/ } })
+    node.send('{"id":"1"}')
+    t.match(await once(node, 'close'), [4400])
+    t.equal(one.node.shards.owned.length, 8, 'the node is alive')
+  })
+  await t.test('lets no page in, and nobody under another name', async t => {
+    for (const headers of [{ origin: 'http://127.0.0.1' }, { origin: one.address.replace('ws', 'http') }, { host: 'evil.example' }]) {
+      const socket = new WebSocket(one.address, { headers })
+      t.match(await once(socket, 'error'), [{ message: 'host' in headers ? /421/ : /403/ }], JSON.stringify(headers))
+    }
+  })
+  await t.test('reads little of a stranger, and has few of them', async t => {
+    const socket = new WebSocket(one.address)
+    await once(socket, 'message')
+    socket.send(`"${'x'.repeat(300_000)}"`)
+    t.match(await once(socket, 'close'), [1006])
+    const many = Array.from({ length: 70 }, () => new WebSocket(one.address))
+    t.teardown(() => many.forEach(each => each.terminate()))
+    const ends = await Promise.all(many.map(each => new Promise(resolve => each.on('message', () => resolve('greeted')).on('close', () => resolve('closed')).on('error', () => {}))))
+    t.equal(ends.filter(end => end === 'closed').length, 6)
   })
   await t.test('does not accept a server with another secret', async t => {
     const port = await unusedPort()
@@ -457,13 +510,70 @@ await t.test('the link between nodes', async t => {
     t.strictSame(heard, [{ id: 2, moved: true }])
     asked.stop()
     link.ask({ watch: 'x~0', shard: one.node.shards.owned[0] ?? 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
-    t.match(await rejection(link.call({ change: 'nothing' as 'cancel', shard: 0, request: {} })), { name: 'Error' })
+    t.match(await rejection(link.call({ change: 'nothing' as 'cancel', shard: 0, request: {} })), { name: 'Error', message: /does not know/ })
   })
   await t.test('ends a call that is aborted', async t => {
     const { runtime: front } = await cluster.add({ mayOwn: false })
     const abort = new AbortController()
     abort.abort(new Error('gone'))
     t.match(await rejection(front.cancelTask({ id: 'x~1' }, { signal: abort.signal })), { message: 'gone' })
+  })
+})
+
+await t.test('a node that cannot be asked is reported once, and its callers are refused at once', async t => {
+  const { logger, log } = recordingLogger()
+  /** A node whose neighbour owns everything and behaves so. */
+  const beside = async (t: Test, address: string, clock: TestClock) => {
+    const places = new MemoryPlaces(2)
+    places.placement().join({ address, version: { format: 1, agent: '' }, gained() {}, giving: async () => {}, lost() {}, changed() {} })
+    const node = new ClusterNode({ placement: places.placement({ mayOwn: false }), store: memoryStore(), address: `ws://127.0.0.1:${await unusedPort()}`, secret: 'a secret', logger, clock })
+    const runtime = createRuntime({ agent: defineAgent({ card, work: asks }), store: node.store, cluster: node, logger })
+    t.teardown(() => runtime.close())
+    await node.open()
+    await places.rebalance()
+    return runtime
+  }
+  const reports = () => log.filter(({ message }) => message.startsWith('another node'))
+  const refused = async (runtime: Runtime) => t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'Overloaded', message: /cannot be asked now/ })
+
+  await t.test('because it has another secret', async t => {
+    const clock = new TestClock()
+    const port = await unusedPort()
+    const server = await LinkServer.listen({ host: '127.0.0.1', port }, {} as Member, new Shards(2), 'another secret')
+    t.teardown(() => server.close())
+    const runtime = await beside(t, `ws://127.0.0.1:${port}`, clock)
+    await refused(runtime)
+    await refused(runtime)
+    t.strictSame(reports().map(({ message }) => message), ['another node has another secret: its tasks cannot be used through this node'])
+    t.equal(server.refused, 1, 'it is not asked again at once')
+    clock.increment(1000)
+    await refused(runtime)
+    t.equal(server.refused, 2)
+    t.equal(reports().length, 1)
+  })
+  await t.test('because it is no node', async t => {
+    log.splice(0)
+    for (const frame of ['hello', 'null', '{"number":{"toString":1}}']) {
+      const server = new WebSocketServer({ host: '127.0.0.1', port: 0 })
+      t.teardown(() => server.close())
+      server.on('connection', socket => socket.send(frame))
+      await once(server, 'listening')
+      await refused(await beside(t, `ws://127.0.0.1:${(server.address() as AddressInfo).port}`, new TestClock()))
+    }
+    t.match(reports().map(({ message }) => message), Array.from({ length: 3 }, () => /is no node of this version/))
+  })
+  await t.test('because it cannot be reached for longer than a node may be silent', async t => {
+    log.splice(0)
+    const clock = new TestClock()
+    const runtime = await beside(t, `ws://127.0.0.1:${await unusedPort()}`, clock)
+    const first = refusal(runtime.sendMessage(say('x')))
+    let isRefused = false
+    void first.then(() => (isRefused = true))
+    await until(() => (clock.increment(20), isRefused), 'it is refused')
+    t.match(await first, { code: 'Overloaded', message: /cannot be asked now/ })
+    clock.increment(1000)
+    await refused(runtime)
+    t.match(reports(), [{ message: /cannot be reached/ }])
   })
 })
 
@@ -494,7 +604,7 @@ await t.test('a node that serves its shards', async t => {
   await t.test('sends a slow watcher to the store', async t => {
     watch('a~0')
     await until(() => heard.length === 1)
-    const event = (generation: number, text: string) => ({ generation, text }) as unknown as TaskEvent
+    const event = (generation: number, text: string) => ({ taskId: 'a~0', generation, update: { text } }) as unknown as TaskEvent
     listener?.told([event(8, 'x'.repeat(8 * 1024 * 1024))])
     listener?.told([event(9, ''), event(10, '')])
     listener?.advanced(11)
@@ -799,10 +909,10 @@ await t.test('the metrics of a node tell its shards, their moves, and what it fo
     return Object.fromEntries(metrics.filter(({ name }) => name.startsWith('taskchart.cluster.')).map(({ name, values }) => [name.slice('taskchart.cluster.'.length), values.map(({ value }) => value).join()]))
   }
   await front.runtime.sendMessage(say('x'))
-  t.strictSame(await read(front), { nodes: '2', shards: '0', 'shard.moves': '0,0,0', forwarded: '1' })
-  t.strictSame(await read(one), { nodes: '2', shards: '8', 'shard.moves': '8,0,0', forwarded: '0' })
+  t.strictSame(await read(front), { nodes: '2', shards: '0', 'shard.moves': '0,0,0', refusals: '0,0,0', forwarded: '1' })
+  t.strictSame(await read(one), { nodes: '2', shards: '8', 'shard.moves': '8,0,0', refusals: '0,0,0', forwarded: '0' })
   const two = await cluster.add()
-  t.strictSame(await read(one), { nodes: '3', shards: '4', 'shard.moves': '8,4,0', forwarded: '0' })
+  t.strictSame(await read(one), { nodes: '3', shards: '4', 'shard.moves': '8,4,0', refusals: '0,0,0', forwarded: '0' })
   await cluster.places.dies(two.address, { isTold: true })
   t.match(await read(two), { shards: '0', 'shard.moves': '4,0,4' })
 })

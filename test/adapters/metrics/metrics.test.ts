@@ -81,7 +81,7 @@ await t.test('every metric is there from the start, with a description, its type
   t.strictSame([...new Set(Array.from(samples.keys(), name => name.replace(/\{.*/, '')))], [
     'ready', 'tasks', 'tasks_opened_total', 'tasks_ended_total', 'events_total', 'commits_total', 'commit_failures_total', 'contexts', 'calls_total', 'call_errors_total', 'refused_requests_total',
     'waiting_calls', 'connections', 'store_waiting', 'webhooks_waiting', 'webhook_posts_total', 'webhooks_given_up_total',
-    'cluster_nodes', 'cluster_shards', 'cluster_shard_moves_total', 'cluster_forwarded_total', 'event_loop_delay_seconds', 'event_loop_busy_seconds_total'
+    'cluster_nodes', 'cluster_shards', 'cluster_shard_moves_total', 'cluster_refusals_total', 'cluster_forwarded_total', 'event_loop_delay_seconds', 'event_loop_busy_seconds_total'
   ].map(name => `taskchart_${name}`))
   t.strictSame(Object.keys(await notZero(runtime, '')).filter(name => !name.startsWith('event_loop')), ['ready'])
   t.ok((samples.get('taskchart_event_loop_busy_seconds_total') ?? 0) > 0)
@@ -256,10 +256,12 @@ await t.test('metrics are served on a port of their own', async t => {
   t.match(await (await fetch(new URL('/', served.url))).text(), 'The metrics are at /metrics.')
   const posted = await fetch(served.url, { method: 'POST', body: 'x' })
   t.match([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD'])
-  for (const [host, status] of [['evil.example', 421], ['evil@localhost', 421], ['localhost:1', 200], ['[::1]', 200]] as const) {
+  for (const [host, status] of [['evil.example', 421], ['evil@localhost', 400], ['localhost:1', 200], ['[::1]', 200]] as const) {
     t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']), new RegExp(`^HTTP/1\\.1 ${status} `), host)
   }
   t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.0']), /^HTTP\/1\.1 421 /, 'no host')
+  t.equal((await fetch(served.url, { headers: { Origin: 'https://evil.example' } })).status, 403)
+  t.equal((await fetch(served.url, { headers: { Origin: new URL(served.url).origin } })).status, 200)
   await t.rejects(serveMetrics(runtime, { port: Number(new URL(served.url).port) }), { code: 'EADDRINUSE', message: /^Port \d+ is in use on 127\.0\.0\.1\. Choose another port, or 0 for a free one\.$/ })
   await t.rejects(serveMetrics(runtime, { port: 0, path: '/' } as never), { name: 'TypeError', message: /serveMetrics has no path|path/ })
   await t.rejects(serveMetrics(runtime, {} as never), { name: 'TypeError', message: 'serveMetrics needs a port: serveMetrics(runtime, { port: 9464 }).' })
@@ -280,11 +282,13 @@ await t.test('metrics that cannot be read are answered with 500, and logged', as
   t.match(log, [{ message: 'the metrics could not be read' }])
 })
 
-await t.test('any Host may be used on a named address', async t => {
+await t.test('on all addresses, a connection to a loopback address needs a loopback name', async t => {
   const runtime = createRuntime({ agent: defineAgent({ card: { name: 'A' }, work: told }) })
   t.teardown(() => runtime.close())
   const served = await serveMetrics(runtime, { port: 0, host: '0.0.0.0' })
   t.teardown(() => served.close())
   t.match(served.url, /^http:\/\/0\.0\.0\.0:/)
-  t.match(await rawAnswer(served.url.replace('0.0.0.0', '127.0.0.1'), ['GET /metrics HTTP/1.1', 'Host: agent.example', 'Connection: close']), /^HTTP\/1\.1 200 /)
+  for (const [host, status] of [['agent.example', 421], ['localhost', 200]] as const) {
+    t.match(await rawAnswer(served.url.replace('0.0.0.0', '127.0.0.1'), ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']), new RegExp(`^HTTP/1\\.1 ${status} `), host)
+  }
 })

@@ -84,7 +84,7 @@ await t.test('messages are read however their frames are split, mixed and fragme
     })
     stream.on('data', forward)
     const watch = new FrameWatch()
-    readWholeFrames(stream as never, { watch, most: MEBIBYTE, read: text => seen.push(text.slice(0, 9)), before() {}, arrived: rest => rest && watch.follow(rest) })
+    readWholeFrames(stream as never, { watch, most: MEBIBYTE, read: text => seen.push(text.slice(0, 9)), before() {}, fail: error => { throw error }, arrived: rest => rest && watch.follow(rest) })
     for (const chunk of chunks) {
       stream.emit('data', Buffer.from(chunk))
       await setImmediate()

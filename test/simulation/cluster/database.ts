@@ -1,5 +1,5 @@
 import { isAsNew, versionIn } from '../../../adapters/cluster/placement/node-version.ts'
-import { BEAT, END, ENTER, FORGET, GIVE, LOOK, NOW, TAKE, VERSIONS } from '../../../adapters/cluster/placement/statements.ts'
+import { BEAT, CLUSTER, END, ENTER, FORGET, GIVE, LOOK, NOW, OTHER, TAKE, VERSIONS } from '../../../adapters/cluster/placement/statements.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
 import type { Journal } from '../journal.ts'
 import type { ClockView } from '../virtual-clock.ts'
@@ -52,6 +52,9 @@ const OTHERS: readonly (readonly [beginning: RegExp, rows: (database: Database, 
   [/^\s*SELECT pg_is_in_recovery\(\)/, () => [['f', '150000', 'on', 'on', 'f', 'UTF8']]],
   [/^\s*SELECT to_regclass/, () => [['t', '9']]],
   [/^SELECT name, value FROM meta/, ({ shards }) => [['version', '1'], ['shards', String(shards)]]],
+  // Nodes join one at a time: each of these statements is one turn of the world.
+  [/^SELECT pg_advisory_(?:un)?lock\(hashtext\('taskchart join /, () => []],
+  [/^INSERT INTO meta VALUES/, (database, _, [name, value]) => database.setMeta(String(name), String(value))],
   [/^SELECT pg_advisory_lock\(/, (_, backend) => ((backend.isPresent = true), [])],
   [/^UPDATE nodes SET takes = false WHERE address/, (database, _, [address]) => database.stopsTaking(String(address))],
   [/^DELETE FROM nodes WHERE address/, (database, _, [address, pid]) => database.leaves(String(address), Number(pid))]
@@ -70,10 +73,13 @@ export class Database {
   readonly #owners = new Map<number, Backend>()
   readonly #nodes = new Map<string, NodeRow>()
   readonly #backends = new Map<number, Backend>()
+  readonly #meta = new Map<string, string>()
   #pids = 0
   #isDown = false
   readonly #prepared: Readonly<Record<string, (backend: Backend, values: readonly unknown[]) => Rows>> = {
     [NOW.name]: () => this.#now(),
+    [OTHER.name]: ({ pid }, [address]) => this.#other(pid, String(address)),
+    [CLUSTER.name]: ({ pid }) => [[this.#present.some(other => other.pid !== pid) ? 't' : 'f', this.#meta.get('secret digest') ?? null]],
     [FORGET.name]: ({ pid }, [address]) => this.#forget(pid, String(address)),
     [ENTER.name]: ({ pid }, [address, takes, holder]) => this.#enter(pid, String(address), takes === true, versionOf(holder)),
     [VERSIONS.name]: () => this.#versions.map(version => [version ?? null]),
@@ -169,6 +175,11 @@ export class Database {
     this.#options.journal.note('the database is up')
   }
 
+  setMeta(name: string, value: string): Rows {
+    this.#meta.set(name, value)
+    return []
+  }
+
   stopsTaking(address: string): Rows {
     const row = this.#nodes.get(address)
     if (row) row.takes = false
@@ -201,14 +212,23 @@ export class Database {
     return this.#now()
   }
 
+  /** The sessions that have the lock of a node. */
+  get #present(): Backend[] {
+    return [...this.#backends.values()].filter(({ isPresent }) => isPresent)
+  }
+
+  #other(pid: number, address: string): Rows {
+    const row = this.#nodes.get(address)
+    return row && row.pid !== pid && this.#present.some(other => other.pid === row.pid) ? [[String(row.pid), String(row.beats)]] : []
+  }
+
   #look(): Rows {
     const rowOf = (pid: number) => [...this.#nodes].find(([, row]) => row.pid === pid)
     const cells = (isNode: boolean, object: number, { pid }: Backend) => {
       const [address, row] = rowOf(pid) ?? []
       return [isNode ? 't' : 'f', String(object), String(pid), address ?? null, row ? (row.takes ? 't' : 'f') : null, row ? String(row.beats) : null, isNode && row ? row.version : null]
     }
-    const present = [...this.#backends.values()].filter(({ isPresent }) => isPresent)
-    return [...present.map(backend => cells(true, backend.pid, backend)), ...[...this.#owners].map(([shard, backend]) => cells(false, shard, backend))]
+    return [...this.#present.map(backend => cells(true, backend.pid, backend)), ...[...this.#owners].map(([shard, backend]) => cells(false, shard, backend))]
   }
 
   #endAll(pids: readonly number[]): Rows {

@@ -26,7 +26,7 @@ export interface LinksOptions {
 /** The network between the nodes of a world. */
 export class Links {
   readonly #options: LinksOptions
-  readonly #listening = new Map<string, { readonly machine: Machine; readonly accept: (socket: LinkSocket) => void }>()
+  readonly #listening = new Map<string, { readonly machine: Machine; readonly accept: (socket: LinkSocket, proved: () => void) => void }>()
   readonly #gates = new Map<string, Gate>()
   readonly #ends = new Set<End>()
 
@@ -88,7 +88,7 @@ export class Links {
       const server = this.#end(host.machine)
       client.meets(server, gate)
       server.meets(client, gate)
-      host.machine.arrivals.setTimeout(() => host.accept(server), 0)
+      host.machine.arrivals.setTimeout(() => host.accept(server, () => {}), 0)
       return undefined
     })
     return client

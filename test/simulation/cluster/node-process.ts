@@ -69,9 +69,9 @@ export class NodeProcess {
     const { machine } = this
     const { database, links, network, latencyMs, disk, violations, killed, ids } = this.#services
     const pool = poolOf({ machine, database, clock: network, latencyMs, data: dataOf(database, disk, violations, killed) })
-    const placement = await PostgresPlacement.open({ pool, place: 'the database', schema: 'simulated', shards: database.shards, takesShards: true, logger: this.#logger(), clock: machine.clock })
+    const placement = await PostgresPlacement.open({ pool, place: 'the database', schema: 'simulated', shards: database.shards, takesShards: true, secret: 'a secret', logger: this.#logger(), clock: machine.clock })
     if (this.#isOver) return
-    const node = new ClusterNode({ placement: this.#watched(placement), store: nodeStore(placement, pool), address: addressOf(machine.host), secret: 'a secret', clock: placement.time, network: links.of(machine), ids })
+    const node = new ClusterNode({ placement: this.#watched(placement), store: nodeStore(placement, pool), address: addressOf(machine.host), secret: placement.secret, clock: placement.time, network: links.of(machine), ids })
     this.#life = new Life(this.#services, { store: node.store, clock: placement.time, own: machine.clock, around: machine.arrivals, cluster: node })
     await node.open()
     this.#isServing = true

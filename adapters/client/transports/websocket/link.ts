@@ -1,8 +1,9 @@
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
 import { BackOff, type BackOffOptions } from '../../retries/back-off.ts'
-import { closedHere, mayPass, nobodyAnswers, wasLost } from '../../retries/lost-errors.ts'
+import { closedHere, mayPass, nobodyAnswers, unreadable, wasLost } from '../../retries/lost-errors.ts'
 import { LinkWatch, type LinkState } from '../../retries/transport-state.ts'
 import type { ClientSocket } from './client-socket.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 
 export interface LinkOptions extends BackOffOptions {
   readonly url: string
@@ -96,12 +97,16 @@ export class Link {
   #opened(socket: ClientSocket): void {
     if (this.state === 'closed') return socket.close(1000, 'The client is done.')
     this.#socket = socket
-    socket.addEventListener('message', ({ data }) => {
+    const receive = ({ data }: { readonly data: unknown }) => {
       if (this.#socket !== socket) return
       // Not reset on open: a server that accepts connections and drops them would be retried for ever.
       this.#backOff.reset()
       this.#listen(SILENCE_MS)
       this.#user.received(String(data))
+    }
+    onMessageEvent(socket, receive, error => {
+      this.#end(unreadable(this.#options.url, error))
+      socket.close(1007, 'The frame cannot be read.')
     })
     this.#closed = new Promise(resolve =>
       socket.addEventListener('close', ({ code, reason }) => {

@@ -2,6 +2,7 @@ import { systemClock } from '../../../../runtime/ports/clock.ts'
 import { BackOff } from '../../../client/retries/back-off.ts'
 import type { FromHub } from '../../feed.ts'
 import type { FromPage } from '../../from-page.ts'
+import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 
 /** The state of the feed: being opened, open, or lost and about to be retried. */
 export type FeedState = 'connecting' | 'open' | 'lost'
@@ -34,10 +35,11 @@ export class FeedSocket {
     const socket = new WebSocket(this.#url)
     this.#socket = socket
     socket.addEventListener('open', () => this.#user.entered('open'))
-    socket.addEventListener('message', ({ data }) => {
+    const receive = ({ data }: { readonly data: unknown }) => {
       this.#backOff.reset()
       this.#user.received(JSON.parse(String(data)) as FromHub)
-    })
+    }
+    onMessageEvent(socket, receive, error => console.error(error))
     socket.addEventListener('close', () => {
       this.#user.entered('lost')
       setTimeout(() => this.#open(), this.#backOff.next())

@@ -1,0 +1,99 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { Clock } from '../../../runtime/ports/clock.ts'
+import type { Session } from '../../postgres/session/session.ts'
+import { CLUSTER, END, ENTER, FORGET, NODE_CLASS, OTHER } from './statements.ts'
+
+/** The cluster does not accept this node as it is configured. */
+export class JoinRefused extends Error {
+  override readonly name = 'JoinRefused'
+}
+
+/** A node that joins. */
+export interface Joining {
+  readonly address: string
+  readonly takesShards: boolean
+  /** The process and versions of the node, as JSON. */
+  readonly holder: string
+  readonly secret: string
+  /** How long another session with the address may take to end, in milliseconds. */
+  readonly leaseMs: number
+  readonly clock: Clock
+}
+
+/** The pause between two looks at another session with the address. */
+const LOOK_MS = 25
+
+/** The first pause after a refusal, and the longest. Each is twice the one before. */
+const FIRST_PAUSE_MS = 500
+const LONGEST_PAUSE_MS = 30_000
+
+/** The lock of the node that joins: one at a time. */
+const JOIN_LOCK = `hashtext('taskchart join ' || current_schema()), 0`
+
+const SET_META = `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`
+
+/** The secret of nodes that are given none: the first makes it, and stores it in the database. */
+export async function storedSecret(session: Session): Promise<string> {
+  await session.once(`INSERT INTO meta VALUES ('secret', $1) ON CONFLICT (name) DO NOTHING`, [randomBytes(24).toString('base64')])
+  const [[secret] = []] = await session.once(`SELECT value FROM meta WHERE name = 'secret'`)
+  return String(secret)
+}
+
+/**
+ * Makes a session that of a node, and returns its process on the server. The first node of a cluster writes the digest of its secret.
+ * Another session with the address is replaced if it ends or gives no sign of life during the lease. Rejects with JoinRefused if it lives, and
+ * if living nodes have another secret.
+ */
+export async function joinCluster(session: Session, joining: Joining): Promise<number> {
+  for (;;) {
+    await replaceOther(session, joining)
+    await session.once(`SELECT pg_advisory_lock(${JOIN_LOCK})`)
+    try {
+      const [other] = await session.rows(OTHER, [joining.address])
+      if (!other) return await enter(session, joining)
+    } finally {
+      await session.once(`SELECT pg_advisory_unlock(${JOIN_LOCK})`)
+    }
+  }
+}
+
+/** Resolves when no other session has the address. */
+async function replaceOther(session: Session, { address, leaseMs, clock }: Joining): Promise<void> {
+  const fromMs = clock.now()
+  const [first] = await session.rows(OTHER, [address])
+  let other = first
+  while (other !== undefined && clock.now() - fromMs < leaseMs) {
+    await new Promise<void>(resolve => clock.setTimeout(resolve, LOOK_MS))
+    const [next] = await session.rows(OTHER, [address])
+    other = next
+  }
+  if (first === undefined || other === undefined) return
+  if (String(other) !== String(first)) throw new JoinRefused(`another node has the address ${address}. Give each node an address of its own`)
+  await session.rows(END, [[Number(other[0])]])
+}
+
+async function enter(session: Session, { address, takesShards, holder, secret }: Joining): Promise<number> {
+  const digest = createHash('sha256').update(`taskchart cluster ${secret}`).digest('hex')
+  const [[hasOthers, known] = []] = await session.rows(CLUSTER)
+  if (hasOthers === 't' && known !== null && known !== digest) throw new JoinRefused('the nodes of this database have another secret. Give all of them the same')
+  if (known !== digest) await session.once(SET_META, ['secret digest', digest])
+  await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
+  await session.rows(FORGET, [address])
+  const [[pid] = []] = await session.rows(ENTER, [address, takesShards, holder])
+  return Number(pid)
+}
+
+/** The pauses after refusals in a row. */
+export class JoinPauses {
+  #refusals = 0
+
+  /** The pause before the next attempt, after another refusal. */
+  next(): number {
+    this.#refusals += 1
+    return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#refusals - 1))
+  }
+
+  joined(): void {
+    this.#refusals = 0
+  }
+}
