@@ -43,7 +43,7 @@ export function tlsHint(url: string): string {
 /** The origin of a URL with TLS instead of without, or without instead of with. */
 function otherScheme(url: string): string {
   const { protocol, host } = new URL(url)
-  const other = { 'https:': 'http:', 'wss:': 'ws:', 'ws:': 'wss:' }[protocol] ?? 'https:'
+  const other = { 'https:': 'http:', 'wss:': 'ws:', 'ws:': 'wss:', 'grpcs:': 'grpc:', 'grpc:': 'grpcs:' }[protocol] ?? 'https:'
   return `${other}//${host}/`
 }
 

@@ -28,19 +28,19 @@ function byKey(read: (headers: Readonly<Record<string, string | undefined>>) => 
   return Object.assign(({ headers }: Parameters<Authenticate>[0]) => (read(headers) ? { id: 'anna' } : undefined), { securitySchemes, securityRequirements })
 }
 
-const isBearer = ({ authorization }: Readonly<Record<string, string | undefined>>) => authorization === 'Bearer secret'
+const isBearer = ({ authorization }: Readonly<Record<string, string | undefined>>) => authorization === 'Bearer secret-of-16-chars'
 const flows = { clientCredentials: { tokenUrl: 'https://login.example/token', scopes: {} } }
 
 /** Agents by the scheme of their cards, and the place of the key as an error names it. */
 const AGENTS: readonly [scheme: string, authenticate: Authenticate, place: string][] = [
-  ['an API key in x-api-key', apiKey({ keys: { anna: 'secret' } }), 'x-api-key'],
-  ['an API key in another header', apiKey({ keys: { anna: 'secret' }, header: 'X-Team-Key' }), 'X-Team-Key'],
-  ['an API key in a cookie', byKey(({ cookie }) => cookie === 'session=secret', { key: { apiKeySecurityScheme: { location: 'cookie', name: 'session' } } }), 'the cookie session'],
-  ['HTTP Bearer', apiKey({ keys: { anna: 'secret' }, header: 'authorization' }), 'authorization'],
+  ['an API key in x-api-key', apiKey({ keys: { anna: 'secret-of-16-chars' } }), 'x-api-key'],
+  ['an API key in another header', apiKey({ keys: { anna: 'secret-of-16-chars' }, header: 'X-Team-Key' }), 'X-Team-Key'],
+  ['an API key in a cookie', byKey(({ cookie }) => cookie === 'session=secret-of-16-chars', { key: { apiKeySecurityScheme: { location: 'cookie', name: 'session' } } }), 'the cookie session'],
+  ['HTTP Bearer', apiKey({ keys: { anna: 'secret-of-16-chars' }, header: 'authorization' }), 'authorization'],
   ['OAuth 2.0', byKey(isBearer, { oauth: { oauth2SecurityScheme: { flows } } }), 'authorization'],
   ['OpenID Connect', byKey(isBearer, { login: { openIdConnectSecurityScheme: { openIdConnectUrl: 'https://login.example/' } } }), 'authorization'],
   ['no scheme', byKey(isBearer, {}), 'authorization'],
-  ['a token or an API key', anyOf(byKey(() => false, { bearer: { httpAuthSecurityScheme: { scheme: 'bearer' } } }), apiKey({ keys: { anna: 'secret' } })), 'x-api-key']
+  ['a token or an API key', anyOf(byKey(() => false, { bearer: { httpAuthSecurityScheme: { scheme: 'bearer' } } }), apiKey({ keys: { anna: 'secret-of-16-chars' } })), 'x-api-key']
 ]
 
 /** Serves an agent that greets those whom it knows, over every binding and in 0.3. */
@@ -66,7 +66,7 @@ async function greeting(url: string, options: ConnectOptions): Promise<string> {
 for (const [scheme, authenticate, place] of AGENTS) {
   await t.test(`a key goes where the card says: ${scheme}`, async t => {
     const { url, credentialOrigins, card } = await serving(t, authenticate)
-    const good = { apiKey: 'secret' }
+    const good = { apiKey: 'secret-of-16-chars' }
     const bad = { apiKey: 'wrong-key' }
     const refused = { code: 'Unauthenticated', message: `It refused those that were sent in ${place}.` }
 
@@ -107,14 +107,14 @@ for (const [scheme, authenticate, place] of AGENTS) {
     await t.test('of each command', async t => {
       const rows = [['send', url, 'there'], ['send', url.replace('http', 'ws'), 'there'], ...HTTP_BINDINGS.map(binding => ['send', url, 'there', '--binding', binding]), ['tasks', 'ls', url], ['tasks', 'export', url], ['doctor', url]]
       for (const row of rows) {
-        t.match(await runCommand([...row, '--api-key', 'secret']), { code: 0 }, row.join(' '))
-        t.match(await runCommand(row, { env: { TASKCHART_API_KEY: 'secret' } }), { code: scheme === 'no scheme' ? 1 : 0 }, `${row.join(' ')}, from the environment`)
+        t.match(await runCommand([...row, '--api-key', 'secret-of-16-chars']), { code: 0 }, row.join(' '))
+        t.match(await runCommand(row, { env: { TASKCHART_API_KEY: 'secret-of-16-chars' } }), { code: scheme === 'no scheme' ? 1 : 0 }, `${row.join(' ')}, from the environment`)
         const { code, stdout, stderr } = await runCommand([...row, '--api-key', 'wrong-key'])
         t.equal(code, 1)
         t.match(stdout + stderr, `refused the key, which was sent in ${place}. Give another with --api-key KEY.`, row.join(' '))
         t.notMatch(stdout + stderr, 'wrong-key')
       }
-      t.match(await runCommand(['test', url, '--api-key', 'secret', '--binding', 'JSONRPC', '--only', 'JSONRPC: 118 ']), { code: 0 })
+      t.match(await runCommand(['test', url, '--api-key', 'secret-of-16-chars', '--binding', 'JSONRPC', '--only', 'JSONRPC: 118 ']), { code: 0 })
       t.match(await runCommand(['test', url, '--api-key', 'wrong-key', '--binding', 'JSONRPC']), { code: 1, stderr: `refused the key, which was sent in ${place}.` })
     })
   })
@@ -156,15 +156,15 @@ async function lockedCard(t: Test, name: string, value: string, { status = 401, 
 
 await t.test('a card that is refused is asked for once more, with the credentials', async t => {
   const cases: [what: string, name: string, value: string, answer: { status?: number; challenge?: string }, options: ConnectOptions][] = [
-    ['a key, without a challenge', 'x-api-key', 'secret', {}, { credentials: { apiKey: 'secret' } }],
-    ['a key, after 403', 'x-api-key', 'secret', { status: 403 }, { credentials: { apiKey: 'secret' } }],
-    ['a key, for another challenge', 'x-api-key', 'secret', { challenge: 'ApiKey realm="not Bearer"' }, { credentials: { apiKey: 'secret' } }],
-    ['a key, for Bearer', 'authorization', 'Bearer secret', { challenge: 'ApiKey, bearer realm="x"' }, { credentials: { apiKey: 'secret' } }],
-    ['a token', 'authorization', 'Bearer secret', {}, { credentials: { bearer: 'secret' } }],
-    ['a token and a key, for Bearer', 'authorization', 'Bearer secret', { challenge: 'Bearer' }, { credentials: { bearer: 'secret', apiKey: 'k' } }],
-    ['a key of the environment', 'x-api-key', 'secret', {}, { credentials: { apiKey: 'secret', onlyIfAsked: true }, headers: { authorization: 'Bearer secret' } }],
-    ['headers', 'authorization', 'Bearer secret', {}, { headers: () => ({ authorization: 'Bearer secret' }) }],
-    ['headers before a key', 'x-api-key', 'own', {}, { headers: { 'X-Api-Key': 'own', authorization: 'Bearer secret' }, credentials: { apiKey: 'secret' } }]
+    ['a key, without a challenge', 'x-api-key', 'secret-of-16-chars', {}, { credentials: { apiKey: 'secret-of-16-chars' } }],
+    ['a key, after 403', 'x-api-key', 'secret-of-16-chars', { status: 403 }, { credentials: { apiKey: 'secret-of-16-chars' } }],
+    ['a key, for another challenge', 'x-api-key', 'secret-of-16-chars', { challenge: 'ApiKey realm="not Bearer"' }, { credentials: { apiKey: 'secret-of-16-chars' } }],
+    ['a key, for Bearer', 'authorization', 'Bearer secret-of-16-chars', { challenge: 'ApiKey, bearer realm="x"' }, { credentials: { apiKey: 'secret-of-16-chars' } }],
+    ['a token', 'authorization', 'Bearer secret-of-16-chars', {}, { credentials: { bearer: 'secret-of-16-chars' } }],
+    ['a token and a key, for Bearer', 'authorization', 'Bearer secret-of-16-chars', { challenge: 'Bearer' }, { credentials: { bearer: 'secret-of-16-chars', apiKey: 'k' } }],
+    ['a key of the environment', 'x-api-key', 'secret-of-16-chars', {}, { credentials: { apiKey: 'secret-of-16-chars', onlyIfAsked: true }, headers: { authorization: 'Bearer secret-of-16-chars' } }],
+    ['headers', 'authorization', 'Bearer secret-of-16-chars', {}, { headers: () => ({ authorization: 'Bearer secret-of-16-chars' }) }],
+    ['headers before a key', 'x-api-key', 'own', {}, { headers: { 'X-Api-Key': 'own', authorization: 'Bearer secret-of-16-chars' }, credentials: { apiKey: 'secret-of-16-chars' } }]
   ]
   for (const [what, name, value, answer, options] of cases) {
     const { url, asked } = await lockedCard(t, name, value, answer)
@@ -175,13 +175,13 @@ await t.test('a card that is refused is asked for once more, with the credential
   }
   const open = await httpAgent(t, { cardPath: '/none' })
   open.script(body('{}'))
-  await refusal(connect(open.url, { credentials: { apiKey: 'secret' }, headers: { authorization: 'Bearer secret' } }))
+  await refusal(connect(open.url, { credentials: { apiKey: 'secret-of-16-chars' }, headers: { authorization: 'Bearer secret-of-16-chars' } }))
   t.equal(open.asked.length, 1, 'a card that is not refused is asked for once')
   t.match(open.asked[0]?.headers, { authorization: undefined, 'x-api-key': undefined })
 })
 
 await t.test('a card that stays refused is Unauthenticated or Forbidden, not missing', async t => {
-  const { url, asked } = await lockedCard(t, 'x-api-key', 'secret')
+  const { url, asked } = await lockedCard(t, 'x-api-key', 'secret-of-16-chars')
   const place = `${url}${AGENT_CARD_PATH.slice(1)}`
   t.match(await refusal(connect(url)), { code: 'Unauthenticated', message: `The agent card at ${place} requires credentials (HTTP 401). Connect with { credentials: { apiKey: '…' } } or { headers: { … } }.` })
   t.match(await refusal(connect(url, { headers: {} })), { code: 'Unauthenticated', message: 'Connect with' })
@@ -196,17 +196,17 @@ await t.test('a card that stays refused is Unauthenticated or Forbidden, not mis
   t.match(await refusal(connect(`http://${way.host}/agents/one`)), { code: 'Unauthenticated', message: 'There is no agent card at' }, 'an empty place does not hide a refusal')
   way.script({ status: 404 }, { status: 401 })
   t.match(await refusal(connect(`http://${way.host}/agents/one`)), { code: 'Unauthenticated' })
-  const forbidden = await lockedCard(t, 'x-api-key', 'secret', { status: 403 })
+  const forbidden = await lockedCard(t, 'x-api-key', 'secret-of-16-chars', { status: 403 })
   t.match(await refusal(connect(forbidden.url, { credentials: { apiKey: 'wrong' } })), { code: 'Forbidden', message: /The agent card at .* may not be read \(HTTP 403\)\./ })
 })
 
 await t.test('every command reads a card that is refused without credentials', async t => {
-  const { url } = await lockedCard(t, 'x-api-key', 'secret')
-  const bearer = ['--header', 'Authorization: Bearer secret']
+  const { url } = await lockedCard(t, 'x-api-key', 'secret-of-16-chars')
+  const bearer = ['--header', 'Authorization: Bearer secret-of-16-chars']
   const rows = [['card', url], ['doctor', url, ...bearer], ['send', url, 'there', ...bearer], ['tasks', 'ls', url, ...bearer], ['test', url, '--binding', 'JSONRPC', '--only', 'JSONRPC: 118 ', ...bearer]]
   for (const row of rows) {
-    t.match(await runCommand([...row, '--api-key', 'secret']), { code: 0 }, row.join(' '))
-    t.match(await runCommand(row, { env: { A2ACLI_API_KEY: 'secret' } }), { code: 0 }, row.join(' '))
+    t.match(await runCommand([...row, '--api-key', 'secret-of-16-chars']), { code: 0 }, row.join(' '))
+    t.match(await runCommand(row, { env: { A2ACLI_API_KEY: 'secret-of-16-chars' } }), { code: 0 }, row.join(' '))
     const wrong = await runCommand([...row, '--api-key', 'wrong'])
     t.equal(wrong.code, 1)
     t.match(wrong.stdout + wrong.stderr, `The agent at ${url} refused the key, which was sent in x-api-key. Give another with --api-key KEY.`, row.join(' '))
@@ -214,7 +214,7 @@ await t.test('every command reads a card that is refused without credentials', a
   t.match(await runCommand(['card', url]), { code: 1, stderr: `taskchart: The agent at ${url} requires a key. Give one with --api-key KEY.\n` })
   t.match(await runCommand(['doctor', url]), { code: 1, stdout: `npx taskchart doctor ${url} --api-key KEY\n` })
   t.match(await runCommand(['test', url]), { code: 1, stderr: 'requires a key' })
-  const forbidden = await lockedCard(t, 'x-api-key', 'secret', { status: 403 })
+  const forbidden = await lockedCard(t, 'x-api-key', 'secret-of-16-chars', { status: 403 })
   t.match(await runCommand(['card', forbidden.url]), { code: 1, stderr: 'may not be read (HTTP 403).' })
 })
 
@@ -222,17 +222,17 @@ await t.test('credentials that are sent only if asked for forbid nothing', async
   const target = await httpAgent(t)
   target.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
   const scheme = { securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'x-key' } } } }
-  const credentials = { apiKey: 'secret', onlyIfAsked: true }
+  const credentials = { apiKey: 'secret-of-16-chars', onlyIfAsked: true }
   const sent = async (card: object, options: ConnectOptions) => {
     const { url } = await httpAgent(t, { address: `${target.url}/agent`, card })
     await (await connect(url, options)).getTask({ id: 't' })
     return target.asked.at(-1)?.headers
   }
   t.match(await sent(scheme, { credentials }), { 'x-key': undefined, authorization: undefined }, 'another origin gets none')
-  t.match(await sent(scheme, { credentials, credentialOrigins: [target.url] }), { 'x-key': 'secret' })
+  t.match(await sent(scheme, { credentials, credentialOrigins: [target.url] }), { 'x-key': 'secret-of-16-chars' })
   t.match(await sent({}, { credentials, credentialOrigins: [target.url] }), { 'x-key': undefined, authorization: undefined }, 'nor an agent whose card has no scheme')
   const { url: strict } = await httpAgent(t, { address: target.url, card: scheme })
-  t.match(await refusal(connect(strict, { credentials: { apiKey: 'secret' } })), { code: 'Forbidden', message: `To send it your credentials, give that address itself, or name ${target.url} in credentialOrigins.` })
+  t.match(await refusal(connect(strict, { credentials: { apiKey: 'secret-of-16-chars' } })), { code: 'Forbidden', message: `To send it your credentials, give that address itself, or name ${target.url} in credentialOrigins.` })
 
   const own = await httpAgent(t, { cardPath: '/none' })
   const interfaces = [{ url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }, { url: own.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]
@@ -246,11 +246,11 @@ await t.test('for a ws: address without a readable card there is no scheme', asy
   const { url } = await serving(t, byKey(isBearer, {}))
   const way = await gateway(t, url)
   way.script(({ url: path }) => (path === AGENT_CARD_PATH ? { status: 404 } : 'pass'))
-  t.equal(await greeting(`ws://${way.host}/`, { credentials: { apiKey: 'secret' } }), 'hi there')
+  t.equal(await greeting(`ws://${way.host}/`, { credentials: { apiKey: 'secret-of-16-chars' } }), 'hi there')
   const stop = new AbortController()
   const reason = new TypeError('enough')
   stop.abort(reason)
-  t.equal(await rejection(connect(`ws://${way.host}/`, { credentials: { apiKey: 'secret' }, signal: stop.signal })), reason)
+  t.equal(await rejection(connect(`ws://${way.host}/`, { credentials: { apiKey: 'secret-of-16-chars' }, signal: stop.signal })), reason)
 })
 
 await t.test('the places of credentials follow the requirements of the card', t => {
@@ -294,9 +294,9 @@ await t.test('credentials are placed in headers, cookies and the query', t => {
 
 await t.test('invalid credentials throw a TypeError at once, which does not show them', async t => {
   const cases: [unknown, RegExp][] = [
-    ['secret', /credentials has to be an object such as \{ apiKey: '…' \}, not a string\./],
+    ['secret-of-16-chars', /credentials has to be an object such as \{ apiKey: '…' \}, not a string\./],
     [{}, /credentials has no secret\. Give \{ apiKey: '…' \} or \{ bearer: '…' \}, or leave credentials out\./],
-    [{ apikey: 'secret' }, /credentials has no apikey\. Is apiKey meant\?/],
+    [{ apikey: 'secret-of-16-chars' }, /credentials has no apikey\. Is apiKey meant\?/],
     [{ apiKey: 'two secrets' }, /credentials\.apiKey has to be a text of printable ASCII characters without spaces\./],
     [{ bearer: 7 }, /credentials\.bearer has to be a text/]
   ]
@@ -306,7 +306,7 @@ await t.test('invalid credentials throw a TypeError at once, which does not show
     t.throws(() => remoteAgent('http://127.0.0.1:1', options), { name: 'TypeError', message })
     t.throws(() => new WebSocketTransportFactory({ ...options, credentialOrigins: [] }), { name: 'TypeError', message })
   }
-  const credentials = { apiKey: 'secret' }
+  const credentials = { apiKey: 'secret-of-16-chars' }
   t.throws(() => new WebSocketTransportFactory({ credentials }), { name: 'TypeError', message: /^credentials need credentialOrigins/ })
   t.match(await refusal(new WebSocketTransportFactory({ credentials, credentialOrigins: [] }).create('ws://127.0.0.1:1')), { code: 'Forbidden', message: 'may not receive your credentials' })
 })

@@ -107,14 +107,14 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
   })
 
   await t.test('sends headers and keys to an agent that also offers a WebSocket', async t => {
-    const authenticate = apiKey({ keys: { anna: 'secret' } })
+    const authenticate = apiKey({ keys: { anna: 'secret-of-16-chars' } })
     const known = createRuntime({ agent: defineAgent({ card: { name: 'Known' }, work: async () => ({ artifact: 'hello' }) }), origins: [origin], authenticate })
     t.teardown(() => known.close())
     const at = await serve(known, { port: 0 })
     t.teardown(() => at.close())
     for (const url of [at.url, at.url.replace('http', 'ws')]) {
-      t.match(await page.evaluate(`window.talk('${url}', 'go', { 'x-api-key': 'secret' })`), { words: ['hello'], binding: 'JSONRPC' })
-      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'secret' })`), { words: ['hello'], binding: 'JSONRPC' })
+      t.match(await page.evaluate(`window.talk('${url}', 'go', { 'x-api-key': 'secret-of-16-chars' })`), { words: ['hello'], binding: 'JSONRPC' })
+      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'secret-of-16-chars' })`), { words: ['hello'], binding: 'JSONRPC' })
       t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'wrong' }).catch(error => error.message)`), 'It refused those that were sent in x-api-key.')
     }
   })

@@ -268,7 +268,10 @@ await t.test('over gRPC', async t => {
       agent.script({ task: task() })
       t.match(await (await connects(address)).getTask({ id: 't' }), { id: 't' }, address)
     }
-    for (const address of [`grpcs://127.0.0.1:${agent.port}`, `https://127.0.0.1:${agent.port}`, 'https://127.0.0.1', 'http://[::1]/', 'nobody.invalid:1', '127.0.0.1:1']) {
+    for (const [address, plain] of [[`grpcs://127.0.0.1:${agent.port}`, `grpc://127.0.0.1:${agent.port}/`], [`https://127.0.0.1:${agent.port}`, `http://127.0.0.1:${agent.port}/`]]) {
+      t.match(await refusal((await connects(address ?? '')).getTask({ id: 't' })), { code: 'Overloaded', message: `The port of ${address} speaks no TLS. Write ${plain} instead.` })
+    }
+    for (const address of ['https://127.0.0.1', 'http://[::1]/', 'nobody.invalid:1', '127.0.0.1:1']) {
       t.match(await refusal((await connects(address)).getTask({ id: 't' })), { code: 'Overloaded', message: `Nobody answers at ${address}. Is the agent running?` })
     }
     for (const address of ['dns://127.0.0.1/evil.example:1', 'unix:/tmp/socket', 'http://a:b@127.0.0.1:1', '127.0.0.1:1/path', ' ']) {
