@@ -30,14 +30,18 @@ const CHOSEN = /^(?:filter\b|only in npm run test:deep|no tests found)/
 export function readTap(onFile: (run: FileRun) => void): Parser {
   const parser = new Parser()
   let current: FileRun | undefined
+  /** The files of this process. */
+  let runs: FileRun[] = []
   parser.on('child', (ofFile: Parser) => {
     const run = newRun(ofFile.name)
     current = run
+    runs = [run]
     ofFile.on('comment', (comment: string) => {
       const [, file] = comment.trim().split(`# ${FILE_COMMENT}`)
       if (file === undefined) return
       if (current && current !== run) onFile(current)
       current = newRun(file)
+      runs.push(current)
     })
     follow(ofFile, [], () => current ?? run)
   })
@@ -45,7 +49,8 @@ export function readTap(onFile: (run: FileRun) => void): Parser {
     const run = current ?? newRun(end.name)
     current = undefined
     if (run.tookMs === 0) run.tookMs = end.time ?? 0
-    if (!end.ok && run.failures.length === 0) addFailure(run, [], end)
+    // The process ends with an error also because a test of another file has failed.
+    if (!end.ok && runs.every(({ failures }) => failures.length === 0)) addFailure(run, [], end)
     if (end.skip) addLeftOut(run, end)
     onFile(run)
   })

@@ -200,7 +200,7 @@ not ok 1 - .build/groups/test-machines-1.test.js # time=900ms
   t.match(runs, [
     { file: 'test/machines/a.test.ts', tests: 2, passed: 2, failed: 0, tookMs: 42 },
     { file: 'test/machines/b.test.ts', tests: 0, passed: 0, failed: 1, failures: [{ names: ['at the root'] }] },
-    { file: 'test/machines/c.test.ts', tests: 1 }
+    { file: 'test/machines/c.test.ts', tests: 1, failed: 0 }
   ])
   t.equal(runs.length, 3)
 })
