@@ -50,7 +50,7 @@ class SmallRequest implements HttpRequest {
     const incoming = this.#incoming
     return new Promise((resolve, reject) => {
       if (incoming.destroyed) throw new Error('The client has disconnected.')
-      onReceived(incoming, 'data', (chunk: Buffer) => void chunks.push(chunk), reject)
+      onReceived(incoming, 'data', (chunk: Buffer) => void chunks.push(chunk))
       incoming.on('end', () => resolve(Buffer.concat(chunks)))
       incoming.on('close', () => incoming.complete || reject(new Error('The client has disconnected.')))
     })

@@ -94,7 +94,7 @@ export class PageLink implements TaskListener, ContextListener {
     this.host = host
     this.#socket = socket
     this.#stream = stream
-    onReceived(socket, 'message', (data: Buffer) => this.#receive(data.toString('utf8')), () => socket.close(CLOSE_CODES.policy, 'This request of a page cannot be handled.'))
+    onReceived(socket, 'message', (data: Buffer) => this.#receive(data.toString('utf8')))
     stream.on('drain', () => this.#shown?.stirred())
   }
 

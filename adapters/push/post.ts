@@ -63,7 +63,7 @@ function drain(response: IncomingMessage, enough: () => void): void {
     bytes += chunk.length
     if (bytes > READ_BYTES) enough()
   }
-  onReceived(response, 'data', count, enough)
+  onReceived(response, 'data', count)
   // Later errors do not change the result.
   response.on('error', () => {})
 }

@@ -1,6 +1,10 @@
 /** Emits messages or chunks of data: a socket, stream or process of Node. */
 interface Emitter {
   on(event: string, listener: (...given: never[]) => void): unknown
+  /** Ends a WebSocket of `ws`. */
+  terminate?(): void
+  /** Ends a stream or a socket. */
+  destroy?(error: Error): void
 }
 
 /** A thread of Node, or its parent. */
@@ -15,12 +19,17 @@ interface Target {
 
 /**
  * Calls `take` with everything that a socket, stream, thread or process of Node sends, and `fail` with what `take` throws. Such listeners
- * are attached nowhere else, because an error that leaves one ends the process. `fail` ends the source or answers it, and does not throw.
- * `members` are added to the listener.
+ * are attached nowhere else, because an error that leaves one ends the process. `fail` does not throw; by default it ends the socket or
+ * stream. `members` are added to the listener.
  */
-export function onReceived(source: Emitter | Port, event: 'message' | 'data', take: (...given: never[]) => void, fail: (error: unknown) => void, members: object = {}): void {
+export function onReceived(source: Emitter | Port, event: 'message' | 'data', take: (...given: never[]) => void, fail = (error: unknown) => endSource(source as Emitter, error), members: object = {}): void {
   const listener = Object.assign(guarded(take, fail), members)
   ;(source as Emitter).on(event, listener)
+}
+
+function endSource(source: Emitter, error: unknown): void {
+  if (source.terminate) source.terminate()
+  else source.destroy?.(error as Error)
 }
 
 /** Does the same with the messages of a WebSocket of the web platform, or of `ws`. */

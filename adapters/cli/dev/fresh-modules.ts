@@ -90,7 +90,7 @@ function hooked(): MessagePort {
   const { port1, port2: port } = new MessageChannel()
   const kept = [new URL('../../../', import.meta.url).href, new URL('../', import.meta.resolve('taskchart')).href]
   register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), { data: { port, kept }, transferList: [port] })
-  onReceived(port1, 'message', hear, error => console.error(error))
+  onReceived(port1, 'message', hear, console.error)
   port1.unref()
   return port1
 }

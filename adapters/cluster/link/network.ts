@@ -62,7 +62,7 @@ export const webSockets: Network = {
         bytes += chunk.length
         if (!isProved && bytes > PROOF_BYTES) socket.terminate()
       }
-      onReceived(stream, 'data', count, () => socket.terminate())
+      onReceived(stream, 'data', count)
       accept(socket, () => (isProved = true))
     })
     return () => {

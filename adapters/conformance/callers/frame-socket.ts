@@ -35,7 +35,7 @@ export class FrameSocket {
     })
     this.#socket.on('error', ({ message }) => this.#ended(message))
     this.#socket.on('close', (code, reason) => this.#ended(`closed with ${code} ${String(reason)}`.trim()))
-    onReceived(this.#socket, 'message', (data: Buffer) => this.#heard(data.toString('utf8')), error => this.#ended((error as Error).message))
+    onReceived(this.#socket, 'message', (data: Buffer) => this.#heard(data.toString('utf8')))
   }
 
   get isClosed(): boolean {

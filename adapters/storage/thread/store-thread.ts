@@ -39,6 +39,7 @@ let hasWritten = false
 /** The groups of answers that are on their way, by user. */
 const ahead = new Map<string, number>()
 
+/* c8 ignore next -- the thread ends then, before it could report coverage */
 onReceived(port, 'message', receive, error => tell({ stopped: reasonOf(error) }))
 
 function receive(sent: Batch | Word): void {

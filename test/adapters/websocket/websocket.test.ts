@@ -4,6 +4,7 @@ import { connect, type AddressInfo, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { assign, emit, fromPromise } from 'xstate'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
+import { attach } from '../../../adapters/websocket/attach.ts'
 import { Intake } from '../../../adapters/websocket/inbox.ts'
 import { Outbox, STUCK_MS } from '../../../adapters/websocket/outbox.ts'
 import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
@@ -440,6 +441,22 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   await listening(t, server)
   return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30 } }, { server })), sockets }
 }
+
+await t.test('a frame that cannot be handled ends its connection, and nothing else', async t => {
+  const { runtime, log } = start(t, { work: obedient })
+  const server = createServer()
+  await listening(t, server)
+  const heard = (_: string, direction: string, frame: string) => {
+    if (direction === 'in' && frame.includes('broken')) throw new Error('an error of the server')
+  }
+  const { url, close } = attach(runtime, server, '/', { webSocket: true, http: false, dialects: [] }, { heard })
+  t.teardown(close)
+  const [one, other] = [await RawSocket.open(t, url), await JsonSocket.open(t, url)]
+  one.send('{"jsonrpc":"2.0","id":"broken","method":"ping"}')
+  t.equal(await one.frame(), undefined)
+  t.match(log, [{ message: 'a frame could not be handled, so its connection is closed' }])
+  t.match(await other.call('GetTask', { id: 'none' }), { error: { code: -32001 } })
+})
 
 await t.test('a slow client uses little memory, blocks nothing, and receives every event once in order', async t => {
   const tap = deferred()

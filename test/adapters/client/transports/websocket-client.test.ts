@@ -702,6 +702,23 @@ await t.test('a socket that opens while its link closes is closed too', async t 
   t.equal(link.state, 'closed')
 })
 
+await t.test('a link whose user cannot read a frame is closed for good, and says so', async t => {
+  const { url, socket } = await scripted(t)
+  const ended: unknown[] = []
+  const received = () => {
+    throw new TypeError('no such member')
+  }
+  const user = { opened: () => {}, received, silent: () => {}, closed: (error: unknown) => ended.push(error) }
+  const opened = await openSocket(url, {}, new AbortController().signal)
+  const link = new Link({ url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 }, user)
+  await link.start()
+  const there = await socket(0)
+  there.send('{}')
+  t.match(await once(there, 'close'), [1007])
+  t.match(ended, [{ code: 'InvalidAgentResponse', message: `${url} sent a frame that is not valid A2A: no such member.` }])
+  t.equal(link.state, 'closed')
+})
+
 await t.test('a client that is closed during a failing attempt stays closed', async t => {
   const clock = new TestClock()
   const { url, server, socket } = await scripted(t)
