@@ -114,7 +114,7 @@ for (const [scheme, authenticate, place] of AGENTS) {
         t.match(stdout + stderr, `refused the key, which was sent in ${place}. Give another with --api-key KEY.`, row.join(' '))
         t.notMatch(stdout + stderr, 'wrong-key')
       }
-      t.match(await runCommand(['test', url, '--api-key', 'secret-of-16-chars', '--binding', 'JSONRPC', '--only', 'JSONRPC: 118 ']), { code: 0 })
+      t.match(await runCommand(['test', url, '--api-key', 'secret-of-16-chars', '--credential-origin', 'https://elsewhere.example', '--binding', 'JSONRPC', '--only', 'JSONRPC: 118 ']), { code: 0 })
       t.match(await runCommand(['test', url, '--api-key', 'wrong-key', '--binding', 'JSONRPC']), { code: 1, stderr: `refused the key, which was sent in ${place}.` })
     })
   })
