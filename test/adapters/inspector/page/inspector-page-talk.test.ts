@@ -75,6 +75,8 @@ async function openTalk(t: Test) {
   await page.waitForSelector('.link-there')
   const say = async (words: string) => {
     await page.fill('#composer', words)
+    // While a message is being sent, Enter does nothing.
+    await page.waitForSelector('form:has(#composer) button[type=submit]:not([disabled])')
     await page.press('#composer', 'Enter')
   }
   return { page, hub, troubles, asked, say }
