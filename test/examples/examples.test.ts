@@ -9,6 +9,7 @@ import atOnce from '../../examples/at-once.ts'
 import barista from '../../examples/barista.ts'
 import countdown from '../../examples/countdown.ts'
 import echo from '../../examples/echo.ts'
+import haggle from '../../examples/haggle.ts'
 import hotel from '../../examples/hotel.ts'
 import model from '../../examples/model.ts'
 import sailboat from '../../examples/sailboat.ts'
@@ -48,6 +49,12 @@ function taskOf(answer: SendMessageResponse): Task {
 function pictureOf({ artifacts: [artifact] = [] }: Task): Artifact {
   if (!artifact) throw new TypeError('The task has no artifact.')
   return artifact
+}
+
+/** Asks until the answer is the wanted one. */
+async function reached<Answer>(ask: () => Promise<Answer>, isWanted: (answer: Answer) => boolean): Promise<Answer> {
+  const answer = await ask()
+  return isWanted(answer) ? answer : reached(ask, isWanted)
 }
 
 function statesOf(events: StreamResponse[]): string[] {
@@ -171,6 +178,21 @@ await t.test('trip', async t => {
     t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'Not booked: "too dear". Your itinerary is above.' }] } })
     t.strictSame(artifacts?.map(({ name }) => name), ['itinerary.txt'])
   })
+})
+
+await t.test('the mover haggles, and moves for the terms that were agreed on', async t => {
+  const clock = new TestClock()
+  const client = await talkTo(t, haggle, clock)
+  const wordsOf = (answer: SendMessageResponse) => ('message' in answer && answer.message.parts[0] !== undefined && 'text' in answer.message.parts[0] ? answer.message.parts[0].text : 'a task')
+  const first = await client.sendMessage(saying('Move my piano on Saturday'))
+  const contextId = 'message' in first ? first.message.contextId : undefined
+  const more = async (words: string) => wordsOf(await client.sendMessage(saying(words, { contextId })))
+  t.strictSame([wordsOf(first), await more('How much is it?'), await more('40 euros?')], ['With a van and two people.', 'It is 100 euros. Deal?', 'My last word.'])
+  const answered = client.sendMessage(saying('70 then', { contextId }))
+  const { tasks: [task] } = await reached(() => client.listTasks({ contextId: contextId ?? '' }), ({ tasks }) => tasks.length === 1)
+  clock.increment(1000)
+  t.equal(taskOf(await answered).id, task?.id)
+  t.match(taskOf(await answered), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'Moved on Saturday, for 70 euros.' }] }] })
 })
 
 await t.test('the reservations ask for a day and a number by schema, and refuse invalid ones', async t => {

@@ -152,6 +152,12 @@ await t.test('what a full disk does not take of an output or of a file is an err
   wholeOutput(full as never, error => errors.push(error)).write('x', () => errors.push('written'))
   t.match(errors, [{ code: 'ENOSPC' }])
   const cwd = t.testdir({ file: '' })
+  const free = { fd: openSync(join(cwd, 'file'), 'w') }
+  t.teardown(() => closeSync(free.fd))
+  const output = wholeOutput(free as never, error => errors.push(error))
+  output.write('one ')
+  output.write('two', () => errors.push('written'))
+  t.strictSame([readFileSync(join(cwd, 'file'), 'utf8'), errors.length, errors[1]], ['one two', 2, 'written'])
   await t.rejects(writeNew(join(cwd, 'none', 'new.txt'), 'x'), { code: 'ENOENT' })
   await t.rejects(writeNew(join(cwd, 'file'), 'x'), { code: 'EEXIST' })
   await t.rejects(saveGiven({ name: 'a.txt', filename: undefined, mediaType: undefined, text: 'x' }, '/proc', cwd), { message: /^\/proc\/a\.txt could not be saved: .*Give another folder with --out\.$/ })

@@ -8,7 +8,7 @@ import { proofOf } from '../../../adapters/cluster/link/frames.ts'
 import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
 import { webSockets } from '../../../adapters/cluster/link/network.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
-import { wantedOwners } from '../../../adapters/cluster/placement/placement.ts'
+import { wantedOwners, type Placement } from '../../../adapters/cluster/placement/placement.ts'
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
@@ -440,6 +440,7 @@ await t.test('the link between nodes', async t => {
       const socket = new WebSocket(one.address)
       await once(socket, 'message')
       socket.send(frame)
+      socket.send(frame)
       const [code] = await once(socket, 'close') as [number]
       t.ok([4400, 4401].includes(code), `${frame} closes with ${code}`)
     }
@@ -529,6 +530,7 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
     const node = new ClusterNode({ placement: places.placement({ mayOwn: false }), store: memoryStore(), address: `ws://127.0.0.1:${await unusedPort()}`, secret: 'a secret', logger, clock })
     const runtime = createRuntime({ agent: defineAgent({ card, work: asks }), store: node.store, cluster: node, logger })
     t.teardown(() => runtime.close())
+    t.match((await runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values, [{ value: 0 }, { value: 0 }, { value: 0 }])
     await node.open()
     await places.rebalance()
     return runtime
@@ -665,6 +667,35 @@ await t.test('a followed task of a shard that has come here is read again until 
   await new Promise(setImmediate)
   clock.increment(1000)
   t.equal(reads, 3, 'nobody listens any more')
+})
+
+await t.test('the listeners of a task read the store while its node cannot be asked', async t => {
+  const clock = new TestClock()
+  const advanced: number[] = []
+  let asked = 0
+  let isAway = false
+  const member: Partial<Member> = { generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 4), advance: (_, generation) => void advanced.push(generation) }
+  const link: Partial<Link> = {
+    fault: 'has another secret',
+    ask: (_, heard) => {
+      asked += 1
+      setImmediate(() => heard('unsent'))
+      return { stop() {}, say() {} }
+    }
+  }
+  const placement: Partial<Placement> = { ownerOf: () => 'ws://elsewhere' }
+  const following = new Following({ member: member as Member, shards: new Shards(1), placement: placement as Placement, clock, linkTo: () => link as Link, shardOfTask: async () => 0 })
+  const leave = following.follow('x~0', scope)
+  await until(() => advanced.length === 1)
+  isAway = true
+  clock.increment(999)
+  t.equal(asked, 1, 'not asked again at once')
+  clock.increment(1)
+  await until(() => asked === 2)
+  isAway = false
+  clock.increment(1000)
+  await until(() => (clock.increment(1000), advanced.length === 2))
+  leave()
 })
 
 await t.test('a node needs its runtime before it opens', async t => {
