@@ -193,6 +193,7 @@ await t.test('the mover haggles, and moves for the terms that were agreed on', a
   clock.increment(1000)
   t.equal(taskOf(await answered).id, task?.id)
   t.match(taskOf(await answered), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'Moved on Saturday, for 70 euros.' }] }] })
+  t.match(await client.sendMessage(saying('Move my piano')), { message: { parts: [{}, { data: { 'urn:taskchart:extension:negotiation:1': { offer: { terms: { day: 'Friday' } } } } }] } })
 })
 
 await t.test('the reservations ask for a day and a number by schema, and refuse invalid ones', async t => {
