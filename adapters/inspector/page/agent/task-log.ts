@@ -8,6 +8,7 @@ import { placeOf } from '../../../client/requests.ts'
 import { taskChanges, tasks } from '../feed/known.ts'
 import { talk } from '../feed/known-contexts.ts'
 import { onNextFrame } from '../frame/next-frame.ts'
+import { noteTime } from '../frame/time.ts'
 import { errorText } from '../frame/wording.ts'
 import { contextId, taskId } from '../selection.ts'
 import { agent } from './agent.ts'
@@ -101,6 +102,7 @@ async function follow(client: AgentClient, id: string, signal: AbortSignal): Pro
   for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
     const logged = loggedEvent(event)
     if (logged) waiting.push(logged)
+    if ('statusUpdate' in event) noteTime(Date.parse(event.statusUpdate.status.timestamp ?? ''))
     takeAll()
   }
   stop()

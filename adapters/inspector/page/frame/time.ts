@@ -19,6 +19,11 @@ export function setClock(hubNowMs: number): void {
   nowMs.value = hubNowMs
 }
 
+/** Corrects the hub's time where a hello came late: it is past everything that the hub has dated. Milliseconds since 1970; NaN changes nothing. */
+export function noteTime(datedMs: number): void {
+  if (datedMs >= hubNow()) aheadMs = datedMs + 1 - Date.now()
+}
+
 const UNITS = [
   { name: 'd', ms: 86_400_000 },
   { name: 'h', ms: 3_600_000 },

@@ -63,10 +63,11 @@ async function openTalk(t: Test) {
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
   const hub = await fakeHub(t, Number(new URL(served.url).port), {
+    // A page that was busy takes the hub's clock for late.
+    nowMs: Date.now() - 60_000,
     charts: [drawnChart('work', ['painter', 'painter.choosing'], [])],
     agent: { name: 'Gardener', description: 'Mows your lawn.', version: '1.0.0', examples: ['hello'], terms: { type: 'object', properties: { euros: { type: 'number', title: 'Price in euros' } }, required: ['euros'] } }
   })
-  page.setDefaultTimeout(8000)
   const troubles: string[] = []
   const asked: string[] = []
   page.on('pageerror', ({ message }) => troubles.push(message))

@@ -63,7 +63,7 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     await page.waitForSelector('[data-state="sailboat.painted"].active')
     t.same(await lit(page), ['sailboat', 'sailboat.painted'])
     t.same((await taken(page)).toSorted(), ['sailboat.choosing on its own (branch 2) to painting', 'sailboat.painting on xstate.done.actor.0.sailboat.painting to painted'])
-    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
+    await page.waitForSelector('.trail >> text=painted')
     t.match(await page.innerText('.trail'), /choosing\s+painting\s+painted/)
   })
 
@@ -83,7 +83,7 @@ await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no 
     t.match(await page.innerText('.artifact >> nth=-1'), /sailboat_image_2\.png[^]*red sailboat/)
     await page.click('#tab-chart')
     await page.waitForSelector('[data-state="sailboat.painted"].active')
-    await page.waitForSelector('.trail >> text=painted', { timeout: 8000 })
+    await page.waitForSelector('.trail >> text=painted')
     t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+asking\s+choosing\s+painting\s+painted/)
   })
 
