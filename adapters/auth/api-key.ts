@@ -20,7 +20,7 @@ export interface ApiKeyOptions {
 /** The minimum length of a key in characters: 64 bits if they are hexadecimal digits, since wrong keys are not counted (docs/security.md). */
 export const SHORTEST_KEY = 16
 
-/** What to do about a key that is too short. */
+/** The advice for a key that is too short. */
 export const LONG_KEY = `It needs at least ${SHORTEST_KEY} characters, or it can be guessed. Make one with: openssl rand -base64 24`
 
 const OPTIONS: OptionKinds<ApiKeyOptions> = { keys: true, header: true, scheme: textSuchAs("'apiKey'") }

@@ -107,7 +107,7 @@ async function cardInTime(url: string, access: ServerTestOptions, { answerMs }: 
   }
 }
 
-/** What identifies the caller to an interface: credentials where the card wants them, if they may go there. */
+/** The identity that an interface gets: credentials where the card wants them, if they may go there. */
 function accessTo({ url }: Offer, asked: string, { security }: Offered, { headers, credentials, credentialOrigins }: ServerTestOptions): CallTerms['access'] {
   const given = { ...(headers && { headers }), ...(credentials && { credentials }), ...(credentialOrigins && { credentialOrigins }) }
   return { ...given, places: mayReceive(asked, url, given) ? placesIn(security, credentials) : [] }

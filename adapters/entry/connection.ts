@@ -28,7 +28,7 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   return controller.signal
 }
 
-/** What a server or framework passes on beside a request, such as Node's response to it. */
+/** The values that a server or framework passes on beside a request, such as Node's response. */
 export interface NodeResponse {
   /** From Next.js: the segments of the route. They are in the URL too. */
   readonly params?: unknown

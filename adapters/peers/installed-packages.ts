@@ -22,7 +22,7 @@ export function installedVersion(name: string): string | undefined {
   return undefined
 }
 
-/** What is known about a package by this name: nothing, if the table does not have it. */
+/** The row of the table for a package; `undefined` if there is none. */
 export function testedPackage(name: string): TestedPackage | undefined {
   return Object.hasOwn(TESTED_PACKAGES, name) ? TESTED_PACKAGES[name as PackageName] : undefined
 }

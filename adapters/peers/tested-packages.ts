@@ -12,7 +12,7 @@ export interface KnownFailure {
   /** A range of comparators, such as `>=13 <14`. */
   readonly versions: string
   readonly node: string
-  /** What happens, after "on Node 20". */
+  /** The failure, as the rest of a sentence that begins with "on Node 20". */
   readonly what: string
 }
 

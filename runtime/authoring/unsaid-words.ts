@@ -1,4 +1,4 @@
-/** What all generators of the process share, in all copies of this package. */
+/** The state that all generators of the process share, in all copies of this package. */
 interface Shared {
   /** That of the generator whose code runs in this call. */
   current: UnsaidWords | undefined

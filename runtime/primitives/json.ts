@@ -51,8 +51,8 @@ const INSTEAD: Readonly<Record<string, string>> = {
 }
 
 /**
- * What becomes of a value. What is `sent` only goes out, so an object with a `toJSON` counts as what that returns. The author's code
- * reads back what is `kept`. The `context` of a chart may also have actors, which XState persists itself.
+ * The use of a value. A value that is `sent` only goes out, so an object with a `toJSON` counts as what that returns. The author's code
+ * reads back one that is `kept`. The `context` of a chart may also have actors, which XState persists itself.
  */
 export type JsonUse = 'sent' | 'kept' | 'context'
 

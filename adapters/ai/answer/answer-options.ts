@@ -15,7 +15,7 @@ type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal
 /** The options that are passed on to `streamText`: temperature, toolChoice, providerOptions, maxRetries, timeout, … */
 export type CallOptions = Omit<Parameters<typeof streamText>[0], Owned>
 
-/** What the model is told before the messages. */
+/** The text before the messages, which instructs the model. */
 export interface Instructed {
   /** The instructions for the model, in place of `system`. */
   readonly instructions?: NonNullable<CallOptions['system']>

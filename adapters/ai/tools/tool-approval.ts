@@ -33,7 +33,7 @@ export interface HeldBack {
   readonly reason?: string
 }
 
-/** What a status means; `undefined`: the call runs. A status that nobody knows asks the client. */
+/** The meaning of a status; `undefined`: the call runs. A status that nobody knows asks the client. */
 export function heldBack(status: ToolApprovalStatus): HeldBack | undefined {
   const { type, reason }: { readonly type: Decision; readonly reason?: string } = typeof status === 'object' ? status : { type: status ?? 'not-applicable' }
   return type === 'not-applicable' || type === 'approved' ? undefined : { isDenied: type === 'denied', ...(reason !== undefined && { reason }) }

@@ -12,7 +12,7 @@ let loads = 0
 /** The port of the hooks, which are registered once for the process. */
 let told: MessagePort | undefined
 
-/** What to do with an imported file, for each load that is not over. */
+/** The decision about an imported file, for each load that is not over. */
 const imported = new Map<string, (file: string) => void>()
 
 /** Whether tsx is registered in this process. */

@@ -74,7 +74,7 @@ export function packageFindings({ peerDependencies: peers, peerDependenciesMeta:
   ]
 }
 
-/** What is to be said about a version of a peer, if anything. */
+/** The warning about a version of a peer, if there is one. */
 function versionFinding(name: string, range: string, version: string, node: string): Finding | undefined {
   const mend = `npm install ${fitting(name, range, node)}`
   if (!satisfies(version, range)) return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }

@@ -35,7 +35,7 @@ export interface AccessValues {
   readonly 'credential-origin'?: readonly string[] | undefined
 }
 
-/** What identifies the caller, as options of `connect`. */
+/** The identity of the caller, as options of `connect`. */
 export interface Access {
   readonly headers?: Readonly<Record<string, string>>
   readonly credentials?: ClientCredentials

@@ -89,7 +89,7 @@ export function headersOf(terms: Terms, extensionsHeader = 'a2a-extensions'): Re
   }
 }
 
-/** What identifies the caller, for the URL and the headers of a request. */
+/** The identity of the caller, for the URL and the headers of a request. */
 export function accessOf({ access = {}, credentials }: Terms): PlacedOptions {
   if (credentials === undefined) return access
   return credentials === '' ? {} : { headers: { authorization: `Bearer ${credentials}` } }

@@ -24,7 +24,7 @@ export interface FoundCard {
   readonly again: number | undefined
 }
 
-/** What identifies the caller, for a card that is refused without. */
+/** The identity of the caller, for a card that is refused without. */
 type CardAccess = Pick<ConnectOptions, 'headers' | 'credentials'>
 
 /**

@@ -3,7 +3,7 @@ import type { ActorKind, ActorRow, ChartId } from '../feed.ts'
 
 /** The recorder's data about an actor, without a reference to the actor. */
 export interface ActorEntry {
-  /** What pages know it by: its `sessionId`, or that from before its context was restored. */
+  /** Its id in pages: its `sessionId`, or that from before its context was restored. */
   readonly id: string
   readonly sessionId: string
   readonly name: string
