@@ -3,6 +3,7 @@ import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
+import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema, type ListTaskPushNotificationConfigsResponse, type TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { explainRefusal, type ClientCredentials } from './credentials.ts'
@@ -36,6 +37,12 @@ export interface AgentClient {
   listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
+  /** Registers a webhook for a task (§3.1.7), or replaces the one with its `id`. Rejects with PushNotificationNotSupported if the agent has none. */
+  createTaskPushNotificationConfig: Unary<'createTaskPushNotificationConfig', TaskPushNotificationConfig>
+  getTaskPushNotificationConfig: Unary<'getTaskPushNotificationConfig', TaskPushNotificationConfig>
+  listTaskPushNotificationConfigs: Unary<'listTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponse>
+  /** Removes a webhook (§3.1.10). Removing it twice succeeds. */
+  deleteTaskPushNotificationConfig: Unary<'deleteTaskPushNotificationConfig', void>
   /** The extended card, for authenticated callers (§3.1.11). */
   getExtendedAgentCard: (params?: OperationRequests['getExtendedAgentCard'], options?: CallOptions) => Promise<AgentCard>
   /** The URL of the agent. */
@@ -85,6 +92,11 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
+    createTaskPushNotificationConfig: unary('CreateTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
+    getTaskPushNotificationConfig: unary('GetTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
+    listTaskPushNotificationConfigs: unary('ListTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponseSchema),
+    deleteTaskPushNotificationConfig: async (params, { signal, ...conditions } = {}) =>
+      void (await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, conditions), signal).catch(refuse)),
     getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
       const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal).catch(refuse)
       const { extendedCard } = await import('./card/discovery.ts')
@@ -116,6 +128,9 @@ export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type { Artifact, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
 export type { Message, Part, Role } from '../../machines/protocol/parts.ts'
 export type {
+  AuthenticationInfo, CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest
+} from '../../machines/protocol/push.ts'
+export type {
   CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageConfiguration, SendMessageRequest, SubscribeToTaskRequest
 } from '../../machines/protocol/requests.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
@@ -124,4 +139,4 @@ export type { WatchOptions } from './state/followed-task.ts'
 export type { Content, OpenQuestion } from './state/questions.ts'
 export type { TaskView, WatchedTask } from './state/watch-task.ts'
 export type { Watched } from './state/watched.ts'
-export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTasksResponse, SendMessageResponse, StreamResponse, Task }
+export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTaskPushNotificationConfigsResponse, ListTasksResponse, SendMessageResponse, StreamResponse, Task, TaskPushNotificationConfig }

@@ -51,7 +51,9 @@ export interface ClientRequest {
 }
 
 /** Methods that may be sent twice: they are read-only or idempotent (§3.3.1). */
-const REPEATABLE: readonly string[] = ['GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetExtendedAgentCard']
+const REPEATABLE: readonly string[] = [
+  'GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetTaskPushNotificationConfig', 'ListTaskPushNotificationConfigs', 'DeleteTaskPushNotificationConfig', 'GetExtendedAgentCard'
+]
 
 /** Whether a method is answered with a stream. */
 export function hasStream(method: string): boolean {

@@ -33,7 +33,7 @@ const ROWS: readonly Row[] = [
   row('POST', new RegExp(`${TASK}:cancel$`), 'tasks/cancel', byId, () => toProtoTask),
   row('GET', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
   row('POST', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
-  row('POST', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/set', ({ body }, [taskId]) => ({ ...(isObject(body) && body), taskId }), () => toProtoPush),
+  row('POST', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/set', ({ body }, [taskId]) => ({ ...webhookIn(body), taskId }), () => toProtoPush),
   row('GET', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/list', byId, () => toProtoPushes),
   row('GET', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/get', byIds, () => toProtoPush),
   row('DELETE', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/delete', byIds, asItIs),
@@ -54,6 +54,12 @@ export function route03(request: RestRequest): Route03 | undefined {
 
 function row(verb: string, path: RegExp, method: string, params: Row['params'], write: Row['write']): Row {
   return { verb, path, method, params, write }
+}
+
+/** The webhook in a body: in `config`, as the proto's request has it, or in the body itself, as the official client sends it. */
+function webhookIn(body: unknown): object {
+  const { config = body } = isObject(body) ? body : {}
+  return isObject(config) ? config : {}
 }
 
 /** Decodes an id. Invalid percent-encoding is left as it is, and matches no id. */

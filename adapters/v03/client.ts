@@ -17,11 +17,19 @@ const WRAPPED = 'data_part_compat'
 
 const BY_ID: ReadonlyMap<string, string> = new Map([['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']])
 
+/** The names of the methods on webhooks begin with it. */
+const PUSH = 'tasks/pushNotificationConfig/'
+
 /** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
 export function toCall03(method: string, params: unknown): Call03 | undefined {
   if (method === 'SendMessage') return { method: 'message/send', params: toSend(params as SendMessageRequest, { blocking: true }) }
   if (method === 'SendStreamingMessage') return { method: 'message/stream', params: toSend(params as SendMessageRequest) }
   if (method === 'GetExtendedAgentCard') return { method: 'agent/getAuthenticatedExtendedCard' }
+  const { taskId, id } = params as Json
+  if (method === 'CreateTaskPushNotificationConfig') return { method: `${PUSH}set`, params: { taskId, pushNotificationConfig: toWebhook(params as TaskPushNotificationConfig) } }
+  if (method === 'GetTaskPushNotificationConfig') return { method: `${PUSH}get`, params: { id: taskId, pushNotificationConfigId: id } }
+  if (method === 'ListTaskPushNotificationConfigs') return { method: `${PUSH}list`, params: { id: taskId } }
+  if (method === 'DeleteTaskPushNotificationConfig') return { method: `${PUSH}delete`, params: { id: taskId, pushNotificationConfigId: id } }
   const named = BY_ID.get(method)
   const { tenant: _, ...others } = params as Json
   return named === undefined ? undefined : { method: named, params: others }
@@ -61,12 +69,23 @@ function toPart(part: Part): Json {
  * answer reports them.
  */
 export function fromResult03(method: string, result: unknown): unknown {
+  if (method === 'ListTaskPushNotificationConfigs') return { configs: Array.isArray(result) ? result.map(fromPush) : isObject(result) ? each('configs', result.configs, fromPush).configs : result }
   if (!isObject(result)) return result
+  if (method.endsWith('TaskPushNotificationConfig')) return fromPush(result)
   if (method === 'GetExtendedAgentCard') return asCurrentCard(result)
   if (method === 'GetTask' || method === 'CancelTask') return fromTask(result)
   if (result.kind === 'status-update') return { statusUpdate: { ...result, status: fromStatus(result.status) } }
   if (result.kind === 'artifact-update') return { artifactUpdate: { ...result, artifact: fromArtifact(result.artifact) } }
   return result.kind === 'message' || Object.hasOwn(result, 'parts') ? { message: fromMessage(result) } : { task: fromTask(result) }
+}
+
+/** A webhook of a task in either form of 0.3: JSON-RPC names the task, the proto a resource below it. */
+function fromPush(config: unknown): unknown {
+  if (!isObject(config) || !isObject(config.pushNotificationConfig)) return config
+  const { name, taskId = typeof name === 'string' ? name.split('/')[1] : undefined, pushNotificationConfig: { authentication, ...others } } = config
+  const { schemes, ...credentials } = isObject(authentication) ? authentication : {}
+  const scheme: unknown = Array.isArray(schemes) ? schemes[0] : undefined
+  return { ...others, ...(taskId !== undefined && { taskId }), ...(scheme !== undefined && { authentication: { scheme, ...credentials } }) }
 }
 
 function fromTask({ status, artifacts, history, ...others }: Json): Json {

@@ -45,7 +45,7 @@ function restCarrier(address: string, options: PlacedOptions): AgentTransport {
       }
       const text = await jsonText(response, url)
       if (!response.ok) throw errorIn(response, tryParse(text))
-      tell(text)
+      tell(text === '' && verb === 'DELETE' ? '{}' : text)
       hearer.ended()
     },
     close: () => {}
@@ -56,8 +56,10 @@ function restCarrier(address: string, options: PlacedOptions): AgentTransport {
 function routeOf({ method, params }: RequestFrame): { readonly verb: string; readonly path: string; readonly body?: object } {
   const call = toCall03(method, params)
   if (!call) throw notIn03(method)
-  const { id = '', historyLength, ...others } = call.params ?? {}
-  const task = `tasks/${encodeURIComponent(String(id))}`
+  const { id = '', historyLength, taskId = id, pushNotificationConfigId = '', pushNotificationConfig, ...others } = call.params ?? {}
+  const task = `tasks/${encodeURIComponent(String(taskId))}`
+  const webhooks = `${task}/pushNotificationConfigs`
+  const webhook = `${webhooks}/${encodeURIComponent(String(pushNotificationConfigId))}`
   switch (call.method) {
     case 'message/send':
       return { verb: 'POST', path: 'message:send', body: toProtoSend(others) }
@@ -69,6 +71,14 @@ function routeOf({ method, params }: RequestFrame): { readonly verb: string; rea
       return { verb: 'POST', path: `${task}:cancel`, body: {} }
     case 'tasks/resubscribe':
       return { verb: 'GET', path: `${task}:subscribe` }
+    case 'tasks/pushNotificationConfig/set':
+      return { verb: 'POST', path: webhooks, body: { parent: task, configId: Object(pushNotificationConfig).id, config: { pushNotificationConfig } } }
+    case 'tasks/pushNotificationConfig/get':
+      return { verb: 'GET', path: webhook }
+    case 'tasks/pushNotificationConfig/list':
+      return { verb: 'GET', path: webhooks }
+    case 'tasks/pushNotificationConfig/delete':
+      return { verb: 'DELETE', path: webhook }
     default:
       return { verb: 'GET', path: 'card' }
   }
@@ -78,6 +88,7 @@ function routeOf({ method, params }: RequestFrame): { readonly verb: string; rea
 function resultIn(method: string, answer: unknown): unknown {
   const error = told(answer)
   if (error) throw error
+  if (method.includes('PushNotification')) return fromResult03(method, answer)
   const isTask = method === 'GetTask' || method === 'CancelTask'
   const result = isTask && isObject(answer) ? fromProtoTask(answer) : fromProtoEvent(answer)
   return fromResult03(method, result)

@@ -14,6 +14,7 @@ import { connect } from '../../../adapters/client/connect.ts'
 import { Refusal } from '../../../adapters/conformance/callers/caller.ts'
 import { grpcCaller } from '../../../adapters/conformance/callers/grpc-caller.ts'
 import { grpc, type GrpcOptions } from '../../../adapters/grpc/index.ts'
+import { webhooks } from '../../../adapters/push/webhooks.ts'
 import { serve, type PortBinding, type ServeOptions } from '../../../adapters/serve/serve.ts'
 import type { Credentials } from '../../../runtime/access/authentication.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
@@ -21,7 +22,7 @@ import type { RuntimeOptions } from '../../../runtime/runtime.ts'
 import { byName } from '../../conformance/column.ts'
 import { echo, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
-import { deferred, rejection, rest, say, start } from '../../fixtures/runtime/runtime-helpers.ts'
+import { deferred, refusal, rejection, rest, say, start, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const DEFINITION = { card: { name: 'Echo' }, work: echo, extendedCard: { description: 'For those who are known.' } }
@@ -56,6 +57,23 @@ await t.test('one call serves every binding, and clients hold the same conversat
   t.match(answer, { status: { state: TaskState.TASK_STATE_COMPLETED } })
   t.match(await callerAt(t, address).call('SendMessage', say('x')), { result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
   t.equal((await runtime.listTasks({})).totalSize, BINDINGS.length + 2)
+})
+
+await t.test('clients register, read, list and remove webhooks over every binding', async t => {
+  const { at } = await served(t, { push: webhooks({ resolve: async () => ['93.184.216.34'] }) }, {}, {}, { work: steeredWork().work })
+  for (const binding of BINDINGS) {
+    const client = await connect(at.url, { bindings: [binding] })
+    const { id: taskId } = taskIn(await client.sendMessage(say('work', {}, { returnImmediately: true })))
+    const webhook = { taskId, id: 'p1', url: 'https://client.example/hook', token: 'x', authentication: { scheme: 'Bearer', credentials: 's' } }
+    const { authentication: _, token: __, ...shown } = webhook
+    t.strictSame(await client.createTaskPushNotificationConfig(webhook), webhook, binding)
+    t.match(await client.getTaskPushNotificationConfig({ taskId, id: 'p1' }), shown, binding)
+    t.match(await client.listTaskPushNotificationConfigs({ taskId }), { configs: [shown] }, binding)
+    for (const _ of [1, 2]) t.equal(await client.deleteTaskPushNotificationConfig({ taskId, id: 'p1' }), undefined, binding)
+    t.strictSame(await client.listTaskPushNotificationConfigs({ taskId }), { configs: [] }, binding)
+    t.match(await refusal(client.getTaskPushNotificationConfig({ taskId, id: 'p1' })), { code: 'TaskNotFound' }, binding)
+    await client.close()
+  }
 })
 
 await t.test('the public card and the extended one list the same interfaces over every binding', async t => {

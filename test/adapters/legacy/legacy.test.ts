@@ -429,6 +429,8 @@ await t.test('webhooks over REST have the form of the proto', async t => {
   const dialect = dialect03(pushing(startDialect(t).runtime).runtime)
   const path = '/v1/tasks/t/pushNotificationConfigs'
   t.strictSame(await answerOf(dialect, 'POST', path, proto03), proto03)
+  t.strictSame(await answerOf(dialect, 'POST', path, { parent: 'tasks/t', configId: 'p', config: proto03 }), proto03, 'as the proto asks for it')
+  t.match(await rejection(answerOf(dialect, 'POST', path, { config: 1 })), { violations: [{ field: 'pushNotificationConfig' }] })
   t.match(await rejection(answerOf(dialect, 'POST', path)), { violations: [{ field: 'pushNotificationConfig' }] })
   t.strictSame(await answerOf(dialect, 'GET', `${path}/p`), proto03)
   t.strictSame(await answerOf(dialect, 'GET', path), { configs: [proto03] })

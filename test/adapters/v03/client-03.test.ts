@@ -63,6 +63,20 @@ for (const transport of TRANSPORTS) {
     if (transport !== 'GRPC') t.match(headers.at(-1), { 'a2a-version': '0.3', 'x-a2a-extensions': /reliability/ })
   })
 
+  await t.test(`the client registers, reads, lists and removes webhooks with an agent of 0.3, by ${transport}`, async t => {
+    const { url, release } = await agent03(t, transport, { capabilities: { streaming: true, pushNotifications: true } })
+    const client = await connect(url)
+    t.teardown(() => client.close())
+    const { id: taskId } = taskIn(await client.sendMessage(say('wait', {}, { returnImmediately: true })))
+    const webhook = { taskId, id: 'p1', url: 'https://client.example/hook', token: 'x', authentication: { scheme: 'Bearer', credentials: 's' } }
+    t.strictSame(await client.createTaskPushNotificationConfig(webhook), webhook)
+    t.strictSame(await client.getTaskPushNotificationConfig({ taskId, id: 'p1' }), webhook)
+    t.strictSame(await client.listTaskPushNotificationConfigs({ taskId }), { configs: [webhook] })
+    t.equal(await client.deleteTaskPushNotificationConfig({ taskId, id: 'p1' }), undefined)
+    t.strictSame(await client.listTaskPushNotificationConfigs({ taskId }), { configs: [] })
+    release()
+  })
+
   await t.test(`the command and a delegation call an agent of 0.3, by ${transport}`, async t => {
     const { url, release } = await agent03(t, transport)
     const sent = await runCommand(['send', url, 'count'])
