@@ -29,7 +29,7 @@ import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { readNamed, type NamedTask } from './operations/task-names.ts'
 import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
-import { systemClock, withLongTimers } from './ports/clock.ts'
+import { noticeJumps, systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
@@ -119,7 +119,7 @@ export interface Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
   const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
-  const shortClock = options.clock ?? options.cluster?.clock ?? systemClock
+  const shortClock = options.clock ?? noticeJumps(options.cluster?.clock ?? systemClock)
   const clock = withLongTimers(shortClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)

@@ -72,6 +72,67 @@ class LongTimer {
   }
 }
 
+/** How often timers compare the time with the one that they wait for, in milliseconds. */
+const LOOK_MS = 60_000
+
+/**
+ * A clock whose timers fire within a minute after its time has jumped past them: it was set forward, or the machine was suspended. The
+ * timers of Node would wait for the rest of their delay. If the time is set back they wait no longer than their delay.
+ */
+export function noticeJumps(clock: Clock): Clock {
+  const waiting = new Set<WatchedTimer>()
+  let isLooking = false
+  const look = () => {
+    isLooking = false
+    for (const timer of waiting) if (timer.dueMs <= clock.now()) timer.fire()
+    watch()
+  }
+  const watch = () => {
+    if (isLooking || waiting.size === 0) return
+    isLooking = true
+    unrefTimer(clock.setTimeout(look, LOOK_MS))
+  }
+  return {
+    now: () => clock.now(),
+    setTimeout: (callback, delayMs) => {
+      if (!(delayMs > LOOK_MS)) return clock.setTimeout(callback, delayMs)
+      const timer = new WatchedTimer(clock, waiting, callback, delayMs)
+      watch()
+      return timer
+    },
+    clearTimeout: timer => (timer instanceof WatchedTimer ? timer.clear() : clock.clearTimeout(timer))
+  }
+}
+
+class WatchedTimer {
+  readonly dueMs: number
+  readonly fire: () => void
+  readonly #clock: Clock
+  readonly #waiting: Set<WatchedTimer>
+  readonly #timer: unknown
+
+  constructor(clock: Clock, waiting: Set<WatchedTimer>, callback: () => void, delayMs: number) {
+    this.dueMs = clock.now() + delayMs
+    this.#clock = clock
+    this.#waiting = waiting.add(this)
+    this.fire = () => {
+      this.clear()
+      callback()
+    }
+    this.#timer = clock.setTimeout(this.fire, delayMs)
+  }
+
+  clear(): void {
+    this.#waiting.delete(this)
+    this.#clock.clearTimeout(this.#timer)
+  }
+
+  /** As Node's `unref`. */
+  unref(): void {
+    unrefTimer(this.#timer)
+  }
+}
+
 /** Calls `unref` of a timer, if it has one, so that it does not keep the process alive. Gives the timer. */
 export function unrefTimer(timer: unknown): unknown {
   if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()

@@ -2,13 +2,61 @@ import t from 'tap'
 import { fromCallback } from 'xstate'
 import { familyOf, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
 import { memoryStore, setupWork } from '../../../runtime/index.ts'
-import { withLongTimers } from '../../../runtime/ports/clock.ts'
+import { noticeJumps, unrefTimer, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { Alarms } from '../../../runtime/timers/task-timers.ts'
 import { open, reaches, rest, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const DAY = 24 * 60 * 60 * 1000
+
+await t.test('timers notice that the clock was set', async t => {
+  const set = () => {
+    const clock = new TestClock()
+    let setMs = 0
+    const jumping = withLongTimers(noticeJumps({ now: () => clock.now() + setMs, setTimeout: (callback, delayMs) => clock.setTimeout(callback, delayMs), clearTimeout: timer => clock.clearTimeout(timer) }))
+    const fired: string[] = []
+    const timer = (name: string, delayMs: number) => jumping.setTimeout(() => void fired.push(name), delayMs)
+    return { clock, jumping, fired, timer, jump: (ms: number) => (setMs += ms) }
+  }
+
+  await t.test('forward: what is due by it fires within a minute, the rest at its time', t => {
+    const { clock, fired, timer, jump, jumping } = set()
+    timer('an hour', DAY / 24)
+    timer('a month', 30 * DAY)
+    timer('a second', 1000)
+    const cleared = timer('two hours', DAY / 12)
+    jumping.clearTimeout(cleared)
+    jumping.clearTimeout(cleared)
+    jump(DAY / 8)
+    clock.increment(60_000)
+    t.strictSame(fired, ['a second', 'an hour'])
+    jump(30 * DAY)
+    clock.increment(60_000)
+    t.strictSame(fired, ['a second', 'an hour', 'a month'])
+    t.equal(clock.size, 0, 'nothing is looked at any more')
+    timer('another', DAY)
+    clock.increment(DAY)
+    t.equal(fired.at(-1), 'another')
+    t.end()
+  })
+
+  await t.test('back: nothing waits longer than its delay', t => {
+    const { clock, fired, timer, jump } = set()
+    timer('an hour', DAY / 24)
+    jump(-DAY)
+    clock.increment(DAY / 24)
+    t.strictSame(fired, ['an hour'])
+    t.end()
+  })
+
+  await t.test('a timer that need not be waited for does not keep the process alive', t => {
+    const { clock, timer } = set()
+    unrefTimer(timer('an hour', DAY / 24))
+    t.equal(clock.pending, 0)
+    t.end()
+  })
+})
 
 await t.test('timers of any length', async t => {
   const timed = () => {
