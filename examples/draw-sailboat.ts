@@ -49,13 +49,21 @@ function isColourName(word: string): word is ColourName {
   return Object.hasOwn(COLOURS, word)
 }
 
-/** The first colour named in `text` as a word of its own, in any case. */
+/** Words before a colour that is not wished for: "make the red boat blue", "from red to blue", "blue, not green". */
+const UNWISHED = ['the', 'from', 'not']
+
+/** The first colour that `text` wishes for, as a word of its own, in any case; else the first that it names. */
 export function colourIn(text: string): ColourName | undefined {
-  for (const [word] of text.matchAll(/[\p{L}\p{M}\p{N}_]+/gu)) {
-    const name = word.toLowerCase()
-    if (isColourName(name)) return name
+  let named: ColourName | undefined
+  let before = ''
+  for (const [word] of text.toLowerCase().matchAll(/[\p{L}\p{M}\p{N}_]+/gu)) {
+    if (isColourName(word)) {
+      if (!UNWISHED.includes(before)) return word
+      named ??= word
+    }
+    before = word
   }
-  return undefined
+  return named
 }
 
 /**

@@ -1,4 +1,4 @@
-import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf, type Task, type WorkArguments } from 'taskchart'
+import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf, type Message, type Task, type WorkArguments } from 'taskchart'
 
 /** The bookings, found by the first words that match: the result, and how long booking takes. */
 const OFFERS = [
@@ -8,29 +8,22 @@ const OFFERS = [
   { kind: 'flight', asked: /\b(?:flight|fly)\b/i, booked: 'A flight to Helsinki.', seconds: 1 }
 ]
 
+type Offer = (typeof OFFERS)[number]
+
 /**
  * Books the parts of a trip concurrently. Each message opens a task of its own, which waits for the tasks that it is based on
- * (`referenceTaskIds`), and fails if one of them does. A message with `based on` and without references is based on a booking of
- * its context. If several are possible, the task asks the client.
+ * (`referenceTaskIds`), and fails if one of them does. A message without references may say what it is based on: "based on the flight",
+ * "to the hotel booking", or "based on Task 1", the first task of its context. If several are possible, the task asks the client.
  */
 export default defineAgent({
   card: {
-    name: 'Helsinki',
-    description: 'Books flights, hotels, snowmobiles and spas, each in a task of its own.',
-    skills: [
-      {
-        id: 'book',
-        name: 'Book a part of a trip',
-        description: 'Books what the message says, once the tasks that it refers to are done.',
-        tags: ['travel'],
-        examples: ['Book a flight to Helsinki.', 'Based on the flight, book a hotel.']
-      }
-    ]
+    name: 'Helsinki', description: 'Books flights, hotels, snowmobiles and spas, each in a task of its own.',
+    skills: [{ id: 'book', name: 'Book a part of a trip', description: 'Books what the message says, once the tasks that it refers to are done.', tags: ['travel'], examples: ['Book a flight to Helsinki.', 'Based on the flight, book a hotel.'] }]
   },
   deadlineMs: 24 * 3600 * 1000,
   work: async work => {
     const wish = textOf(work.message)
-    const offer = OFFERS.find(({ asked }) => asked.test(wish))
+    const offer = offerIn(work.message)
     if (!offer) return rejected('I book flights, hotels, snowmobiles and spas.')
 
     const basis = await basisOf(work, offer)
@@ -43,11 +36,22 @@ export default defineAgent({
   }
 })
 
-async function basisOf(work: WorkArguments, { kind }: (typeof OFFERS)[number]): Promise<Task[]> {
+/** What a message is based on: "based on …", "to the hotel booking". */
+const BASED = /\bbased on\b|\bto (?:the|my) (?:flight|hotel|snowmobile|spa)\b/i
+
+/** The tasks that a booking is based on, once they are done. */
+async function basisOf(work: WorkArguments, { kind }: Offer): Promise<Task[]> {
   const wish = textOf(work.message)
-  if (work.message.referenceTaskIds || !/\bbased on\b/i.test(wish)) return prerequisites(work)
-  const named = OFFERS.filter(offer => offer.kind !== kind && offer.asked.test(wish)).map(offer => `${offer.kind}.txt`)
-  const [meant, ...others] = work.earlierArtifacts.filter(({ artifact: { name = '' } }) => named.includes(name))
-  const { taskId } = meant && others.length === 0 ? meant : await artifactToRefine(work, { what: 'booking' })
-  return [await work.readTask(taskId)]
+  if (work.message.referenceTaskIds || !BASED.test(wish)) return prerequisites(work)
+  const messages = (await work.history(500)).filter(({ role, taskId }) => role === 'ROLE_USER' && taskId !== undefined)
+  const opened = [...new Map(messages.toReversed().map(message => [message.taskId, message])).values()].toReversed()
+  const place = /\btask (\d+)\b/i.exec(wish)?.[1]
+  const named = OFFERS.filter(offer => offer.kind !== kind && offer.asked.test(wish))
+  const meant = place === undefined ? opened.filter(message => named.some(offer => offer === offerIn(message))) : opened.slice(Number(place) - 1, Number(place))
+  const taskId = meant.length === 1 ? meant[0]?.taskId : undefined
+  return [await work.completed(taskId ?? (await artifactToRefine(work, { what: 'booking' })).taskId)]
+}
+
+function offerIn(message: Message): Offer | undefined {
+  return OFFERS.find(({ asked }) => asked.test(textOf(message)))
 }

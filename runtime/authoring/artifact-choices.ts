@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
 import { checkArgument, checkOptions, functionFor, listOf, textSuchAs, TRUE_OR_FALSE, withMembers, type OptionKinds } from '../primitives/options.ts'
-import { chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
+import { chosenByAge, chosenByPhrase, chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import { textOf } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
 
@@ -39,6 +40,8 @@ export interface ArtifactChoice extends ArtifactReference {
   readonly name: string
   /** Its description, if that has at most 300 characters. */
   readonly description?: string
+  /** The SHA-256 of each of its parts with bytes, by which content in an answer is recognized. */
+  readonly digests?: readonly string[]
 }
 
 /** Options of a question that asks which artifact is meant. */
@@ -61,7 +64,8 @@ const LONGEST_DESCRIPTION = 300
 
 /**
  * The artifacts that the message which opened a task may mean: the newest of each name, newest first. Exactly one if the message
- * names one. Otherwise ask the client.
+ * refers to one, has its content, or names one by its name or a phrase: `the red one`, `the second one` that was made, `the newest`.
+ * Otherwise ask the client.
  */
 export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtifacts'>): ArtifactChoice[] {
   checkArgument(input, withMembers(['message', 'earlierArtifacts'], 'the input of the work'), 'artifactChoices(input)')
@@ -71,11 +75,24 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
     const name = nameOf(artifact)
     if (newest.has(name)) continue
     const { artifactId, description = '' } = artifact
-    newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }) })
+    const digests = digestsOf(artifact.parts)
+    newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }), ...(digests.length > 0 && { digests }) })
   }
   const choices = [...newest.values()]
   const named = sole(referredTo(choices, message) ?? namedOrOfTasks(choices, message, namedIn(textOf(message), choices)))
-  return named ? [named] : choices
+  const chosen = named ?? sole(chosenByPhrase(choices, asMade(choices, earlierArtifacts), textOf(message)))
+  return chosen ? [chosen] : choices
+}
+
+/** The choices in the order in which the first version of each was made. */
+function asMade(choices: readonly ArtifactChoice[], earlierArtifacts: WorkInput['earlierArtifacts']): ArtifactChoice[] {
+  const names = [...new Set(earlierArtifacts.map(({ artifact }) => nameOf(artifact)).toReversed())]
+  return choices.toSorted((one, other) => names.indexOf(one.name) - names.indexOf(other.name))
+}
+
+/** The SHA-256 of each part with bytes, however its base64 is written. */
+function digestsOf(parts: readonly Part[]): string[] {
+  return parts.flatMap(part => ('raw' in part ? [createHash('sha256').update(Buffer.from(part.raw, 'base64')).digest('base64url')] : []))
 }
 
 /** An artifact's name, or its id if it has no name. */
@@ -99,8 +116,9 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Which
  * The artifact that an answer to `whichArtifact` chooses; `undefined` if none or several match. In order of precedence:
  *
  * - a reference in the metadata of a part, or in a `data` part
+ * - its own bytes in a part
  * - its name, its name without the extension, or its id in the text
- * - its position in the list: `2`, `the second one`
+ * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
  * - the task that the message refers to
  * - words of its name and description
  */
@@ -115,15 +133,18 @@ export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Messa
   const referred = referredTo(choices, answer)
   if (referred) return referred
   const named = namedIn(text, choices, !isNegative(text))
-  const placed = named.length === 0 ? chosenByPlace(choices, text) : undefined
+  const placed = named.length === 0 ? (chosenByPlace(choices, text) ?? chosenByAge(choices, text)) : undefined
   const meant = placed ? [placed] : namedOrOfTasks(choices, answer, named)
   return meant.length > 0 ? meant : chosenByWords(choices, text)
 }
 
-/** The choices that a message's parts refer to; `undefined` if it has no reference. */
+/** The choices that a message's parts refer to, or whose bytes they have; `undefined` if it has neither a reference nor such bytes. */
 function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
   const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
-  return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
+  if (references.length > 0) return choices.filter(choice => references.some(reference => isSame(reference, choice)))
+  const given = new Set(digestsOf(message.parts))
+  const same = choices.filter(({ digests = [] }) => digests.some(digest => given.has(digest)))
+  return same.length > 0 ? same : undefined
 }
 
 function namedOrOfTasks(choices: readonly ArtifactChoice[], { referenceTaskIds }: Message, named: ArtifactChoice[]): ArtifactChoice[] {

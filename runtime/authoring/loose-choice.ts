@@ -2,8 +2,13 @@ import type { ArtifactChoice } from './artifact-choices.ts'
 
 const PLACES = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
 
-/** A position in a list: "the second one", "2nd". Not "a second", which is a time. */
-const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')})|(\d{1,2})(?:st|nd|rd|th))\b`, 'giu')
+/** A position in a list: "the second one", "2nd", "the last one". Not "a second", which is a time. */
+const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')}|last)|(\d{1,2})(?:st|nd|rd|th))\b`, 'giu')
+
+const AGE = /\bthe (?:(newest|latest|most recent)|oldest|earliest)\b/iu
+
+/** What a message says of the artifact that it means: the words between `the` and a word for an artifact. */
+const PHRASE = /\bthe ((?:[\p{L}\p{M}\p{N}]+ ){1,3}?)(?:one|picture|image|file|document|artifact|version)\b/giu
 
 /** An answer that is a number and filler words: "2", "number 2, please". */
 const NUMBER = /^\W*(?:(?:the|number|no|nr|option|one|picture|artifact|file)\W+){0,2}(\d{1,2})(?:\W+(?:please|thanks))?\W*$/iu
@@ -21,7 +26,26 @@ export function chosenByPlace(choices: readonly ArtifactChoice[], text: string):
   const [place, ...others] = text.matchAll(ORDINAL)
   if (!place || others.length > 0 || isNegative(text)) return undefined
   const [, word, figure] = place
-  return choices[word === undefined ? Number(figure) - 1 : PLACES.indexOf(word.toLowerCase())]
+  // `last` is no place in the list, so -1.
+  return choices.at(word === undefined ? Number(figure) - 1 : PLACES.indexOf(word.toLowerCase()))
+}
+
+/** The choice that is "the newest" or "the oldest" of a list whose newest comes first; `undefined` if the text says neither. */
+export function chosenByAge(choices: readonly ArtifactChoice[], text: string): ArtifactChoice | undefined {
+  const age = isNegative(text) ? null : AGE.exec(text)
+  return age ? choices.at(age[1] === undefined ? -1 : 0) : undefined
+}
+
+/**
+ * The choices that the only phrase of its kind in a message means: "the newest one"; "the second one" and "the last one" in the order in which they
+ * were `made`; "the red one" by name and description. Empty without a phrase, or with several.
+ */
+export function chosenByPhrase(choices: readonly ArtifactChoice[], made: readonly ArtifactChoice[], text: string): ArtifactChoice[] {
+  const [phrase, ...others] = text.matchAll(PHRASE)
+  if (!phrase || others.length > 0) return []
+  const [whole, words = ''] = phrase
+  const chosen = chosenByAge(choices, whole) ?? chosenByPlace(made, whole)
+  return chosen ? [chosen] : chosenByWords(choices, words)
 }
 
 /** The choices whose name and description share the most words with an answer; empty if all share equally many. */

@@ -51,12 +51,15 @@ await t.test('every named colour is three bytes', async test => {
   }
 })
 
-await t.test('a text names the first colour word in it, whole and in any case', async test => {
+await t.test('a text names the first colour that it wishes for, as a whole word in any case', async test => {
   const table: [text: string, colour: string | undefined][] = [
     ['make it red', 'red'],
     ['RED!', 'red'],
     ['Blue, not green', 'blue'],
     ['a red-hulled boat', 'red'],
+    ['make the red boat blue', 'blue'],
+    ['change it from red to blue', 'blue'],
+    ['the red one', 'red'],
     ['paint it grey', 'grey'],
     ['paint it gray', 'gray'],
     ['a bored, tired, reddish blueberry', undefined],

@@ -129,9 +129,40 @@ await t.test('sailboat', async t => {
     t.match(pictureOf(taskOf(await client.sendMessage(answer))), { name: 'sailboat_image.png', description: /red/ })
   })
 
-  await t.test('a request to change a picture draws one if there is none', async t => {
+  await t.test('a request to change a picture asks what is meant if there is none', async t => {
     const client = await talkTo(t, sailboat)
-    t.match(pictureOf(taskOf(await client.sendMessage(saying('make it red')))), { name: 'sailboat_image.png', description: /red/ })
+    for (const given of [{}, { referenceTaskIds: ['nobody'] }]) {
+      const asked = taskOf(await client.sendMessage(saying('Please modify the sailboat to be red.', given)))
+      t.match(asked.status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: /^Which picture do you mean\? There is none here yet/ }] } })
+      t.match(pictureOf(taskOf(await client.sendMessage(saying('a new one', { taskId: asked.id })))), { name: 'sailboat_image.png', description: /red/ })
+    }
+  })
+
+  await t.test('it understands which picture is meant, and what colour it is to have', async t => {
+    const client = await talkTo(t, sailboat)
+    const { contextId } = taskOf(await client.sendMessage(saying('a red sailboat')))
+    const drawn = async (words: string, more: object = {}) => pictureOf(taskOf(await client.sendMessage(saying(words, { contextId, ...more }))))
+    const bigger = await drawn('make it bigger')
+    t.match(bigger, { name: 'sailboat_image.png', description: /red/ }, 'a change keeps the colour')
+    t.match(await drawn('change it from red to blue'), { name: 'sailboat_image.png', description: /blue/ })
+    t.match(await drawn('make the blue boat red'), { name: 'sailboat_image.png', description: /red/ })
+    t.match(await drawn('another sailboat, white'), { name: 'sailboat_image_2.png', description: /white/ })
+    t.match(await drawn('make the red one green'), { name: 'sailboat_image.png', description: /green/ })
+    t.match(await drawn('make the second one red'), { name: 'sailboat_image_2.png', description: /red/ })
+    t.match(await drawn('make the newest one blue'), { name: 'sailboat_image_2.png', description: /blue/ })
+    t.match(await drawn('make the first boat white'), { name: 'sailboat_image.png', description: /white/ })
+    for (const [answer, name] of [['the newest', 'sailboat_image.png'], ['the last one', 'sailboat_image_2.png']] as const) {
+      const { id, status } = taskOf(await client.sendMessage(saying('make it white', { contextId })))
+      t.match(status.message?.parts, [{ text: /sailboat_image\.png or sailboat_image_2\.png/ }], 'the newest first')
+      t.equal(pictureOf(taskOf(await client.sendMessage(saying(answer, { taskId: id })))).name, name)
+      if (answer === 'the newest') await drawn('make the first boat red')
+    }
+    for (const words of [[], [{ text: 'This one, please.' }]]) {
+      const { parts } = await drawn('make the second one gold')
+      const { id } = taskOf(await client.sendMessage(saying('make it green', { contextId })))
+      const answer = { message: { ...saying('').message, taskId: id, parts: [...words, ...parts] } }
+      t.match(pictureOf(taskOf(await client.sendMessage(answer))), { name: 'sailboat_image_2.png', description: /green/ }, 'its own bytes')
+    }
   })
 
   await t.test('it asks nothing if the message references a picture', async t => {

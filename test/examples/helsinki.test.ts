@@ -113,10 +113,30 @@ await t.test('a request based on a booking finds it in its context, or asks whic
   await booked(await open(runtime, 'Book a flight to Helsinki.', { contextId }))
   t.equal(await booked(await open(runtime, 'Based on Task 1, book a hotel.', { contextId })), 'A flight to Helsinki.\nThree nights in a hotel.', 'the only one')
   t.match(await booked(await open(runtime, 'Based on Task 2, add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/, 'the one that it names')
-  const asked = await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })
-  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: spa.txt, hotel.txt, or flight.txt?' })
+  t.equal(await booked(await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })), 'A flight to Helsinki.\nA day with a snowmobile.', 'the first that was opened')
+  t.match(await booked(await open(runtime, 'Add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/)
+  const asked = await open(runtime, 'Based on all that, book a snowmobile activity.', { contextId })
+  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: spa.txt, snowmobile.txt, hotel.txt, or flight.txt?' })
   await runtime.sendMessage({ ...say('the flight', { taskId: asked.id }), configuration: { returnImmediately: true } })
   t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
+})
+
+await t.test('bookings that are asked for at once wait for what they name', async t => {
+  const { clock, runtime } = await served(t)
+  const wishes = ['Book a flight to Helsinki.', 'Based on Task 1, book a hotel.', 'Based on the flight, book a snowmobile activity.', 'Based on Task 2, add a spa reservation to the hotel booking.']
+  const tasks: Task[] = []
+  for (const wish of wishes) tasks.push(await open(runtime, wish, { contextId }))
+  for (const seconds of [1, 1, 5]) {
+    await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks.some(({ status }) => status.message !== undefined), 'one books')
+    await rest()
+    clock.increment(seconds * SECOND)
+    await rest()
+  }
+  const booked = await Promise.all(tasks.map(async ({ id }) => ((await reaches(runtime, id, 'completed')).artifacts ?? []).map(textOf).join()))
+  t.strictSame(booked, [
+    'A flight to Helsinki.', 'A flight to Helsinki.\nThree nights in a hotel.', 'A flight to Helsinki.\nA day with a snowmobile.',
+    'A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.'
+  ])
 })
 
 await t.test('all tasks resume from the file after a kill while the spa waits', { skip: NO_SQLITE }, async t => {
