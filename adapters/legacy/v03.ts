@@ -13,6 +13,7 @@ import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import { card03, withCard03 } from '../v03/card.ts'
 import type { Event03, PushConfig03 } from '../v03/objects.ts'
+import { toError03 } from './v03-errors.ts'
 import { method03, params03, type Method03 } from './v03-requests.ts'
 import { route03 } from './v03-routes.ts'
 
@@ -80,11 +81,22 @@ export function dialect03(runtime: Runtime): Dialect {
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }
 
-  const answer = async (method: Method03, params: unknown, call: CallContext) =>
-    isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : unary(method, params, call)
+  const answer = async (method: Method03, params: unknown, call: CallContext) => {
+    try {
+      return isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : await unary(method, params, call)
+    } catch (error) {
+      throw toError03(error)
+    }
+  }
 
-  const events = (method: Method03, params: unknown, call: CallContext) =>
-    isBare(method, params) ? written(stream(method, params, { ...call, dialect: BARE }), toBare) : stream(method, params, call)
+  async function* events(method: Method03, params: unknown, call: CallContext): AsyncGenerator<object, void, undefined> {
+    try {
+      if (isBare(method, params)) yield* written(stream(method, params, { ...call, dialect: BARE }), toBare)
+      else yield* stream(method, params, call)
+    } catch (error) {
+      throw toError03(error)
+    }
+  }
 
   return {
     version: LEGACY_VERSION,

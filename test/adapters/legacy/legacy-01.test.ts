@@ -530,6 +530,31 @@ await t.test('errors unknown to 0.1 are mapped to its own', async t => {
   }
 })
 
+/** Words of 1.0 that a client of 0.1 does not know. */
+const WORDS_OF_10 = /TASK_STATE_|ROLE_|taskPushNotificationConfig|contextId|returnImmediately|\b(?:Send|Get|Cancel|Subscribe|List|Create)[A-Z]/
+
+await t.test('errors are in the words of 0.1: its states, methods and members', async t => {
+  const push = { faultOf: async () => 'must not be that one', post: async () => ({ status: 200 }) }
+  const { dialect } = startDialect(t, { push })
+  const mute = dialect01(start(t, { work, capabilities: { streaming: false } }).runtime)
+  await call(dialect, 'tasks/send', sending('d', 'x'))
+  const pushNotificationConfig = { url: 'https://example.com/' }
+  const rows: [Promise<unknown>, object][] = [
+    [call(dialect, 'tasks/cancel', { id: 'd' }), { message: 'Task d has ended (completed) and cannot be canceled.', metadata: { state: 'completed' } }],
+    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { message: 'Invalid parameters: pushNotification.url must not be that one', violations: [{ field: 'pushNotification.url' }] }],
+    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } })), { violations: [{ field: 'pushNotification.authentication.schemes' }] }],
+    [call(dialect, 'tasks/pushNotification/set', { id: 'd', pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
+    [call(mute, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { code: 'PushNotificationNotSupported', message: /Leave pushNotification out/ }],
+    [stream(mute, 'tasks/sendSubscribe', sending('e', 'x')).next(), { code: 'UnsupportedOperation', message: 'This agent does not stream. Send the message with tasks/send, and read the task with tasks/get.' }],
+    [call(mute, 'tasks/pushNotification/get', { id: 'd' }), { code: 'PushNotificationNotSupported', message: /tasks\/get\.$/ }]
+  ]
+  for (const [answer, expected] of rows) {
+    const error = await rejection(answer)
+    t.match(error, expected)
+    t.notMatch(`${String(error)} ${JSON.stringify(error)}`, WORDS_OF_10)
+  }
+})
+
 await t.test('a card has the form of 0.1', t => {
   const { dialect, runtime } = startDialect(t)
   const interfaces = ['1.0', '0.1'].flatMap(protocolVersion => [
