@@ -65,7 +65,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './legacy': {
     values: 'dialect01 dialect03',
-    types: 'Dialect RestCall RestRequest'
+    types: 'Card03Options Dialect RestCall RestRequest'
   },
   './store': {
     values: '',

@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
 import { legacyDialects } from '../../../adapters/cli/serve/optional-bindings.ts'
-import { dialect03 } from '../../../adapters/legacy/index.ts'
+import { connect } from '../../../adapters/client/connect.ts'
+import { dialect03, type Card03Options } from '../../../adapters/legacy/index.ts'
+import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'
 import { serve, type ServeOptions } from '../../../adapters/serve/serve.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
 import type { RuntimeOptions } from '../../../runtime/runtime.ts'
@@ -142,13 +144,36 @@ await t.test('the card lists both versions, 1.0 first, and has the form of 0.3 o
   const card = (await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': '1.0' } })).json as { supportedInterfaces: { protocolVersion: string; protocolBinding: string }[] }
   t.strictSame(card.supportedInterfaces.map(({ protocolVersion }) => protocolVersion), ['1.0', '1.0', '1.0', '0.3', '0.3', '0.3'])
   const without = await fetch(new URL(AGENT_CARD_PATH, url)).then(response => response.json())
-  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ transport: WEBSOCKET_BINDING }, { url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'a card without a version is that of both')
+  t.match(without, { ...card, url, protocolVersion: '0.3.0', preferredTransport: 'JSONRPC', additionalInterfaces: [{ url, transport: 'JSONRPC' }, { transport: 'HTTP+JSON' }] }, 'a card without a version is that of both')
   for (const [path, headers] of [[AGENT_CARD_PATH, { 'a2a-version': '0.3' }], [`${AGENT_CARD_PATH}?A2A-Version=0.3`, OLD], ['/.well-known/agent.json', {}]] as const) {
     const asked = path.includes('?') ? ((await fetch(new URL(path, url)).then(response => response.json())) as object) : (await ask(new URL(path, url), { headers })).json
     t.match(asked, { name: 'Test', url, protocolVersion: /^0\.3/, preferredTransport: 'JSONRPC' }, path)
     t.notOk('supportedInterfaces' in asked)
   }
   t.equal((await ask(new URL('/.well-known/agent.json', url), { method: 'POST' })).status, 404)
+})
+
+await t.test('cards of 0.3 list WebSocket only if that is asked for, and our own client finds it by the card of 1.0', async t => {
+  const listed = async (options?: Card03Options) => {
+    const { runtime } = start(t, { work: obedient, extendedCard: {} }, { authenticate: () => ({ id: 'Ada' }) })
+    const { url, close } = await serve(runtime, { port: 0, dialects: [dialect03(runtime, options)] })
+    t.teardown(close)
+    const agent = await connect(url)
+    t.teardown(() => agent.close())
+    t.equal(agent.binding, 'WEBSOCKET')
+    const cards = [await ask(new URL(AGENT_CARD_PATH, url), { headers: OLD }), await ask(new URL(AGENT_CARD_PATH, url), { headers: { 'a2a-version': '0.3' } }), await ask(`${url}v1/card`, { headers: OLD })]
+    return cards.map(({ json }) => (json as { additionalInterfaces: { transport: string }[] }).additionalInterfaces.map(({ transport }) => transport))
+  }
+  const defined = ['JSONRPC', 'HTTP+JSON']
+  t.strictSame(await listed(), [defined, defined, defined])
+  const all = [WEBSOCKET_BINDING, ...defined]
+  t.strictSame(await listed({ webSocketInCards: true }), [all, all, all])
+  const { runtime } = start(t, { work: obedient })
+  const sockets = await serveWebSocket(runtime, { port: 0, dialects: [dialect03(runtime)] })
+  t.teardown(() => sockets.close())
+  t.match((await ask(new URL(AGENT_CARD_PATH, sockets.url.replace('ws', 'http')), { headers: { 'a2a-version': '0.3' } })).json, { preferredTransport: WEBSOCKET_BINDING }, 'an agent without another binding has to list it')
+  t.throws(() => dialect03(runtime, { webSocketInCards: 1 } as never), { name: 'TypeError', message: /webSocketInCards/ })
+  t.throws(() => dialect03(runtime, { websocket: true } as never), { name: 'TypeError', message: /dialect03/ })
 })
 
 await t.test('authentication and expiry apply to 0.3 as to 1.0', async t => {
@@ -177,5 +202,5 @@ await t.test('authentication and expiry apply to 0.3 as to 1.0', async t => {
 await t.test('--legacy says what to install if the official SDK is missing', async t => {
   const { runtime } = start(t, { work: obedient })
   t.equal((await legacyDialects(runtime))[0]?.version, '0.3')
-  await t.rejects(legacyDialects(runtime, () => Promise.reject(new Error('Cannot find package'))), { message: /npm install @a2a-js\/sdk/ })
+  await t.rejects(legacyDialects(runtime, {}, () => Promise.reject(new Error('Cannot find package'))), { message: /npm install @a2a-js\/sdk/ })
 })
