@@ -85,7 +85,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './push': {
     values: 'webhooks',
-    types: 'WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    types: 'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
   },
   './delegation': {
     values: 'delegate remoteAgent',
