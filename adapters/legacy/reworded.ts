@@ -1,5 +1,4 @@
 import { A2AError, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { OperationMethod } from '../../machines/protocol/operations.ts'
 
 /** How an older version writes what the runtime's errors say. */
 export interface Wording {
@@ -24,9 +23,9 @@ export function reworded(error: A2AError, { text, field, code = code => code, me
 }
 
 /** The methods of an older version, by those of 1.0. */
-export type MethodNames = Readonly<Partial<Record<OperationMethod, string>>>
+export type MethodNames = ReadonlyMap<string, string>
 
 /** Replaces the names of methods in a text. */
 export function withMethods(text: string, names: MethodNames): string {
-  return text.replaceAll(/\b[A-Z][a-z]+[A-Z]\w+\b/g, word => (Object.hasOwn(names, word) ? (names[word as OperationMethod] ?? word) : word))
+  return text.replaceAll(/\b[A-Z][a-z]+[A-Z]\w+\b/g, word => names.get(word) ?? word)
 }

@@ -11,13 +11,10 @@ const CODES: ReadonlyMap<ErrorCode, ErrorCode> = new Map([
   ['TaskGenerationMismatch', 'UnsupportedOperation']
 ])
 
-const METHODS: MethodNames = {
-  SendMessage: 'tasks/send',
-  SendStreamingMessage: 'tasks/sendSubscribe',
-  GetTask: 'tasks/get',
-  CancelTask: 'tasks/cancel',
-  SubscribeToTask: 'tasks/resubscribe'
-}
+const METHODS: MethodNames = new Map([
+  ['SendMessage', 'tasks/send'], ['SendStreamingMessage', 'tasks/sendSubscribe'],
+  ['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']
+])
 
 /** An error in the form of 0.1: with its codes, its form of data, the client's id of the task, and its name for the context. */
 export function toError01(error: unknown, params: unknown): unknown {

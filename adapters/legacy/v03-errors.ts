@@ -2,13 +2,10 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import { stateText, type TaskState } from '../../machines/protocol/states.ts'
 import { reworded, withMethods, type MethodNames } from './reworded.ts'
 
-const METHODS: MethodNames = {
-  SendMessage: 'message/send',
-  SendStreamingMessage: 'message/stream',
-  GetTask: 'tasks/get',
-  CancelTask: 'tasks/cancel',
-  SubscribeToTask: 'tasks/resubscribe'
-}
+const METHODS: MethodNames = new Map([
+  ['SendMessage', 'message/send'], ['SendStreamingMessage', 'message/stream'],
+  ['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']
+])
 
 /** An error in the words of 0.3: its names of states, methods and members. Anything but an A2AError stays as it is. */
 export function toError03(error: unknown): unknown {
