@@ -49,17 +49,18 @@ export function operationsOf(runtime: Runtime): Operations {
 
 /**
  * The methods that clients may call: the operations of 1.0, and those of older dialects. A request without a version that names a method
- * of a dialect belongs to that dialect.
+ * of a dialect belongs to that dialect. One that states the version of a dialect has only the methods of that.
  */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
   return (name, version) => {
+    const operation = operations.get(name)
+    if (operation && version === PROTOCOL_VERSION) return operation
     const isStated = version.trim() !== ''
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
-    const operation = isStated && dialect ? undefined : operations.get(name)
-    if (operation) return operation
+    if (operation && !(isStated && dialect)) return operation
     const unstated = isStated ? undefined : unstatedMethod(dialects, name)
     return unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
   }
