@@ -119,8 +119,7 @@ export interface Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
   const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
-  const shortClock = options.clock ?? options.cluster?.clock ?? systemClock
-  const clock = withLongTimers(shortClock)
+  const clock = withLongTimers(options.clock ?? options.cluster?.clock ?? systemClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)
   // Capabilities, tenants and quotas.
@@ -144,7 +143,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const loads = new TaskLoads({ store: reads, limits, logger })
   const heat = store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
   const contexts = new ContextRegistry({ store, reads, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
-  const upkeep = new RetentionSweeper({ store, clock: shortClock, logger }, retentionWith(options.retention))
+  const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed

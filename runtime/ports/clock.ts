@@ -26,8 +26,12 @@ let written = { ms: NaN, text: '' }
 /** The longest delay of `setTimeout`, in milliseconds: 24.86 days. It treats a longer one as 1. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
+/** A timer looks at the clock again after this time, because somebody may have set it. */
+export const LOOK_AGAIN_MS = 60_000
+
 /**
- * A clock with timers of any length: long delays are split into chunks, measured by the clock. A delay of 0, a negative one, or one
+ * A clock with timers of any length: delays are split into chunks of a minute at most, measured by the clock. So a timer is late by a minute
+ * at most if the clock is set ahead, or if the machine slept. A delay of 0, a negative one, or one
  * that is no number fires in the next round of the event loop, even if the clock stands still. An infinite one never fires.
  */
 export function withLongTimers(clock: Clock): Clock {
@@ -46,6 +50,7 @@ class LongTimer {
   readonly #dueMs: number
   #immediate: NodeJS.Immediate | undefined
   #chunk: unknown
+  #isHeld = true
 
   constructor(clock: Clock, callback: () => void, delayMs: number) {
     this.#clock = clock
@@ -62,13 +67,15 @@ class LongTimer {
 
   /** As Node's `unref`: the timer does not keep the process alive. */
   unref(): void {
+    this.#isHeld = false
     unrefTimer(this.#chunk)
   }
 
   #wait(): void {
     const leftMs = Math.max(0, this.#dueMs - this.#clock.now())
-    if (leftMs <= LONGEST_TIMER_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
-    else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LONGEST_TIMER_MS)
+    if (leftMs <= LOOK_AGAIN_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
+    else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LOOK_AGAIN_MS)
+    if (!this.#isHeld) unrefTimer(this.#chunk)
   }
 }
 

@@ -2,7 +2,7 @@ import t from 'tap'
 import { fromCallback } from 'xstate'
 import { familyOf, hostOf, type ActorHost } from '../../../runtime/commits/actor-host.ts'
 import { memoryStore, setupWork } from '../../../runtime/index.ts'
-import { withLongTimers } from '../../../runtime/ports/clock.ts'
+import { unrefTimer, withLongTimers } from '../../../runtime/ports/clock.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { Alarms } from '../../../runtime/timers/task-timers.ts'
 import { open, reaches, rest, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -43,6 +43,28 @@ await t.test('timers of any length', async t => {
     clock.increment(DAY)
     t.strictSame(fired, ['fired'])
     t.equal(clock.pending, 0)
+    t.end()
+  })
+
+  await t.test('one fires within a minute if the clock is set to its time or beyond', t => {
+    const { clock, fired, set } = timed()
+    const timers = { soon: 61_000, later: 2 * 60 * 60_000, never: 3 * 60 * 60_000 }
+    for (const [name, delayMs] of Object.entries(timers)) set(name, delayMs)
+    clock.set(2 * 60 * 60_000)
+    clock.increment(59_999)
+    t.strictSame(fired, [])
+    clock.increment(1)
+    t.strictSame(fired, ['soon', 'later'])
+    t.end()
+  })
+
+  await t.test('one that does not keep the process alive does not after its first minute either', t => {
+    const { clock, long } = timed()
+    unrefTimer(long.setTimeout(() => t.fail('fired'), DAY))
+    t.equal(clock.pending, 0)
+    clock.increment(DAY - 1)
+    t.equal(clock.pending, 0)
+    t.equal(clock.size, 1)
     t.end()
   })
 
