@@ -220,7 +220,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const { pool, schema, place, takesShards, clock } = this.#options
     const session = await Session.open(pool, schema)
     try {
-      await checkServer(session, place, undefined)
+      await checkServer(session, place, schema, undefined)
       const holder = JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })
       this.#pid = await joinCluster(session, { address, takesShards, holder, secret: this.secret, leaseMs: LEASE_MS, clock })
       this.#pauses.joined()
