@@ -151,7 +151,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
   }
-  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler: tenants.listed || authenticate ? scheduler : undefined, extensions, refused: refusedOperations(capabilities) })
+  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler, schedulesAll: tenants.listed !== undefined || authenticate !== undefined, extensions, refused: refusedOperations(capabilities) })
   const health = () => healthOf({ calls, contexts, store, clock })
   const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health, cluster })
   const unmeter = telemetry?.meter?.(metrics)
