@@ -79,7 +79,8 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
     newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }), ...(digests.length > 0 && { digests }) })
   }
   const choices = [...newest.values()]
-  const named = sole(referredTo(choices, message) ?? namedOrOfTasks(choices, message, namedIn(textOf(message), choices)))
+  const copies = copiesIn(choices, message)
+  const named = sole(referredTo(choices, message) ?? (copies.length > 0 ? copies : namedOrOfTasks(choices, message, namedIn(textOf(message), choices))))
   const chosen = named ?? sole(chosenByPhrase(choices, asMade(choices, earlierArtifacts), textOf(message)))
   return chosen ? [chosen] : choices
 }
@@ -116,7 +117,7 @@ export function whichArtifact(choices: readonly ArtifactChoice[], options: Which
  * The artifact that an answer to `whichArtifact` chooses; `undefined` if none or several match. In order of precedence:
  *
  * - a reference in the metadata of a part, or in a `data` part
- * - its own bytes in a part
+ * - its own bytes in a part, unless the text excludes something; if several have them, the file's name and the text decide
  * - its name, its name without the extension, or its id in the text
  * - its position in the list: `2`, `the second one`, `the last one`; `the newest` is the first, `the oldest` the last
  * - the task that the message refers to
@@ -132,19 +133,34 @@ export function meantArtifacts(choices: readonly ArtifactChoice[], answer: Messa
   const text = textOf(answer)
   const referred = referredTo(choices, answer)
   if (referred) return referred
+  const copies = copiesIn(choices, answer)
+  const said = saidIn(choices, answer, text)
+  if (copies.length < 2) return copies.length > 0 ? copies : said
+  const both = said.filter(choice => copies.includes(choice))
+  return both.length > 0 ? both : copies
+}
+
+function saidIn(choices: readonly ArtifactChoice[], answer: Message, text: string): ArtifactChoice[] {
   const named = namedIn(text, choices, !isNegative(text))
   const placed = named.length === 0 ? (chosenByPlace(choices, text) ?? chosenByAge(choices, text)) : undefined
   const meant = placed ? [placed] : namedOrOfTasks(choices, answer, named)
   return meant.length > 0 ? meant : chosenByWords(choices, text)
 }
 
-/** The choices that a message's parts refer to, or whose bytes they have; `undefined` if it has neither a reference nor such bytes. */
+/** The choices that a message's parts refer to; `undefined` if it has no reference. */
 function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
   const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
-  if (references.length > 0) return choices.filter(choice => references.some(reference => isSame(reference, choice)))
-  const given = new Set(digestsOf(message.parts))
-  const same = choices.filter(({ digests = [] }) => digests.some(digest => given.has(digest)))
-  return same.length > 0 ? same : undefined
+  return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
+}
+
+/** The choices whose bytes a message has, unless its text excludes something. If several have them, those with the name of its file. */
+function copiesIn(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] {
+  const { parts } = message
+  const given = new Set(digestsOf(parts))
+  if (given.size === 0 || isNegative(textOf(message))) return []
+  const copies = choices.filter(({ digests = [] }) => digests.some(digest => given.has(digest)))
+  const ofName = copies.filter(({ name }) => parts.some(({ filename }) => filename === name))
+  return ofName.length > 0 ? ofName : copies
 }
 
 function namedOrOfTasks(choices: readonly ArtifactChoice[], { referenceTaskIds }: Message, named: ArtifactChoice[]): ArtifactChoice[] {

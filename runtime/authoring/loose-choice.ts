@@ -2,8 +2,8 @@ import type { ArtifactChoice } from './artifact-choices.ts'
 
 const PLACES = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth']
 
-/** A position in a list: "the second one", "2nd", "the last one". Not "a second", which is a time. */
-const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')}|last)|(\d{1,2})(?:st|nd|rd|th))\b`, 'giu')
+/** A position in a list: "the second one", "2nd", "the last one". Not "a second", which is a time, and not "the last two". */
+const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')}|last(?! (?:two|three|few|time)\b))|(\d{1,2})(?:st|nd|rd|th))\b`, 'giu')
 
 const AGE = /\bthe (?:(newest|latest|most recent)|oldest|earliest)\b/iu
 
@@ -38,11 +38,12 @@ export function chosenByAge(choices: readonly ArtifactChoice[], text: string): A
 
 /**
  * The choices that the only phrase of its kind in a message means: "the newest one"; "the second one" and "the last one" in the order in which they
- * were `made`; "the red one" by name and description. Empty without a phrase, or with several.
+ * were `made`; "the red one" by name and description. Empty without a phrase, with several, or if the message
+ * excludes something.
  */
 export function chosenByPhrase(choices: readonly ArtifactChoice[], made: readonly ArtifactChoice[], text: string): ArtifactChoice[] {
   const [phrase, ...others] = text.matchAll(PHRASE)
-  if (!phrase || others.length > 0) return []
+  if (!phrase || others.length > 0 || isNegative(text)) return []
   const [whole, words = ''] = phrase
   const chosen = chosenByAge(choices, whole) ?? chosenByPlace(made, whole)
   return chosen ? [chosen] : chosenByWords(choices, words)

@@ -175,6 +175,22 @@ await t.test('the artifact to refine', async t => {
     t.equal(artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length, 5, 'a request is not read as an answer')
   })
 
+  await t.test('is recognized by its bytes, whatever the form of the base64, and among equal ones by the name or the words', async t => {
+    const file = (raw: string, filename?: string): Part => ({ raw, ...(filename !== undefined && { filename }), mediaType: 'image/png' })
+    const files: [string, Part][] = [['sail.png', file('+/+/')], ['two.png', file('QQ==')], ['three.png', file('QQ==')], ['far.png', { url: 'https://example.com/far.png' }]]
+    const earlierArtifacts = files.map(([name, part], i) => ({ taskId: `t${i}`, artifact: { artifactId: 'x', name, parts: [part] } }))
+    const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
+    const answers: [Part[], string | undefined][] = [
+      [[file('-_-_')], 'sail.png'], [[text('I mean this.'), file('+/+/')], 'sail.png'], [[text('not this'), file('+/+/')], undefined],
+      [[file('QQ')], undefined], [[file('QQ=='), text('the second one')], 'two.png'], [[file('QQ=='), text('the first one')], undefined], [[file('QQ==', 'three.png')], 'three.png'],
+      [[file('AAAA')], undefined], [[file('AAAA'), text('two.png')], 'two.png']
+    ]
+    for (const [parts, name] of answers) t.equal(chosenArtifact(choices, { ...userMessage(''), parts })?.name, name, JSON.stringify(parts))
+    t.match(artifactChoices({ message: { ...userMessage(''), parts: [text('refine this'), file('+/+/')] }, earlierArtifacts }), [{ name: 'sail.png' }], 'in a request')
+    for (const words of ['refine, but not the second one', 'not the newest one, please']) t.equal(artifactChoices({ message: userMessage(words), earlierArtifacts }).length, 4, words)
+    for (const [words, name] of [['the last few', undefined], ['the oldest', 'far.png'], ['the newest', 'sail.png']] as const) t.equal(chosenArtifact(choices, userMessage(words))?.name, name, words)
+  })
+
   await t.test('is asked for again among those that an answer left', async t => {
     const { runtime, clock } = start(t, { work: artist() })
     for (const name of ['small-boat.png', 'big-boat.png', 'ship.png']) {
