@@ -26,7 +26,7 @@ export default defineAgent({
     const offer = offerIn(work.message)
     if (!offer) return rejected('I book flights, hotels, snowmobiles and spas.')
 
-    const basis = await basisOf(work, offer)
+    const basis = await basisOf(work)
     work.emit(progress(`Booking: ${offer.kind}.`))
     await work.sleep(offer.seconds * 1000)
     if (/\bigloo\b/i.test(wish)) return failed('All igloos are taken.')
@@ -37,21 +37,21 @@ export default defineAgent({
 })
 
 /** What a message is based on: "based on …", "to the hotel booking". */
-const BASED = /\bbased on\b|\bto (?:the|my) (?:flight|hotel|snowmobile|spa)\b/i
+const BASIS = /\bbased on [^,.]*|\bto (?:the|my) (?:flight|hotel|snowmobile|spa)\b/i
 
 /** The tasks that a booking is based on, once they are done. */
-async function basisOf(work: WorkArguments, { kind }: Offer): Promise<Task[]> {
-  const wish = textOf(work.message)
-  if (work.message.referenceTaskIds || !BASED.test(wish)) return prerequisites(work)
-  const messages = (await work.history(500)).filter(({ role, taskId }) => role === 'ROLE_USER' && taskId !== undefined)
-  const opened = [...new Map(messages.toReversed().map(message => [message.taskId, message])).values()].toReversed()
-  const place = /\btask (\d+)\b/i.exec(wish)?.[1]
-  const named = OFFERS.filter(offer => offer.kind !== kind && offer.asked.test(wish))
-  const meant = place === undefined ? opened.filter(message => named.some(offer => offer === offerIn(message))) : opened.slice(Number(place) - 1, Number(place))
+async function basisOf(work: WorkArguments): Promise<Task[]> {
+  const [basis] = BASIS.exec(textOf(work.message)) ?? []
+  if (work.message.referenceTaskIds?.length || basis === undefined) return prerequisites(work)
+  const messages = await work.history(500)
+  const opened = messages.filter(({ taskId }, at) => messages.findIndex(other => other.taskId === taskId) === at)
+  const place = /\btask (\d+)\b/i.exec(basis)?.[1]
+  const meant = place === undefined ? opened.filter(message => offerIn(message)?.asked.test(basis)) : opened.slice(Number(place) - 1, Number(place))
   const taskId = meant.length === 1 ? meant[0]?.taskId : undefined
   return [await work.completed(taskId ?? (await artifactToRefine(work, { what: 'booking' })).taskId)]
 }
 
+/** What a message asks for, apart from what that is based on. */
 function offerIn(message: Message): Offer | undefined {
-  return OFFERS.find(({ asked }) => asked.test(textOf(message)))
+  return OFFERS.find(({ asked }) => asked.test(textOf(message).replace(BASIS, '')))
 }

@@ -115,10 +115,27 @@ await t.test('a request based on a booking finds it in its context, or asks whic
   t.match(await booked(await open(runtime, 'Based on Task 2, add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/, 'the one that it names')
   t.equal(await booked(await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })), 'A flight to Helsinki.\nA day with a snowmobile.', 'the first that was opened')
   t.match(await booked(await open(runtime, 'Add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/)
+  await reaches(runtime, (await open(runtime, 'Book a whale.', { contextId })).id, 'rejected')
+  t.match(await booked(await open(runtime, 'Based on the snowmobile, book a hotel.', { contextId, referenceTaskIds: [] })), /snowmobile\.\nThree nights/, 'what it is based on is not what it asks for')
   const asked = await open(runtime, 'Based on all that, book a snowmobile activity.', { contextId })
-  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: spa.txt, snowmobile.txt, hotel.txt, or flight.txt?' })
+  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: hotel.txt, spa.txt, snowmobile.txt, or flight.txt?' })
   await runtime.sendMessage({ ...say('the flight', { taskId: asked.id }), configuration: { returnImmediately: true } })
   t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
+})
+
+await t.test('a task keeps its place when its client answers it later', async t => {
+  const { clock, runtime } = await served(t)
+  const asked = await open(runtime, 'Based on all that, book a flight.', { contextId })
+  await reaches(runtime, asked.id, 'input-required')
+  const hotel = await open(runtime, 'Book a hotel.', { contextId })
+  await isBooking(runtime, hotel)
+  clock.increment(SECOND)
+  await reaches(runtime, hotel.id, 'completed')
+  await runtime.sendMessage({ ...say('which one?', { taskId: asked.id }), configuration: { returnImmediately: true } })
+  const spa = await open(runtime, 'Based on Task 2, book a spa.', { contextId })
+  await isBooking(runtime, spa)
+  clock.increment(SECOND)
+  t.equal(((await reaches(runtime, spa.id, 'completed')).artifacts ?? []).map(textOf).join(), 'Three nights in a hotel.\nAn hour in the spa.')
 })
 
 await t.test('bookings that are asked for at once wait for what they name', async t => {
