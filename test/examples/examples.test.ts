@@ -157,6 +157,9 @@ await t.test('sailboat', async t => {
       t.equal(pictureOf(taskOf(await client.sendMessage(saying(answer, { taskId: id })))).name, name)
       if (answer === 'the newest') await drawn('make the first boat red')
     }
+    const { parts: white } = await drawn('make the first one white')
+    const own = { message: { ...saying('', { contextId }).message, parts: [{ text: 'make this blue' }, ...white] } }
+    t.match(pictureOf(taskOf(await client.sendMessage(own))), { name: 'sailboat_image.png', description: /blue/ }, 'a first message with its bytes')
     for (const words of [[], [{ text: 'This one, please.' }]]) {
       const { parts } = await drawn('make the second one gold')
       const { id } = taskOf(await client.sendMessage(saying('make it green', { contextId })))

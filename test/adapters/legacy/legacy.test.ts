@@ -449,17 +449,17 @@ await t.test('errors are in the words of 0.3: its states, methods and members', 
   const { dialect: pushless } = startDialect(t)
   const { id } = await call(dialect, 'message/send', { message: message('x') })
   const pushNotificationConfig = { url: 'https://example.com/' }
-  const rows: [Promise<unknown>, object][] = [
-    [call(dialect, 'tasks/cancel', { id }), { code: 'TaskNotCancelable', message: `Task ${id} has ended (completed) and cannot be canceled.`, metadata: { state: 'completed' } }],
-    [call(dialect, 'message/send', { message: message('more', { taskId: id }) }), { code: 'UnsupportedOperation', metadata: { state: 'completed' } }],
-    [call(dialect, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { message: 'Invalid parameters: configuration.pushNotificationConfig.url must not be that one', violations: [{ field: 'configuration.pushNotificationConfig.url' }] }],
-    [call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
-    [call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } }), { violations: [{ field: 'pushNotificationConfig.authentication.schemes' }] }],
-    [call(pushless, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { code: 'PushNotificationNotSupported', message: /Leave pushNotificationConfig out/ }],
-    [stream(dialect, 'message/stream', { message: message('more', { taskId: id }) }).next(), { code: 'UnsupportedOperation' }]
+  const rows: [() => Promise<unknown>, object][] = [
+    [() => call(dialect, 'tasks/cancel', { id }), { code: 'TaskNotCancelable', message: `Task ${id} has ended (completed) and cannot be canceled.`, metadata: { state: 'completed' } }],
+    [() => call(dialect, 'message/send', { message: message('more', { taskId: id }) }), { code: 'UnsupportedOperation', metadata: { state: 'completed' } }],
+    [() => call(dialect, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { message: 'Invalid parameters: configuration.pushNotificationConfig.url must not be that one', violations: [{ field: 'configuration.pushNotificationConfig.url' }] }],
+    [() => call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
+    [() => call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } }), { violations: [{ field: 'pushNotificationConfig.authentication.schemes' }] }],
+    [() => call(pushless, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { code: 'PushNotificationNotSupported', message: /Leave pushNotificationConfig out/ }],
+    [() => stream(dialect, 'message/stream', { message: message('more', { taskId: id }) }).next(), { code: 'UnsupportedOperation' }]
   ]
-  for (const [answer, expected] of rows) {
-    const error = await rejection(answer)
+  for (const [ask, expected] of rows) {
+    const error = await rejection(ask())
     t.match(error, expected)
     t.notMatch(`${String(error)} ${JSON.stringify(error)}`, WORDS_OF_10)
   }

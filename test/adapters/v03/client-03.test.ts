@@ -315,3 +315,13 @@ await t.test('answers of 0.3 are also read without kinds, and with times without
   t.match(fromResult03('SendStreamingMessage', { kind: 'artifact-update', artifact: 5 }), { artifactUpdate: { artifact: 5 } })
   t.match(fromResult03('GetTask', { ...TASK, status: { state: 'working', message: 5 } }), { status: { message: 5 } })
 })
+
+await t.test('a webhook of 0.3 is read in either form, and one that is none stays as it is', t => {
+  const list = (result: unknown) => fromResult03('ListTaskPushNotificationConfigs', result)
+  t.strictSame(list(5), { configs: 5 })
+  t.strictSame(list({}), { configs: undefined })
+  t.strictSame(list([5, { pushNotificationConfig: 5 }]), { configs: [5, { pushNotificationConfig: 5 }] })
+  t.strictSame(list({ configs: [{ name: 'tasks/t/pushNotificationConfigs/p', pushNotificationConfig: { id: 'p', url: 'u' } }] }), { configs: [{ id: 'p', url: 'u', taskId: 't' }] })
+  t.strictSame(fromResult03('GetTaskPushNotificationConfig', { name: 1, pushNotificationConfig: { url: 'u', authentication: {} } }), { url: 'u' })
+  t.end()
+})

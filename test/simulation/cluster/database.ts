@@ -48,6 +48,8 @@ type Rows = readonly (readonly unknown[])[]
 /** Statements that are part of no list. */
 const OTHERS: readonly (readonly [beginning: RegExp, rows: (database: Database, backend: Backend, values: readonly unknown[]) => Rows])[] = [
   [/^\s*SET /, () => []],
+  // The role lacks no right.
+  [/^\s*WITH space AS/, () => []],
   [/^SELECT pg_backend_pid\(\), current_setting/, (_, { pid }) => [[String(pid), '', '']]],
   [/^\s*SELECT pg_is_in_recovery\(\)/, () => [['f', '150000', 'on', 'on', 'f', 'UTF8']]],
   [/^\s*SELECT to_regclass/, () => [['t', '9']]],
