@@ -638,17 +638,17 @@ await t.test('errors are in the words of 0.1: its states, methods and members', 
   const mute = dialect01(start(t, { work, capabilities: { streaming: false } }).runtime)
   await call(dialect, 'tasks/send', sending('d', 'x'))
   const pushNotificationConfig = { url: 'https://example.com/' }
-  const rows: [Promise<unknown>, object][] = [
-    [call(dialect, 'tasks/cancel', { id: 'd' }), { message: 'Task d has ended (completed) and cannot be canceled.', metadata: { state: 'completed' } }],
-    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { message: 'Invalid parameters: pushNotification.url must not be that one', violations: [{ field: 'pushNotification.url' }] }],
-    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } })), { violations: [{ field: 'pushNotification.authentication.schemes' }] }],
-    [call(dialect, 'tasks/pushNotification/set', { id: 'd', pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
-    [call(mute, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { code: 'PushNotificationNotSupported', message: /Leave pushNotification out/ }],
-    [stream(mute, 'tasks/sendSubscribe', sending('e', 'x')).next(), { code: 'UnsupportedOperation', message: 'This agent does not stream. Send the message with tasks/send, and read the task with tasks/get.' }],
-    [call(mute, 'tasks/pushNotification/get', { id: 'd' }), { code: 'PushNotificationNotSupported', message: /tasks\/get\.$/ }]
+  const rows: [() => Promise<unknown>, object][] = [
+    [() => call(dialect, 'tasks/cancel', { id: 'd' }), { message: 'Task d has ended (completed) and cannot be canceled.', metadata: { state: 'completed' } }],
+    [() => call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { message: 'Invalid parameters: pushNotification.url must not be that one', violations: [{ field: 'pushNotification.url' }] }],
+    [() => call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } })), { violations: [{ field: 'pushNotification.authentication.schemes' }] }],
+    [() => call(dialect, 'tasks/pushNotification/set', { id: 'd', pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
+    [() => call(mute, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { code: 'PushNotificationNotSupported', message: /Leave pushNotification out/ }],
+    [() => stream(mute, 'tasks/sendSubscribe', sending('e', 'x')).next(), { code: 'UnsupportedOperation', message: 'This agent does not stream. Send the message with tasks/send, and read the task with tasks/get.' }],
+    [() => call(mute, 'tasks/pushNotification/get', { id: 'd' }), { code: 'PushNotificationNotSupported', message: /tasks\/get\.$/ }]
   ]
-  for (const [answer, expected] of rows) {
-    const error = await rejection(answer)
+  for (const [ask, expected] of rows) {
+    const error = await rejection(ask())
     t.match(error, expected)
     t.notMatch(`${String(error)} ${JSON.stringify(error)}`, WORDS_OF_10)
   }
