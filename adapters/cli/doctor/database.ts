@@ -1,4 +1,4 @@
-import { access, constants, realpath, stat } from 'node:fs/promises'
+import { access, constants, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import type { Io } from '../command.ts'
@@ -15,7 +15,7 @@ const MENDS = {
   database: ['Restore a backup of the database. taskchart db check names each damage', 'Start the database, or correct its URL. taskchart serve --db creates its tables']
 } as const
 
-/** Whether the file or database of a store can be used: a file read and written, or created. */
+/** Whether the file or database of a store can be read, or a file created. */
 export async function databaseFinding(db: string, { cwd }: Io): Promise<Finding> {
   const isFile = !isPostgresUrl(db)
   const [restore, correct] = MENDS[isFile ? 'file' : 'database']
@@ -35,19 +35,9 @@ export async function databaseFinding(db: string, { cwd }: Io): Promise<Finding>
       await store.close()
     }
     if (damaged[0] !== undefined) return { status: 'wrong', what: `${nameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
-    const readOnly = isFile ? await findReadOnly(await realpath(path)) : undefined
-    if (readOnly !== undefined) return { status: 'wrong', what: `${db} can be read, but this user may not write ${readOnly}`, mend: `Give the user that runs taskchart serve --db the right to write ${readOnly}` }
     return { status: 'ok', what: `${nameOf(db)} can be read: ${total === 1 ? '1 task' : `${total} tasks`}` }
   } catch (error) {
     const { message } = error as Error
     return { status: 'wrong', what: `${isFile ? db : 'The database'} cannot be used: ${message}`, mend: installIn(message) ?? correct }
   }
-}
-
-/** A file, or else its folder, if this user may not write it: a server needs both, since SQLite creates files beside it. */
-async function findReadOnly(file: string): Promise<string | undefined> {
-  for (const path of [file, dirname(file)]) {
-    if (await access(path, constants.W_OK).then(() => false, () => true)) return path
-  }
-  return undefined
 }

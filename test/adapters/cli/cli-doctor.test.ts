@@ -1,13 +1,11 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createPort, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS, loadAll } from '../../../adapters/cli/commands.ts'
 import { optionsOf } from '../../../adapters/cli/completion.ts'
-import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { clockFinding, nodeFinding, portFinding } from '../../../adapters/cli/doctor/checks.ts'
 import { installIn, manifest, packageFindings, type Manifest } from '../../../adapters/cli/doctor/packages.ts'
 import { runBare } from '../../fixtures/processes/bare-process.ts'
@@ -72,26 +70,6 @@ await t.test('doctor', async t => {
     t.match(unreachable, { code: 1, stdout: /WRONG {2}The database cannot be used: [^\n]*\n {7}(?:Start the database|npm install)/ })
     t.notMatch(unreachable.stdout, 'secret')
     t.match(await runCommand(['doctor', '--db', 'notes.txt'], { cwd }), { code: 1, stdout: /WRONG {2}notes\.txt cannot be used: [^\n]*\n {7}(?:Give the file|npm install)/ })
-  })
-
-  await t.test('reports a file, or a folder of one, that a server could read and not write', async t => {
-    const cwd = t.testdir({ folder: {} })
-    const folder = join(cwd, 'folder')
-    const file = join(folder, 'tasks.db')
-    // Its log lies beside it, so that it can be read where nothing may be created.
-    const store = sqliteStore(file)
-    symlinkSync(file, join(cwd, 'link.db'))
-    // Root may write everywhere, unless it gives that right away.
-    const args = [BIN, 'doctor', '--db', join(cwd, 'link.db')]
-    const doctor = () => process.getuid?.() === 0 ? spawnSync('setpriv', ['--bounding-set=-dac_override', process.execPath, ...args], { encoding: 'utf8' }) : spawnSync(process.execPath, args, { encoding: 'utf8' })
-    t.match(doctor(), { status: 0, stdout: /\nok {5}\S*link\.db can be read: 0 tasks\n/ })
-    chmodSync(folder, 0o555)
-    t.match(doctor(), { status: 1, stdout: /\nWRONG {2}\S*link\.db can be read, but this user may not write \S*\/folder\n {7}Give the user that runs taskchart serve --db the right to write \S*\/folder\n/ })
-    chmodSync(file, 0o444)
-    t.match(doctor(), { status: 1, stdout: /\nWRONG {2}\S*link\.db can be read, but this user may not write \S*\/tasks\.db\n {7}Give the user that runs taskchart serve --db the right to write \S*\/tasks\.db\n/ })
-    chmodSync(folder, 0o755)
-    chmodSync(file, 0o600)
-    await store.close()
   })
 
   await t.test('refuses a second target, and a key without a URL', async t => {
