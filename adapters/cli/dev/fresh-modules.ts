@@ -73,7 +73,11 @@ export class FreshModules {
     try {
       return await import(`${href}?${LOAD}=${load}`)
     } finally {
-      for (let heard = receiveMessageOnPort(port); heard; heard = receiveMessageOnPort(port)) hear(heard.message as Loaded)
+      let heard: ReturnType<typeof receiveMessageOnPort>
+      do {
+        heard = receiveMessageOnPort(port)
+        hear(heard?.message as Loaded | undefined)
+      } while (heard)
       imported.delete(load)
       // Some Nodes name the load in the path, too.
       for (const path of ownRequired()) files.add(path.replace(/\?.*$/, ''))
@@ -95,6 +99,6 @@ function hooked(): MessagePort {
   return port1
 }
 
-function hear({ load, file }: Loaded): void {
-  imported.get(load)?.(fileURLToPath(file))
+function hear(loaded?: Loaded): void {
+  imported.get(loaded?.load ?? '')?.(fileURLToPath(loaded?.file ?? ''))
 }
