@@ -36,7 +36,7 @@ export default defineAgent({
   }
 })
 
-/** What a message is based on: "based on …", "to the hotel booking". */
+/** The words that name a basis: "based on …", "to the hotel booking". */
 const BASIS = /\bbased on [^,.]*|\bto (?:the|my) (?:flight|hotel|snowmobile|spa)\b/i
 
 /** The tasks that a booking is based on, once they are done. */

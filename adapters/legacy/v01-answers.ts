@@ -173,7 +173,7 @@ function schemeName(scheme: SecurityScheme): string {
   return 'mtlsSecurityScheme' in scheme ? 'mutualTLS' : 'oauth2'
 }
 
-/** What came before a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
+/** The past of a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
 export interface Past {
   readonly negotiated: readonly Message[]
   readonly rounds: readonly Task[]

@@ -7,7 +7,7 @@ const ORDINAL = new RegExp(String.raw`(?<!\ba )\b(?:(${PLACES.join('|')}|last(?!
 
 const AGE = /\bthe (?:(newest|latest|most recent)|oldest|earliest)\b/iu
 
-/** What a message says of the artifact that it means: the words between `the` and a word for an artifact. */
+/** A phrase that describes an artifact: the words between `the` and a word for an artifact. */
 const PHRASE = /\bthe ((?:[\p{L}\p{M}\p{N}]+ ){1,3}?)(?:one|picture|image|file|document|artifact|version)\b/giu
 
 /** An answer that is a number and filler words: "2", "number 2, please". */

@@ -20,7 +20,7 @@ export type NamedTask = { readonly taskId: string } | { readonly reply: Message 
 /** The same, or that the first message of the name has no answer yet. */
 export type LookedUp = NamedTask | { readonly isAnswered: false }
 
-/** What a client's name refers to. Only the node that processes the first message of a name knows of it before its answer. */
+/** The target of a client's name. Only the node that processes the first message of a name knows of it before its answer. */
 export async function lookUpName(services: OperationServices, scope: Scope, name: string): Promise<LookedUp | undefined> {
   const isPending = isUnderWay(services.sendsUnderWay, scope, taskNameKey(name, 0, 0).key)
   return (await readNamed(services, scope, name)) ?? (isPending ? { isAnswered: false } : undefined)
