@@ -97,7 +97,7 @@ export interface AdmissionRules {
   readonly counters: Counters
   readonly tenants: Tenants
   readonly authorize: Authorize | undefined
-  /** Fair scheduling by user; `undefined` if all callers are one user. */
+  /** Fair scheduling by user, or by connection without authentication. */
   readonly scheduler: CallScheduler
   /** Whether calls in process are scheduled too. */
   readonly schedulesAll: boolean
