@@ -73,11 +73,9 @@ export class FreshModules {
     try {
       return await import(`${href}?${LOAD}=${load}`)
     } finally {
-      let heard: ReturnType<typeof receiveMessageOnPort>
-      do {
-        heard = receiveMessageOnPort(port)
-        hear(heard?.message as Loaded | undefined)
-      } while (heard)
+      let more: boolean
+      do more = hear(receiveMessageOnPort(port)?.message)
+      while (more)
       imported.delete(load)
       // Some Nodes name the load in the path, too.
       for (const path of ownRequired()) files.add(path.replace(/\?.*$/, ''))
@@ -99,6 +97,8 @@ function hooked(): MessagePort {
   return port1
 }
 
-function hear(loaded?: Loaded): void {
-  imported.get(loaded?.load ?? '')?.(fileURLToPath(loaded?.file ?? ''))
+/** Tells the load that a file belongs to it. Returns whether there was a file. */
+function hear(loaded: Loaded | undefined): boolean {
+  if (loaded) imported.get(loaded.load)?.(fileURLToPath(loaded.file))
+  return loaded !== undefined
 }
