@@ -4,7 +4,8 @@ import { readBindings, type Binding } from './card/bindings.ts'
 import { checkAccess, explainRefusal } from './credentials.ts'
 import { isSocketAddress } from './hosts.ts'
 import { OPENERS } from './openers.ts'
-import type { ConnectOptions, PlacedOptions } from './options.ts'
+import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
+import { wholeStreams } from './retries/whole-streams.ts'
 import type { CalledAgent } from './traced-calls.ts'
 
 /** A connected agent. */
@@ -24,12 +25,13 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
   const given = readBindings(options.bindings)
   checkAccess(options)
   const { headers, credentials, verifyCard } = options
+  const { clock } = backOffOptions(options)
   const isMute = openers['1.0'].WEBSOCKET?.lacks?.header !== undefined && (headers ?? credentials) !== undefined
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
   if (!isSocket || verifyCard) {
     const { openByCard } = await import('./open-by-card.ts')
-    const { calls, binding, tenant, name, options: placed } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
-    return { calls: await traced(calls, options, { binding, name }), binding, tenant: { asCard: tenant }, options: placed }
+    const { calls, binding, tenant, name, streams, options: placed } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
+    return { calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }), binding, tenant: { asCard: tenant }, options: placed }
   }
   const placed = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
   const { openSocketCalls } = await import('./transports/websocket/open-calls.ts')
@@ -37,7 +39,7 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
   const calls = await openSocketCalls(url, placed).catch(error => {
     throw explainRefusal(error, placed)
   })
-  return { calls: await traced(calls, options, { binding }), binding, tenant: 'as given', options: placed }
+  return { calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }), binding, tenant: 'as given', options: placed }
 }
 
 async function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Promise<Calls> {

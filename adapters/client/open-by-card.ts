@@ -17,6 +17,8 @@ export interface OpenByCard {
   /** The tenant that the card requires in every request; `undefined` if it names none. */
   readonly tenant: string | undefined
   readonly name: string
+  /** Whether the agent streams. A card that does not say so says no. */
+  readonly streams: boolean
   /** The options, with the places of the credentials. */
   readonly options: PlacedOptions
 }
@@ -42,7 +44,7 @@ export async function openByCard(url: string, options: ConnectOptions, wanted?: 
     const calls = await open(address, placed, isReliable(card)).catch(error => {
       throw explainRefusal(error, placed)
     })
-    return { calls, binding, tenant, name: card.name, options: placed }
+    return { calls, binding, tenant, name: card.name, streams: card.capabilities.streaming === true, options: placed }
   }
   throw failure
 }

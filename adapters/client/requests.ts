@@ -95,6 +95,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   readonly frame: RequestFrame
   readonly #waiting: StreamResponse[] = []
   #taskId: string | undefined
+  #contextId = ''
   #generation = 0
   #state: TaskState | undefined
   #isAnswered = false
@@ -138,11 +139,13 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 
   result(value: unknown): void {
-    const event = this.#checked(value)
-    if (!event) return
-    const { taskId, generation } = placeOf(event)
+    const answer = this.#checked(value)
+    if (!answer) return
+    const event = this.#ofTask(answer)
+    const { taskId, contextId = '', generation } = placeOf(event)
     if (generation !== undefined && generation <= this.#generation) return
     this.#taskId ??= taskId
+    this.#contextId ||= contextId
     this.#generation = generation ?? this.#generation
     this.#state = stateOf(event) ?? this.#state
     this.#isAnswered ||= 'message' in event
@@ -182,6 +185,12 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return isTerminal(this.#state) || (this.#state === 'TASK_STATE_INPUT_REQUIRED' && this.frame.method === 'SendStreamingMessage')
   }
 
+  /** A message after events of a task is not its answer: it is news of the task. */
+  #ofTask(event: StreamResponse): StreamResponse {
+    if (!('message' in event) || this.#taskId === undefined) return event
+    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId, status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
+  }
+
   #checked(value: unknown): StreamResponse | undefined {
     try {
       return validAnswer(StreamResponseSchema, value)
@@ -206,25 +215,26 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
 }
 
 /** The tenant of a request, for its resumption. */
-function tenantOf(params: unknown): { tenant?: unknown } {
+export function tenantOf(params: unknown): { tenant?: unknown } {
   return isObject(params) && params.tenant !== undefined ? { tenant: params.tenant } : {}
 }
 
-function stateOf(event: StreamResponse): TaskState | undefined {
+/** The state that an event tells; `undefined` if it tells none. */
+export function stateOf(event: StreamResponse): TaskState | undefined {
   if ('task' in event) return event.task.status.state
   return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined
 }
 
-/** The task of an event, and its generation if the agent sends one. */
-export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): { taskId: string; generation?: number }
-export function placeOf(event: StreamResponse): { taskId?: string; generation?: number }
-export function placeOf(event: StreamResponse): { taskId?: string; generation?: number } {
+/** The task of an event and its context, and its generation if the agent sends one. */
+export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): { taskId: string; contextId?: string | undefined; generation?: number }
+export function placeOf(event: StreamResponse): { taskId?: string; contextId?: string | undefined; generation?: number }
+export function placeOf(event: StreamResponse): { taskId?: string; contextId?: string | undefined; generation?: number } {
   if ('message' in event) return {}
-  const [taskId, metadata] =
-    'task' in event ? [event.task.id, event.task.metadata]
-    : 'statusUpdate' in event ? [event.statusUpdate.taskId, event.statusUpdate.metadata]
-    : [event.artifactUpdate.taskId, event.artifactUpdate.metadata]
+  const { taskId, contextId, metadata } =
+    'task' in event ? { ...event.task, taskId: event.task.id }
+    : 'statusUpdate' in event ? event.statusUpdate
+    : event.artifactUpdate
   const told = metadata?.[RELIABILITY_EXTENSION]
   const generation = typeof told === 'object' && told !== null && 'generation' in told ? told.generation : undefined
-  return { taskId, ...(typeof generation === 'number' && { generation }) }
+  return { taskId, contextId, ...(typeof generation === 'number' && { generation }) }
 }

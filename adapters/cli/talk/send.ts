@@ -1,5 +1,3 @@
-import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import { readArguments } from '../arguments.ts'
@@ -39,16 +37,6 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(task !== undefined && { taskId: task }),
     ...(reference && { referenceTaskIds: reference })
   }
-  const stream = (client: AgentClient) => answersOf(message, client, io.signal)
+  const stream = (client: AgentClient) => client.sendStreamingMessage({ message }, { signal: io.signal })
   return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
-}
-
-/** The stream of a message. From an agent that does not stream: its one answer. */
-export async function* answersOf(message: Message, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
-  try {
-    yield* client.sendStreamingMessage({ message }, { signal })
-  } catch (error) {
-    if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
-    yield await client.sendMessage({ message }, { signal })
-  }
 }

@@ -1,11 +1,13 @@
-import { isA2AError } from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/connect.ts'
+import { passed } from '../../client/retries/request-retry.ts'
+import { stateOf } from '../../client/requests.ts'
+import { isUnsupported } from '../../client/state/followed-task.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT_CODES, type Command, type Io } from '../command.ts'
 import { readAccess } from './agent-connection.ts'
-import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
+import { follow, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
@@ -22,18 +24,33 @@ ${EXIT_CODES}`,
 async function run(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
   const { out, binding, json = false } = values
-  const stream = (client: AgentClient) => eventsOf(id, client, io.signal)
+  const stream = (client: AgentClient) => eventsOf(id, client, io)
   return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: isInterrupted }, io)
 }
 
-/** The task, then its events. A task that has ended, even during a lost connection, is read once. */
-export async function* eventsOf(id: string, client: AgentClient, signal: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
+/** The task, then its events. A task that has ended is read once. Without a stream, the task is read until it ends. */
+export async function* eventsOf(id: string, client: AgentClient, { signal, clock }: Pick<Io, 'signal' | 'clock'>): AsyncGenerator<StreamResponse, void, undefined> {
+  let state: TaskState | undefined
   try {
-    yield* client.subscribeToTask({ id }, { signal })
+    for await (const event of client.subscribeToTask({ id }, { signal })) {
+      state = stateOf(event) ?? state
+      yield event
+    }
   } catch (error) {
-    if (!isA2AError(error) || error.code !== 'UnsupportedOperation') throw error
+    if (!isUnsupported(error)) throw error
+    state = undefined
+  }
+  if (state !== undefined && !isActive(state)) return
+  for (let last = ''; ; ) {
     const task = await client.getTask({ id, historyLength: 0 }, { signal })
-    if (!isTerminal(task.status.state)) throw error
-    yield { task }
+    const now = JSON.stringify(task)
+    if (now !== last) yield { task }
+    if (isTerminal(task.status.state)) return
+    last = now
+    await passed(LOOK_MS, clock, signal)
+    signal.throwIfAborted()
   }
 }
+
+/** How often a task without a stream is read. */
+const LOOK_MS = 2000

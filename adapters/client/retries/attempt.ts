@@ -43,7 +43,7 @@ export class Attempt implements ResponseSink {
     try {
       await this.#carrier.carry(this.#frame, this, stop)
     } catch (error) {
-      return stop.aborted ? undefined : this.#fail(error, before, stop)
+      return stop.aborted ? undefined : this.#fail(error, before)
     }
     if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream before the task')
     this.#request.ended()
@@ -64,7 +64,7 @@ export class Attempt implements ResponseSink {
     this.#isEnded = true
   }
 
-  async #fail(error: unknown, { isAgain, wasCut }: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
+  #fail(error: unknown, { isAgain, wasCut }: Before): ConnectionLost | undefined {
     if (error instanceof ConnectionLost) {
       this.#isCut = true
       return error
@@ -74,17 +74,8 @@ export class Attempt implements ResponseSink {
       return new ConnectionLost(error.message, { isUnsent: this.#results === 0, cause: error })
     }
     if (isA2AError(error)) this.#way.answered()
-    await this.#endAsItIs(wasCut && this.#request.isOpenQuestion ? inDoubt(error, this.#frame.method) : error, stop)
+    this.#request.failed(wasCut && this.#request.isOpenQuestion ? inDoubt(error, this.#frame.method) : error)
     return undefined
-  }
-
-  /** A subscription is refused if the task ended meanwhile. Then the task itself completes the stream. */
-  async #endAsItIs(error: unknown, stop: AbortSignal): Promise<void> {
-    const isResumed = this.#frame.method === 'SubscribeToTask' && this.#frame !== this.#request.frame
-    const task = isResumed && isA2AError(error) && error.code === 'UnsupportedOperation' ? await this.#task(stop) : undefined
-    if (!task || !isTerminal(task.status.state)) return this.#request.failed(error)
-    this.#request.result({ task })
-    this.#request.ended()
   }
 
   /** A subscription with a cursor may have no events left. Only the task shows whether it has ended. */

@@ -58,7 +58,7 @@ export interface SendOptions {
   readonly referenceTaskIds?: readonly string[]
 }
 
-type ConversationAgent = Followable & Pick<AgentClient, 'listTasks' | 'sendStreamingMessage' | 'sendMessage'>
+type ConversationAgent = Followable & Pick<AgentClient, 'listTasks' | 'sendStreamingMessage'>
 
 const NOTHING: ConversationView = {
   contextId: undefined, messages: [], tasks: [], hasMore: false, artifacts: new Map(), question: undefined, offer: undefined, isBusy: false, error: undefined
@@ -207,10 +207,6 @@ class ContextConversation implements Conversation {
     }
     try {
       for await (const event of this.#agent.sendStreamingMessage({ message }, { signal })) arrive(event)
-    } catch (error) {
-      // An agent without streaming refuses the message before it reads it.
-      if (!isUnsupported(error)) throw error
-      arrive(await this.#agent.sendMessage({ message }, { signal }))
     } finally {
       held?.release()
     }

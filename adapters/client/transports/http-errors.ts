@@ -11,6 +11,7 @@ const CODES: ReadonlyMap<number, ErrorCode> = new Map([
   [408, 'DeadlineExceeded'],
   [413, 'TooLarge'],
   [429, 'RateLimited'],
+  [501, 'UnsupportedOperation'],
   [502, 'Overloaded'],
   [503, 'Overloaded'],
   [504, 'Overloaded']
@@ -24,6 +25,7 @@ const TEXTS: ReadonlyMap<number, string> = new Map([
   [408, 'waited too long for the request'],
   [413, 'does not accept a request of this size'],
   [429, 'has received too many requests'],
+  [501, 'does not support this request'],
   [502, 'cannot be reached'],
   [503, 'is not available at present'],
   [504, 'does not answer in time']

@@ -35,9 +35,6 @@ export async function openTask(opening: Opening): Promise<void> {
   try {
     await take(client.sendStreamingMessage({ message }, { signal }))
   } catch (error) {
-    // The stream ended before its task, and the agent cannot resume it.
-    if (isNotDoneThere(error) && isKnown()) return undefined
-    if (isNotDoneThere(error)) return take(each(await client.sendMessage({ message, configuration: { returnImmediately: true } }, { signal })))
     if (isAgain || isKnown() || !isLost(error)) throw error
     return openTask({ ...opening, isAgain: true })
   }
@@ -52,8 +49,4 @@ async function taskOf({ client, message: { contextId, messageId }, isOwnContext,
     if (isNotDoneThere(error)) return undefined
     throw error
   }
-}
-
-async function* each(event: StreamResponse): AsyncGenerator<StreamResponse> {
-  yield event
 }

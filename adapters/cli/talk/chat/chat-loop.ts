@@ -13,7 +13,6 @@ import { USUAL_COLUMNS } from '../../text/terminal.ts'
 import { aboutKey, type AgentPlace } from '../agent-connection.ts'
 import { exitCode, isActive, showTurn } from '../follow.ts'
 import { placeOf } from '../hints.ts'
-import { answersOf } from '../send.ts'
 import { eventsOf } from '../watch.ts'
 import { nothingYet, type Watched } from '../watch-stream.ts'
 import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
@@ -155,7 +154,7 @@ export class ChatLoop {
     if (taskId === undefined) return
     try {
       const task = await this.#client.getTask({ id: taskId, historyLength: 0 }, { signal: this.#io.signal })
-      await this.#turn(isActive(task.status.state) ? client => eventsOf(taskId, client, this.#io.signal) : () => this.#once(Promise.resolve(task)))
+      await this.#turn(isActive(task.status.state) ? client => eventsOf(taskId, client, this.#io) : () => this.#once(Promise.resolve(task)))
     } catch (error) {
       this.#io.signal.throwIfAborted()
       if (!isA2AError(error) || error.code !== 'TaskNotFound') this.#report(error)
@@ -175,7 +174,7 @@ export class ChatLoop {
       ...(this.#contextId !== undefined && { contextId: this.#contextId }),
       ...(task && (isTerminal(task.state) ? { referenceTaskIds: [task.id] } : { taskId: task.id }))
     }
-    await this.#turn(client => answersOf(message, client, this.#io.signal))
+    await this.#turn(client => client.sendStreamingMessage({ message }, { signal: this.#io.signal }))
   }
 
   /** Shows one stream. Its events about the task count even if it breaks off. */

@@ -83,11 +83,11 @@ await t.test('an offer is printed in one line with terms and expiry, and saved u
   t.match((await send(line.url, ['ok', ...line.args])).stdout, /^\{"euros":40/, 'words accept it')
 })
 
-await t.test('an agent that does not stream is asked for one answer', async t => {
+await t.test('the task of an agent that does not stream is read until it ends', async t => {
   const { url } = await serve(t, { work: () => ({ artifact: 'done' }), negotiate: ({ message }) => (message.taskId ? rejected('No.') : accepted()), capabilities: { streaming: false } })
   const { code, stdout, stderr } = await send(url, ['go'])
   t.strictSame([code, stdout], [0, 'done\n'])
-  t.match(stderr, /^completed \(task \S+\)\n/)
+  t.match(stderr, /^(?:submitted|working|completed) \(task \S+\)\n(?:.*\n)*/)
   const { code: refused, stderr: why } = await send(url, ['go', '--task', /task (\S+)\)/.exec(stderr)?.[1] ?? ''])
   t.strictSame([refused, /takes no more messages/.test(why)], [1, true], why)
 })
@@ -328,7 +328,7 @@ await t.test('an error is reported in one line with exit code 1', async t => {
   const cases: [string, Record<string, object[]>, RegExp][] = [
     ['the answer is not A2A', { SendStreamingMessage: [{ result: { task: { id: 1, status: {} } } }] }, /The agent's answer is not A2A 1\.0: result\.task\./],
     ['the stream ends with nothing', { SendStreamingMessage: [{ streamEnd: true }] }, /The agent ended the stream without a result/],
-    ['the stream ends before the task', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream without/]
+    ['the stream ends before the task, which cannot be read', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }], GetTask: [{ error: { code: -32603, message: 'Broken.' } }] }, /Task t1 goes on without you\.[\s\S]*Broken\./]
   ]
   for (const [what, answers, message] of cases) {
     await t.test(what, async t => {

@@ -277,7 +277,7 @@ await t.test('on a terminal', async t => {
 
   await t.test('a failing stream leaves no live line before the error', async t => {
     const working = { task: { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_WORKING' } } }
-    const url = await scripted(t, { SubscribeToTask: [{ result: working }, { error: { code: -32603, message: 'Out of paint.' } }] })
+    const url = await scripted(t, { SubscribeToTask: [{ result: working }, { error: { code: -32603, message: 'Out of paint.' } }], GetTask: [{ error: { code: -32603, message: 'Out of paint.' } }] })
     const { screen, ended } = onTerminal(t, ['watch', url, 't1'])
     t.equal((await ended).code, 1)
     t.match(screen.lines, ['working (task t1)', '', /^Task t1 goes on/, /npx/, 'taskchart: Out of paint.', ''])

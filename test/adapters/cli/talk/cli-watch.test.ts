@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { failed, rejected } from '../../../../runtime/index.ts'
 import type { Runtime } from '../../../../runtime/runtime.ts'
+import { systemClock } from '../../../../runtime/ports/clock.ts'
 import { cuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
 import { deferred, open, reaches, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { runCommand, type Surroundings } from '../../../fixtures/cli/run-command.ts'
+import { failure, httpAgent, result, stream } from '../../../fixtures/peers/scripted-http.ts'
 import { scripted } from '../../../fixtures/peers/scripted-agent.ts'
 import { obedient, serve } from '../../../fixtures/servers/served-agent.ts'
 import { storyteller } from '../../../fixtures/servers/storyteller.ts'
@@ -217,9 +219,7 @@ await t.test('an error is reported in one line with exit code 1', async t => {
   const unsupported = { error: { code: -32004, message: 'I do not stream.' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
     ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
-    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }] }, /^taskchart: The agent ended the stream without a result\.\n$/],
-    ['the stream ends before the task', { SubscribeToTask: [{ result: { task: task('TASK_STATE_WORKING') } }, { streamEnd: true }] }, /Task t1 goes on without you\.[\s\S]*The agent ended the stream without/],
-    ['the agent does not stream, and the task continues', { SubscribeToTask: [unsupported], GetTask: [{ result: task('TASK_STATE_WORKING') }] }, /^taskchart: I do not stream\.\n$/],
+    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/],
     ['an ended task is missing when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
   ]
   for (const [what, answers, message] of cases) {
@@ -236,6 +236,25 @@ await t.test('an error is reported in one line with exit code 1', async t => {
     const url = await scripted(t, { SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }], GetTask: [{ result: waiting }] })
     t.match(await watch(url, ['t1']), { code: 4, stderr: /Answer with:\n.* --context c1 --task t1\n$/ })
   })
+})
+
+await t.test('a task without a stream is read until it ends', async t => {
+  const task = (state: string) => result({ id: 't1', contextId: 'c1', status: { state: `TASK_STATE_${state}` }, artifacts: [{ artifactId: 'a', parts: [{ text: 'a boat' }] }] })
+  const clock = { ...systemClock, setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms < 5000 ? 0 : ms) }
+  const begun = [
+    ['its card says so', { card: { capabilities: {} } }, []],
+    ['the subscription is refused', {}, [failure({ code: -32004 })]],
+    ['the stream ends early', {}, [stream([], 'cut'), failure({ code: -32601 })]]
+  ] as const
+  for (const [why, card, answers] of begun) {
+    await t.test(why, async t => {
+      const agent = await httpAgent(t, card)
+      agent.script(...answers, task('WORKING'), task('WORKING'), task('COMPLETED'))
+      t.match(await watch(agent.url, ['t1'], { clock }), { code: 0, stdout: 'a boat\n', stderr: /^working \(task t1\)\n(?:artifact .*\n)*completed \(task t1\)$/m })
+    })
+  }
+  const url = await scripted(t, { SubscribeToTask: [{ result: { task: { id: 't1', status: { state: 'TASK_STATE_WORKING' } } } }, { streamEnd: true }], GetTask: [{ result: { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } } }] })
+  t.match(await watch(url, ['t1'], { clock }), { code: 0 }, 'and so is that of a WebSocket that ends its stream early')
 })
 
 await t.test('a task without a context or streamed artifacts is shown without a line to continue', async t => {

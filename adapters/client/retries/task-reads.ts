@@ -1,0 +1,86 @@
+import { A2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import { SendMessageResponseSchema, TaskSchema, type StreamResponse, type Task } from '../../../machines/protocol/objects.ts'
+import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
+import { isTerminal } from '../../../machines/protocol/states.ts'
+import { onAbort } from '../../../runtime/primitives/promises.ts'
+import { tenantOf, validAnswer } from '../requests.ts'
+import { passed } from './request-retry.ts'
+import type { StreamMeans, StreamProgress } from './whole-streams.ts'
+
+/** Errors of an agent that does not have a method. It has not processed the request. */
+const LACKS: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
+
+/** Errors with which agents refuse a subscription. It changes nothing, so the task itself can be read instead. */
+const REFUSALS: readonly ErrorCode[] = [...LACKS, 'TaskNotFound', 'InvalidParams', 'InternalError']
+
+/** The wait between two looks at a task without a stream: it doubles while the task stays the same. */
+const FIRST_LOOK_MS = 1000
+const LAST_LOOK_MS = 15_000
+
+/**
+ * Goes on where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be tried: a message that
+ * may have been processed is never sent again.
+ */
+export async function* withoutStream(means: StreamMeans, progress: StreamProgress, refusal?: A2AError): AsyncGenerator<StreamResponse, void, undefined> {
+  const { hasEvents, isSend } = progress
+  if (refusal && !(hasEvents || !isSend ? REFUSALS : LACKS).includes(refusal.code)) throw refusal
+  if (refusal && !hasEvents) {
+    if (isSend) yield* sent(means, progress)
+    else if (LACKS.includes(refusal.code)) throw refusal
+    else progress.taskId = (means.frame.params as SubscribeToTaskRequest).id
+  }
+  if (progress.taskId === undefined || progress.isAtEnd) return
+  const task = await storedTask(means, progress).catch((error: unknown) => {
+    throw refusal ?? error
+  })
+  if (!isSend && !isTerminal(task.status.state)) throw new A2AError('UnsupportedOperation', 'The agent does not stream this task.', { cause: refusal })
+  yield* looks(task, means, progress)
+}
+
+/** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
+export async function storedEvent(means: StreamMeans, progress: StreamProgress, event: StreamResponse): Promise<StreamResponse> {
+  return storedTask(means, progress).then(task => ({ task }), () => event)
+}
+
+/** The answer to the message, sent as SendMessage. */
+async function* sent({ calls, frame, signal }: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+  const { configuration = {}, ...params } = frame.params as SendMessageRequest
+  const early = { ...params, configuration: { returnImmediately: true, ...configuration } }
+  const answer = validAnswer(SendMessageResponseSchema, await calls.call({ ...frame, method: 'SendMessage', params: early }, signal))
+  progress.note(answer)
+  yield answer
+}
+
+/** The task after each change, from this look on. */
+async function* looks(first: Task, means: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+  let last = ''
+  let waitMs = FIRST_LOOK_MS
+  for (let task = first; ; task = await storedTask(means, progress)) {
+    const text = JSON.stringify(task)
+    if (text !== last) {
+      progress.note({ task })
+      yield { task }
+      waitMs = FIRST_LOOK_MS
+    }
+    if (progress.isAtEnd) return
+    last = text
+    await waitUnlessWoken(waitMs, means)
+    waitMs = Math.min(2 * waitMs, LAST_LOOK_MS)
+  }
+}
+
+async function storedTask({ calls, frame: { params, trace }, signal }: StreamMeans, { taskId }: StreamProgress): Promise<Task> {
+  return validAnswer(TaskSchema, await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal))
+}
+
+/** Waits before the next look, at most until another call may have changed the task. */
+async function waitUnlessWoken(ms: number, { calls, signal, clock, sleepers }: StreamMeans): Promise<void> {
+  const waking = new AbortController()
+  const wake = () => waking.abort()
+  const unwatch = [calls.link.on('closed', wake), signal && onAbort(signal, wake)]
+  sleepers.add(wake)
+  await passed(ms, clock, waking.signal)
+  for (const stop of unwatch) stop?.()
+  sleepers.delete(wake)
+  signal?.throwIfAborted()
+}
