@@ -62,6 +62,7 @@ export const contextMachine = setup({
   guards: {
     negotiates: ({ context }) => context.negotiates,
     bargains: ({ context }) => context.bargains !== undefined,
+    withdraws: (_, { isWithdrawal }: ContextRequest) => isWithdrawal === true,
     hasRoom,
     isEmpty: ({ context }) => isEmpty(context),
     isTask: ({ context }, id: string) => context.tasks.includes(id),
@@ -80,6 +81,10 @@ export const contextMachine = setup({
       enqueue.assign({ negotiations: [...negotiations, request.callId], isBargaining: true })
       if (!isBargaining) enqueue.spawnChild('bargaining', { id: BARGAINING, input: bargains as NegotiationLimits })
       enqueue.sendTo(BARGAINING, { type: 'request.received', request })
+    }),
+    withdraw: enqueueActions(({ context, enqueue }, { taskId }: ContextRequest) => {
+      enqueue.sendTo(taskId, { type: 'task.cancel', taskId })
+      if (context.isBargaining) enqueue.sendTo(BARGAINING, { type: 'client.withdrew' } satisfies NegotiationMachineEvent)
     }),
     tellBargaining: sendTo(BARGAINING, (_, type: 'deal.made' | 'deal.off') => ({ type }) satisfies NegotiationMachineEvent),
     noteTask: assign({ tasks: ({ context }, { request }: Opening) => [...context.tasks, request.taskId] }),
@@ -117,6 +122,7 @@ export const contextMachine = setup({
     idle: {
       on: {
         'request.received': [
+          { guard: { type: 'withdraws', params: requestOf }, target: 'busy', actions: [...opensTask(), { type: 'withdraw', params: requestOf }] },
           { guard: 'negotiates', target: 'busy', actions: { type: 'negotiate', params: ({ event }) => event.request } },
           { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { target: 'busy', actions: opensTask() }
@@ -130,6 +136,7 @@ export const contextMachine = setup({
       always: { guard: 'isEmpty', target: 'idle' },
       on: {
         'request.received': [
+          { guard: { type: 'withdraws', params: requestOf }, actions: [...opensTask(), { type: 'withdraw', params: requestOf }] },
           { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
           { guard: 'bargains', actions: { type: 'bargain', params: ({ event }) => event.request } },
           { guard: 'hasRoom', actions: opensTask() },
@@ -226,6 +233,10 @@ function isItsTask() {
 /** Forwards an event to the task that it names. */
 function passesOn() {
   return { type: 'passOn' as const, params: taskIdOf }
+}
+
+function requestOf({ event }: { event: { request: ContextRequest } }): ContextRequest {
+  return event.request
 }
 
 function taskIdOf({ event }: { event: { taskId: string } }): string {

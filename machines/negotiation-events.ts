@@ -13,7 +13,8 @@ export type Arrival = { atMs: number; proposes?: Terms; accepts?: string; declin
  * A message that addresses no task. `callId` names the waiting call; `taskId` is the id of the task that it may open.
  * `extensions` are the author's extensions that the client has activated. `details` are the metadata and configuration of the
  * request. `arrived` is set only for a lasting negotiation, and `trace`, the trace context, only if the call is traced.
- * `isOnce`: the message is deduplicated or has a webhook, so it is processed only while its call waits.
+ * `isOnce`: the message is deduplicated or has a webhook, so it is processed only while its call waits. `isWithdrawal`: the client gives the
+ * negotiation up. The request opens a task that is canceled at once, and the open offer ends.
  */
 export type ContextRequest = {
   callId: string
@@ -24,6 +25,7 @@ export type ContextRequest = {
   arrived?: Arrival | undefined
   trace?: Readonly<Record<string, string>> | undefined
   isOnce?: true
+  isWithdrawal?: true
 }
 
 /**
@@ -55,8 +57,8 @@ export type Opinion =
   | { decision: 'rejected'; reason: MessageContent }
   | { decision: 'failed'; isLate?: boolean }
 
-/** Events that a negotiation receives: requests, and whether the context could open a task for the deal. */
-export type NegotiationMachineEvent = { type: 'request.received'; request: ContextRequest & { arrived: Arrival } } | { type: 'deal.made' } | { type: 'deal.off' }
+/** Events that a negotiation receives: requests, whether the context could open a task for the deal, and that the client gives the negotiation up. */
+export type NegotiationMachineEvent = { type: 'request.received'; request: ContextRequest & { arrived: Arrival } } | { type: 'deal.made' } | { type: 'deal.off' } | { type: 'client.withdrew' }
 
 /** The event that a negotiation emits: the outcome of a request. */
 export type NegotiationFact = { type: 'request.decided'; outcome: NegotiationOutcome }

@@ -57,6 +57,8 @@ export const negotiationMachine = setup({
   id: 'negotiation',
   context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [], memory: null }),
   initial: 'quiet',
+  // Requests that wait are still answered.
+  on: { 'client.withdrew': { actions: 'forgetOffers' } },
   states: {
     // No request is waiting. An offer may be open.
     quiet: {

@@ -1,5 +1,6 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
+import type { Message } from '../machines/protocol/parts.ts'
 import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
 import { scopeOf, type CallContext } from './access/call-context.ts'
@@ -27,12 +28,12 @@ import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/se
 import { listTasks } from './operations/list-tasks.ts'
 import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
-import { readNamed, type NamedTask } from './operations/task-names.ts'
+import { cancelNamed, lookUpName, type LookedUp } from './operations/task-names.ts'
 import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
 import { noticeJumps, systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
-import type { WebhookBodyWriter } from './ports/webhook-sender.ts'
+import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
 import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
@@ -43,7 +44,7 @@ import { PatientReads } from './store/patient-reads.ts'
 import { retentionWith, RetentionSweeper } from './store/retention.ts'
 import { TransitionFlush } from './store/transition-flush.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
-import { roundsBefore } from './streams/whole-task.ts'
+import { messagesBefore, roundsBefore } from './streams/whole-task.ts'
 import { Counters } from './telemetry/counters.ts'
 import type { MetricSource } from './telemetry/metrics.ts'
 import { tracedRuntime } from './traced-runtime.ts'
@@ -69,15 +70,25 @@ export interface Runtime {
    */
   authorized(taskId: string, data: unknown, call?: CallContext): Promise<Task>
   /**
-   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, or the agent's answer without a task;
-   * `undefined` for an unknown name. Does not call `authorize`.
+   * The target of a caller's own name for a task (`CallContext.taskName`): its newest task, the agent's answer without a task, or that
+   * there is no answer yet; `undefined` for an unknown name. Does not call `authorize`.
    */
-  taskNamed(name: string, call?: CallContext): Promise<NamedTask | undefined>
+  taskNamed(name: string, call?: CallContext): Promise<LookedUp | undefined>
   /**
    * Earlier tasks of the same name, oldest first, as many as a message may refer to. Use it only for a task that another operation has
    * given to the caller, because it does not call `authorize`.
    */
   roundsBefore(taskId: string, call?: CallContext): Promise<Task[]>
+  /**
+   * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened a task, if one is
+   * given. They have 1 MiB together. Use it only for the context of a task or answer that another operation has given to the caller.
+   */
+  messagesBefore(place: { readonly contextId: string; readonly taskId?: string | undefined }, call?: CallContext): Promise<ContextMessage[]>
+  /**
+   * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its negotiation ends: `message` opens
+   * a task that is canceled at once. Waits for the answer to a message of the name that is being negotiated.
+   */
+  cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
   createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
   getTaskPushNotificationConfig(params: OperationRequests['getTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
   listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
@@ -188,8 +199,10 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     cancelTask: (params, call = {}) => calls.answer('cancelTask', params, call, cancelTask),
     subscribeToTask: (params, call = {}) => calls.stream('subscribeToTask', params, call, subscribeToTask),
     authorized: (id, data, call = {}) => calls.answer('getTask', { id }, call, (_, admitted) => deliverAuthorization(services, admitted, data), 'authorized'),
-    taskNamed: (name, call = {}) => calls.hideErrors('taskNamed', call, () => readNamed(services, calls.check('getTask', { id: name }, call).scope, name)),
+    taskNamed: (name, call = {}) => calls.hideErrors('taskNamed', call, () => lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)),
     roundsBefore: (taskId, call = {}) => calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
+    messagesBefore: (place, call = {}) => calls.hideErrors('messagesBefore', call, () => messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)),
+    cancelNamed: (name, message, call = {}) => calls.answer('cancelTask', { id: name }, call, (_, admitted) => cancelNamed(services, admitted, message)),
     createTaskPushNotificationConfig: (params, call = {}) => calls.answer('createTaskPushNotificationConfig', params, call, createPushConfig),
     getTaskPushNotificationConfig: (params, call = {}) => calls.answer('getTaskPushNotificationConfig', params, call, getPushConfig),
     listTaskPushNotificationConfigs: (params, call = {}) => calls.answer('listTaskPushNotificationConfigs', params, call, listPushConfigs),

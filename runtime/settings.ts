@@ -30,6 +30,8 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
   readonly extensions: readonly string[]
   /** Whether the agent has work, so that messages may open tasks. */
   readonly opensTasks: boolean
+  /** Whether messages may be answered without a task. */
+  readonly negotiates: boolean
   /** Whether tenants are configured, so that servers accept their names in paths. */
   readonly hasTenants: boolean
   /** Counts requests that a server refuses or ignores. Operations count their own calls. */
@@ -59,7 +61,7 @@ export function settingsOf(
   { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters }: ServedParts
 ): Settings {
   return {
-    capabilities, limits, logger, clock, counters, extensions: extensions.supported, opensTasks: agent.work !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray,
+    capabilities, limits, logger, clock, counters, extensions: extensions.supported, opensTasks: agent.work !== undefined, negotiates: agent.negotiate !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray,
     unfinished: unfinishedBytes(limits), scheduler, largeAnswers: new AnswerRoom(new Shares(limits.answerBytes, limits)), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
     ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins: namedOrigins(origins) }), ...(hosts && { hosts: namedHosts(hosts) }),
     ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })

@@ -67,7 +67,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './legacy': {
     values: 'dialect01 dialect03',
-    types: 'Dialect RestCall RestRequest'
+    types: 'Card03Options Dialect RestCall RestRequest'
   },
   './store': {
     values: '',
@@ -87,7 +87,7 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './push': {
     values: 'webhooks',
-    types: 'WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    types: 'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
   },
   './delegation': {
     values: 'delegate remoteAgent',

@@ -34,8 +34,11 @@ export function jsonAnswer(body: string, headers: Headers = {}, status = 200): R
   return new LightResponse(body, { status, headers: Object.assign({ 'Content-Type': JSON_TYPE }, headers) })
 }
 
-/** The binding that determines the form of an error's body: a JSON-RPC response, or `google.rpc.Status`. */
-export type Form = 'JSONRPC' | 'HTTP+JSON'
+/**
+ * The binding that determines the form of an error's body: a JSON-RPC response, or `google.rpc.Status`. REST of 0.3 also has the code and
+ * the message of JSON-RPC, by which its clients know the error.
+ */
+export type Form = 'JSONRPC' | 'HTTP+JSON' | 'HTTP+JSON 0.3'
 
 /** The answer to a refused request; `more` are the headers of every answer. */
 export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form = 'JSONRPC'): Response {
@@ -45,7 +48,7 @@ export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form =
 /** The body of a refusal. */
 export function refusalText({ status, message, error }: Refusal, form: Form = 'JSONRPC'): string {
   if (!error) return JSON.stringify({ error: message })
-  return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status)
+  return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status, form)
 }
 
 /** An error as a refusal of a request or connection. */
@@ -59,10 +62,10 @@ export function shownError(error: unknown): A2AError {
 }
 
 /** A REST error (§11.6): `google.rpc.Status` with the error's HTTP status, or with another `status`. */
-export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: number): Response {
+export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: number, form?: Form): Response {
   const error = shownError(thrown)
   const { http } = ERRORS[error.code]
-  return jsonAnswer(statusText(error, status), { ...headers, ...headersFor(error) }, status ?? http)
+  return jsonAnswer(statusText(error, status, form), { ...headers, ...headersFor(error) }, status ?? http)
 }
 
 /** Errors that JSON-RPC also reports by the HTTP status, since they concern access and quotas; all others have 200. */
@@ -74,10 +77,11 @@ export function rpcStatus({ code }: A2AError): number {
 }
 
 /** The body of a REST error; `status` is its HTTP status, if it differs from the error's. */
-export function statusText(thrown: unknown, status?: number): string {
+export function statusText(thrown: unknown, status?: number, form?: Form): string {
   const error = shownError(thrown)
-  const { http, grpc } = ERRORS[error.code]
-  return JSON.stringify({ error: { code: status ?? http, status: grpc, message: error.message, details: error.details } })
+  const { code, http, grpc } = ERRORS[error.code]
+  const { message, details } = error
+  return JSON.stringify({ ...(form === 'HTTP+JSON 0.3' && { code, message }), error: { code: status ?? http, status: grpc, message, details } })
 }
 
 /** The headers of an error. */

@@ -44,6 +44,8 @@ export interface NodeResponse {
 export interface DirectResponse {
   readonly response: ServerResponse
   readonly socket: Socket
+  /** Sends 100 to a client that waits for it, once its body is wanted. If another answer comes first, Node closes the connection after that. */
+  invite?(): void
   /** Counts the request for its caller until the response ends. Returns a refusal if it is over the caller's share. */
   claim?(sharer: Sharer): Refusal | undefined
 }

@@ -81,7 +81,7 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   // Node removes its own error listener from a socket that requests an upgrade: an error would then end the process.
   const ignore = () => {}
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
-  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+  const take = (request: IncomingMessage, response: ServerResponse, waits: boolean) => {
     if (answeredHealth(request, response, isDraining, health)) return
     const target = isDraining ? GOING : answering.underWay >= settings.limits.connections ? FULL : targetOf(request, settings)
     if ('status' in target) {
@@ -93,8 +93,11 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
     // An absolute target becomes a path and a Host header (RFC 9112 §3.2.2).
     request.url = target.path
     request.headers.host = target.host
-    inTurn.add(new ReceivedRequest(request, response, answering))
-  })
+    inTurn.add(new ReceivedRequest(request, response, answering, waits))
+  }
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => take(request, response, false))
+  // The client waits for an invitation to send the body. Without this listener Node sends it before anything is decided.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => take(request, response, true))
   const [first, last] = port === undefined ? PORTS : [port, port]
   const close = await bind(server, host, first, last)
   try {

@@ -108,8 +108,11 @@ export class ReceivedRequest implements DirectResponse, Queued {
   readonly #answering: Answering
   #state: 'waiting' | 'under way' | 'over' = 'waiting'
   #sharer: Sharer | undefined
+  /** Whether the client waits with the body (RFC 9110 §10.1.1). */
+  readonly #waits: boolean
 
-  constructor(request: IncomingMessage, response: ServerResponse, answering: Answering) {
+  constructor(request: IncomingMessage, response: ServerResponse, answering: Answering, waits = false) {
+    this.#waits = waits
     this.response = response
     // That of the response is null while another is being answered.
     this.socket = request.socket
@@ -123,6 +126,10 @@ export class ReceivedRequest implements DirectResponse, Queued {
     // A response behind that of a health check or a refusal emits no `close` when its connection is closed.
     if (!response.socket) response.once('close', onAbort(disconnectSignal(socket), () => this.end()))
     this.#answering.add(this)
+  }
+
+  invite(): void {
+    if (this.#waits) this.response.writeContinue()
   }
 
   claim(sharer: Sharer): Refusal | undefined {

@@ -14,10 +14,11 @@ const REPLACEMENT = '\uFFFD'
  * may be parsed now, else a promise.
  */
 export function bodyOf(call: HttpCall, limit: number): Promise<string> | string {
-  const arrived = call.request.takeArrived?.()
-  if (arrived) return arrived.byteLength > limit ? Promise.reject(tooLarge(limit)) : textOf(arrived, call)
   const length = call.request.headers.get('content-length')
   if (Number(length ?? 0) > limit) return Promise.reject(tooLarge(limit))
+  call.served.direct?.invite?.()
+  const arrived = call.request.takeArrived?.()
+  if (arrived) return textOf(arrived, call)
   return length !== null && Number(length) <= UNCOUNTED_BYTES ? smallBody(call) : largeBody(call, limit, call.unfinished())
 }
 

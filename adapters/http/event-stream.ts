@@ -19,6 +19,11 @@ export function sentEvent(data: string, id: number | undefined): string {
   return id === undefined ? `data: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`
 }
 
+/** The event of an error, with a name where the version of the stream has one. */
+export function sentError(data: string, name: string | undefined): string {
+  return name === undefined ? `data: ${data}\n\n` : `event: ${name}\ndata: ${data}\n\n`
+}
+
 /** The same for an event whose data is split into pieces. */
 export function* sentPieces(data: Iterable<string>, id: number | undefined): Generator<string, void, undefined> {
   yield id === undefined ? 'data: ' : `id: ${id}\ndata: `

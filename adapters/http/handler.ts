@@ -9,7 +9,7 @@ import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../..
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Identified, type Refusal } from '../entry/admission.ts'
-import { LightResponse, refusalAnswer, refusalOf, statusAnswer, type Form } from '../entry/answers.ts'
+import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
 import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
 import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
 import { A_PATH, agentUrl, basePath } from '../entry/listen.ts'
@@ -18,7 +18,7 @@ import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
 import { delayRefusal, type Entered, HttpCall, termsOf } from './call.ts'
-import { answerDialect } from './dialect-rest.ts'
+import { answerDialect, restFormOf } from './dialect-rest.ts'
 import { codingRefusal } from './parameters.ts'
 import { answerRest, notAllowed } from './rest.ts'
 import { routeOf } from './routes.ts'
@@ -64,9 +64,10 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const versions = dialects.map(({ version }) => version)
   const { authenticate, hasTenants, counters, telemetry } = settings
 
-  const refused = (refusal: Refusal, { terms, headers }: Entered, form: Form) => {
+  const refused = (refusal: Refusal, entered: Entered, isRpc: boolean) => {
     counters.refused(refusal.status)
-    return refusalAnswer(forVersion(refusal, terms.version, versions), headers, form)
+    const { terms, headers } = entered
+    return refusalAnswer(forVersion(refusal, terms.version, versions), headers, isRpc ? 'JSONRPC' : restFormOf(dialects, entered))
   }
 
   /** Answers a request of an identified caller, or of anybody. */
@@ -76,13 +77,13 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     const tenant = hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
     const isRpc = path === '/' || tenant !== undefined
     const binding = isRpc ? 'JSONRPC' : 'HTTP+JSON'
-    if (refusal) return Promise.resolve(refused(refusal, entered, binding))
+    if (refusal) return Promise.resolve(refused(refusal, entered, isRpc))
     const asked = tenant ?? tenantOf(routed)
     const full = principal && served.direct?.claim?.(settings.sharerOf(principal, asked))
     const wrong = full ?? (request.method === 'POST' ? codingRefusal(request) : undefined)
     if (wrong) {
       const over = settings.countStray({ tenant: asked, principal: principal?.id, claims: principal?.claims })
-      return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, entered, binding))
+      return delayRefusal(over, settings).then(() => refused(over ? refusalOf(over) : wrong, entered, isRpc))
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)
     const call = new HttpCall(settings, request, served, entered, { principal, asked, traced }, tenant)

@@ -1,6 +1,6 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { jsonAnswer, shownError, statusAnswer, statusText } from '../entry/answers.ts'
+import { jsonAnswer, shownError, statusAnswer, statusText, type Form } from '../entry/answers.ts'
 import type { Operations } from '../json-rpc/dispatch.ts'
 import { encodeOnce } from '../json-rpc/frames.ts'
 import { jsonPieces } from '../json-rpc/json-pieces.ts'
@@ -53,12 +53,12 @@ async function readRequest(runtime: Runtime, call: HttpCall, routed: Routed): Pr
 }
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
-export async function overQuota({ settings }: Runtime, call: HttpCall): Promise<Response | undefined> {
+export async function overQuota({ settings }: Runtime, call: HttpCall, form?: Form): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call))
   await delayRefusal(error, settings)
   if (!error) return undefined
   settings.counters.failed(error.code)
-  return statusAnswer(error, call.headers)
+  return statusAnswer(error, call.headers, undefined, form)
 }
 
 /** Answers an unsupported method of a path. */

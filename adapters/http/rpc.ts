@@ -25,8 +25,9 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
   if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
   if (envelope.kind === 'notification') return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
   const { id, method: name, params } = envelope
-  const method = methods(name, call.entered.terms.version)
-  if (!method) return refused(runtime, id, noSuchMethod(name), call, undefined, params)
+  const { version } = call.entered.terms
+  const method = methods(name, version)
+  if (!method) return refused(runtime, id, noSuchMethod(name, version), call, undefined, params)
   try {
     if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     return send(runtime, id, await method.answer(params, contextOf(call)), call)

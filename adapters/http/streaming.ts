@@ -10,7 +10,7 @@ import { LightResponse, type Headers } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
 import type { HttpCall, StreamTerms } from './call.ts'
-import { EventStream, sentEvent, sentPieces } from './event-stream.ts'
+import { EventStream, sentError, sentEvent, sentPieces } from './event-stream.ts'
 import { BodySink, ResponseSink } from './sinks.ts'
 
 /** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
@@ -19,6 +19,8 @@ export interface Encoding {
   /** The same for a large event. */
   readonly encodeLarge: (event: object) => Iterable<string>
   readonly encodeError: (error: unknown) => string
+  /** The name of the event of an error. Default none. */
+  readonly errorName?: string
 }
 
 type Events = AsyncGenerator<object, void, undefined>
@@ -46,7 +48,7 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
   const encodeFirst = (event: object) => call.space?.sent(sentPieces(encoding.encodeLarge(event), generation))
   void tell(first, events, stream, { encode, encodeFirst }, () => end.signal.reason)
-    .catch((error: unknown) => stream.send(sentEvent(encoding.encodeError(error), undefined)))
+    .catch((error: unknown) => stream.send(sentError(encoding.encodeError(error), encoding.errorName)))
     .finally(() => {
       call.space?.end()
       clock.clearTimeout(expiry)

@@ -49,17 +49,19 @@ export function operationsOf(runtime: Runtime): Operations {
 
 /**
  * The methods that clients may call: the operations of 1.0, and those of older dialects. A request without a version that names a method
- * of a dialect belongs to that dialect.
+ * of a dialect belongs to that dialect. One that states the version of a dialect has only the methods of that.
  */
 export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): Methods {
   const operations = new Map<string, Method>(Object.entries(operationsOf(runtime)))
   const older = new Map(dialects.map(dialect => [dialect.version, dialect]))
   return (name, version) => {
     const operation = operations.get(name)
-    if (operation) return operation
+    if (operation && version === PROTOCOL_VERSION) return operation
+    const isStated = version.trim() !== ''
     const asked = normaliseVersion(version) ?? ''
     const dialect = older.get(asked)
-    const unstated = version.trim() === '' ? unstatedMethod(dialects, name) : undefined
+    if (operation && !(isStated && dialect)) return operation
+    const unstated = isStated ? undefined : unstatedMethod(dialects, name)
     return unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
   }
 }
@@ -69,9 +71,9 @@ function unserved({ settings: { countStray } }: Runtime, version: string): Metho
   return { streaming: false, answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version)) }
 }
 
-/** The error for an unknown method. */
-export function noSuchMethod(name: string): A2AError {
-  return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${PROTOCOL_VERSION}.`)
+/** The error for an unknown method. `version` is the value of `A2A-Version`, of which `methodsOf` has accepted the version. */
+export function noSuchMethod(name: string, version: string): A2AError {
+  return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${normaliseVersion(version) ?? PROTOCOL_VERSION}.`)
 }
 
 /** A method that clients call. It answers once, or with a stream. */

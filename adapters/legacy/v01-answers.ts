@@ -7,8 +7,10 @@ import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
+import type { ContextMessage } from '../../runtime/ports/webhook-sender.ts'
 import type { Artifact01, Event01, Message01, State01, Status01, Task01 } from './v01-objects.ts'
 import { toPart01 } from './v01-parts.ts'
+import { isCancellation, messagePrefixOf } from './v01-requests.ts'
 
 /**
  * The client's id of a task, and the ended task of that id that it follows, if any. `opensTasks`: the agent's messages may lead to
@@ -48,10 +50,14 @@ export function toTask01({ id: taskId, contextId, status, artifacts, history, me
   }
 }
 
-/** An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a completed one. */
-export function toAnswered01(reply: Message, { id, opensTasks = false }: Known): Task01 {
+/**
+ * An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a completed one.
+ * `negotiated` ends with the answer, which is in the status.
+ */
+export function toAnswered01(reply: Message, { id, opensTasks = false }: Known, negotiated: readonly Message[] = [], historyLength?: number): Task01 {
   const state = opensTasks ? 'input-required' : 'completed'
-  return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state, message: toMessage01(reply) } }
+  const history = newest(negotiated.slice(0, -1), historyLength).map(toMessage01)
+  return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state, message: toMessage01(reply) }, ...(history.length > 0 && { history }) }
 }
 
 /** A webhook in the form of 0.1. */
@@ -167,17 +173,35 @@ function schemeName(scheme: SecurityScheme): string {
   return 'mtlsSecurityScheme' in scheme ? 'mutualTLS' : 'oauth2'
 }
 
+/** What came before a task under its id of 0.1: the messages of the negotiation, and its earlier tasks. */
+export interface Past {
+  readonly negotiated: readonly Message[]
+  readonly rounds: readonly Task[]
+}
+
 /**
- * The task of an id of 0.1, with the content of its earlier tasks in front: their messages, each with its final status message, and their
- * artifacts. `historyLength` counts the messages of all.
+ * The task of an id of 0.1, with the content of its past in front: the messages of its negotiation, those of its earlier tasks, each with its
+ * final status message, and their artifacts. `historyLength` counts the messages of all.
  */
-export function withRounds(task: Task, earlier: readonly Task[], historyLength?: number): Task {
-  if (earlier.length === 0) return task
-  const said = earlier.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
-  const history = [...said, ...(task.history ?? [])].slice(historyLength === undefined ? 0 : -historyLength)
-  const artifacts = [...earlier, task].flatMap(({ artifacts = [] }) => artifacts)
+export function withPast(task: Task, { negotiated, rounds }: Past, id: string, historyLength?: number): Task {
+  if (rounds.length + negotiated.length === 0) return task
+  const said = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
+  const history = newest([...negotiated, ...said, ...(task.history ?? [])].filter(message => !isCancellation(message, id)), historyLength)
+  const artifacts = [...rounds, task].flatMap(({ artifacts = [] }) => artifacts)
   const { history: _, ...others } = task
   return { ...others, ...(historyLength !== 0 && { history }), ...(artifacts.length > 0 && { artifacts }) }
+}
+
+/** The newest messages, or all. */
+function newest(messages: readonly Message[], length = messages.length): Message[] {
+  return length === 0 ? [] : messages.slice(-length)
+}
+
+/** The messages of an id's negotiation in its session, of client and agent, since the last task of the id. Each of the client's is followed by its answer. */
+export function negotiatedIn(session: readonly ContextMessage[], id: string): Message[] {
+  const prefix = messagePrefixOf(id)
+  const own = session.findLastIndex(({ message, taskId }) => taskId !== undefined && message.messageId.startsWith(prefix))
+  return session.slice(own + 1).flatMap(({ message }, index, later) => (message.messageId.startsWith(prefix) ? later.slice(index, index + 2).map(each => each.message) : []))
 }
 
 /** The number of their artifacts. */

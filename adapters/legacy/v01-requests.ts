@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto'
 import type * as z from 'zod'
 import { list, optionalId, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { identifier, int32, nonEmptyText, struct } from '../../machines/protocol/codec/values.ts'
+import type { Message as Message10 } from '../../machines/protocol/parts.ts'
 import type { CreateTaskPushNotificationConfigRequest } from '../../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
@@ -18,6 +20,23 @@ export function webhookIdOf(id: string): string {
 /** The client's id of the task of a webhook of 0.1. */
 export function taskIdOf(webhookId: string): string {
   return webhookId.slice(WEBHOOK_PREFIX.length)
+}
+
+/** Begins the ids of the messages that a client sends under its id of a task, which 0.1 does not number: so the messages of a negotiation are found. */
+export function messagePrefixOf(id: string): string {
+  return `${createHash('sha256').update(id).digest('base64url').slice(0, 16)}.`
+}
+
+const CANCELED = 'canceled.'
+
+/** The message of a task that only ends a negotiation. Its client has not sent it. */
+export function cancellation({ id, metadata }: z.output<typeof IdParams01>): Message10 {
+  return { messageId: `${messagePrefixOf(id)}${CANCELED}${randomIds()}`, role: 'ROLE_USER', parts: [{ text: 'The client has canceled the negotiation.' }], ...(metadata && { metadata }) }
+}
+
+/** Whether a message is one of `cancellation`. */
+export function isCancellation({ messageId }: Pick<Message10, 'messageId'>, id: string): boolean {
+  return messageId.startsWith(`${messagePrefixOf(id)}${CANCELED}`)
 }
 
 const Message = message({ role: required(word('user')), parts: required(list(Part01Schema, { min: 1 })), metadata: present(struct) })
@@ -51,7 +70,7 @@ export const SetPushParams01 = message({ id: required(identifier), pushNotificat
 export function toSendMessage({ id, sessionId, message, pushNotification, historyLength, metadata }: z.output<typeof SendParams01>): SendMessageRequest {
   const { parts, metadata: said } = message
   return {
-    message: { messageId: randomIds(), role: 'ROLE_USER', parts: parts.map(fromPart01), ...(sessionId !== undefined && { contextId: sessionId }), ...(said && { metadata: said }) },
+    message: { messageId: `${messagePrefixOf(id)}${randomIds()}`, role: 'ROLE_USER', parts: parts.map(fromPart01), ...(sessionId !== undefined && { contextId: sessionId }), ...(said && { metadata: said }) },
     configuration: { ...(historyLength !== undefined && { historyLength }), ...(pushNotification && { taskPushNotificationConfig: toWebhook(id, pushNotification) }) },
     ...(metadata && { metadata })
   }

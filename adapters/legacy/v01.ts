@@ -14,12 +14,15 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import type { Method } from '../json-rpc/dispatch.ts'
 import { checkedParams } from './parts.ts'
-import { artifactsIn, card01, Events01, type Known, toAnswered01, toTask01, toWebhook01, withRounds } from './v01-answers.ts'
+import { artifactsIn, card01, Events01, type Known, negotiatedIn, toAnswered01, toTask01, toWebhook01, withPast } from './v01-answers.ts'
 import { toError01 } from './v01-errors.ts'
-import type { Event01 } from './v01-objects.ts'
-import { GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
+import type { Event01, Status01 } from './v01-objects.ts'
+import { cancellation, GetParams01, IdParams01, SendParams01, SetPushParams01, taskIdOf, toSendMessage, toWebhook, webhookIdOf } from './v01-requests.ts'
 
 const VERSION_01 = '0.1'
+
+/** The status of an id whose first message the agent is negotiating. */
+const SUBMITTED: Status01 = { state: 'submitted' }
 
 type Events = AsyncGenerator<Event01, void, undefined>
 
@@ -30,9 +33,9 @@ type Events = AsyncGenerator<Event01, void, undefined>
  */
 export function dialect01(runtime: Runtime): Dialect {
   checkRuntime(runtime, 'dialect01')
-  const { capabilities, countStray, opensTasks } = runtime.settings
+  const { capabilities, countStray, negotiates, opensTasks } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
-  runtime.writesWebhooks(VERSION_01, writeWebhook01)
+  runtime.writesWebhooks(VERSION_01, webhookWriter(negotiates))
 
   const answered = <Params extends { id: string }>(schema: Schema<Params>, run: (params: Params, call: CallContext) => Promise<unknown>): Method => ({
     streaming: false,
@@ -56,7 +59,7 @@ export function dialect01(runtime: Runtime): Dialect {
     }
   })
 
-  /** The task of a client's id, or the reply that was the answer instead of a task. */
+  /** The task of a client's id, the reply that was the answer instead of a task, or that there is no answer yet. */
   const meant = async (id: string, call: CallContext) => (await runtime.taskNamed(id, call)) ?? { taskId: id }
 
   /** The runtime's id of a task. */
@@ -65,13 +68,21 @@ export function dialect01(runtime: Runtime): Dialect {
     return 'taskId' in named ? named.taskId : id
   }
 
-  const answeredWith = (reply: Message, id: string) => toAnswered01(reply, { id, opensTasks })
+  /** The messages of an id's negotiation, before a task or up to now. */
+  const negotiated = async (id: string, contextId: string | undefined, taskId: string | undefined, call: CallContext) =>
+    negotiates && contextId !== undefined && taskId !== id ? negotiatedIn(await runtime.messagesBefore({ contextId, taskId }, call), id) : []
+
+  const answeredWith = async (reply: Message, { id, historyLength }: { readonly id: string; readonly historyLength?: number | undefined }, call: CallContext) =>
+    toAnswered01(reply, { id, opensTasks }, await negotiated(id, reply.contextId, undefined, call), historyLength)
 
   /** The earlier tasks with the same client id. */
   const earlier = async ({ id: taskId }: Task, id: string, call: CallContext) => (taskId === id ? [] : runtime.roundsBefore(taskId, call))
 
-  const shown = async (task: Task, { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined }, call: CallContext) =>
-    toTask01(withRounds(task, await earlier(task, id, call), historyLength), { id, follows })
+  const shown = async (task: Task, { id, follows, historyLength }: Known & { readonly historyLength?: number | undefined }, call: CallContext) => {
+    const rounds = await earlier(task, id, call)
+    const [first = task] = rounds
+    return toTask01(withPast(task, { rounds, negotiated: await negotiated(id, task.contextId, first.id, call) }, id, historyLength), { id, follows })
+  }
 
   /** A task's known content, and then its events; for an ended task only its content. */
   async function* resubscribed({ id, taskId }: { id: string; taskId: string }, call: CallContext): Events {
@@ -93,7 +104,7 @@ export function dialect01(runtime: Runtime): Dialect {
       const { id, historyLength } = params
       let follows: string | undefined
       const answer = await runtime.sendMessage(toSendMessage(params), { ...call, taskName: { name: id, continuesAfter: taskId => void (follows = taskId) } })
-      return 'task' in answer ? shown(answer.task, { id, follows, historyLength }, call) : answeredWith(answer.message, id)
+      return 'task' in answer ? shown(answer.task, { id, follows, historyLength }, call) : answeredWith(answer.message, params, call)
     })],
     ['tasks/sendSubscribe', streamed(SendParams01, async function* (params, call) {
       const { id } = params
@@ -107,17 +118,19 @@ export function dialect01(runtime: Runtime): Dialect {
     })],
     ['tasks/get', answered(GetParams01, async ({ id, historyLength }, call) => {
       const named = await meant(id, call)
-      if ('reply' in named) return answeredWith(named.reply, id)
+      if ('isAnswered' in named) return { id, status: SUBMITTED }
+      if ('reply' in named) return answeredWith(named.reply, { id, historyLength }, call)
       return shown(await runtime.getTask({ id: named.taskId, ...(historyLength !== undefined && { historyLength }) }, call), { id, historyLength }, call)
     })],
-    ['tasks/cancel', answered(IdParams01, async ({ id }, call) => {
-      const named = await meant(id, call)
-      if ('reply' in named) throw new A2AError('TaskNotCancelable', `Task ${id} ${opensTasks ? 'has not begun' : 'is completed'} and cannot be canceled.`)
-      return shown(await runtime.cancelTask({ id: named.taskId }, call), { id }, call)
+    ['tasks/cancel', answered(IdParams01, async (params, call) => {
+      const { id } = params
+      if (!opensTasks && 'reply' in (await meant(id, call))) throw new A2AError('TaskNotCancelable', `Task ${id} is completed and cannot be canceled.`)
+      return shown(await runtime.cancelNamed(id, cancellation(params), call), { id }, call)
     })],
     ['tasks/resubscribe', streamed(GetParams01, async function* ({ id }, call) {
       const named = await meant(id, call)
-      if ('reply' in named) yield* new Events01({ id, opensTasks }, isTerminal).from({ message: named.reply })
+      if ('isAnswered' in named) yield { id, status: SUBMITTED, final: true }
+      else if ('reply' in named) yield* new Events01({ id, opensTasks }, isTerminal).from({ message: named.reply })
       else yield* resubscribed({ id, taskId: named.taskId }, call)
     })],
     ['tasks/pushNotification/set', answered(SetPushParams01, async ({ id, pushNotificationConfig }, call) => {
@@ -139,9 +152,12 @@ export function dialect01(runtime: Runtime): Dialect {
 }
 
 /** Writes the webhook body of 0.1: the complete task after each update, with its client's id. */
-const writeWebhook01: WebhookBodyWriter = async (_, task, webhookId, earlier) => {
+const webhookWriter = (negotiates: boolean): WebhookBodyWriter => async (_, task, webhookId, before) => {
   const id = taskIdOf(webhookId)
-  const shown = task.id === id ? task : withRounds(task, await earlier())
+  const rounds = task.id === id ? [] : await before.rounds()
+  const [first = task] = rounds
+  const negotiated = negotiates && task.id !== id ? negotiatedIn(await before.messages(first), id) : []
+  const shown = withPast(task, { rounds, negotiated }, id)
   return { type: 'application/json', text: JSON.stringify(toTask01(shown, { id })) }
 }
 

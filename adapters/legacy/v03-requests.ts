@@ -71,7 +71,7 @@ export function params03({ params: schema, name }: Method03, params: unknown, li
   return withBlocking(checkedParams(schema, given, limits) as Record<string, unknown>)
 }
 
-/** Makes `blocking` default to true, with or without a configuration. The SDK treats an empty configuration differently. */
+/** Makes `blocking` default to true, with or without a configuration. The SDK treats an empty configuration differently, and so does REST. */
 function withBlocking(params: Record<string, unknown>): Record<string, unknown> {
   const { configuration } = params
   return configuration ? { ...params, configuration: { blocking: true, ...configuration } } : params

@@ -11,8 +11,9 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { LEGACY_VERSION, sdkContext } from '../a2a-sdk/call-context.ts'
 import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
-import { card03, withCard03 } from '../v03/card.ts'
+import { card03, withCard03, type Card03Options } from '../v03/card.ts'
 import type { Event03, PushConfig03 } from '../v03/objects.ts'
+import { toError03 } from './v03-errors.ts'
 import { method03, params03, type Method03 } from './v03-requests.ts'
 import { route03 } from './v03-routes.ts'
 
@@ -25,7 +26,7 @@ type Events = AsyncGenerator<Event03, void, undefined>
  * compatibility layer translates; validation and the ends of streams are added here. A request in the form of later drafts,
  * without `kind`, is answered in that form.
  */
-export function dialect03(runtime: Runtime): Dialect {
+export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const handler = new LegacyJsonRpcTransportHandler(toRequestHandler(runtime))
   const { capabilities, countStray } = runtime.settings
   const limits = jsonLimitsOf(runtime.settings.limits)
@@ -69,7 +70,7 @@ export function dialect03(runtime: Runtime): Dialect {
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
     const params = counted(countStray, call, given, () => params03(method, given, limits))
-    if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }))
+    if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
     return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
   }
@@ -80,11 +81,22 @@ export function dialect03(runtime: Runtime): Dialect {
     else for await (const event of told(method.name, params, call)) yield closing(event)
   }
 
-  const answer = async (method: Method03, params: unknown, call: CallContext) =>
-    isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : unary(method, params, call)
+  const answer = async (method: Method03, params: unknown, call: CallContext) => {
+    try {
+      return isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : await unary(method, params, call)
+    } catch (error) {
+      throw toError03(error)
+    }
+  }
 
-  const events = (method: Method03, params: unknown, call: CallContext) =>
-    isBare(method, params) ? written(stream(method, params, { ...call, dialect: BARE }), toBare) : stream(method, params, call)
+  async function* events(method: Method03, params: unknown, call: CallContext): AsyncGenerator<object, void, undefined> {
+    try {
+      if (isBare(method, params)) yield* written(stream(method, params, { ...call, dialect: BARE }), toBare)
+      else yield* stream(method, params, call)
+    } catch (error) {
+      throw toError03(error)
+    }
+  }
 
   return {
     version: LEGACY_VERSION,
@@ -100,8 +112,8 @@ export function dialect03(runtime: Runtime): Dialect {
       if (!method.streaming) return { streaming: false, answer: async call => write(await answer(method, params, call)) }
       return { streaming: true, events: call => written(events(method, params, call), write) }
     },
-    card: card03,
-    withCard: withCard03
+    card: card => card03(card, options),
+    withCard: card => withCard03(card, options)
   }
 }
 

@@ -55,6 +55,8 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
     throw bindError(error, { host, port })
   })
   server.on('request', (request, response) => void answer(runtime, request, response))
+  // Metrics need no body, so a client that waits to send one is not invited.
+  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => void answer(runtime, request, response))
   let closing: Promise<void> | undefined
   const close = async () => {
     const closed = once(server, 'close')

@@ -13,7 +13,7 @@ export interface WebhooksOptions {
 
 const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, resolve: functionFor('a function that gives the IP addresses of a host') }
 
-export type { WebhookAnswer, WebhookBody, WebhookPost, WebhookSender, WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
+export type { BeforeTask, ContextMessage, WebhookAnswer, WebhookBody, WebhookPost, WebhookSender, WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
 
 /**
  * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public internet: the name is

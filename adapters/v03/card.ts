@@ -1,19 +1,25 @@
-import type { AgentCard, AgentSkill } from '../../machines/protocol/card.ts'
+import type { AgentCard, AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { OAuthFlows, SecurityRequirement, SecurityScheme } from '../../machines/protocol/security.ts'
+import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 
 const PROTOCOL_VERSION = '0.3.0'
 
+/** The content of cards of 0.3. */
+export interface Card03Options {
+  /** Whether they list the WebSocket binding, which 0.3 does not define. Default false; they do if the agent has no other. */
+  readonly webSocketInCards?: boolean
+}
+
 /**
  * A card (§4.4.1) in the form of 0.3. Its interfaces are the card's 0.3 ones, else all; the main one is JSON-RPC. Omits what 0.3 does not
- * define: tenants, OAuth's device flow, and signatures, which are over the 1.0 form.
+ * define: the WebSocket binding, tenants, OAuth's device flow, and signatures, which are over the 1.0 form.
  */
-export function card03(card: AgentCard): object {
+export function card03(card: AgentCard, options: Card03Options = {}): object {
   const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, skills, signatures: _, ...others } = card
   const { extendedAgentCard = false, ...offered } = capabilities
-  const legacy = supportedInterfaces.filter(({ protocolVersion }) => normaliseVersion(protocolVersion) === '0.3')
-  const interfaces = (legacy.length > 0 ? legacy : supportedInterfaces).map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
+  const interfaces = interfaces03(supportedInterfaces, options).map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
   const main = interfaces.find(({ transport }) => transport === 'JSONRPC') ?? interfaces[0]
   return {
     ...others,
@@ -28,14 +34,21 @@ export function card03(card: AgentCard): object {
   }
 }
 
+function interfaces03(all: readonly AgentInterface[], { webSocketInCards = false }: Card03Options): readonly AgentInterface[] {
+  const legacy = all.filter(({ protocolVersion }) => normaliseVersion(protocolVersion) === '0.3')
+  const interfaces = legacy.length > 0 ? legacy : all
+  const defined = webSocketInCards ? [] : interfaces.filter(({ protocolBinding }) => protocolBinding !== WEBSOCKET_BINDING)
+  return defined.length > 0 ? defined : interfaces
+}
+
 /**
  * A card with the members of 1.0 and of 0.3, readable by clients of both. Members that both versions define are equal; skills and
  * security schemes, which differ, have the members of both forms.
  */
-export function withCard03(card: AgentCard): AgentCard {
+export function withCard03(card: AgentCard, options?: Card03Options): AgentCard {
   const { securitySchemes, skills } = card
   return {
-    ...card03(card),
+    ...card03(card, options),
     ...card,
     skills: skills.map(skill => ({ ...skill03(skill), ...skill })),
     ...(securitySchemes && { securitySchemes: mapped(securitySchemes, scheme => ({ ...scheme03(scheme), ...scheme })) })

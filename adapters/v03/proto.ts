@@ -6,13 +6,19 @@ type Json = Record<string, unknown>
 const ROLES: ReadonlyMap<unknown, string> = new Map([['ROLE_USER', 'user'], ['ROLE_AGENT', 'agent']])
 
 /**
- * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body in the form of JSON-RPC,
- * with `parts`, stays as it is, and so does invalid input.
+ * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body may also have the form of
+ * JSON-RPC, with `parts`. Invalid input stays as it is.
  */
 export function fromProtoSend(body: unknown): unknown {
-  if (!isObject(body) || isPlain(body)) return body ?? {}
+  if (!isObject(body)) return body ?? {}
+  if (isPlain(body)) return { ...body, ...(isObject(body.configuration) && { configuration: withBlocking(body.configuration) }) }
   const { message, request = message, configuration, ...others } = body
-  return { ...others, message: isObject(request) ? fromProtoMessage(request) : request, configuration: isObject(configuration) ? fromProtoConfiguration(configuration) : configuration }
+  return { ...others, message: isObject(request) ? fromProtoMessage(request) : request, configuration: isObject(configuration) ? withBlocking(fromProtoConfiguration(configuration)) : configuration }
+}
+
+/** The JSON of a proto leaves `false` out. */
+function withBlocking(configuration: Json): Json {
+  return { ...configuration, blocking: configuration.blocking ?? false }
 }
 
 /** Translates an answer to the form of the request's body. */

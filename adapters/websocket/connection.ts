@@ -148,7 +148,7 @@ export class Connection {
     const terms = this.#termsOf(request)
     const called = this.#methods(method, terms.version)
     const refusal = this.#refusal(id, called?.streaming ?? false)
-    if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method), bytes, request.params)
+    if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method, terms.version), bytes, request.params)
     const { settings: { telemetry } } = this.#runtime
     const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
     const stop = called.streaming ? this.#stops.take() : undefined

@@ -4,7 +4,7 @@ import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
 /** The calls that only the node of a context can answer: its changes. */
-export const CHANGE_NAMES = ['send', 'cancel', 'authorized', 'createPushConfig', 'deletePushConfig'] as const
+export const CHANGE_NAMES = ['send', 'cancel', 'withdraw', 'authorized', 'createPushConfig', 'deletePushConfig'] as const
 export type ChangeName = (typeof CHANGE_NAMES)[number]
 
 /**

@@ -20,7 +20,7 @@ export async function sendOnce(services: OperationServices, scope: Scope, send: 
 
 /** Runs messages of the same key one at a time. */
 export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: DeduplicationKey, run: () => Promise<T>): Promise<T> {
-  const name = JSON.stringify([scope.tenant, scope.principal, send.key])
+  const name = pendingName(scope, send.key)
   for (let first = underWay.get(name); first; first = underWay.get(name)) {
     checkSame(first.fingerprint, send)
     await first.end.catch(() => {})
@@ -28,6 +28,15 @@ export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: 
   const end = run()
   underWay.set(name, { fingerprint: send.fingerprint, end })
   return end.finally(() => underWay.delete(name))
+}
+
+/** Whether a message with this key is being processed on this node. */
+export function isUnderWay(underWay: PendingSends, scope: Scope, key: string): boolean {
+  return underWay.get(pendingName(scope, key)) !== undefined
+}
+
+function pendingName({ tenant, principal }: Scope, key: string): string {
+  return JSON.stringify([tenant, principal, key])
 }
 
 /** The outcome of the first message with this key; `undefined` if there was none. */

@@ -10,6 +10,7 @@ import type { Admitted } from './admission.ts'
 import { LARGE_BYTES } from '../streams/whole-task.ts'
 import { routeHere } from './send-message.ts'
 import type { SentMessage, SentOutcome } from './send-on-node.ts'
+import { withdrawHere, type NameToCancel } from './task-names.ts'
 import { cancelHere, type TaskToCancel } from './tasks.ts'
 
 type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
@@ -17,6 +18,7 @@ type Make = (services: OperationServices, request: never, shard: number, signal:
 const MAKE: Readonly<Record<ChangeName, Make>> = {
   send: routeSent,
   cancel: (services, request: TaskToCancel) => cancelHere(services, request),
+  withdraw: (services, request: NameToCancel) => withdrawHere(services, request),
   authorized: (services, request: GivenAuthorization) => authorizeHere(services, request),
   createPushConfig: createPushConfigHere,
   deletePushConfig: deletePushConfigHere

@@ -93,6 +93,18 @@ async function request(
   }
 }
 
+/**
+ * Ends the negotiation of a context, whose open offer is withdrawn: the message opens a task that is canceled. Gives the id of the task, once
+ * that is committed.
+ */
+export function withdraw({ contexts, cluster, ids }: OperationServices, key: ContextKey, message: Message, send: SendTerms['send'], connection: SendTerms['connection']): Promise<string> {
+  const taskId = cluster ? cluster.taskId(key) : ids()
+  return withLostRaceRetry(contexts, key, async live => {
+    await live.receive({ callId: `${taskId}?`, taskId, message, isWithdrawal: true }, { send })
+    return taskId
+  }, connection)
+}
+
 async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms): Promise<Routed> {
   const { store, contexts } = services
   const { taskId } = message

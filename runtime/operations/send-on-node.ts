@@ -10,7 +10,7 @@ import type { Admitted } from './admission.ts'
 import type { Membership, Place } from './cluster.ts'
 import type { OperationServices } from './dependencies.ts'
 import type { Outcome } from './route-message.ts'
-import { readNamed } from './task-names.ts'
+import { placeOfName } from './task-names.ts'
 
 type Call = Admitted<SendMessageRequest>
 
@@ -68,14 +68,12 @@ export async function routeOnNode(services: OperationServices, call: Call, isStr
 }
 
 /** Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the shard of its key, so that a resent one meets it. */
-async function placeOf({ store, clock, dedupe, ...services }: OperationServices, { params: { message }, scope, taskName, reliable }: Call): Promise<Place> {
+async function placeOf(services: OperationServices, { params: { message }, scope, taskName, reliable }: Call): Promise<Place> {
   const { taskId, contextId, messageId } = message
-  const name = taskName?.name
-  const named = name === undefined ? undefined : await readNamed({ ...services, store, clock, dedupe }, scope, name)
-  if (named) return 'taskId' in named ? { scope, taskId: named.taskId } : { context: { ...scope, contextId: String(named.reply.contextId) } }
+  const named = taskName && (await placeOfName(services, scope, taskName.name))
+  if (named && !('text' in named)) return named
   if (taskId !== undefined) return { scope, taskId }
-  if (name !== undefined && (await store.readTask(scope, name, { historyLength: 0, artifacts: false }))) return { scope, taskId: name }
   if (contextId !== undefined) return { context: { ...scope, contextId } }
-  if (name !== undefined) return { text: JSON.stringify([scope.tenant, scope.principal, name, 'name']) }
-  return reliable || dedupe ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) } : undefined
+  if (named) return named
+  return reliable || services.dedupe ? { text: JSON.stringify([scope.tenant, scope.principal, messageId]) } : undefined
 }

@@ -1,15 +1,30 @@
 import { isA2AError } from '../../machines/protocol/errors.ts'
+import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
+import type { CancelTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { TaskName } from '../access/call-context.ts'
+import type { CallContext, TaskName } from '../access/call-context.ts'
 import { taskNameKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
-import { oneAtATime } from './deduplication.ts'
+import type { Admitted } from './admission.ts'
+import type { Place } from './cluster.ts'
+import { isUnderWay, oneAtATime } from './deduplication.ts'
+import { makeOnNode } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
-import { otherContext, routeMessage, type Outcome, type SendTerms } from './route-message.ts'
+import { otherContext, routeMessage, withdraw, type Outcome, type SendTerms } from './route-message.ts'
+import { cancelTask } from './tasks.ts'
 
 /** The target of a name: its newest task, or the agent's answer if there was no task. */
 export type NamedTask = { readonly taskId: string } | { readonly reply: Message }
+
+/** The same, or that the first message of the name has no answer yet. */
+export type LookedUp = NamedTask | { readonly isAnswered: false }
+
+/** What a client's name refers to. Only the node that processes the first message of a name knows of it before its answer. */
+export async function lookUpName(services: OperationServices, scope: Scope, name: string): Promise<LookedUp | undefined> {
+  const isPending = isUnderWay(services.sendsUnderWay, scope, taskNameKey(name, 0, 0).key)
+  return (await readNamed(services, scope, name)) ?? (isPending ? { isAnswered: false } : undefined)
+}
 
 /** The task or answer that a client's name refers to; `undefined` if it is unknown or expired. */
 export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<NamedTask | undefined> {
@@ -55,6 +70,42 @@ export async function placeNamed(
       return begin()
     }
   })
+}
+
+/** A name whose task or negotiation is to be canceled. `message` opens the task that ends a negotiation. */
+export interface NameToCancel {
+  readonly scope: Scope
+  readonly name: string
+  readonly message: Message
+}
+
+/** Cancels the task of a name. A negotiation without a task ends with one that is canceled. Anything else counts as the id of a task. */
+export async function cancelNamed(services: OperationServices, admitted: Admitted<CancelTaskRequest>, message: Message): Promise<Task> {
+  const { params, scope, connection, signal } = admitted
+  const request: NameToCancel = { scope, name: params.id, message }
+  const place = await placeOfName(services, scope, params.id)
+  const id = await makeOnNode(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () => withdrawHere(services, request, connection))
+  return cancelTask(services, { ...admitted, params: { ...params, id } })
+}
+
+/** Ends the negotiation of a name on this node, after the answer to a message that is being negotiated. Gives the id of the task to cancel. */
+export function withdrawHere(services: OperationServices, { scope, name, message }: NameToCancel, connection?: CallContext['connection']): Promise<string> {
+  const { clock, limits, sendsUnderWay } = services
+  const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
+  return oneAtATime(sendsUnderWay, scope, send, async () => {
+    const named = await readNamed(services, scope, name)
+    if (!named || 'taskId' in named) return named?.taskId ?? name
+    const { contextId } = answered(named.reply)
+    return withdraw(services, { ...scope, contextId }, message, send, connection)
+  })
+}
+
+/** The node of a name: that of its task or its context, else one that all messages of the name have. */
+export async function placeOfName(services: OperationServices, scope: Scope, name: string): Promise<Place> {
+  const named = await readNamed(services, scope, name)
+  if (named) return 'taskId' in named ? { scope, taskId: named.taskId } : { context: { ...scope, contextId: answered(named.reply).contextId } }
+  if (await taskFor(services, scope, name)) return { scope, taskId: name }
+  return { text: JSON.stringify([scope.tenant, scope.principal, name, 'name']) }
 }
 
 /** The predecessor of a message under a name: a task, or an answer without a task. */

@@ -1,4 +1,5 @@
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 
 /** One post to a webhook. */
 export interface WebhookPost {
@@ -29,6 +30,20 @@ export interface WebhookBody {
 
 /**
  * Writes the body for a webhook that was registered in an older version of A2A, from an update, the task after it, and the webhook's
- * id. `earlier` reads earlier tasks of the same name, oldest first.
+ * id. `before` reads what came before it.
  */
-export type WebhookBodyWriter = (update: StreamResponse, task: Task, webhookId: string, earlier: () => Promise<Task[]>) => WebhookBody | Promise<WebhookBody>
+export type WebhookBodyWriter = (update: StreamResponse, task: Task, webhookId: string, before: BeforeTask) => WebhookBody | Promise<WebhookBody>
+
+/** Reads what came before a task. */
+export interface BeforeTask {
+  /** The earlier tasks of the same name, oldest first. */
+  readonly rounds: () => Promise<Task[]>
+  /** The newest messages of its context before a task was opened, oldest first. */
+  readonly messages: (task: Task) => Promise<ContextMessage[]>
+}
+
+/** A message of a context, with its task, if it has one. */
+export interface ContextMessage {
+  readonly message: Message
+  readonly taskId?: string
+}

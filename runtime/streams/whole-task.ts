@@ -3,7 +3,7 @@ import type { Room } from '../access/call-context.ts'
 import type { Limits } from '../access/limits.ts'
 import { turnEnd } from '../primitives/event-loop.ts'
 import { jsonBytes } from '../primitives/json.ts'
-import type { MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
+import type { ContextKey, MessageRow, ReadOptions, Scope, Store, StoredTask, TaskEvent } from '../store/store.ts'
 import { applyEvents, applyMessage, newTaskRecord, projectTask } from '../store/task-record.ts'
 
 /** A task with more bytes than this is read and answered in pieces. */
@@ -62,6 +62,14 @@ export async function* eventPieces(store: Pick<Store, 'readEvents'>, scope: Scop
     yield piece
     if (next) await turnEnd()
   }
+}
+
+/** The most messages that are read for a history before a task. */
+const MESSAGES = 200
+
+/** The newest messages of a context before the one that opened a task, or up to now, within 1 MiB. */
+export function messagesBefore(store: Pick<Store, 'readMessages'>, key: ContextKey, taskId: string | undefined): Promise<MessageRow[]> {
+  return store.readMessages(key, MESSAGES, { bytes: LARGE_BYTES, ...(taskId !== undefined && { before: taskId }) })
 }
 
 /** All events of a task up to a generation, read in pieces. */

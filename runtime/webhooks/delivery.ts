@@ -6,7 +6,7 @@ import type { WebhookAnswer, WebhookBody, WebhookSender, WebhookBodyWriter } fro
 import type { WebhookRow } from '../store/rows.ts'
 import type { Scope, Store, TaskEvent } from '../store/store.ts'
 import { applyEvents, newTaskRecord, projectTask } from '../store/task-record.ts'
-import { completed, eventPieces, LARGE_BYTES, roundsBefore } from '../streams/whole-task.ts'
+import { completed, eventPieces, LARGE_BYTES, messagesBefore, roundsBefore } from '../streams/whole-task.ts'
 
 /** Dependencies of a delivery. */
 export interface DeliveryServices {
@@ -58,7 +58,7 @@ async function bodyOf({ store, limits, writings }: DeliveryServices, scope: Scop
   const write = writings.get(version)
   if (!write) return { failure: `this server does not speak A2A ${version}` }
   const task = await taskAfter(store, scope, event)
-  return task ? write(event.update, task, id, () => roundsBefore({ store, limits }, scope, task.id)) : 'gone'
+  return task ? write(event.update, task, id, { rounds: () => roundsBefore({ store, limits }, scope, task.id), messages: ({ id: taskId }) => messagesBefore(store, { ...scope, contextId: String(task.contextId) }, taskId) }) : 'gone'
 }
 
 /** A task after an event; without history if it has changed since, `undefined` if it was removed. */

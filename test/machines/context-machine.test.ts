@@ -222,6 +222,16 @@ await t.test('a lasting negotiation', async t => {
   })
 })
 
+await t.test('a withdrawal opens a task that is canceled at once, without a negotiation, also if the context is full', async t => {
+  const given: ContextRequest = { ...two, isWithdrawal: true }
+  const canceled = { to: 't2', event: cancel('t2') }
+  checkTurn(t, negotiating, [ask(given)], { facts: [opened(given)], sent: [canceled], tasks: ['t2'] })
+  checkTurn(t, negotiating, [ask(one), ask(given)], { facts: [opened(given)], sent: [canceled], tasks: ['t2'], negotiations: ['r1'] })
+  checkTurn(t, bargaining, [ask(one), ask(given)], { facts: [opened(given)], sent: [canceled, { to: 'bargaining', event: { type: 'client.withdrew' } }], tasks: ['t2'], negotiations: ['r1'], isBargaining: true })
+  checkTurn(t, bargaining, [ask(given)], { facts: [opened(given)], sent: [canceled], tasks: ['t2'] })
+  checkTurn(t, narrow, [ask(one), decided(one, { decision: 'accepted' }), ask(given)], { facts: [opened(given)], sent: [canceled], tasks: ['t1', 't2'] })
+})
+
 await t.test('an event for a task', async t => {
   await t.test('is passed on unchanged to that task alone', async t => {
     for (const event of forTask('t2')) {
@@ -269,6 +279,11 @@ await t.test('with real tasks', async t => {
       t.strictSame(turns.map(({ children }) => children.join()), ['', 't1', 't1,t2', 't1,t2', 't1,t2', 't2', ''])
       t.equal(turns.at(-1)?.value, 'idle')
     }
+  })
+
+  await t.test('one that is opened by a withdrawal ends at once', async t => {
+    const given: ContextRequest = { ...one, isWithdrawal: true }
+    checkTurn(t, real(hardWorking, { negotiates: true, taskLimit: 1 }), [ask(given)], { facts: [opened(given)], sent: [{ to: 't1', event: cancel('t1') }] })
   })
 
   await t.test('one that is opened to be rejected ends at once', async t => {
@@ -357,11 +372,12 @@ function contextOf(input: Omit<ContextInput, 'contextId'>, requests: ContextRequ
  * What may come to a context: requests that are not under way, events for tasks that live or do not, and the ends of
  * what lives. Without a child an end comes too, which nobody awaits.
  */
-function arriving({ tasks, negotiations, bargains, isBargaining }: ContextContext, requests: ContextRequest[]): Arriving[] {
+function arriving({ tasks, taskLimit, negotiations, bargains, isBargaining }: ContextContext, requests: ContextRequest[]): Arriving[] {
   const fresh = requests.filter(({ callId, taskId }) => !negotiations.includes(callId) && !tasks.includes(taskId))
   const busy = tasks.length + negotiations.length > 0
   return [
     ...fresh.map(ask),
+    ...(tasks.length < taskLimit ? fresh.slice(0, 1) : []).map(request => ask({ ...request, isWithdrawal: true })),
     ...requests.flatMap<Arriving>(({ taskId }) => forTask(taskId)),
     ...(busy ? tasks : ['t1']).map(ended),
     ...tasks.map(crashed),

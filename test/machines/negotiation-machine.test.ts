@@ -81,7 +81,7 @@ await t.test('over all paths', async t => {
 
   await t.test('every kind of event is accepted in some state', async t => {
     const accepted = new Set(charts.flatMap(chart => configurationsOf(chart).flatMap(({ legal }) => legal.map(({ type }) => type))))
-    t.strictSame([...accepted].toSorted(), ['deal.made', 'deal.off', 'request.received', 'xstate.done.actor.respond', 'xstate.error.actor.respond'])
+    t.strictSame([...accepted].toSorted(), ['client.withdrew', 'deal.made', 'deal.off', 'request.received', 'xstate.done.actor.respond', 'xstate.error.actor.respond'])
   })
 })
 
@@ -114,6 +114,12 @@ await t.test('an offer', async t => {
     check(t, [...open(), accept], { decision: 'accepted', terms }, { round: 1, standing: 'o1', value: { busy: 'agreeing' } })
     check(t, [...open(), accept, made()], undefined, { round: 0 })
     check(t, [...open(), accept, made(), accept], gone(), { round: 0 })
+  })
+
+  await t.test('ends when the client gives up, and the negotiation restarts', async t => {
+    check(t, [...open(), { type: 'client.withdrew' }], undefined, { round: 0 })
+    check(t, [...open(), { type: 'client.withdrew' }, said({ atMs: EARLY, accepts: 'o1' })], gone(), { round: 0 })
+    check(t, [said({ atMs: EARLY }), { type: 'client.withdrew' }, answered(offered)], undefined, { round: 1, standing: 'o1' })
   })
 
   await t.test('that two accept at once gives the second nothing', async t => {
@@ -235,7 +241,7 @@ function arriving(requests: readonly Request[], children: readonly string[]): Ar
   const id = ['r1', 'r2', 'r3'].find(id => requests.every(({ callId }) => callId !== id)) ?? 'r0'
   return [
     ...(requests.length === 0 ? ARRIVALS : LATER).map(arrived => said(arrived, id)),
-    made(), off(),
+    made(), off(), { type: 'client.withdrew' },
     ...(children.includes('respond') ? [...OPINIONS.map(answered), failure()] : [answered(offered)])
   ]
 }

@@ -150,7 +150,7 @@ await t.test('requests of 0.3, which name no tenant, have it in their path', asy
   t.match(await rejection(started.runtime.getTask({ id, tenant: 'green' })), { code: 'TaskNotFound' })
   t.match((await rpc(url, 'message/send', params, { 'a2a-version': '0.3' })).json, { error: { code: -32602 } })
   const card = await ask(`${url}.well-known/agent-card.json`, { headers: { 'a2a-version': '0.3' } })
-  t.match(card.json, { url: `${url}blue`, additionalInterfaces: [{ url: `${url.replace('http', 'ws')}blue` }, { url: `${url}blue` }, {}, {}] })
+  t.match(card.json, { url: `${url}blue`, additionalInterfaces: [{ url: `${url}blue`, transport: 'JSONRPC' }, { url: `${url}green`, transport: 'JSONRPC' }] })
 })
 
 await t.test('a quota', async t => {

@@ -18,7 +18,7 @@ import type { AgentModule } from '../load-agent.ts'
 import { within } from '../process/parking.ts'
 import type { ServedTelemetry } from '../process/telemetry.ts'
 import { legacyDialects } from '../serve/optional-bindings.ts'
-import type { RuntimeSettings } from '../serve/serve-options.ts'
+import type { RuntimeSettings, ServeSettings } from '../serve/serve-options.ts'
 
 /** How long a replaced agent may take to finish its commits, and then to stop. Slower cleanup goes on beside the new agent. */
 const SETTLE_MS = 200
@@ -27,7 +27,7 @@ const STOP_MS = 200
 /** The parts of a development server. */
 export interface DevParts {
   readonly address: Address
-  readonly legacy: boolean
+  readonly legacy: ServeSettings['legacy']
   /** Is not closed by the server. */
   readonly store: Store
   readonly clock: Clock
@@ -73,7 +73,7 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
 
   /** Serves the runtime; `release` removes the handlers that refused requests meanwhile. */
   const place = async (release = () => {}) => {
-    const dialects = parts.legacy ? await legacyDialects(runtime) : []
+    const dialects = parts.legacy ? await legacyDialects(runtime, parts.legacy) : []
     release()
     handler = beside(inspector, httpHandler(runtime, { dialects, webSocket: true }))
     return attach(runtime, own.server, '/', { webSocket: true, http: true, dialects }, inspector.tap)

@@ -2,11 +2,17 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import type { Address } from '../../entry/listen.ts'
 import type { Dialect } from '../../json-rpc/dialect.ts'
 import type { PortBinding } from '../../serve/side-app.ts'
+import type { Card03Options } from '../../v03/card.ts'
 import { CommandError } from '../command.ts'
 import { listenError } from './serve-options.ts'
 
 type GrpcAddress = Address & { readonly port: number }
-type Make = (runtime: Runtime) => Dialect
+type Make = (runtime: Runtime, options: Card03Options) => Dialect
+
+interface Loaded {
+  readonly dialect03: Make
+  readonly dialect01: (runtime: Runtime) => Dialect
+}
 
 /** Throws CommandError without the official SDK, an optional peer that translates 0.3 for `--legacy`. */
 export async function checkLegacy(): Promise<void> {
@@ -14,10 +20,10 @@ export async function checkLegacy(): Promise<void> {
 }
 
 /** The older versions of A2A for `--legacy`. Throws CommandError as `checkLegacy` does. */
-export async function legacyDialects(runtime: Runtime, load: () => Promise<{ readonly dialect03: Make; readonly dialect01: Make }> = () => import('../../legacy/index.ts')): Promise<Dialect[]> {
+export async function legacyDialects(runtime: Runtime, options: Card03Options = {}, load: () => Promise<Loaded> = () => import('../../legacy/index.ts')): Promise<Dialect[]> {
   try {
     const { dialect03, dialect01 } = await load()
-    return [dialect03(runtime), dialect01(runtime)]
+    return [dialect03(runtime, options), dialect01(runtime)]
   } catch (cause) {
     return refuseLegacy(cause)
   }

@@ -9,6 +9,7 @@ import { bindFault } from '../../entry/bind.ts'
 import { isEveryAddress, PORTS } from '../../entry/listen.ts'
 import type { MetricsOptions } from '../../metrics/serve-metrics.ts'
 import { webhooks } from '../../push/webhooks.ts'
+import type { Card03Options } from '../../v03/card.ts'
 import { apiKeyAuthentication, readOwnApiKey } from '../api-key.ts'
 import { readArguments } from '../arguments.ts'
 import { signerFrom } from '../card/key-files.ts'
@@ -30,6 +31,7 @@ const OPTIONS = {
   'card-key': { type: 'string' },
   'card-jku': { type: 'string' },
   legacy: { type: 'boolean', default: false },
+  'legacy-websocket': { type: 'boolean', default: false },
   'no-push': { type: 'boolean', default: false },
   'allow-loopback-webhooks': { type: 'boolean', default: false },
   'observe-properties': { type: 'boolean', default: false },
@@ -53,6 +55,7 @@ export const SERVE_OPTIONS = `  --port PORT     listen here; 0 takes any free po
   --card-key FILE  sign the card with this private key, PEM or JWK; needs the packages @a2a-js/sdk and jose
   --card-jku URL  the URL of the public key, written into the signature
   --legacy        also speak A2A 0.3 and 0.1; needs the package @a2a-js/sdk
+  --legacy-websocket  with --legacy: list WebSocket in cards of A2A 0.3 too, which does not define it
   --no-push       offer no push notifications. By default, task updates are posted to the webhooks that clients register
   --allow-loopback-webhooks  for development: also post to receivers on this machine, including http:. By default, only to https:
                   URLs of the public internet
@@ -73,7 +76,8 @@ export interface ServeSettings {
   readonly grpc: number | undefined
   /** Where metrics are served; `undefined` for nowhere. */
   readonly metrics: Required<MetricsOptions> | undefined
-  readonly legacy: boolean
+  /** The cards of A2A 0.3; `undefined` if older versions are not served. */
+  readonly legacy: Card03Options | undefined
   readonly db: string | undefined
   /** The address by which other nodes reach this one; `undefined` for a server on its own. */
   readonly node: string | undefined
@@ -103,9 +107,10 @@ export interface RuntimeSettings {
 /** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
 export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
   const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy, db: [db, secondDb] = [], node, inspect, json = false, log } = values
+  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy: speaksOlder, 'legacy-websocket': webSocketInCards, db: [db, secondDb] = [], node, inspect, json = false, log } = values
   const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback, 'observe-properties': observeProperties } = values
   if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
+  if (webSocketInCards && !speaksOlder) throw usageError('--legacy-websocket needs --legacy, which serves A2A 0.3 with its cards.')
   if (secondDb !== undefined) throw usageError('--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.')
   checkNode({ db, node }, io.env[SECRET_VARIABLE])
   checkPublicUrl(publicUrl)
@@ -126,7 +131,7 @@ export async function readServeArguments(args: readonly string[], io: Io, allowe
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
-  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy, db, node, inspect, json, logger, log, runtimeOptions }
+  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy: speaksOlder ? { webSocketInCards } : undefined, db, node, inspect, json, logger, log, runtimeOptions }
 }
 
 /** Turns an error of `listen` into a CommandError that names the options to change. */

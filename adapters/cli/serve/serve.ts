@@ -90,12 +90,12 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
 
 /** The additions to the bindings of A2A 1.0. */
 interface Beside {
-  readonly legacy: boolean
+  readonly legacy: ServeSettings['legacy']
   readonly grpc?: PortBinding
   readonly inspector: SideApp | undefined
 }
 
 async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc, inspector }: Beside): Promise<Served> {
-  const dialects = legacy ? await legacyDialects(runtime) : []
+  const dialects = legacy ? await legacyDialects(runtime, legacy) : []
   return serveRuntime(runtime, { ...address, dialects, ...(grpc && { grpc }), ...(inspector && { inspector }) }).catch(listenError(address))
 }

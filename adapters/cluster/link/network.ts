@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 import { originRefusal, targetOf, type AllowList } from '../../entry/admission.ts'
@@ -46,14 +47,16 @@ export interface Network {
 export const webSockets: Network = {
   connect: address => new WebSocket(address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false }),
   async listen({ host, port }, accept) {
+    const http = createServer(upgradeRequired).on('checkContinue', upgradeRequired)
     const server = new WebSocketServer({
-      host, port, maxPayload: FRAME_BYTES, perMessageDeflate: false,
+      server: http, maxPayload: FRAME_BYTES, perMessageDeflate: false,
       verifyClient: ({ req }, answer) => {
         const target = targetOf(req, ALLOWED)
         const refusal = 'status' in target ? target : originRefusal(req.headers.origin, target.host, ALLOWED)
         answer(refusal === undefined, refusal?.status, refusal?.message)
       }
     })
+    http.listen(port, host)
     await once(server, 'listening')
     server.on('connection', (socket, { socket: stream }) => {
       let bytes = 0
@@ -67,7 +70,14 @@ export const webSockets: Network = {
     })
     return () => {
       for (const socket of server.clients) socket.terminate()
-      return new Promise(resolve => server.close(() => resolve()))
+      server.close()
+      http.closeAllConnections()
+      return new Promise(resolve => http.close(() => resolve()))
     }
   }
+}
+
+/** Answers a request that is no handshake. Its body is not wanted. */
+function upgradeRequired(_: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(426, { Connection: 'close', 'Content-Length': 0, Upgrade: 'websocket' }).end()
 }

@@ -18,7 +18,7 @@ import type { Member } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
 import type { FeedListener } from '../../../runtime/streams/subscriptions.ts'
 import { LARGE_BYTES } from '../../../runtime/streams/whole-task.ts'
-import { echo } from '../../fixtures/runtime/agents.ts'
+import { echo, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { testCluster, type TestCluster, type TestNode } from '../../fixtures/cluster/cluster-nodes.ts'
 import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
 import { MemoryPlaces } from '../../fixtures/cluster/memory-placement.ts'
@@ -134,6 +134,27 @@ await t.test("an agent's answer without a task arrives, and has a name", async t
   const [, , { runtime }] = await three(cluster)
   t.match(await runtime.sendMessage(say('x'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
   t.match(await runtime.sendMessage(say('y'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
+})
+
+await t.test('what a name refers to is canceled on its node: a negotiation, a task, and what is no name', async t => {
+  const cluster = testCluster(t, defineAgent({ card, work: steeredWork().work, negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('hi') : accepted()) }))
+  const nodes = await three(cluster)
+  const cancel = (index: number, name: string) => nodes[index]?.runtime.cancelNamed(name, say('gives up').message)
+  for (const [index, name] of [[0, 'a'], [1, 'b'], [2, 'c'], [0, 'd']] as const) {
+    const { runtime } = nodes[index]
+    const answer = await runtime.sendMessage(say('hello'), { taskName: { name } })
+    const contextId = 'message' in answer ? answer.message.contextId : ''
+    const canceled = await cancel((index + 1) % 3, name)
+    t.match(canceled, { contextId, status: { state: 'TASK_STATE_CANCELED' }, history: [{ parts: [{ text: 'gives up' }] }] })
+    t.strictSame(await cancel(index, name), canceled)
+    t.match(await runtime.taskNamed(name), { taskId: canceled?.id })
+    t.strictSame((await runtime.messagesBefore({ contextId: String(contextId), taskId: canceled?.id })).map(({ message }) => textOf(message)), ['hello', 'hi'])
+    await runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } }, { taskName: { name } })
+    t.match(await cancel((index + 2) % 3, name), { contextId, status: { state: 'TASK_STATE_CANCELED' }, history: [{ parts: [{ text: 'work' }] }] })
+  }
+  const { id } = taskIn(await nodes[0].runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } }))
+  t.match(await cancel(1, id), { id, status: { state: 'TASK_STATE_CANCELED' } })
+  t.match(await refusal(cancel(2, 'nobody') ?? Promise.resolve()), { code: 'TaskNotFound' })
 })
 
 await t.test('an authorization, an invalid output, and work that needs a task of another node', async t => {

@@ -87,7 +87,7 @@ await t.test('a page', async t => {
     t.strictSame(steps.map(({ n }) => n), steps.map((_, i) => i + 1))
     t.strictSame(steps.filter(({ kind }) => kind !== 'event').map(brief), [
       'took its first states',
-      'took context.idle on request.received (branch 3) to busy',
+      'took context.idle on request.received (branch 4) to busy',
       'emitted task.opened',
       'emitted status.changed',
       'took its first states',

@@ -79,6 +79,8 @@ await t.test('every operation of A2A is a method, and nothing else is', async t 
       const method = methods(name, version)
       t.match(await rejection(method && !method.streaming ? method.answer({}, {}) : Promise.resolve()), { code: 'VersionNotSupported' }, 'the version is checked before the name')
     }
-    t.match(noSuchMethod(name), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(name)} in A2A 1.0.` })
+    for (const [version, told] of [['1.0', '1.0'], ['1.0.1', '1.0'], ['0.1', '0.1'], ['0.3', '0.3'], ['', '0.3'], ['x', '1.0']] as const) {
+      t.match(noSuchMethod(name, version), { code: 'MethodNotFound', message: `There is no method ${JSON.stringify(name)} in A2A ${told}.` })
+    }
   }
 })

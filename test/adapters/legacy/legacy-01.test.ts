@@ -4,7 +4,8 @@ import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION, TASK_OF_01 } from '../../../machines/protocol/uris.ts'
-import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, rejected, reply, type CallContext, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
+import { z } from 'zod'
+import { accepted, artifact, authRequired, data, inputRequired, memoryStore, negotiation, offer, progress, rejected, reply, type CallContext, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
 import type { WebhookPost } from '../../../runtime/ports/webhook-sender.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { callDialect, streamDialect } from '../../fixtures/servers/dialect-calls.ts'
@@ -113,12 +114,13 @@ await t.test('a session is a context: it is created without an id, and holds man
 await t.test('an answer without a task asks for the next message in its session', async t => {
   const { dialect, runtime } = startDialect(t)
   const answered = await call(dialect, 'tasks/send', sending('talk', 'hello'))
-  t.strictSame(answered, { id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } } })
+  t.strictSame(answered, {
+    id: 'talk', sessionId: answered.sessionId, status: { state: 'input-required', message: { role: 'agent', parts: [{ type: 'text', text: 'hi' }] } }, history: [{ role: 'user', parts: [{ type: 'text', text: 'hello' }] }]
+  })
   t.ok(answered.sessionId)
   t.strictSame(await call(dialect, 'tasks/get', { id: 'talk' }), answered)
   t.strictSame(await collect(stream(dialect, 'tasks/resubscribe', { id: 'talk' })), [{ id: 'talk', status: answered.status, final: true }])
   t.strictSame(await collect(stream(dialect, 'tasks/sendSubscribe', sending('other', 'hello'))), [{ id: 'other', status: answered.status, final: true }])
-  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'talk' })), { code: 'TaskNotCancelable', message: 'Task talk has not begun and cannot be canceled.' })
   t.equal((await runtime.listTasks({})).totalSize, 0, 'there is no task')
   t.match(await refusal(call(dialect, 'tasks/send', sending('talk', 'x', { sessionId: 'elsewhere' }))), { code: 'InvalidParams', message: /sessionId/ })
   const drawn = await call(dialect, 'tasks/send', sending('talk', 'x'))
@@ -126,6 +128,102 @@ await t.test('an answer without a task asks for the next message in its session'
   t.notOk('follows' in beside(drawn), 'no task has ended')
   t.equal((await call(dialect, 'tasks/get', { id: 'talk' })).artifacts?.length, 1)
   t.equal((await runtime.listTasks({})).totalSize, 1)
+})
+
+/** The texts of a history. */
+const words = ({ history = [] }: Json) => (history as { role: string; parts: { text?: string }[] }[]).map(({ role, parts }) => `${role} ${parts[0]?.text}`)
+
+await t.test('the history of a negotiation has its rounds, of user and agent, also in front of its task', async t => {
+  const posts: WebhookPost[] = []
+  const push = { faultOf: async () => undefined, post: async (post: WebhookPost) => (posts.push(post), { status: 200 }) }
+  const negotiate = ({ message }: { message: Parameters<typeof textOf>[0] }) => (textOf(message) === 'go' ? accepted() : reply(`${textOf(message)}?`))
+  const { runtime } = start(t, { card: { name: 'Haggler' }, work: () => ({ message: 'done' }), negotiate }, { push })
+  const dialect = dialect01(runtime)
+  const first = await call(dialect, 'tasks/send', sending('n', 'one'))
+  t.strictSame([words(first), first.status.message?.parts[0]?.text], [['user one'], 'one?'])
+  const { sessionId } = first
+  await call(dialect, 'tasks/send', sending('other', 'beside', { sessionId }))
+  const second = await call(dialect, 'tasks/send', sending('n', 'two'))
+  t.strictSame(words(second), ['user one', 'agent one?', 'user two'])
+  t.strictSame(await call(dialect, 'tasks/get', { id: 'n' }), second)
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'n', historyLength: 2 })), ['agent one?', 'user two'])
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'n', historyLength: 0 })), [])
+  t.strictSame(words(await call(dialect, 'tasks/send', sending('n', 'three', { historyLength: 1 }))), ['user three'])
+  const done = await call(dialect, 'tasks/send', sending('n', 'go', { pushNotification: { url: 'https://example.com/' } }))
+  const negotiated = ['user one', 'agent one?', 'user two', 'agent two?', 'user three', 'agent three?']
+  t.strictSame([words(done), done.status], [[...negotiated, 'user go'], { ...done.status, state: 'completed', message: { role: 'agent', parts: [{ type: 'text', text: 'done' }] } }])
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'n' })), words(done))
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'n', historyLength: 2 })), ['agent three?', 'user go'])
+  const posted = await until(async () => posts.map(({ body }) => JSON.parse(body) as Json).find(({ status }) => status.state === 'completed'), 'the webhook')
+  t.strictSame(words(posted), words(done))
+  t.strictSame(words(await call(dialect, 'tasks/send', sending('n', 'go'))), [...words(done), 'agent done', 'user go'], 'and in front of later rounds')
+  t.strictSame(words(await call(dialect, 'tasks/send', sending('n', 'more'))), ['user more'], 'an answer without a task begins anew')
+  t.strictSame(words(await call(dialect, 'tasks/send', sending('n', 'go'))), ['user more', 'agent more?', 'user go'])
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: 'other' })), ['user beside'], 'each id has its own')
+  const { taskId = '' } = beside(done)
+  t.strictSame(words(await call(dialect, 'tasks/get', { id: taskId })), ['user go'], "a task by the runtime's id has none")
+})
+
+await t.test('a negotiation can be canceled: its id has a canceled task from then on, and the next message negotiates anew', async t => {
+  const seen: unknown[] = []
+  const negotiate = negotiation({
+    terms: z.object({ euros: z.number() }),
+    respond: ({ message, standing, round }) => {
+      seen.push([standing?.terms, round])
+      return textOf(message) === 'deal' ? accepted() : offer({ euros: 50 })
+    }
+  })
+  const { runtime } = start(t, { card: { name: 'Haggler' }, work: () => ({ message: 'done' }), negotiate })
+  const dialect = dialect01(runtime)
+  const offered = await call(dialect, 'tasks/send', sending('n', 'mow'))
+  const canceled = await call(dialect, 'tasks/cancel', { id: 'n', metadata: { why: 'dear' } })
+  t.match(canceled, { id: 'n', sessionId: offered.sessionId, status: { state: 'canceled' } })
+  t.strictSame(words(canceled), ['user mow', `agent ${(offered.status.message?.parts[0])?.text}`])
+  t.strictSame(await call(dialect, 'tasks/get', { id: 'n' }), canceled)
+  t.strictSame(await call(dialect, 'tasks/cancel', { id: 'n' }), canceled, 'twice')
+  t.match(await collect(stream(dialect, 'tasks/resubscribe', { id: 'n' })), [{ id: 'n', status: { state: 'canceled' }, final: true }])
+  t.match(await runtime.listTasks({}), { tasks: [{ id: beside(canceled).taskId, status: { state: 'TASK_STATE_CANCELED' } }], totalSize: 1 })
+  t.match((await runtime.getTask({ id: beside(canceled).taskId ?? '' })).history, [{ parts: [{ text: 'The client has canceled the negotiation.' }], metadata: { why: 'dear' } }])
+  const deal = await call(dialect, 'tasks/send', sending('n', 'deal'))
+  t.match(deal, { sessionId: offered.sessionId, status: { state: 'input-required', message: { parts: [{ text: /not open any more/ }] } } }, 'the offer is withdrawn')
+  await call(dialect, 'tasks/send', sending('n', 'mow'))
+  t.strictSame(seen, [[undefined, 0], [undefined, 0], [undefined, 0]])
+  t.match(await call(dialect, 'tasks/send', sending('n', 'deal')), { status: { state: 'completed' } })
+  for (const id of ['nobody', 'n']) t.match(await refusal(call(dialect, 'tasks/cancel', { id }, { principal: 'bob' })), { code: 'TaskNotFound' })
+  t.match(await refusal(call(dialect, 'tasks/cancel', { id: 'n' })), { code: 'TaskNotCancelable' })
+})
+
+await t.test('a cancellation waits for the answer to the message that is being negotiated, and cancels what that was', async t => {
+  for (const [decision, state] of [[reply('hi'), 'input-required'], [accepted(), 'working']] as const) {
+    const answer = deferred<typeof decision>()
+    const asked = deferred()
+    const negotiate = () => (asked.resolve(), answer.promise)
+    const { runtime } = start(t, { card: { name: 'Slow' }, work, negotiate })
+    const dialect = dialect01(runtime)
+    const sent = call(dialect, 'tasks/send', sending('n', 'wait'))
+    await asked.promise
+    t.strictSame(await call(dialect, 'tasks/get', { id: 'n' }), { id: 'n', status: { state: 'submitted' } }, 'which has no answer yet')
+    t.strictSame(await collect(stream(dialect, 'tasks/resubscribe', { id: 'n' })), [{ id: 'n', status: { state: 'submitted' }, final: true }])
+    t.equal(await dialect.claims?.({ id: 'n' }, { version: '' }), true)
+    t.match(await refusal(call(dialect, 'tasks/get', { id: 'n' }, { principal: 'bob' })), { code: 'TaskNotFound' })
+    const canceled = call(dialect, 'tasks/cancel', { id: 'n' })
+    await rest()
+    answer.resolve(decision)
+    t.match(await canceled, { id: 'n', status: { state: 'canceled' } })
+    t.match((await sent).status.state, state === 'working' ? 'canceled' : state)
+    t.match(await call(dialect, 'tasks/get', { id: 'n' }), { id: 'n', status: { state: 'canceled' } })
+  }
+})
+
+await t.test('a canceled negotiation survives a restart', { skip: NO_SQLITE }, async t => {
+  const file = `${t.testdir()}/tasks.db`
+  const before = startDialect(t, { store: sqliteStore(file) })
+  await call(before.dialect, 'tasks/send', sending('talk', 'hello'))
+  const canceled = await call(before.dialect, 'tasks/cancel', { id: 'talk' })
+  await before.runtime.close()
+  const { dialect } = startDialect(t, { store: sqliteStore(file) })
+  t.strictSame(await call(dialect, 'tasks/get', { id: 'talk' }), canceled)
+  t.strictSame(words(canceled), ['user hello', 'agent hi'])
 })
 
 await t.test('an answer of an agent without work is a completed task', async t => {
@@ -527,6 +625,31 @@ await t.test('errors unknown to 0.1 are mapped to its own', async t => {
   for (const [thrown, told] of rows) {
     const getTask = () => Promise.reject(new A2AError(thrown, 'Words.', { retryAfterMs: 5 }))
     t.match(await rejection(call(dialect01({ ...runtime, getTask }), 'tasks/get', { id: 'x' })), { code: told, message: 'Words.', retryAfterMs: 5 }, thrown)
+  }
+})
+
+/** Words of 1.0 that a client of 0.1 does not know. */
+const WORDS_OF_10 = /TASK_STATE_|ROLE_|taskPushNotificationConfig|contextId|returnImmediately|\b(?:Send|Get|Cancel|Subscribe|List|Create)[A-Z]/
+
+await t.test('errors are in the words of 0.1: its states, methods and members', async t => {
+  const push = { faultOf: async () => 'must not be that one', post: async () => ({ status: 200 }) }
+  const { dialect } = startDialect(t, { push })
+  const mute = dialect01(start(t, { work, capabilities: { streaming: false } }).runtime)
+  await call(dialect, 'tasks/send', sending('d', 'x'))
+  const pushNotificationConfig = { url: 'https://example.com/' }
+  const rows: [Promise<unknown>, object][] = [
+    [call(dialect, 'tasks/cancel', { id: 'd' }), { message: 'Task d has ended (completed) and cannot be canceled.', metadata: { state: 'completed' } }],
+    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { message: 'Invalid parameters: pushNotification.url must not be that one', violations: [{ field: 'pushNotification.url' }] }],
+    [call(dialect, 'tasks/send', sending('e', 'x', { pushNotification: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } })), { violations: [{ field: 'pushNotification.authentication.schemes' }] }],
+    [call(dialect, 'tasks/pushNotification/set', { id: 'd', pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
+    [call(mute, 'tasks/send', sending('e', 'x', { pushNotification: pushNotificationConfig })), { code: 'PushNotificationNotSupported', message: /Leave pushNotification out/ }],
+    [stream(mute, 'tasks/sendSubscribe', sending('e', 'x')).next(), { code: 'UnsupportedOperation', message: 'This agent does not stream. Send the message with tasks/send, and read the task with tasks/get.' }],
+    [call(mute, 'tasks/pushNotification/get', { id: 'd' }), { code: 'PushNotificationNotSupported', message: /tasks\/get\.$/ }]
+  ]
+  for (const [answer, expected] of rows) {
+    const error = await rejection(answer)
+    t.match(error, expected)
+    t.notMatch(`${String(error)} ${JSON.stringify(error)}`, WORDS_OF_10)
   }
 })
 

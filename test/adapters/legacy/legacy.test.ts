@@ -2,7 +2,8 @@ import * as sdk from '@a2a-js/sdk'
 import { LegacyRestTransport } from '@a2a-js/sdk/compat/v0_3/client'
 import t, { type Test } from 'tap'
 import { dialect03, type Dialect, type RestCall } from '../../../adapters/legacy/index.ts'
-import { ERRORS, isA2AError } from '../../../machines/protocol/errors.ts'
+import { toError03 } from '../../../adapters/legacy/v03-errors.ts'
+import { A2AError, ERRORS, isA2AError } from '../../../machines/protocol/errors.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { accepted, artifact, authRequired, data, inputRequired, memoryStore, progress, reply, text, type CallContext, type Runtime, type WorkFunction, type WorkGenerator } from '../../../runtime/index.ts'
@@ -420,7 +421,7 @@ await t.test('invalid input over REST is refused by field', async t => {
 await t.test('zero values of the proto count as absent', async t => {
   const { dialect } = startDialect(t)
   const content = [{ text: 'x' }, { file: { fileWithUri: 'https://example.com/', mimeType: 'application/octet-stream' } }, { data: {} }]
-  const body = { request: { messageId: 'p', role: 'ROLE_USER', content }, configuration: { historyLength: 0 } }
+  const body = { request: { messageId: 'p', role: 'ROLE_USER', content }, configuration: { historyLength: 0, blocking: true } }
   const { task } = await answerOf(dialect, 'POST', '/v1/message:send', body)
   t.match(task?.history, [{ content: [{ text: 'x' }, content[1], { data: { data: {} } }] }, {}])
 })
@@ -437,6 +438,33 @@ await t.test('webhooks over REST have the form of the proto', async t => {
   t.equal(await answerOf(dialect, 'DELETE', `${path}/p`), null)
   const nameless = dialect03({ ...startDialect(t).runtime, getTaskPushNotificationConfig: async () => ({ ...config, id: undefined }) } as unknown as Runtime)
   t.match(await answerOf(nameless, 'GET', `${path}/p`), { name: `tasks/t/pushNotificationConfigs/` })
+})
+
+/** Words of 1.0 that a client of 0.3 does not know. */
+const WORDS_OF_10 = /TASK_STATE_|ROLE_|taskPushNotificationConfig|returnImmediately|\b(?:Send|Get|Cancel|Subscribe|List|Create)[A-Z]/
+
+await t.test('errors are in the words of 0.3: its states, methods and members', async t => {
+  const push = { faultOf: async () => 'must not be that one', post: async () => ({ status: 200 }) }
+  const { dialect } = startDialect(t, { push })
+  const { dialect: pushless } = startDialect(t)
+  const { id } = await call(dialect, 'message/send', { message: message('x') })
+  const pushNotificationConfig = { url: 'https://example.com/' }
+  const rows: [Promise<unknown>, object][] = [
+    [call(dialect, 'tasks/cancel', { id }), { code: 'TaskNotCancelable', message: `Task ${id} has ended (completed) and cannot be canceled.`, metadata: { state: 'completed' } }],
+    [call(dialect, 'message/send', { message: message('more', { taskId: id }) }), { code: 'UnsupportedOperation', metadata: { state: 'completed' } }],
+    [call(dialect, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { message: 'Invalid parameters: configuration.pushNotificationConfig.url must not be that one', violations: [{ field: 'configuration.pushNotificationConfig.url' }] }],
+    [call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig }), { message: 'Invalid parameters: pushNotificationConfig.url must not be that one', violations: [{ field: 'pushNotificationConfig.url' }] }],
+    [call(dialect, 'tasks/pushNotificationConfig/set', { taskId: id, pushNotificationConfig: { ...pushNotificationConfig, authentication: { schemes: ['B C'] } } }), { violations: [{ field: 'pushNotificationConfig.authentication.schemes' }] }],
+    [call(pushless, 'message/send', { message: message('x'), configuration: { pushNotificationConfig } }), { code: 'PushNotificationNotSupported', message: /Leave pushNotificationConfig out/ }],
+    [stream(dialect, 'message/stream', { message: message('more', { taskId: id }) }).next(), { code: 'UnsupportedOperation' }]
+  ]
+  for (const [answer, expected] of rows) {
+    const error = await rejection(answer)
+    t.match(error, expected)
+    t.notMatch(`${String(error)} ${JSON.stringify(error)}`, WORDS_OF_10)
+  }
+  const told = toError03(new A2AError('PushNotificationNotSupported', 'Poll the task with GetTask, or ListTasks.'))
+  t.match(told, { message: 'Poll the task with tasks/get, or ListTasks.' }, '0.3 has no ListTasks')
 })
 
 await t.test('there are no other routes', async t => {

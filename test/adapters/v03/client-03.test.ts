@@ -147,7 +147,7 @@ await t.test('a stream of 0.3 resumes after a lost connection if the agent has t
     t.strictSame(events.map(event => ('task' in event ? 1 : Object.values(event)[0].metadata['urn:taskchart:extension:reliability:1'].generation)), [1, 2, 3, 4])
     const { id } = taskIn(events[0])
     t.strictSame((await collect(client.subscribeToTask({ id }, { afterGeneration: 2 }))).map(brief), ['artifact: x', 'completed'])
-    t.match(await client.getExtendedAgentCard(), { description: 'For those who are known.', supportedInterfaces: [{ protocolVersion: '0.3', protocolBinding: 'JSONRPC' }, {}, {}] })
+    t.match(await client.getExtendedAgentCard(), { description: 'For those who are known.', supportedInterfaces: [{ protocolVersion: '0.3', protocolBinding: 'JSONRPC' }, { protocolBinding: 'HTTP+JSON' }] })
     t.match(taskIn(await client.sendMessage(say('ask'))), { status: { state: 'TASK_STATE_INPUT_REQUIRED' } })
   }
 })

@@ -26,7 +26,7 @@ function toMessage({ parts, ...others }: Json): Json {
 function toConfiguration({ returnImmediately, taskPushNotificationConfig, ...others }: Json): Json {
   return {
     ...others,
-    ...(returnImmediately !== undefined && { blocking: !returnImmediately }),
+    blocking: returnImmediately !== true,
     ...(taskPushNotificationConfig !== undefined && { pushNotification: toWebhook03(taskPushNotificationConfig as Json) })
   }
 }

@@ -226,7 +226,7 @@ await t.test("the card has the served capabilities beside the author's fields", 
 
 await t.test("the settings have the servers' limits, and only the given options", async t => {
   const { runtime } = start(t, { work: echo })
-  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'counters', 'extensions', 'hasTenants', 'largeAnswers', 'limits', 'logger', 'opensTasks', 'scheduler', 'sharerOf', 'unfinished'])
+  t.strictSame(Object.keys(runtime.settings).toSorted(), ['capabilities', 'clock', 'countStray', 'counters', 'extensions', 'hasTenants', 'largeAnswers', 'limits', 'logger', 'negotiates', 'opensTasks', 'scheduler', 'sharerOf', 'unfinished'])
   t.equal(runtime.settings.limits.bufferedEvents, 64)
   const given = { authenticate: () => undefined, origins: ['https://example.com'], hosts: ['example.com'], publicUrl: '', limits: { jsonDepth: 3 } }
   const { settings } = start(t, { work: echo }, given).runtime

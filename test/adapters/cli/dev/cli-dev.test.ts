@@ -221,7 +221,7 @@ await t.test('a server is closed again if its inspector fails to open', async t 
   const failing = { tap: { heard: undefined }, answer: () => undefined, open: () => Promise.reject(new Error('no inspector')) } as unknown as Inspector
   const { logger } = recordingLogger()
   const module = { agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
-  const parts = { address: { port: 0 }, legacy: false, store: memoryStore(), clock: new TestClock(), logger, inspector: failing, traced: undefined, runtimeOptions: () => ({ logger }) }
+  const parts = { address: { port: 0 }, legacy: undefined, store: memoryStore(), clock: new TestClock(), logger, inspector: failing, traced: undefined, runtimeOptions: () => ({ logger }) }
   await t.rejects(serveDev(parts, module), { message: 'no inspector' })
 })
 
@@ -231,7 +231,7 @@ await t.test('a request between two agents is answered with a delay for a retry'
   const work = () => new Promise<never>(() => {})
   const inspector = inspect({ token: TOKEN }) as Inspector
   const module = { agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
-  const served = await serveDev({ address: { port: 0 }, legacy: false, store: memoryStore(), clock, logger, inspector, traced: undefined, runtimeOptions: () => ({ logger }) }, module)
+  const served = await serveDev({ address: { port: 0 }, legacy: undefined, store: memoryStore(), clock, logger, inspector, traced: undefined, runtimeOptions: () => ({ logger }) }, module)
   t.teardown(async () => {
     const closing = [served.close(), served.runtime.close()]
     clock.increment(10_000)

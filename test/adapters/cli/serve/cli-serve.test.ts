@@ -85,8 +85,15 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.match(await answer.json(), { result: { kind: 'message', parts: [{ kind: 'text' }] } })
     const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as { supportedInterfaces: { url: string; protocolVersion: string }[] }
     t.match(supportedInterfaces.map(({ url, protocolVersion }) => `${url} ${protocolVersion}`), ['wss://agent.example/ 1.0', 'https://agent.example/ 1.0', 'https://agent.example 1.0', 'wss://agent.example/ 0.3'])
+    const additional = async (from: string) => ((await (await fetch(from, { headers: { 'a2a-version': '0.3' } })).json()) as { additionalInterfaces: object[] }).additionalInterfaces.length
+    t.equal(await additional(`${card}`), 2, 'without WebSocket')
     stop()
     t.equal((await ended()).code, 0)
+    const wide = await serving(t, cwd, ['echo.js', '--json', '--legacy', '--legacy-websocket'])
+    t.equal(await additional((JSON.parse(wide.announcement) as { card: string }).card), 3)
+    wide.stop()
+    await wide.ended()
+    t.match(await run(cwd, ['serve', 'echo.js', '--legacy-websocket']).ended(), { code: 2, stderr: /--legacy-websocket needs --legacy/ })
     t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), { code: 2, stderr: /--public-url takes an address/ })
   })
 
