@@ -30,7 +30,7 @@ import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
 import { cancelNamed, lookUpName, type LookedUp } from './operations/task-names.ts'
 import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
-import { noticeJumps, systemClock, withLongTimers } from './ports/clock.ts'
+import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
@@ -130,8 +130,7 @@ export interface Runtime {
 export function createRuntime(options: RuntimeOptions): Runtime {
   checkRuntimeOptions(options)
   const { agent, store = memoryStore(), ids = randomIds, dedupe = false, authenticate, authorize, telemetry } = options
-  const shortClock = options.clock ?? noticeJumps(options.cluster?.clock ?? systemClock)
-  const clock = withLongTimers(shortClock)
+  const clock = withLongTimers(options.clock ?? options.cluster?.clock ?? systemClock)
   const logger = guardedLogger(options.logger ?? consoleLogger)
   const limits = limitsWith(options.limits)
   // Capabilities, tenants and quotas.
@@ -155,7 +154,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const loads = new TaskLoads({ store: reads, limits, logger })
   const heat = store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
   const contexts = new ContextRegistry({ store, reads, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
-  const upkeep = new RetentionSweeper({ store, clock: shortClock, logger }, retentionWith(options.retention))
+  const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed
@@ -163,7 +162,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
     negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
   }
-  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler: tenants.listed || authenticate ? scheduler : undefined, extensions, refused: refusedOperations(capabilities) })
+  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler, schedulesAll: tenants.listed !== undefined || authenticate !== undefined, extensions, refused: refusedOperations(capabilities) })
   const health = () => healthOf({ calls, contexts, store, clock })
   const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health, cluster })
   const unmeter = telemetry?.meter?.(metrics)

@@ -1,7 +1,8 @@
 import { BEGINNING, FairQueue, READING } from './fair-queue.ts'
 
-/** Maximum concurrent calls of one user that read from the store. */
+/** Maximum concurrent calls that read from the store: several users have equal parts of it, but each has the least at least. */
 const MOST_READING = 256
+const LEAST_READING = 32
 
 /** Maximum parsed calls of one user that wait to begin. Over it, no more of its calls are parsed. */
 const MOST_WAITING = 16
@@ -15,7 +16,7 @@ type User = object | string
 export class CallScheduler {
   /** Schedules the parsing of messages and bodies, by {@link readingCost}. */
   readonly reading = new FairQueue(READING, user => this.#beginning.waiting(user) >= MOST_WAITING)
-  readonly #beginning = new FairQueue(BEGINNING, user => this.#active(user) >= MOST_READING)
+  readonly #beginning = new FairQueue(BEGINNING, user => this.#active(user) >= this.#most)
   readonly #counts = new Map<User, number>()
 
   /** Number of calls that wait to be parsed or to start. */
@@ -47,7 +48,12 @@ export class CallScheduler {
     const left = this.#active(user) - 1
     if (left === 0) this.#counts.delete(user)
     else this.#counts.set(user, left)
-    if (left === MOST_READING - 1) this.#beginning.resume()
+    this.#beginning.resume()
+  }
+
+  /** The part of one user. */
+  get #most(): number {
+    return Math.max(LEAST_READING, MOST_READING / this.#counts.size)
   }
 
   #active(user: User): number {

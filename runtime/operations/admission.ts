@@ -38,7 +38,7 @@ export interface Admitted<Params> {
   readonly room: Room | undefined
   readonly signal: AbortSignal | undefined
   readonly trace: TraceCarrier | undefined
-  /** If calls are scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
+  /** If the call is scheduled: tells the scheduler that this call no longer reads from the store, but waits for something else. */
   readonly waits?: () => void
 }
 
@@ -98,7 +98,9 @@ export interface AdmissionRules {
   readonly tenants: Tenants
   readonly authorize: Authorize | undefined
   /** Fair scheduling by user; `undefined` if all callers are one user. */
-  readonly scheduler: CallScheduler | undefined
+  readonly scheduler: CallScheduler
+  /** Whether calls in process are scheduled too. */
+  readonly schedulesAll: boolean
   /** The extensions that clients may activate. */
   readonly extensions: Extensions
   /** Operations that are refused, each with a factory of its error. */
@@ -207,8 +209,8 @@ export class Admission {
     { user, admitted }: CheckedCall<Name>,
     run: Run<Name, T>
   ): Promise<T> {
-    const { scheduler } = this.#rules
-    if (!scheduler) return this.#authorized(operation, call, admitted, run)
+    const { scheduler, schedulesAll } = this.#rules
+    if (!schedulesAll && !call.connection) return this.#authorized(operation, call, admitted, run)
     return scheduler.take(user, async waits => {
       this.#checkGoesOn(call)
       return this.#authorized(operation, call, { ...admitted, waits }, run)

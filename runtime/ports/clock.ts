@@ -26,9 +26,14 @@ let written = { ms: NaN, text: '' }
 /** The longest delay of `setTimeout`, in milliseconds: 24.86 days. It treats a longer one as 1. */
 export const LONGEST_TIMER_MS = 2 ** 31 - 1
 
+/** A timer looks at the clock again after this time, because somebody may have set it. */
+export const LOOK_AGAIN_MS = 60_000
+
 /**
- * A clock with timers of any length: long delays are split into chunks, measured by the clock. A delay of 0, a negative one, or one
- * that is no number fires in the next round of the event loop, even if the clock stands still. An infinite one never fires.
+ * A clock with timers of any length: delays are split into chunks of a minute at most, measured by the clock. So a timer is late by a minute
+ * at most if the clock is set ahead, or if the machine slept. If it is set back, nothing waits longer than its delay. A delay of 0, a
+ * negative one, or one that is no number fires in the next round of the event loop, even if the clock stands still. An infinite one never
+ * fires.
  */
 export function withLongTimers(clock: Clock): Clock {
   return {
@@ -44,13 +49,16 @@ class LongTimer {
   readonly #clock: Clock
   readonly #callback: () => void
   readonly #dueMs: number
+  #leftMs: number
   #immediate: NodeJS.Immediate | undefined
   #chunk: unknown
+  #isHeld = true
 
   constructor(clock: Clock, callback: () => void, delayMs: number) {
     this.#clock = clock
     this.#callback = callback
     this.#dueMs = clock.now() + delayMs
+    this.#leftMs = delayMs
     if (delayMs === 0) this.#immediate = setImmediate(callback)
     else if (delayMs < Infinity) this.#wait()
   }
@@ -62,74 +70,15 @@ class LongTimer {
 
   /** As Node's `unref`: the timer does not keep the process alive. */
   unref(): void {
+    this.#isHeld = false
     unrefTimer(this.#chunk)
   }
 
   #wait(): void {
-    const leftMs = Math.max(0, this.#dueMs - this.#clock.now())
-    if (leftMs <= LONGEST_TIMER_MS) this.#chunk = this.#clock.setTimeout(this.#callback, leftMs)
-    else this.#chunk = this.#clock.setTimeout(() => this.#wait(), LONGEST_TIMER_MS)
-  }
-}
-
-/** How often timers compare the time with the one that they wait for, in milliseconds. */
-const LOOK_MS = 60_000
-
-/**
- * A clock whose timers fire within a minute after its time has jumped past them: it was set forward, or the machine was suspended. The
- * timers of Node would wait for the rest of their delay. If the time is set back they wait no longer than their delay.
- */
-export function noticeJumps(clock: Clock): Clock {
-  const waiting = new Set<WatchedTimer>()
-  let isLooking = false
-  const look = () => {
-    isLooking = false
-    for (const timer of waiting) if (timer.dueMs <= clock.now()) timer.fire()
-    watch()
-  }
-  const watch = () => {
-    if (isLooking || waiting.size === 0) return
-    isLooking = true
-    unrefTimer(clock.setTimeout(look, LOOK_MS))
-  }
-  return {
-    now: () => clock.now(),
-    setTimeout: (callback, delayMs) => {
-      if (!(delayMs > LOOK_MS)) return clock.setTimeout(callback, delayMs)
-      const timer = new WatchedTimer(clock, waiting, callback, delayMs)
-      watch()
-      return timer
-    },
-    clearTimeout: timer => (timer instanceof WatchedTimer ? timer.clear() : clock.clearTimeout(timer))
-  }
-}
-
-class WatchedTimer {
-  readonly dueMs: number
-  readonly fire: () => void
-  readonly #clock: Clock
-  readonly #waiting: Set<WatchedTimer>
-  readonly #timer: unknown
-
-  constructor(clock: Clock, waiting: Set<WatchedTimer>, callback: () => void, delayMs: number) {
-    this.dueMs = clock.now() + delayMs
-    this.#clock = clock
-    this.#waiting = waiting.add(this)
-    this.fire = () => {
-      this.clear()
-      callback()
-    }
-    this.#timer = clock.setTimeout(this.fire, delayMs)
-  }
-
-  clear(): void {
-    this.#waiting.delete(this)
-    this.#clock.clearTimeout(this.#timer)
-  }
-
-  /** As Node's `unref`. */
-  unref(): void {
-    unrefTimer(this.#timer)
+    const leftMs = Math.max(0, Math.min(this.#leftMs, this.#dueMs - this.#clock.now()))
+    this.#leftMs = leftMs - LOOK_AGAIN_MS
+    this.#chunk = this.#clock.setTimeout(leftMs <= LOOK_AGAIN_MS ? this.#callback : () => this.#wait(), Math.min(leftMs, LOOK_AGAIN_MS))
+    if (!this.#isHeld) unrefTimer(this.#chunk)
   }
 }
 

@@ -13,9 +13,6 @@ import { afterAttempt } from './retry-policy.ts'
 /** Pause of a queue after an error of the store. */
 const TROUBLED_MS = 1000
 
-/** Longest timer of a queue, so that changes of the clock do no harm. */
-const LONGEST_SLEEP_MS = 3_600_000
-
 /** Dependencies of delivery queues. */
 export interface OutletServices extends DeliveryServices {
   readonly logger: Logger
@@ -74,7 +71,7 @@ export class DeliveryQueue {
     if (this.isUpToDate && !this.#hasEnded) return
     const waitMs = (this.#progress.dueAtMs ?? 0) - clock.now()
     if (waitMs > 0) {
-      this.#timer = clock.setTimeout(() => this.schedule(), Math.min(waitMs, LONGEST_SLEEP_MS))
+      this.#timer = clock.setTimeout(() => this.schedule(), waitMs)
       return
     }
     this.#isBusy = true

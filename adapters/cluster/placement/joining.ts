@@ -27,6 +27,9 @@ const LOOK_MS = 25
 const FIRST_PAUSE_MS = 500
 const LONGEST_PAUSE_MS = 30_000
 
+/** A node that kept its seat for so long had joined well. */
+const LASTING_MS = 60_000
+
 /** The lock of the node that joins: one at a time. */
 const JOIN_LOCK = `hashtext('taskchart join ' || current_schema()), 0`
 
@@ -83,17 +86,32 @@ async function enter(session: Session, { address, takesShards, holder, secret }:
   return Number(pid)
 }
 
-/** The pauses after refusals in a row. */
+/**
+ * The pauses before a node tries to join. Refusals count, and losses of a seat; both for as long as no seat lasted a minute. Only the first
+ * loss has no pause.
+ */
 export class JoinPauses {
-  #refusals = 0
+  #failures = 0
+  #joinedAtMs = Infinity
 
-  /** The pause before the next attempt, after another refusal. */
-  next(): number {
-    this.#refusals += 1
-    return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (this.#refusals - 1))
+  joined(nowMs: number): void {
+    this.#joinedAtMs = nowMs
   }
 
-  joined(): void {
-    this.#refusals = 0
+  /** The pause after another refusal. */
+  refused(): number {
+    this.#failures += 1
+    return pauseAfter(this.#failures)
   }
+
+  /** The pause after the node has lost its seat. */
+  lost(nowMs: number): number {
+    if (nowMs - this.#joinedAtMs >= LASTING_MS) this.#failures = 0
+    this.#failures += 1
+    return this.#failures === 1 ? 0 : pauseAfter(this.#failures - 1)
+  }
+}
+
+function pauseAfter(failures: number): number {
+  return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
 }

@@ -68,6 +68,8 @@ export class PostgresPlacement implements Placement, ShardOwner {
   refused = 0
   readonly #options: PostgresPlacementOptions
   readonly #pauses = new JoinPauses()
+  /** The pause before the node tries to join again. */
+  #holdMs = 0
   #seat: Seat | undefined
   #owned: Ownership | undefined
   #pid = 0
@@ -149,6 +151,7 @@ export class PostgresPlacement implements Placement, ShardOwner {
     this.#owners = new Map()
     this.#nodes = []
     const { logger, place, clock } = this.#options
+    this.#holdMs = this.#pauses.lost(clock.now())
     clock.clearTimeout(this.#lease)
     if (!this.#isLeaving) logger.warn('the node has lost its session: other nodes take its shards', { database: place, reason: reasonOf(error), shards: shards.length })
     this.#seat?.lost(shards)
@@ -188,9 +191,8 @@ export class PostgresPlacement implements Placement, ShardOwner {
   }
 
   async #run(seat: Seat): Promise<void> {
-    const { logger, clock, place } = this.#options
+    const { logger, place } = this.#options
     while (!this.#isLeaving) {
-      let pauseMs: number | undefined
       try {
         if (!this.#owned) await this.#enter(seat)
         await this.#look(seat)
@@ -201,18 +203,28 @@ export class PostgresPlacement implements Placement, ShardOwner {
         if (reasonOf(error) !== this.#said) logger.warn('the node cannot take part in the cluster now', { database: place, reason: (this.#said = reasonOf(error)) })
         if (error instanceof JoinRefused) {
           this.refused += 1
-          pauseMs = this.#pauses.next()
+          this.#holdMs = this.#pauses.refused()
         }
       }
-      await new Promise<void>(resolve => {
-        const timer = clock.setTimeout(resolve, pauseMs ?? (this.#owners.size < this.shards ? SOON_MS : LOOK_MS))
-        this.#wake = () => {
-          clock.clearTimeout(timer)
-          resolve()
-        }
-      })
+      await this.#pause(this.#owners.size < this.shards ? SOON_MS : LOOK_MS)
+      const holdMs = this.#holdMs
+      this.#holdMs = 0
+      if (holdMs > 0) await this.#pause(holdMs)
     }
     await this.#giving
+  }
+
+  /** Resolves after a time, or earlier if the loop is woken; at once if the node leaves. */
+  async #pause(ms: number): Promise<void> {
+    const { clock } = this.#options
+    if (this.#isLeaving) return
+    await new Promise<void>(resolve => {
+      const timer = clock.setTimeout(resolve, ms)
+      this.#wake = () => {
+        clock.clearTimeout(timer)
+        resolve()
+      }
+    })
   }
 
   /** Opens the session that gets the locks. */
@@ -220,10 +232,10 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const { pool, schema, place, takesShards, clock } = this.#options
     const session = await Session.open(pool, schema)
     try {
-      await checkServer(session, place, undefined)
+      await checkServer(session, place, schema, undefined)
       const holder = JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })
       this.#pid = await joinCluster(session, { address, takesShards, holder, secret: this.secret, leaseMs: LEASE_MS, clock })
-      this.#pauses.joined()
+      this.#pauses.joined(clock.now())
       this.#owned = { session, count: this.shards, shards: [], epochs: [] }
       this.#joinedAtMs = this.#options.clock.now()
       session.ended = error => this.lost(session, error)

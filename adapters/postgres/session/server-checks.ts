@@ -2,6 +2,7 @@ import type { Logger } from '../../../runtime/ports/logger.ts'
 import { StorageError } from '../../rows/storage-error.ts'
 import { createSchema, readVersion, type Opened } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
+import { checkRights } from './rights.ts'
 import { Session } from './session.ts'
 
 /** The oldest version with all that the schema needs. */
@@ -10,7 +11,7 @@ const OLDEST = 140_000
 /** Checks the server, and creates the tables of a new database. Rejects with StorageError for one that cannot be used. A logger hears warnings. */
 export async function checkedDatabase(session: Session, { pool, place, schema, shards }: { readonly pool: PostgresPool; readonly place: string; readonly schema: string; readonly shards: number }, logger: Logger | undefined): Promise<Opened> {
   await refusePooler(session, pool, place, schema)
-  await checkServer(session, place, logger)
+  await checkServer(session, place, schema, logger)
   if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
   return (await readVersion(session, place)) as Opened
 }
@@ -35,14 +36,15 @@ async function refusePooler(session: Session, pool: PostgresPool, place: string,
   }
 }
 
-/** Refuses a server that cannot be written or is too old. With a logger, warns of settings with which acknowledged commits can be lost. */
-export async function checkServer(session: Session, place: string, logger: Logger | undefined): Promise<void> {
+/** Refuses a server that cannot be written or is too old, and a role that lacks rights. With a logger, warns of settings with which acknowledged commits can be lost. */
+export async function checkServer(session: Session, place: string, schema: string, logger: Logger | undefined): Promise<void> {
   const [[isStandby, version, fsync, synchronous, standbys, encoding] = []] = await session.once(`
-    SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::bool, current_setting('server_version_num'), current_setting('fsync'), current_setting('synchronous_commit'),
+    SELECT pg_is_in_recovery(), current_setting('server_version_num'), current_setting('fsync'), current_setting('synchronous_commit'),
       (SELECT count(*) FROM pg_stat_replication WHERE application_name <> 'pg_basebackup') > 0 AND current_setting('synchronous_standby_names') = '', current_setting('server_encoding')`)
-  if (isStandby === 't') throw new StorageError(`${place} is a standby or read-only. Give the address of the primary server.`)
+  if (isStandby === 't') throw new StorageError(`${place} is a standby, which is read-only. Give the address of the primary server.`)
   if (Number(version) < OLDEST) throw new StorageError(`${place} is a PostgreSQL older than 14. Use 14 or newer.`)
   if (encoding !== 'UTF8') throw new StorageError(`${place} has the encoding ${encoding}. Create the database with ENCODING 'UTF8'.`)
+  await checkRights(session, place, schema)
   if (synchronous === 'off' || synchronous === 'local') await session.run('SET synchronous_commit = on')
   if (fsync === 'off') logger?.warn('the server runs with fsync off: a crash of its machine can lose or damage data', { database: place })
   if (standbys === 't') logger?.warn('the standbys of the server are asynchronous: if one is promoted, the newest acknowledged data can be lost', { database: place })

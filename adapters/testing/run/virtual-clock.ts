@@ -63,7 +63,10 @@ export class VirtualClock implements Clock {
   }
 
   #next(endMs: number): Timer | undefined {
-    const due = [...this.#timers].filter(({ dueMs }) => dueMs <= endMs)
-    return due.toSorted((a, b) => a.dueMs - b.dueMs)[0]
+    let next: Timer | undefined
+    for (const timer of this.#timers) {
+      if (timer.dueMs <= endMs && (!next || timer.dueMs < next.dueMs)) next = timer
+    }
+    return next
   }
 }

@@ -74,7 +74,7 @@ await t.test('a synchronous standby that is promoted under load has everything t
   await more()
   await primary.kill()
   proxy.target = standby.port
-  await until(() => said.some(line => line.includes('is a standby or read-only')), 'a standby that is not promoted yet is refused')
+  await until(() => said.some(line => line.includes('is a standby, which is read-only')), 'a standby that is not promoted yet is refused')
   await onDatabase(standby.url(), 'SELECT pg_promote()')
   await back(store)
   await more()

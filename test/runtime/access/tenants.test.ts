@@ -422,7 +422,25 @@ await t.test('turns', async t => {
     t.equal((await runtime.listTasks({}, { principal: 'noisy' })).totalSize, 16)
   })
 
-  await t.test('are not used without tenants and authenticate: calls start as they arrive', async t => {
+  await t.test('are by connection without tenants and authenticate', async t => {
+    const { runtime } = served(t)
+    const ends: string[] = []
+    const [noisy, quiet] = [{}, {}]
+    const call = (name: string, connection: object) => rejection(runtime.getTask({ id: 'x' }, { connection })).then(() => void ends.push(name))
+    await Promise.all([...Array.from({ length: 200 }, () => call('noisy', noisy)), call('quiet', quiet)])
+    t.ok(ends.indexOf('quiet') < 50, `${ends.indexOf('quiet')} before it`)
+  })
+
+  await t.test('give several users equal parts of the pending lookups', async t => {
+    const scheduler = new CallScheduler()
+    const begun = new Map<string, number>()
+    const users = ['anna', 'bob', 'carl', 'dora']
+    for (const user of users.flatMap(user => Array.from({ length: 256 }, () => user))) void scheduler.take(user, () => (begun.set(user, (begun.get(user) ?? 0) + 1), new Promise<void>(() => {})))
+    for (let turn = 0; turn < 300; turn += 1) await setImmediate()
+    t.strictSame([...begun], users.map(user => [user, 64]))
+  })
+
+  await t.test('are not used in process without tenants and authenticate: calls start as they arrive', async t => {
     const { runtime } = served(t)
     const ends: string[] = []
     const call = (principal: string, tenant: string) => rejection(runtime.getTask({ id: 'x', tenant }, { principal })).then(() => void ends.push(principal))
@@ -447,7 +465,7 @@ await t.test('turns', async t => {
     void call('quiet', 'quiet')
     t.equal(begun.at(-1), 'quiet')
     t.equal(scheduler.reading.next('quiet'), undefined)
-    for (const end of ends.splice(255, 1)) end()
+    for (const end of ends.splice(255)) end()
     await until(() => begun.includes('late 0'))
     for (let turn = 0; turn < 10; turn += 1) await setImmediate()
     t.notOk(begun.includes('late 15'), 'as many as one turn takes')
