@@ -44,11 +44,14 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
       proposeTerms questionOf textOf watchTask
     `,
     types: `
-      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions CallOptions CancelTaskRequest CardLimits ClientCredentials
-      ConnectOptions Content Conversation ConversationView ErrorCode FieldViolation GetTaskRequest LinkState ListTasksRequest
-      ListTasksResponse Message Offer OpenQuestion Part Role SendMessageConfiguration SendMessageRequest SendMessageResponse SendOptions
-      StreamResponse SubscribeToTaskRequest Task TaskArtifactUpdateEvent TaskState TaskStatus TaskStatusUpdateEvent TaskView
-      VersionReference WatchOptions Watched WatchedTask
+      AgentCard AgentClient AgentInterface AgentSkill Artifact ArtifactVersion ArtifactVersions AuthenticationInfo CallOptions
+      CancelTaskRequest CardLimits ClientCredentials ConnectOptions Content Conversation ConversationView
+      CreateTaskPushNotificationConfigRequest DeleteTaskPushNotificationConfigRequest ErrorCode FieldViolation
+      GetTaskPushNotificationConfigRequest GetTaskRequest LinkState ListTaskPushNotificationConfigsRequest
+      ListTaskPushNotificationConfigsResponse ListTasksRequest ListTasksResponse Message Offer OpenQuestion Part Role
+      SendMessageConfiguration SendMessageRequest SendMessageResponse SendOptions StreamResponse SubscribeToTaskRequest Task
+      TaskArtifactUpdateEvent TaskPushNotificationConfig TaskState TaskStatus TaskStatusUpdateEvent TaskView VersionReference
+      WatchOptions Watched WatchedTask
     `
   },
   './react': {

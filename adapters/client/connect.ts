@@ -3,12 +3,13 @@ import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
+import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema, type ListTaskPushNotificationConfigsResponse, type TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { explainRefusal, type ClientCredentials } from './credentials.ts'
 import { openAgent, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { parametersOf, validAnswer } from './requests.ts'
+import { knownFrom, parametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /** The options of one call. */
@@ -36,6 +37,10 @@ export interface AgentClient {
   listTasks: Unary<'listTasks', ListTasksResponse>
   cancelTask: Unary<'cancelTask', Task>
   subscribeToTask: Streaming<'subscribeToTask'>
+  createTaskPushNotificationConfig: Unary<'createTaskPushNotificationConfig', TaskPushNotificationConfig>
+  getTaskPushNotificationConfig: Unary<'getTaskPushNotificationConfig', TaskPushNotificationConfig>
+  listTaskPushNotificationConfigs: Unary<'listTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponse>
+  deleteTaskPushNotificationConfig: Unary<'deleteTaskPushNotificationConfig', void>
   /** The extended card, for authenticated callers (§3.1.11). */
   getExtendedAgentCard: (params?: OperationRequests['getExtendedAgentCard'], options?: CallOptions) => Promise<AgentCard>
   /** The URL of the agent. */
@@ -70,7 +75,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   }
   const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
   const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
-    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse))
+    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse), calls.url, knownFrom(params))
   const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
     try {
       yield* calls.stream(frameOf(method, params, conditions), signal)
@@ -85,6 +90,12 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     listTasks: unary('ListTasks', ListTasksResponseSchema),
     cancelTask: unary('CancelTask', TaskSchema),
     subscribeToTask: streaming('SubscribeToTask'),
+    createTaskPushNotificationConfig: unary('CreateTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
+    getTaskPushNotificationConfig: unary('GetTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
+    listTaskPushNotificationConfigs: unary('ListTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponseSchema),
+    deleteTaskPushNotificationConfig: async (params, { signal, ...conditions } = {}) => {
+      await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, conditions), signal).catch(refuse)
+    },
     getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
       const card = await calls.call(frameOf('GetExtendedAgentCard', params, conditions), signal).catch(refuse)
       const { extendedCard } = await import('./card/discovery.ts')
@@ -116,6 +127,9 @@ export type { Offer } from '../../machines/protocol/negotiation.ts'
 export type { Artifact, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
 export type { Message, Part, Role } from '../../machines/protocol/parts.ts'
 export type {
+  AuthenticationInfo, CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest
+} from '../../machines/protocol/push.ts'
+export type {
   CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageConfiguration, SendMessageRequest, SubscribeToTaskRequest
 } from '../../machines/protocol/requests.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
@@ -124,4 +138,4 @@ export type { WatchOptions } from './state/followed-task.ts'
 export type { Content, OpenQuestion } from './state/questions.ts'
 export type { TaskView, WatchedTask } from './state/watch-task.ts'
 export type { Watched } from './state/watched.ts'
-export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTasksResponse, SendMessageResponse, StreamResponse, Task }
+export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTaskPushNotificationConfigsResponse, ListTasksResponse, SendMessageResponse, StreamResponse, Task, TaskPushNotificationConfig }

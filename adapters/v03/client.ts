@@ -17,14 +17,26 @@ const WRAPPED = 'data_part_compat'
 
 const BY_ID: ReadonlyMap<string, string> = new Map([['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']])
 
+const PUSH: ReadonlyMap<string, string> = new Map([
+  ['CreateTaskPushNotificationConfig', 'tasks/pushNotificationConfig/set'], ['GetTaskPushNotificationConfig', 'tasks/pushNotificationConfig/get'],
+  ['ListTaskPushNotificationConfigs', 'tasks/pushNotificationConfig/list'], ['DeleteTaskPushNotificationConfig', 'tasks/pushNotificationConfig/delete']
+])
+
 /** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
 export function toCall03(method: string, params: unknown): Call03 | undefined {
   if (method === 'SendMessage') return { method: 'message/send', params: toSend(params as SendMessageRequest, { blocking: true }) }
   if (method === 'SendStreamingMessage') return { method: 'message/stream', params: toSend(params as SendMessageRequest) }
   if (method === 'GetExtendedAgentCard') return { method: 'agent/getAuthenticatedExtendedCard' }
+  const push = PUSH.get(method)
+  if (push !== undefined) return { method: push, params: toPushParams(method, params as TaskPushNotificationConfig) }
   const named = BY_ID.get(method)
   const { tenant: _, ...others } = params as Json
   return named === undefined ? undefined : { method: named, params: others }
+}
+
+function toPushParams(method: string, { taskId, ...config }: TaskPushNotificationConfig): Json {
+  if (method.startsWith('Create')) return { taskId, pushNotificationConfig: toWebhook(config) }
+  return { id: taskId, ...(config.id !== undefined && { pushNotificationConfigId: config.id }) }
 }
 
 /** `defaults` replace a missing configuration, since 0.3 does not define whether a call without one waits. */
@@ -61,12 +73,22 @@ function toPart(part: Part): Json {
  * answer reports them.
  */
 export function fromResult03(method: string, result: unknown): unknown {
+  if (method === 'ListTaskPushNotificationConfigs' && Array.isArray(result)) return { configs: result.map(fromWebhook) }
   if (!isObject(result)) return result
+  if (PUSH.has(method)) return fromWebhook(result)
   if (method === 'GetExtendedAgentCard') return asCurrentCard(result)
   if (method === 'GetTask' || method === 'CancelTask') return fromTask(result)
   if (result.kind === 'status-update') return { statusUpdate: { ...result, status: fromStatus(result.status) } }
   if (result.kind === 'artifact-update') return { artifactUpdate: { ...result, artifact: fromArtifact(result.artifact) } }
   return result.kind === 'message' || Object.hasOwn(result, 'parts') ? { message: fromMessage(result) } : { task: fromTask(result) }
+}
+
+function fromWebhook(result: unknown): unknown {
+  const { taskId, pushNotificationConfig } = isObject(result) ? result : {}
+  if (!isObject(pushNotificationConfig)) return result
+  const { authentication, ...config } = pushNotificationConfig
+  const { schemes, ...credentials } = isObject(authentication) ? authentication : {}
+  return { taskId, ...config, ...(Array.isArray(schemes) && { authentication: { scheme: schemes[0], ...credentials } }) }
 }
 
 function fromTask({ status, artifacts, history, ...others }: Json): Json {

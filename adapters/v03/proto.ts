@@ -120,6 +120,13 @@ export function fromProtoEvent(event: unknown): unknown {
   return event
 }
 
+/** A webhook in the JSON form of 0.3's proto, translated to that of JSON-RPC; of a list, all of them. */
+export function fromProtoPush(answer: unknown): unknown {
+  const { name, pushNotificationConfig, configs } = isObject(answer) ? answer : {}
+  if (Array.isArray(configs)) return configs.map(fromProtoPush)
+  return typeof name === 'string' ? { taskId: name.split('/', 2)[1], pushNotificationConfig } : answer
+}
+
 /** A task in the JSON form of 0.3's proto, translated to that of JSON-RPC. */
 export function fromProtoTask({ status, artifacts, history, ...others }: Json): Json {
   return {

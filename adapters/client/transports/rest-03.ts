@@ -3,7 +3,7 @@ import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { trimmedEnd } from '../../../runtime/primitives/text.ts'
 import { fromResult03, toCall03 } from '../../v03/client.ts'
-import { fromProtoEvent, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
+import { fromProtoEvent, fromProtoPush, fromProtoTask, toProtoSend } from '../../v03/proto.ts'
 import { activatedBy, parameters03, type Calls } from '../calls.ts'
 import { httpAddress } from '../hosts.ts'
 import { backOffOptions, type PlacedOptions } from '../options.ts'
@@ -45,7 +45,9 @@ function restCarrier(address: string, options: PlacedOptions): AgentTransport {
       }
       const text = await jsonText(response, url)
       if (!response.ok) throw errorIn(response, tryParse(text))
-      tell(text)
+      // What is deleted has no answer, with any body or none.
+      if (verb === 'DELETE') hearer.result(null)
+      else tell(text)
       hearer.ended()
     },
     close: () => {}
@@ -56,8 +58,9 @@ function restCarrier(address: string, options: PlacedOptions): AgentTransport {
 function routeOf({ method, params }: RequestFrame): { readonly verb: string; readonly path: string; readonly body?: object } {
   const call = toCall03(method, params)
   if (!call) throw notIn03(method)
-  const { id = '', historyLength, ...others } = call.params ?? {}
+  const { taskId, id = taskId, historyLength, pushNotificationConfigId: webhookId, ...others } = call.params ?? {}
   const task = `tasks/${encodeURIComponent(String(id))}`
+  const webhook = typeof webhookId === 'string' ? `${task}/pushNotificationConfigs/${encodeURIComponent(webhookId)}` : `${task}/pushNotificationConfigs`
   switch (call.method) {
     case 'message/send':
       return { verb: 'POST', path: 'message:send', body: toProtoSend(others) }
@@ -69,6 +72,14 @@ function routeOf({ method, params }: RequestFrame): { readonly verb: string; rea
       return { verb: 'POST', path: `${task}:cancel`, body: {} }
     case 'tasks/resubscribe':
       return { verb: 'GET', path: `${task}:subscribe` }
+    case 'tasks/pushNotificationConfig/set':
+      // Servers of 0.3 read it in one of two places.
+      return { verb: 'POST', path: webhook, body: { ...others, parent: task, config: others } }
+    case 'tasks/pushNotificationConfig/get':
+    case 'tasks/pushNotificationConfig/list':
+      return { verb: 'GET', path: webhook }
+    case 'tasks/pushNotificationConfig/delete':
+      return { verb: 'DELETE', path: webhook }
     default:
       return { verb: 'GET', path: 'card' }
   }
@@ -79,7 +90,7 @@ function resultIn(method: string, answer: unknown): unknown {
   const error = told(answer)
   if (error) throw error
   const isTask = method === 'GetTask' || method === 'CancelTask'
-  const result = isTask && isObject(answer) ? fromProtoTask(answer) : fromProtoEvent(answer)
+  const result = method.includes('Push') ? fromProtoPush(answer) : isTask && isObject(answer) ? fromProtoTask(answer) : fromProtoEvent(answer)
   return fromResult03(method, result)
 }
 

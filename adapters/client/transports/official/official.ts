@@ -16,6 +16,16 @@ const UNARY: Readonly<Record<string, Unary>> = {
   GetTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
   ListTasks: async (sdk, transport, params, options) => sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
   CancelTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
+  CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+    sdk.TaskPushNotificationConfig.toJSON(await transport.createTaskPushNotificationConfig(sdk.TaskPushNotificationConfig.fromJSON(params), options)),
+  GetTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+    sdk.TaskPushNotificationConfig.toJSON(await transport.getTaskPushNotificationConfig(sdk.GetTaskPushNotificationConfigRequest.fromJSON(params), options)),
+  ListTaskPushNotificationConfigs: async (sdk, transport, params, options) =>
+    sdk.ListTaskPushNotificationConfigsResponse.toJSON(await transport.listTaskPushNotificationConfig(sdk.ListTaskPushNotificationConfigsRequest.fromJSON(params), options)),
+  DeleteTaskPushNotificationConfig: async (sdk, transport, params, options) => {
+    await transport.deleteTaskPushNotificationConfig(sdk.DeleteTaskPushNotificationConfigRequest.fromJSON(params), options)
+    return {}
+  },
   GetExtendedAgentCard: async (sdk, transport, params, options) =>
     sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
 }
