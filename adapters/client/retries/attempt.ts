@@ -1,7 +1,7 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { TaskSchema, type Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
-import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from '../requests.ts'
+import { StreamRequest, tenantOf, validAnswer, type ClientRequest, type RequestFrame } from '../requests.ts'
 import type { AgentTransport, ResponseSink } from '../transports/transport.ts'
 import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
 import type { TransportState } from './transport-state.ts'
@@ -46,7 +46,8 @@ export class Attempt implements ResponseSink {
       return stop.aborted ? undefined : this.#fail(error, before, stop)
     }
     if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream before the task')
-    this.#request.ended()
+    if (this.#request instanceof StreamRequest && this.#request.unread !== undefined) await this.#endAsItIs(this.#request.unread, stop)
+    else this.#request.ended()
     return undefined
   }
 
@@ -56,8 +57,7 @@ export class Attempt implements ResponseSink {
   }
 
   result(value: unknown): void {
-    this.#results += 1
-    this.#request.result(value)
+    if (this.#request.result(value)) this.#results += 1
   }
 
   ended(): void {
@@ -78,10 +78,12 @@ export class Attempt implements ResponseSink {
     return undefined
   }
 
-  /** A subscription is refused if the task ended meanwhile. Then the task itself completes the stream. */
+  /** A subscription is refused if the task ended meanwhile, and a stream may be unreadable. Then the task itself completes the stream. */
   async #endAsItIs(error: unknown, stop: AbortSignal): Promise<void> {
     const isResumed = this.#frame.method === 'SubscribeToTask' && this.#frame !== this.#request.frame
-    const task = isResumed && isA2AError(error) && error.code === 'UnsupportedOperation' ? await this.#task(stop) : undefined
+    const isRefused = isResumed && isA2AError(error) && error.code === 'UnsupportedOperation'
+    const isUnreadable = isA2AError(error) && error.code === 'InvalidAgentResponse'
+    const task = isRefused || isUnreadable ? await this.#task(stop) : undefined
     if (!task || !isTerminal(task.status.state)) return this.#request.failed(error)
     this.#request.result({ task })
     this.#request.ended()
@@ -96,11 +98,13 @@ export class Attempt implements ResponseSink {
 
   /** Reads the task of the subscription; `undefined` if that fails. */
   async #task(stop: AbortSignal): Promise<Task | undefined> {
+    const taskId = this.#request instanceof StreamRequest ? this.#request.taskId : undefined
+    if (taskId === undefined) return undefined
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
-      await this.#carrier.carry({ method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace }, hearer, stop)
-      return validAnswer(TaskSchema, answer)
+      await this.#carrier.carry({ method: 'GetTask', params: { ...tenantOf(this.#frame.params), id: taskId }, trace: this.#frame.trace }, hearer, stop)
+      return validAnswer(TaskSchema, answer, this.#way.url)
     } catch {
       return undefined
     }

@@ -6,7 +6,7 @@ import { chunksOf } from './body.ts'
 const LONGEST_EVENT = 16 * 1024 * 1024
 
 /**
- * The data of each event of an SSE response. Comments, ids, names, unknown fields, and an incomplete last event are ignored. Throws
+ * The data of each event of an SSE response. Comments, events without data, `{}` as some agents say that they are alive, ids, names, unknown fields, and an incomplete last event are ignored. Throws
  * ConnectionLost if the stream is interrupted, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
  * request.
  */
@@ -14,7 +14,10 @@ export async function* eventsOf(response: Response): AsyncGenerator<string, void
   const events: string[] = []
   let isTooLong = false
   const parser = createParser({
-    onEvent: ({ data }) => events.push(data),
+    onEvent: ({ data }) => {
+      const said = data.trim()
+      if (said !== '' && !/^\{\s*\}$/.test(said)) events.push(data)
+    },
     onError: ({ type }) => (isTooLong ||= type === 'max-buffer-size-exceeded'),
     maxBufferSize: LONGEST_EVENT
   })
