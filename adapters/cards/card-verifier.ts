@@ -1,13 +1,12 @@
-import { AgentCardSchema, decodeCard, type AgentCard, type AgentCardSignature } from '../../machines/protocol/card.ts'
-import { decode } from '../../machines/protocol/codec/decode.ts'
+import type { AgentCard, AgentCardSignature } from '../../machines/protocol/card.ts'
 import { checkJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, invalidParams } from '../../machines/protocol/errors.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { allowedAlgorithms, KEY_OPTIONS, keySource } from '../auth/jwt-keys.ts'
 import type { JwtKeys } from '../auth/jwt-options.ts'
+import { readCard } from '../client/card/lenient-card.ts'
 import type { VerifyCard } from '../client/options.ts'
-import { asCurrentCard } from '../v03/card.ts'
 import { canonicalForms, PARTIAL_MARK } from './canonical-forms.ts'
 import { checkCardPeers, loadCardPeers, type CardPeers } from './peers.ts'
 
@@ -58,7 +57,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   return async (given, url) => {
     const violation = checkJson(given, { root: 'card' })
     if (violation) throw invalidParams(violation)
-    const card = decodeCard(asCurrentCard(given), url)
+    const card = await readCard(given, url)
     const { signatures = [] } = card
     if (signatures.length === 0) throw untrusted(card, url, ['it has no signature'])
     if (signatures.length > MOST_SIGNATURES) throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])
@@ -68,7 +67,7 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
     for (const [index, signature] of signatures.entries()) {
       const found = await verified(signature, forms, trusted)
       if (typeof found === 'string') faults.push(`signature ${index + 1} ${found}`)
-      else return { kid: found.kid, alg: found.alg, ...signedOf(given as object, found.form) }
+      else return { kid: found.kid, alg: found.alg, ...(await signedOf(given as object, found.form, url)) }
     }
     throw untrusted(card, url, faults)
   }
@@ -81,9 +80,9 @@ interface Trusted extends CardPeers {
 }
 
 /** The card in a canonical form, which omits empty members, and the members of the document that the form lacks. */
-function signedOf(document: object, form: string): Pick<VerifiedCard, 'card' | 'left'> {
+async function signedOf(document: object, form: string, url: string): Promise<Pick<VerifiedCard, 'card' | 'left'>> {
   const content = { capabilities: {}, ...(JSON.parse(form) as object) }
-  const card = decode(AgentCardSchema, asCurrentCard(content), 'card')
+  const card = await readCard(content, url)
   const signed = { ...content, ...card, signatures: [] }
   return { card, left: Object.keys(document).filter(member => !Object.hasOwn(signed, member)) }
 }

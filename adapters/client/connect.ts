@@ -9,7 +9,7 @@ import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { explainRefusal, type ClientCredentials } from './credentials.ts'
 import { openAgent, withTenant } from './open-agent.ts'
 import { checkConnect, type ConnectOptions } from './options.ts'
-import { parametersOf, validAnswer } from './requests.ts'
+import { knownFrom, parametersOf, validAnswer } from './requests.ts'
 import type { LinkState } from './retries/transport-state.ts'
 
 /** The options of one call. */
@@ -77,7 +77,7 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   }
   const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
   const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
-    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse))
+    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse), calls.url, knownFrom(params))
   const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
     try {
       yield* calls.stream(frameOf(method, params, conditions), signal)

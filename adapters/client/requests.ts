@@ -1,4 +1,3 @@
-import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
@@ -8,6 +7,8 @@ import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
+import { readLeniently, type KnownTask } from './lenient-reading.ts'
+import { warnOf } from './warnings.ts'
 
 /** The wire form of a request: its method, its params, and service parameters of its own. */
 export interface RequestFrame {
@@ -44,7 +45,8 @@ export interface ClientRequest {
    * agent received the request. `reliable`: the agent has the reliability extension.
    */
   again(reliable: boolean): RequestFrame | undefined
-  result(value: unknown): void
+  /** Returns whether the result could be read. An event of a stream that cannot be read is skipped. */
+  result(value: unknown): boolean
   failed(error: unknown): void
   /** The stream has ended. */
   ended(): void
@@ -63,13 +65,18 @@ export function hasStream(method: string): boolean {
 /** A request with a single answer. */
 export class UnaryRequest implements ClientRequest {
   readonly frame: RequestFrame
-  readonly result: (value: unknown) => void
+  readonly #settle: (value: unknown) => void
   readonly failed: (error: unknown) => void
 
   constructor(frame: RequestFrame, result: (value: unknown) => void, failed: (error: unknown) => void) {
     this.frame = frame
-    this.result = result
+    this.#settle = result
     this.failed = failed
+  }
+
+  result(value: unknown): boolean {
+    this.#settle(value)
+    return true
   }
 
   /** The connection ends only after an answer or an error. */
@@ -93,19 +100,28 @@ export class UnaryRequest implements ClientRequest {
 /** A request with a stream of events, for one reader. */
 export class StreamRequest implements ClientRequest, AsyncIterable<StreamResponse> {
   readonly frame: RequestFrame
+  readonly #url: string
   readonly #waiting: StreamResponse[] = []
   #taskId: string | undefined
-  #contextId = ''
+  #contextId: string | undefined
+  /** Why the first event that could not be read was skipped. */
+  #skipped: unknown
+  #hasRead = false
   #generation = 0
   #state: TaskState | undefined
   #isAnswered = false
   #isResumed = false
   #end: { error?: unknown } | undefined
   #isOver = false
+  /** What the request names. */
+  readonly #known: KnownTask
   #wake = () => {}
 
-  constructor(frame: RequestFrame) {
+  /** `url` is that of the agent. */
+  constructor(frame: RequestFrame, url: string) {
     this.frame = frame
+    this.#url = url
+    this.#known = knownFrom(frame.params)
   }
 
   /** Whether the agent may still send events of this stream. */
@@ -113,9 +129,19 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return !this.#isOver
   }
 
-  /** Whether the agent answered with a message, or the task has ended or waits for its client. */
+  /** The task of the events so far, or of the subscription. */
+  get taskId(): string | undefined {
+    return this.#taskId ?? (this.frame.method === 'SubscribeToTask' ? this.#known.taskId : undefined)
+  }
+
+  /** The error of a stream of which no event could be read; `undefined` if it has none, or if one could be read. */
+  get unread(): unknown {
+    return this.#hasRead ? undefined : this.#skipped
+  }
+
+  /** Whether the agent answered with a message, the task has ended or waits for its client, or nothing could be read. */
   get mayEnd(): boolean {
-    return this.#isAnswered || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
+    return this.#isAnswered || this.unread !== undefined || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
   }
 
   get isOpenQuestion(): boolean {
@@ -138,20 +164,22 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters, trace: this.frame.trace }
   }
 
-  result(value: unknown): void {
-    const answer = this.#checked(value)
-    if (!answer) return
+  result(value: unknown): boolean {
+    const answer = this.#read(value)
+    if (!answer) return false
+    this.#hasRead = true
     const event = this.#ofTask(answer)
-    const { taskId, contextId = '', generation } = placeOf(event)
-    if (generation !== undefined && generation <= this.#generation) return
+    const { taskId, contextId, generation } = placeOf(event)
+    if (generation !== undefined && generation <= this.#generation) return true
     this.#taskId ??= taskId
-    this.#contextId ||= contextId
+    this.#contextId ??= contextId || undefined
     this.#generation = generation ?? this.#generation
     this.#state = stateOf(event) ?? this.#state
     this.#isAnswered ||= 'message' in event
     this.#waiting.push(event)
     if (this.#isResumed && this.#isAtEnd()) this.#finish({})
     else this.#wake()
+    return true
   }
 
   failed(error: unknown): void {
@@ -161,7 +189,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
 
   ended(): void {
     this.#isOver = true
-    this.#finish({})
+    this.#finish(this.unread === undefined ? {} : { error: this.unread })
   }
 
   /** Ends the stream for its reader with this error. The agent does not know yet. */
@@ -188,14 +216,16 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** A message after events of a task is not its answer: it is news of the task. */
   #ofTask(event: StreamResponse): StreamResponse {
     if (!('message' in event) || this.#taskId === undefined) return event
-    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId, status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
+    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId ?? '', status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
   }
 
-  #checked(value: unknown): StreamResponse | undefined {
+  #read(value: unknown): StreamResponse | undefined {
+    const known = { taskId: this.#taskId ?? this.#known.taskId, contextId: this.#contextId ?? this.#known.contextId }
     try {
-      return validAnswer(StreamResponseSchema, value)
+      return validAnswer(StreamResponseSchema, value, this.#url, known)
     } catch (error) {
-      this.abandon(error)
+      this.#skipped ??= error
+      warnOf(this.#url)(`${(error as A2AError).message} The event was skipped.`)
       return undefined
     }
   }
@@ -206,12 +236,18 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   }
 }
 
-/** Validates an agent's result. Throws InvalidAgentResponse with the field if it does not match the method. */
-export function validAnswer<T>(schema: Schema<T>, value: unknown): T {
-  const { value: valid, violations } = tryDecode(schema, value, 'result')
+/** Reads an agent's result leniently, with warnings. Throws InvalidAgentResponse with the field if it does not match the method. */
+export function validAnswer<T>(schema: Schema<T>, value: unknown, url: string, known: KnownTask = {}): T {
+  const { value: valid, violations } = readLeniently(schema, value, warnOf(url), { known })
   if (!violations) return valid
   const [first] = violations
   throw new A2AError('InvalidAgentResponse', `The agent's answer is not A2A 1.0: ${first?.field} ${first?.description}.`, { violations })
+}
+
+/** The task and context that the params of a request name. */
+export function knownFrom(params: unknown): KnownTask {
+  const { id, contextId, message } = params as { readonly id?: string; readonly contextId?: string; readonly message?: KnownTask }
+  return { taskId: message?.taskId ?? id, contextId: message?.contextId ?? contextId }
 }
 
 /** The tenant of a request, for its resumption. */
@@ -225,15 +261,19 @@ export function stateOf(event: StreamResponse): TaskState | undefined {
   return 'statusUpdate' in event ? event.statusUpdate.status.state : undefined
 }
 
-/** The task of an event and its context, and its generation if the agent sends one. */
-export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): { taskId: string; contextId?: string | undefined; generation?: number }
-export function placeOf(event: StreamResponse): { taskId?: string; contextId?: string | undefined; generation?: number }
-export function placeOf(event: StreamResponse): { taskId?: string; contextId?: string | undefined; generation?: number } {
+interface Place extends KnownTask {
+  readonly generation?: number
+}
+
+/** The task of an event, its context, and its generation if the agent sends one. */
+export function placeOf(event: Exclude<StreamResponse, { message: unknown }>): Place & { taskId: string }
+export function placeOf(event: StreamResponse): Place
+export function placeOf(event: StreamResponse): Place {
   if ('message' in event) return {}
-  const { taskId, contextId, metadata } =
-    'task' in event ? { ...event.task, taskId: event.task.id }
-    : 'statusUpdate' in event ? event.statusUpdate
-    : event.artifactUpdate
+  const [taskId, { contextId, metadata }] =
+    'task' in event ? [event.task.id, event.task]
+    : 'statusUpdate' in event ? [event.statusUpdate.taskId, event.statusUpdate]
+    : [event.artifactUpdate.taskId, event.artifactUpdate]
   const told = metadata?.[RELIABILITY_EXTENSION]
   const generation = typeof told === 'object' && told !== null && 'generation' in told ? told.generation : undefined
   return { taskId, contextId, ...(typeof generation === 'number' && { generation }) }

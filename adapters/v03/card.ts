@@ -88,9 +88,10 @@ function mapped<T, U>(values: Readonly<Record<string, T>>, change: (value: T) =>
 
 type Json = Record<string, unknown>
 
-/** Whether a document is a card of 0.3 or older: it has a URL, and no list of interfaces. */
+/** Whether a document is a card of 0.3 or older: it has a URL, and no list of interfaces, or an empty one. */
 export function isCard03(document: Json): boolean {
-  return document.supportedInterfaces === undefined && typeof document.url === 'string'
+  const { supportedInterfaces } = document
+  return (supportedInterfaces === undefined || (Array.isArray(supportedInterfaces) && supportedInterfaces.length === 0)) && typeof document.url === 'string'
 }
 
 /**
@@ -113,6 +114,16 @@ function fromCard03(document: Json): Json {
     skills: Array.isArray(skills) ? skills.map(fromSkill03) : skills,
     ...(isObject(securitySchemes) && { securitySchemes: mapped(securitySchemes, fromScheme03) }),
     ...(security !== undefined && { securityRequirements: listed(security).map(fromSecurity03) })
+  }
+}
+
+/** A card of 1.0 whose security has the form of 0.3, in that of 1.0; what has the form of 1.0 stays as it is. */
+export function withCurrentSecurity(document: Json): Json {
+  const { security, securitySchemes, securityRequirements = security } = document
+  return {
+    ...document,
+    ...(isObject(securitySchemes) && { securitySchemes: mapped(securitySchemes, scheme => (isObject(scheme) && [...SCHEMES.values()].some(name => Object.hasOwn(scheme, name)) ? scheme : fromScheme03(scheme))) }),
+    ...(Array.isArray(securityRequirements) && { securityRequirements: listed(securityRequirements).map(fromSecurity03) })
   }
 }
 

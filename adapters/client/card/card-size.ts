@@ -1,14 +1,14 @@
 import { checkJson, isObject } from '../../../machines/protocol/codec/json.ts'
-import { A2AError, invalidParams } from '../../../machines/protocol/errors.ts'
+import { A2AError } from '../../../machines/protocol/errors.ts'
 import type { CardLimits } from './card-limits.ts'
 
-/** Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, InvalidParams for too deep nesting. */
+/** Checks unvalidated JSON against the limits. Throws InvalidAgentResponse for too much of it, and for too deep nesting. */
 export function checkCardSize(card: unknown, url: string, limits: CardLimits): void {
   const { skills = [], additionalInterfaces = [], supportedInterfaces = additionalInterfaces } = isObject(card) ? card : {}
   checkCount(skills, 'skills', url, limits.skills)
   checkCount(supportedInterfaces, 'interfaces', url, limits.interfaces)
   const violation = checkJson(card, { root: 'card' })
-  if (violation) throw invalidParams(violation)
+  if (violation) throw new A2AError('InvalidAgentResponse', `The card at ${url} cannot be read: ${violation.field} ${violation.description}.`, { violations: [violation] })
   checkEach(skills, 'skill', url, limits.skillBytes)
   checkEach(supportedInterfaces, 'interface', url, limits.interfaceBytes)
 }

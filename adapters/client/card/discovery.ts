@@ -1,5 +1,4 @@
-import { AgentCardSchema, decodeCard, type AgentCard } from '../../../machines/protocol/card.ts'
-import { isObject } from '../../../machines/protocol/codec/json.ts'
+import type { AgentCard } from '../../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
@@ -7,12 +6,12 @@ import { trimmedEnd } from '../../../runtime/primitives/text.ts'
 import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
-import { validAnswer } from '../requests.ts'
 import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
 import { discard, wholeBody } from '../transports/body.ts'
 import { passingError } from '../transports/http-errors.ts'
 import { cardLimitsWith, type CardLimits } from './card-limits.ts'
 import { checkCardSize } from './card-size.ts'
+import { readCard } from './lenient-card.ts'
 
 /** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5
@@ -20,29 +19,21 @@ const MOST_REDIRECTS = 5
 /**
  * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, and at the root
  * of its host (§8.2). Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned in the form of 1.0. Throws
- * UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse if it is not JSON,
- * InvalidParams if it is not a valid card, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
+ * UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse if it is
+ * not JSON or lacks what the client needs, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options
   const found = await foundCard(url, options)
-  const card = verifyCard ? await verifyCard(found, url) : decodeCard(await current(found), url)
+  const card = verifyCard ? await verifyCard(found, url) : await readCard(found, url)
   signal?.throwIfAborted()
   return card
 }
 
-/** Validates the answer of GetExtendedAgentCard, within `cardLimits`. Throws InvalidAgentResponse, as for the public card. */
-export function extendedCard(answer: unknown, url: string, limits: CardLimits): AgentCard {
-  const card = validAnswer(AgentCardSchema, answer)
-  checkCardSize(card, url, limits)
-  return card
-}
-
-/** A card of 0.3 in the form of 1.0; only such a card loads what translates it. */
-async function current(found: unknown): Promise<unknown> {
-  if (!isObject(found) || found.supportedInterfaces !== undefined) return found
-  const { asCurrentCard } = await import('../../v03/card.ts')
-  return asCurrentCard(found)
+/** Reads the answer of GetExtendedAgentCard, within `cardLimits`. Throws InvalidAgentResponse, as for the public card. */
+export async function extendedCard(answer: unknown, url: string, limits: CardLimits): Promise<AgentCard> {
+  checkCardSize(answer, url, limits)
+  return readCard(answer, url)
 }
 
 /** The options of `connect` that concern the card. */

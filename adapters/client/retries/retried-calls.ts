@@ -36,7 +36,7 @@ export class CarriedCalls implements Calls {
 
   async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     signal?.throwIfAborted()
-    const stream = new StreamRequest(frame)
+    const stream = new StreamRequest(frame, this.url)
     const leave = this.#begin(stream, signal)
     try {
       yield* stream

@@ -3,15 +3,15 @@ import { SendMessageResponseSchema, TaskSchema, type StreamResponse, type Task }
 import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
-import { tenantOf, validAnswer } from '../requests.ts'
+import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
 import { passed } from './request-retry.ts'
 import type { StreamMeans, StreamProgress } from './whole-streams.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */
 const LACKS: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
 
-/** Errors with which agents refuse a subscription. It changes nothing, so the task itself can be read instead. */
-const REFUSALS: readonly ErrorCode[] = [...LACKS, 'TaskNotFound', 'InvalidParams', 'InternalError']
+/** Errors with which a subscription is refused, or cannot be read. It changes nothing, so the task itself can be read instead. */
+const REFUSALS: readonly ErrorCode[] = [...LACKS, 'TaskNotFound', 'InvalidParams', 'InternalError', 'InvalidAgentResponse']
 
 /** The wait between two looks at a task without a stream: it doubles while the task stays the same. */
 const FIRST_LOOK_MS = 1000
@@ -46,7 +46,7 @@ export async function storedEvent(means: StreamMeans, progress: StreamProgress, 
 async function* sent({ calls, frame, signal }: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
   const { configuration = {}, ...params } = frame.params as SendMessageRequest
   const early = { ...params, configuration: { returnImmediately: true, ...configuration } }
-  const answer = validAnswer(SendMessageResponseSchema, await calls.call({ ...frame, method: 'SendMessage', params: early }, signal))
+  const answer = validAnswer(SendMessageResponseSchema, await calls.call({ ...frame, method: 'SendMessage', params: early }, signal), calls.url, knownFrom(params))
   progress.note(answer)
   yield answer
 }
@@ -69,8 +69,8 @@ async function* looks(first: Task, means: StreamMeans, progress: StreamProgress)
   }
 }
 
-async function storedTask({ calls, frame: { params, trace }, signal }: StreamMeans, { taskId }: StreamProgress): Promise<Task> {
-  return validAnswer(TaskSchema, await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal))
+async function storedTask({ calls, frame: { params, trace }, signal }: StreamMeans, { taskId, contextId }: StreamProgress): Promise<Task> {
+  return validAnswer(TaskSchema, await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal), calls.url, { taskId, contextId })
 }
 
 /** Waits before the next look, at most until another call may have changed the task. */

@@ -67,6 +67,7 @@ export class StreamProgress {
   /** Whether the stream is that of a message, which ends where its task waits for the client. */
   readonly isSend: boolean
   taskId: string | undefined
+  contextId: string | undefined
   hasEvents = false
   /** Whether the events show all of the task. After a lost connection, or a second snapshot, some may be missing. */
   isWhole = true
@@ -77,9 +78,10 @@ export class StreamProgress {
   }
 
   note(event: StreamResponse): void {
-    const { taskId, generation } = placeOf(event)
+    const { taskId, contextId, generation } = placeOf(event)
     this.isWhole = generation !== undefined || (this.isWhole && 'task' in event === !this.hasEvents)
     this.taskId ??= taskId
+    this.contextId ||= contextId
     this.#state = stateOf(event) ?? this.#state
     this.hasEvents = true
   }

@@ -6,15 +6,18 @@ import { chunksOf } from './body.ts'
 const LONGEST_EVENT = 16 * 1024 * 1024
 
 /**
- * The data of each event of an SSE response. Comments, ids, names, unknown fields, and an incomplete last event are ignored. Throws
- * ConnectionLost if the stream is interrupted, InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the
- * request.
+ * The data of each event of an SSE response. Comments, events without data or with `{}`, with which some agents show that they are alive,
+ * ids, names, unknown fields, and an incomplete last event are ignored. Throws ConnectionLost if the stream is interrupted,
+ * InvalidAgentResponse for an event above 16 Mi characters. Leaving the loop ends the request.
  */
 export async function* eventsOf(response: Response): AsyncGenerator<string, void, undefined> {
   const events: string[] = []
   let isTooLong = false
   const parser = createParser({
-    onEvent: ({ data }) => events.push(data),
+    onEvent: ({ data }) => {
+      const said = data.trim()
+      if (said !== '' && !/^\{\s*\}$/.test(said)) events.push(data)
+    },
     onError: ({ type }) => (isTooLong ||= type === 'max-buffer-size-exceeded'),
     maxBufferSize: LONGEST_EVENT
   })

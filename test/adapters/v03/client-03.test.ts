@@ -184,12 +184,6 @@ await t.test('an invalid answer of an agent of 0.3 is named, and its errors are 
     [result('x'), { code: 'InvalidAgentResponse' }],
     [result({}), { code: 'InvalidAgentResponse', message: /result\.task\.id/ }],
     [result({ kind: 'task', id: 't', contextId: 'c', status: 5 }), { code: 'InvalidAgentResponse', message: /result\.task\.status/ }],
-    [result({ ...TASK, status: { state: 'unknown' } }), { code: 'InvalidAgentResponse', message: /status\.state/ }],
-    [result({ ...TASK, status: { state: {} } }), { code: 'InvalidAgentResponse', message: /status\.state/ }],
-    [result({ ...TASK, artifacts: 5 }), { code: 'InvalidAgentResponse', message: /artifacts/ }],
-    [result({ ...TASK, artifacts: [5] }), { code: 'InvalidAgentResponse', message: /artifacts\[0\]/ }],
-    [result({ ...TASK, history: [5] }), { code: 'InvalidAgentResponse', message: /history\[0\]/ }],
-    [result({ kind: 'message', messageId: 'm', role: 'boss', parts: [5] }), { code: 'InvalidAgentResponse', message: /role|parts\[0\]/ }],
     [failure({ code: -32602, message: 'No such thing.' }), { code: 'InvalidParams', message: 'No such thing.' }],
     [failure({ code: -31999, message: 'Strange.' }), { code: 'InternalError', message: 'Strange.' }],
     [body('<p>', { 'content-type': 'text/html' }, 404), { code: 'UnsupportedOperation', message: /was not found/ }]
@@ -197,6 +191,15 @@ await t.test('an invalid answer of an agent of 0.3 is named, and its errors are 
   for (const [answer, wanted] of rows) {
     script(answer)
     t.match(await rejection(client.sendMessage(say('x'))), wanted)
+  }
+  for (const [odd, wanted] of [
+    [{ ...TASK, status: { state: 'unknown' } }, { task: { status: { state: 'TASK_STATE_WORKING' } } }],
+    [{ ...TASK, status: { state: {} } }, { task: { status: { state: 'TASK_STATE_WORKING' } } }],
+    [{ ...TASK, artifacts: 5, history: [5] }, { task: { artifacts: undefined, history: undefined } }],
+    [{ kind: 'message', messageId: 'm', role: 'boss', parts: [5] }, { message: { role: 'ROLE_AGENT', parts: [] } }]
+  ] as const) {
+    script(result(odd))
+    t.match(await client.sendMessage(say('x')), wanted, 'what is odd is left out')
   }
   t.match(asked[0], { method: 'message/send', params: { message: { kind: 'message', role: 'user', parts: [{ kind: 'text', text: 'x' }] }, configuration: { blocking: true } }, headers: { 'a2a-version': '0.3' } })
   script(stream([{ kind: 'task', ...TASK }]))
@@ -217,8 +220,7 @@ await t.test('REST of 0.3 maps errors by code, message and status, also in strea
     [body('<p>', { 'content-type': 'text/html' }, 404), { code: 'UnsupportedOperation' }],
     [body('no JSON', json), { code: 'InvalidAgentResponse', message: /not JSON/ }],
     [body('5', json), { code: 'InvalidAgentResponse' }],
-    [body('{"task":{"id":"t","contextId":"c","status":5}}', json), { code: 'InvalidAgentResponse', message: /status/ }],
-    [body('{"task":{"id":"t","contextId":"c","status":{"state":7},"artifacts":[5],"history":[5]}}', json), { code: 'InvalidAgentResponse', message: /artifacts\[0\]/ }]
+    [body('{"task":{"id":"t","contextId":"c","status":5}}', json), { code: 'InvalidAgentResponse', message: /status/ }]
   ]
   for (const [answer, wanted] of rows) {
     script(answer)
@@ -269,9 +271,10 @@ await t.test('a card of 0.3 is converted with everything that 1.0 supports, from
   const { protocolVersion: _, preferredTransport: __, additionalInterfaces: ___, ...bare } = card
   t.strictSame((await read({ ...bare, security: [{ schemes: { key: { list: ['a'] } } }] })).supportedInterfaces, [{ url: 'https://a.example/', protocolBinding: 'JSONRPC', protocolVersion: '0.3' }])
   t.strictSame((await read({ ...bare, security: [{ schemes: { key: { list: ['a'] } } }] })).securityRequirements, [{ schemes: { key: { list: ['a'] } } }])
-  for (const [change, field] of [[{ capabilities: 5 }, 'card.capabilities'], [{ skills: 5 }, 'card.skills'], [{ skills: [5] }, 'card.skills[0]'], [{ securitySchemes: { x: 5 } }, 'card.securitySchemes'], [{ securitySchemes: { x: { type: 'oauth2', flows: 5 } } }, 'card.securitySchemes'], [{ protocolVersion: 'new' }, 'speaks only A2A new']] as const) {
-    t.match((await rejection(connect(await servedAs(t, () => ({ ...card, ...change }))))).message, field)
+  for (const [change, wanted] of [[{ capabilities: 5 }, { capabilities: {} }], [{ skills: 5 }, { skills: [] }], [{ skills: [5] }, { skills: [] }], [{ securitySchemes: { x: 5 } }, { securitySchemes: undefined }], [{ securitySchemes: { x: { type: 'oauth2', flows: 5 } } }, { securitySchemes: undefined }]] as const) {
+    t.match(await read({ ...card, ...change }), wanted, 'what is odd is left out')
   }
+  t.match((await rejection(connect(await servedAs(t, () => ({ ...card, protocolVersion: 'new' }))))).message, 'speaks only A2A new')
   t.match(await rejection(read({ ...card, url: undefined })), { message: /card\.supportedInterfaces is required/ })
   t.match(await rejection(read({ ...card, additionalInterfaces: Array.from({ length: 65 }, () => ({})) })), { code: 'InvalidAgentResponse', message: /65 interfaces/ })
   t.equal(asCurrentCard(5), 5)

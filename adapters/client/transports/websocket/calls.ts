@@ -63,7 +63,7 @@ export class ClientCalls implements Calls, LinkUser {
 
   async *stream(frame: RequestFrame, signal?: AbortSignal): AsyncGenerator<StreamResponse, void, undefined> {
     signal?.throwIfAborted()
-    const stream = new StreamRequest(frame)
+    const stream = new StreamRequest(frame, this.url)
     const abort = () => stream.abandon(signal?.reason)
     signal?.addEventListener('abort', abort, { once: true })
     this.#begin(stream)

@@ -326,7 +326,7 @@ await t.test('an error is reported in one line with exit code 1', async t => {
 
   const submitted = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_SUBMITTED' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
-    ['the answer is not A2A', { SendStreamingMessage: [{ result: { task: { id: 1, status: {} } } }] }, /The agent's answer is not A2A 1\.0: result\.task\./],
+    ['the answer is not A2A', { SendStreamingMessage: [{ result: { task: { id: 1, status: {} } } }, { streamEnd: true }] }, /The agent's answer is not A2A 1\.0: result\.task\./],
     ['the stream ends with nothing', { SendStreamingMessage: [{ streamEnd: true }] }, /The agent ended the stream without a result/],
     ['the stream ends before the task, which cannot be read', { SendStreamingMessage: [{ result: { task: submitted } }, { streamEnd: true }], GetTask: [{ error: { code: -32603, message: 'Broken.' } }] }, /Task t1 goes on without you\.[\s\S]*Broken\./]
   ]

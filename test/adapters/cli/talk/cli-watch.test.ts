@@ -218,7 +218,7 @@ await t.test('an error is reported in one line with exit code 1', async t => {
   const task = (state: string) => ({ id: 't1', contextId: 'c1', status: { state } })
   const unsupported = { error: { code: -32004, message: 'I do not stream.' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
-    ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
+    ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }, { streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
     ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/],
     ['an ended task is missing when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
   ]

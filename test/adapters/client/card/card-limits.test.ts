@@ -34,7 +34,7 @@ await t.test('a card within the limits is read, and one over a limit is refused'
     [{ skills: [skill(), skill('x'.repeat(65_536))] }, { code: 'InvalidAgentResponse', message: /skill number 2 has 65\d{3} bytes\. At most 65536 are read: cardLimits\.skillBytes/ }],
     [{ supportedInterfaces: [{ ...one, tenant: 'x'.repeat(9000) }] }, { code: 'InvalidAgentResponse', message: /interface number 1 has 9\d{3} bytes\. At most 8192/ }],
     [{ description: 'x'.repeat(2 ** 20) }, { code: 'InvalidAgentResponse', message: /longer than 1048576 bytes/ }],
-    [{ skills: [deep] }, { code: 'InvalidParams', message: /card/ }]
+    [{ skills: [deep] }, { code: 'InvalidAgentResponse', message: /card/ }]
   ] as const) {
     given = { ...card, ...more }
     t.match(await refusal(fetchCard(url)), wanted)
@@ -43,7 +43,7 @@ await t.test('a card within the limits is read, and one over a limit is refused'
   t.equal((await fetchCard(url)).skills.length, 500)
   t.match(await refusal(fetchCard(url, { cardLimits: { skills: 499 } })), { message: /At most 499/ })
   given = { ...card, skills: 'none', supportedInterfaces: 7 }
-  t.match(await refusal(fetchCard(url)), { code: 'InvalidParams' }, 'a member that is no list makes the card invalid')
+  t.match(await refusal(fetchCard(url)), { code: 'InvalidAgentResponse' }, 'a member that is no list makes the card invalid')
 })
 
 await t.test('limits have known names and are above 0', async t => {

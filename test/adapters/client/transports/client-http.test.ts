@@ -113,7 +113,7 @@ await t.test('an invalid response fails with a description of it', async t => {
     ['another id', body('{"jsonrpc":"2.0","id":"1","result":{}}', JSON_TYPE), { code: 'InvalidAgentResponse', message: /answered request "1", not \d+/ }],
     ['no id', body('{"jsonrpc":"2.0","result":{}}', JSON_TYPE), { code: 'InvalidAgentResponse', message: /answered request null/ }],
     ['no result', ({ id }: { id: number }, response: Parameters<typeof cut>[1]) => void response.writeHead(200, JSON_TYPE).end(JSON.stringify({ jsonrpc: '2.0', id, error: null })), { code: 'InvalidAgentResponse', message: /neither/ }],
-    ['a result of another kind', result({ tasks: [] }), { code: 'InvalidAgentResponse', message: /result\.id/ }],
+    ['a result of another kind', result({ tasks: [] }), { code: 'InvalidAgentResponse', message: /result\.status/ }],
     ['a redirect', body('', { location: 'http://evil.example/' }, 307), { code: 'InvalidAgentResponse', message: /redirects to "http:\/\/evil\.example\/", which is not followed/ }],
     ['a redirect to nowhere', body('', {}, 302), { code: 'InvalidAgentResponse', message: /redirects to another place/ }]
   ] as const
@@ -186,9 +186,7 @@ await t.test('a stream', async t => {
   await t.test('fails at an invalid event', async t => {
     for (const [text, code] of [
       ['data: {"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"broken"}}', 'InternalError'],
-      ['data', 'InvalidAgentResponse'],
       ['data: {"jsonrpc":"2.0","id":"x","result":{}}', 'InvalidAgentResponse'],
-      ['data: {"jsonrpc":"2.0","id":ID,"result":{"task":{}}}', 'InvalidAgentResponse'],
       ['data: nonsense', 'InvalidAgentResponse'],
       [`data: ${'x'.repeat(17 * 1024 * 1024)}`, 'InvalidAgentResponse']
     ] as const) {

@@ -55,6 +55,15 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.equal((await collect(other)).map(brief).at(-1), 'canceled')
     })
 
+    await t.test('registers webhooks of a task, reads and deletes them', async t => {
+      const { id: taskId } = taskIn(await client.sendMessage(say('boat')))
+      t.match(await client.createTaskPushNotificationConfig({ taskId, id: 'w', url: 'https://client.example/hook', authentication: { scheme: 'Bearer', credentials: 's' } }), { taskId, id: 'w', url: 'https://client.example/hook', authentication: { scheme: 'Bearer' } })
+      t.match(await client.getTaskPushNotificationConfig({ taskId, id: 'w' }), { taskId, id: 'w', url: 'https://client.example/hook' })
+      t.match(await client.listTaskPushNotificationConfigs({ taskId }), { configs: [{ id: 'w' }] })
+      t.equal(await client.deleteTaskPushNotificationConfig({ taskId, id: 'w' }), undefined)
+      t.strictSame((await client.listTaskPushNotificationConfigs({ taskId })).configs, [])
+    })
+
     await t.test('receives errors as A2AErrors', async t => {
       const missing = await rejection(client.getTask({ id: 'nobody' }))
       t.type(missing, A2AError)
