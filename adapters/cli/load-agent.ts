@@ -85,7 +85,8 @@ function functionIn(file: string, name: 'authenticate' | 'authorize', exported: 
 
 async function importModule(path: string, file: string, reader: ModuleReader): Promise<Record<string, unknown>> {
   const { href } = pathToFileURL(path)
-  const needsTsx = /\.[cm]?tsx?$/.test(path) && !reader.stripsTypes
+  // Node strips types, but does not read JSX.
+  const needsTsx = path.endsWith('.tsx') || (/\.[cm]?ts$/.test(path) && !reader.stripsTypes)
   const load = needsTsx ? await tsxImport(file, reader) : reader.load
   try {
     return esModule(await load(href))

@@ -213,6 +213,7 @@ function withoutPackage(name: string): string {
       if (specifier === ${JSON.stringify(name)}) throw new Error('hidden')
       return find.call(this, specifier, ...more)
     }
+    process.noDeprecation = true
     register('data:text/javascript,' + encodeURIComponent(${JSON.stringify(hooks)}))`
   return `data:text/javascript,${encodeURIComponent(hide)}`
 }

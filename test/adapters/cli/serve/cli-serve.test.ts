@@ -253,7 +253,7 @@ await t.test('an agent that cannot be served is refused with what to do', async 
     [['folder'], 1, /^taskchart: folder is a folder\. Give the path of a module whose default export is an agent, such as folder\/agent\.ts\.\n$/],
     [['other.json'], 1, /^taskchart: other\.json is not a module: its name ends with \.json\. Give the path of a module whose default export is an agent, in JavaScript or TypeScript, such as agent\.ts\.\n$/],
     [['README.md'], 1, /^taskchart: README\.md is not a module: its name ends with \.md\./],
-    [['extensionless'], 1, /extensionless (?:has no default export|is not an agent)|default export of extensionless/],
+    [['extensionless'], 1, /extensionless (?:has no default export|is not an agent|could not be loaded)|default export of extensionless/],
     [['http://127.0.0.1:1/'], 1, /^taskchart: http:\/\/127\.0\.0\.1:1\/ is an address\. Give the path of a module whose default export is an agent\. To talk to the agent at that address: npx taskchart chat http:\/\/127\.0\.0\.1:1\/\n$/],
     [['nothing.js'], 1, /nothing\.js has no default export\. Write: export default defineAgent\(/],
     [['number.js'], 1, /The default export of number\.js is not an agent\. Make it with defineAgent\(/],
@@ -305,7 +305,7 @@ await t.test('an agent in TypeScript', async t => {
   const typed = "const name: string = 'Typed'\nexport default { card: { name }, work: (): void => {} }"
   const cwd = t.testdir({
     commonjs: { 'package.json': '{}', 'agent.ts': typed, 'agent.cts': typed, 'agent.mts': typed },
-    module: { 'package.json': '{ "type": "module" }', 'agent.ts': typed, 'broken.ts': 'export default {' },
+    module: { 'package.json': '{ "type": "module" }', 'agent.ts': typed, 'agent.tsx': typed, 'broken.ts': 'export default {' },
     'agent.js': ECHO
   })
   const withTsx = { ...nodeReader, stripsTypes: false }
@@ -315,6 +315,10 @@ await t.test('an agent in TypeScript', async t => {
       t.equal((await loadAgent(path, cwd, withTsx)).agent.card.name, 'Typed')
     })
   }
+
+  await t.test('is loaded by tsx if it may have JSX, also by a Node that strips types', async t => {
+    t.equal((await loadAgent('module/agent.tsx', cwd, { ...nodeReader, stripsTypes: true })).agent.card.name, 'Typed')
+  })
 
   await t.test('is loaded by Node if it strips types', async t => {
     t.equal((await loadAgent(join(cwd, 'module/agent.ts'), '/')).agent.card.name, 'Typed')

@@ -277,7 +277,7 @@ await t.test('over gRPC', async t => {
       agent.script({ task: task() })
       t.match(await (await connects(address)).getTask({ id: 't' }), { id: 't' }, address)
     }
-    for (const [address, plain] of [[`grpcs://127.0.0.1:${agent.port}`, `grpc://127.0.0.1:${agent.port}/`], [`https://127.0.0.1:${agent.port}`, `http://127.0.0.1:${agent.port}/`]]) {
+    for (const [address, plain] of [[`grpcs://localhost:${agent.port}`, `grpc://localhost:${agent.port}/`], [`https://localhost:${agent.port}`, `http://localhost:${agent.port}/`]]) {
       t.match(await refusal((await connects(address ?? '')).getTask({ id: 't' })), { code: 'Overloaded', message: `The port of ${address} speaks no TLS. Write ${plain} instead.` })
     }
     for (const address of ['https://127.0.0.1', 'http://[::1]/', 'nobody.invalid:1', '127.0.0.1:1']) {
