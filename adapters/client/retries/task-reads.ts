@@ -1,9 +1,11 @@
-import { A2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
+import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
 import { SendMessageResponseSchema, TaskSchema, type StreamResponse, type Task } from '../../../machines/protocol/objects.ts'
 import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
+import { warnOf } from '../warnings.ts'
 import { passed } from './request-retry.ts'
 import type { StreamMeans, StreamProgress } from './whole-streams.ts'
 
@@ -30,11 +32,37 @@ export async function* withoutStream(means: StreamMeans, progress: StreamProgres
     else progress.taskId = (means.frame.params as SubscribeToTaskRequest).id
   }
   if (progress.taskId === undefined || progress.isAtEnd) return
+  if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(means, progress)
+  if (progress.isAtEnd) return
   const task = await storedTask(means, progress).catch((error: unknown) => {
     throw refusal ?? error
   })
   if (!isSend && !isTerminal(task.status.state)) throw new A2AError('UnsupportedOperation', 'The agent does not stream this task.', { cause: refusal })
   yield* looks(task, means, progress)
+}
+
+/**
+ * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come without their
+ * generations, which had been given to other events, so that no reader takes them for known.
+ */
+async function* anew({ calls, frame: { params, trace }, signal }: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+  const { taskId: id } = progress
+  warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read anew.`)
+  try {
+    for await (const event of calls.stream({ method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace }, signal)) {
+      progress.note(event)
+      yield withoutGeneration(event)
+      if (progress.isAtEnd) return
+    }
+  } catch (error) {
+    if (!isA2AError(error) || !REFUSALS.includes(error.code)) throw error
+  }
+}
+
+function withoutGeneration(event: StreamResponse): StreamResponse {
+  const { metadata = {} } = 'task' in event ? event.task : 'statusUpdate' in event ? event.statusUpdate : 'artifactUpdate' in event ? event.artifactUpdate : event.message
+  Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
+  return event
 }
 
 /** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
@@ -59,7 +87,7 @@ async function* looks(first: Task, means: StreamMeans, progress: StreamProgress)
     const text = JSON.stringify(task)
     if (text !== last) {
       progress.note({ task })
-      yield { task }
+      yield withoutGeneration({ task })
       waitMs = FIRST_LOOK_MS
     }
     if (progress.isAtEnd) return

@@ -6,6 +6,7 @@ import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { grpcAgent } from '../../../fixtures/peers/scripted-grpc.ts'
 import { scripted } from '../../../fixtures/peers/scripted-agent.ts'
 import { body, cut, failure, httpAgent, result, stream, type Answer, type HttpAgent, type ScriptedCard } from '../../../fixtures/peers/scripted-http.ts'
+import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { brief, collect, refusal, say, start, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { textOf } from '../../../../adapters/client/messages.ts'
 
@@ -46,6 +47,8 @@ async function viewOf(agent: HttpAgent, events: AsyncIterable<StreamResponse>): 
   }
   return view
 }
+
+const foldAll = (events: readonly StreamResponse[]) => events.reduce<Task | undefined>(foldTask, undefined)
 
 const sends = ({ asked }: HttpAgent) => asked.map(({ method }) => method).filter(method => method.startsWith('Send'))
 
@@ -133,6 +136,27 @@ await t.test('a refused subscription is decided by the task', async t => {
     t.match(await refusal(collect(client.subscribeToTask({ id: 't' }))), { code: 'UnsupportedOperation' }, 'it can be polled')
     t.match(await refusal(collect(client.subscribeToTask({ id: 't' }))), { code: { [-32_001]: 'TaskNotFound', [-32_602]: 'InvalidParams' }[code] ?? 'InternalError' })
   }
+})
+
+await t.test('a task of which the agent has fewer events than were read is read anew, and every caller sees its end', async t => {
+  const at = (generation: number) => ({ [RELIABILITY_EXTENSION]: { generation } })
+  const ahead = failure({ code: -32_602, data: [{ '@type': 'type.googleapis.com/google.rpc.BadRequest', fieldViolations: [{ field: 'afterGeneration', description: 'must not be ahead of the task, which is at 1' }] }] })
+  const before = [{ task: { ...working, metadata: at(8) } }, { artifactUpdate: { ...chunk('lost', false).artifactUpdate, metadata: at(9) } }]
+  const after = [{ task: { ...working, metadata: at(1) } }, { artifactUpdate: { ...chunk('a ', false).artifactUpdate, metadata: at(2) } }, chunk('boat', true), { statusUpdate: { ...completed.statusUpdate, metadata: at(4) } }]
+  const ended = { ...stored, metadata: at(4) }
+  for (const again of [[stream(after)], [failure({ code: -32_004 })]]) {
+    const lists = { SendStreamingMessage: [stream(before)], SubscribeToTask: [ahead, ...again], GetTask: [result(ended)] }
+    const { agent, client } = await agentWith(t, lists)
+    t.match(await viewOf(agent, client.sendStreamingMessage(say('x'))), stored)
+    t.strictSame(sends(agent), ['SendStreamingMessage'])
+    agent.script(byMethod(lists))
+    const remote = remoteAgent(agent.url, { random: () => 0, clock })
+    const { runtime } = start(t, { work: async work => ({ artifact: (await delegate(work, remote, work.message)).artifacts.map(textOf).join('') }) })
+    t.match(taskIn(await runtime.sendMessage(say('x'))), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{}, { parts: [{ text: 'a \nboat' }] }] })
+  }
+  const { client } = await agentWith(t, { SubscribeToTask: [ahead, stream(after, 'end'), ahead, body('', {}, 401)] })
+  t.match(foldAll(await collect(client.subscribeToTask({ id: 't' }, { afterGeneration: 9 }))), stored)
+  t.match(await refusal(collect(client.subscribeToTask({ id: 't' }, { afterGeneration: 9 }))), { code: 'Unauthenticated' })
 })
 
 await t.test('a wait between two looks ends with another call, an abort, or the connection', async t => {
