@@ -15,28 +15,47 @@ export interface Call03 {
 /** Marks data that is not an object, which 0.3 needs wrapped as `{ value }`. The official SDK uses the same mark. */
 const WRAPPED = 'data_part_compat'
 
-const BY_ID: ReadonlyMap<string, string> = new Map([['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']])
+/** A method of 1.0 in 0.3: its name, its parameters, if it has any, and the form of 1.0 of its result. */
+interface Method03 {
+  readonly method: string
+  readonly to?: (params: Json) => Json
+  readonly from: (result: unknown) => unknown
+}
 
-/** The names of the methods on webhooks begin with it. */
-const PUSH = 'tasks/pushNotificationConfig/'
+const METHODS: ReadonlyMap<string, Method03> = new Map<string, Method03>([
+  ['SendMessage', { method: 'message/send', to: params => toSend(params, { blocking: true }), from: fromEvent }],
+  ['SendStreamingMessage', { method: 'message/stream', to: params => toSend(params), from: fromEvent }],
+  ['GetTask', { method: 'tasks/get', to: toTask, from: fromTask }],
+  ['CancelTask', { method: 'tasks/cancel', to: toTask, from: fromTask }],
+  ['SubscribeToTask', { method: 'tasks/resubscribe', to: toTask, from: fromEvent }],
+  ['GetExtendedAgentCard', { method: 'agent/getAuthenticatedExtendedCard', from: result => (isObject(result) ? asCurrentCard(result) : result) }],
+  ['CreateTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook }],
+  ['GetTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/get', to: toWebhookId, from: fromWebhook }],
+  ['ListTaskPushNotificationConfigs', { method: 'tasks/pushNotificationConfig/list', to: ({ taskId }) => ({ id: taskId }), from: fromWebhooks }],
+  ['DeleteTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/delete', to: toWebhookId, from: result => result }]
+])
 
 /** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
-export function toCall03(method: string, params: unknown): Call03 | undefined {
-  if (method === 'SendMessage') return { method: 'message/send', params: toSend(params as SendMessageRequest, { blocking: true }) }
-  if (method === 'SendStreamingMessage') return { method: 'message/stream', params: toSend(params as SendMessageRequest) }
-  if (method === 'GetExtendedAgentCard') return { method: 'agent/getAuthenticatedExtendedCard' }
-  const { taskId, id } = params as Json
-  if (method === 'CreateTaskPushNotificationConfig') return { method: `${PUSH}set`, params: { taskId, pushNotificationConfig: toWebhook(params as TaskPushNotificationConfig) } }
-  if (method === 'GetTaskPushNotificationConfig') return { method: `${PUSH}get`, params: { id: taskId, pushNotificationConfigId: id } }
-  if (method === 'ListTaskPushNotificationConfigs') return { method: `${PUSH}list`, params: { id: taskId } }
-  if (method === 'DeleteTaskPushNotificationConfig') return { method: `${PUSH}delete`, params: { id: taskId, pushNotificationConfigId: id } }
-  const named = BY_ID.get(method)
-  const { tenant: _, ...others } = params as Json
-  return named === undefined ? undefined : { method: named, params: others }
+export function toCall03(name: string, params: unknown): Call03 | undefined {
+  const found = METHODS.get(name)
+  return found && { method: found.method, ...(found.to && { params: found.to(params as Json) }) }
+}
+
+function toTask({ tenant: _, ...params }: Json): Json {
+  return params
+}
+
+function toWebhookId({ taskId, id }: Json): Json {
+  return { id: taskId, pushNotificationConfigId: id }
+}
+
+function toWebhookOf(params: Json): Json {
+  return { taskId: params.taskId, pushNotificationConfig: toWebhook(params as unknown as TaskPushNotificationConfig) }
 }
 
 /** `defaults` replace a missing configuration, since 0.3 does not define whether a call without one waits. */
-function toSend({ message, configuration, metadata }: SendMessageRequest, defaults?: Json): Json {
+function toSend(params: Json, defaults?: Json): Json {
+  const { message, configuration, metadata } = params as unknown as SendMessageRequest
   const given = configuration ? toConfiguration(configuration) : defaults
   return { message: toMessage(message), ...(given && { configuration: given }), ...(metadata && { metadata }) }
 }
@@ -68,19 +87,25 @@ function toPart(part: Part): Json {
  * Translates the result of 0.3 for a method of 1.0. Members that do not have the form of 0.3 stay as they are, so that the check of the
  * answer reports them.
  */
-export function fromResult03(method: string, result: unknown): unknown {
-  if (method === 'ListTaskPushNotificationConfigs') return { configs: Array.isArray(result) ? result.map(fromPush) : isObject(result) ? each('configs', result.configs, fromPush).configs : result }
+export function fromResult03(name: string, result: unknown): unknown {
+  return METHODS.get(name)?.from(result)
+}
+
+function fromEvent(result: unknown): unknown {
   if (!isObject(result)) return result
-  if (method.endsWith('TaskPushNotificationConfig')) return fromPush(result)
-  if (method === 'GetExtendedAgentCard') return asCurrentCard(result)
-  if (method === 'GetTask' || method === 'CancelTask') return fromTask(result)
   if (result.kind === 'status-update') return { statusUpdate: { ...result, status: fromStatus(result.status) } }
   if (result.kind === 'artifact-update') return { artifactUpdate: { ...result, artifact: fromArtifact(result.artifact) } }
   return result.kind === 'message' || Object.hasOwn(result, 'parts') ? { message: fromMessage(result) } : { task: fromTask(result) }
 }
 
+/** The webhooks of a task: JSON-RPC answers with a list, the proto with an object. */
+function fromWebhooks(result: unknown): unknown {
+  const configs = isObject(result) ? result.configs : result
+  return { configs: Array.isArray(configs) ? configs.map(fromWebhook) : configs }
+}
+
 /** A webhook of a task in either form of 0.3: JSON-RPC names the task, the proto a resource below it. */
-function fromPush(config: unknown): unknown {
+function fromWebhook(config: unknown): unknown {
   if (!isObject(config) || !isObject(config.pushNotificationConfig)) return config
   const { name, taskId = typeof name === 'string' ? name.split('/')[1] : undefined, pushNotificationConfig: { authentication, ...others } } = config
   const { schemes, ...credentials } = isObject(authentication) ? authentication : {}
@@ -88,7 +113,9 @@ function fromPush(config: unknown): unknown {
   return { ...others, ...(taskId !== undefined && { taskId }), ...(scheme !== undefined && { authentication: { scheme, ...credentials } }) }
 }
 
-function fromTask({ status, artifacts, history, ...others }: Json): Json {
+function fromTask(task: unknown): unknown {
+  if (!isObject(task)) return task
+  const { status, artifacts, history, ...others } = task
   return { ...others, status: fromStatus(status), ...each('artifacts', artifacts, fromArtifact), ...each('history', history, fromMessage) }
 }
 
