@@ -214,7 +214,7 @@ await t.test('payloads are generated for all expressible JSON Schemas', t => {
     const schema = { 'date-time': z.iso.datetime(), date: z.iso.date(), time: z.iso.time(), email: z.email(), uri: z.url(), uuid: z.uuid() }[format]
     t.equal(made({ type: 'string', format }, value => schema?.safeParse(value).success === true).length, 2, format)
   }
-  t.equal(typeof made({ type: 'string', format: 'unheard-of' })[0], 'string')
+  for (const format of ['unheard-of', 'constructor']) t.equal(typeof made({ type: 'string', format })[0], 'string', format)
   t.ok(made({ type: 'array', items: { type: 'boolean' }, minItems: 2, maxItems: 2 }).every(value => Array.isArray(value) && value.length === 2))
   t.ok(made({ type: 'object', properties: { a: { type: 'null' }, b: {} }, required: ['a', 'c'] }).every(value => Object(value).a === null))
   t.strictSame(made({ type: 'object' }), [{}])
@@ -223,7 +223,9 @@ await t.test('payloads are generated for all expressible JSON Schemas', t => {
   const tree = { type: 'object', properties: { child: { $ref: '#' } }, required: ['child'] }
   t.ok(made(tree, value => 'child' in Object(value)).length > 0, 'a schema that refers to itself')
   t.equal(made({ $ref: '#/nowhere/at/all' }).length, 2, 'a dangling reference gives no value')
-  t.equal(made({ type: 'unheard-of' }).length, 2)
+  for (const type of ['unheard-of', 'constructor']) t.equal(made({ type }).length, 2, type)
+  const named = { type: 'object', properties: { constructor: { type: 'null' } }, required: ['constructor', 'toString'] }
+  t.ok(made(named, value => Object.hasOwn(Object(value), 'constructor')).length > 0, 'members named as those of prototypes')
   t.end()
 })
 
