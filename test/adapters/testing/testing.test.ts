@@ -15,7 +15,7 @@ import { walk } from '../../../adapters/testing/run/path-run.ts'
 import { ScriptedWork } from '../../../adapters/testing/run/scripted-work.ts'
 import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
 import countdown from '../../../examples/countdown.ts'
-import { accepted, answerOf, defineAgent, negotiation, offer, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
+import { accepted, answerOf, artifact, defineAgent, negotiation, offer, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
 import { cases, everything } from '../../fixtures/charts/chart-with-everything.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -227,6 +227,18 @@ await t.test('payloads are generated for all expressible JSON Schemas', t => {
   const named = { type: 'object', properties: { constructor: { type: 'null' } }, required: ['constructor', 'toString'] }
   t.ok(made(named, value => Object.hasOwn(Object(value), 'constructor')).length > 0, 'members named as those of prototypes')
   t.end()
+})
+
+await t.test('a chart whose first chunk appends is tested as its events are sent', async t => {
+  const chunk = (parts: string, artifactId?: string) => artifact({ ...(artifactId !== undefined && { artifactId }), parts: [text(parts)] }, { append: true })
+  const work = setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': { target: 'done', actions: [emit(chunk('1', 'a')), emit(chunk('2', 'a')), emit(chunk('3'))] } } },
+      done: { type: 'final' }
+    }
+  })
+  await testAgent(someWalks(t), agentWith(work), { drivers: inProcess })
 })
 
 await t.test('a chart that throws is reported, and fails its task', async t => {
