@@ -12,14 +12,14 @@ type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestO
 /** A request of SendMessage for the official client. Its codec drops data that is null, which is put back. */
 function sendRequest(sdk: Sdk, params: WireRequest): SendMessageRequest {
   const request = sdk.SendMessageRequest.fromJSON(params)
-  for (const [index, part] of (request.message?.parts ?? []).entries()) {
+  request.message?.parts.forEach((part, index) => {
     const given = params.message.parts[index]
     if (given && 'data' in given && given.data === null) part.content ??= { $case: 'data', value: null }
-  }
+  })
   return request
 }
 
-const UNARY: Readonly<Record<string, Unary>> = {
+const UNARY: ReadonlyMap<string, Unary> = new Map(Object.entries<Unary>({
   SendMessage: async (sdk, transport, params, options) => {
     const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
     return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
@@ -39,7 +39,7 @@ const UNARY: Readonly<Record<string, Unary>> = {
   },
   GetExtendedAgentCard: async (sdk, transport, params, options) =>
     sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
-}
+}))
 
 /** Performs a request with the official client, and passes results to `hearer` as wire JSON. */
 export async function perform(sdk: Sdk, transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
@@ -49,7 +49,7 @@ export async function perform(sdk: Sdk, transport: Transport, { method, params }
   if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
   if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
-  const unary = UNARY[method]
+  const unary = UNARY.get(method)
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
   hearer.result(await unary(sdk, transport, params, options))
 }
