@@ -11,9 +11,7 @@ export interface Codec<T> {
 
 /** A task as the SDK's object. */
 export function sdkTask(json: unknown): sdk.Task {
-  const task = sdk.Task.fromJSON(json)
-  for (const content of [task.status?.message, ...task.history, ...task.artifacts]) keepNulls(content)
-  return task
+  return withNulls(sdk.Task.fromJSON(json))
 }
 
 /** A message as the SDK's object. */
@@ -32,7 +30,7 @@ export function sdkAnswer(json: object): sdk.Task | sdk.Message {
 export function sdkEvent(json: unknown): sdk.StreamResponse {
   const event = sdk.StreamResponse.fromJSON(json)
   const { payload } = event
-  if (payload?.$case === 'task') payload.value = sdkTask((json as { task: unknown }).task)
+  if (payload?.$case === 'task') withNulls(payload.value)
   if (payload?.$case === 'message') keepNulls(payload.value)
   if (payload?.$case === 'statusUpdate') keepNulls(payload.value.status?.message)
   if (payload?.$case === 'artifactUpdate') keepNulls(payload.value.artifact)
@@ -42,7 +40,13 @@ export function sdkEvent(json: unknown): sdk.StreamResponse {
 /** A page of tasks (§3.1.4) as the SDK's object. */
 export function sdkTasks(json: unknown): sdk.ListTasksResponse {
   const page = sdk.ListTasksResponse.fromJSON(json)
-  return { ...page, tasks: (json as { tasks: unknown[] }).tasks.map(sdkTask) }
+  page.tasks.forEach(withNulls)
+  return page
+}
+
+function withNulls(task: sdk.Task): sdk.Task {
+  for (const content of [task.status?.message, ...task.history, ...task.artifacts]) keepNulls(content)
+  return task
 }
 
 /** Restores data that is null (§4.1.6), which the SDK's codec drops. No other valid content is dropped. */

@@ -1,5 +1,6 @@
 import * as sdk from '@a2a-js/sdk'
 import type { RequestOptions, Transport, TransportFactory } from '@a2a-js/sdk/client'
+import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { WEBSOCKET_BINDING } from '../../machines/protocol/uris.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
@@ -10,7 +11,7 @@ import { isAmong } from '../client/hosts.ts'
 import { openAgent } from '../client/open-agent.ts'
 import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
 import { toSdkError } from './sdk-errors.ts'
-import type { Codec } from './sdk-objects.ts'
+import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
 
 /**
  * Adds the WebSocket binding to the official client, for cards that list it:
@@ -63,9 +64,7 @@ export class WebSocketTransport implements Transport {
   }
 
   async sendMessage(params: sdk.SendMessageRequest, options?: RequestOptions): Promise<sdk.Message | sdk.Task> {
-    const { payload } = await this.#call('SendMessage', sdk.SendMessageRequest, params, sdk.SendMessageResponse, options)
-    if (!payload) throw new TypeError('The agent answered with neither a task nor a message.')
-    return payload.value
+    return this.#call('SendMessage', sdk.SendMessageRequest, params, ANSWER, options)
   }
 
   sendMessageStream(params: sdk.SendMessageRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
@@ -73,15 +72,15 @@ export class WebSocketTransport implements Transport {
   }
 
   getTask(params: sdk.GetTaskRequest, options?: RequestOptions): Promise<sdk.Task> {
-    return this.#call('GetTask', sdk.GetTaskRequest, params, sdk.Task, options)
+    return this.#call('GetTask', sdk.GetTaskRequest, params, { fromJSON: sdkTask }, options)
   }
 
   cancelTask(params: sdk.CancelTaskRequest, options?: RequestOptions): Promise<sdk.Task> {
-    return this.#call('CancelTask', sdk.CancelTaskRequest, params, sdk.Task, options)
+    return this.#call('CancelTask', sdk.CancelTaskRequest, params, { fromJSON: sdkTask }, options)
   }
 
   listTasks(params: sdk.ListTasksRequest, options?: RequestOptions): Promise<sdk.ListTasksResponse> {
-    return this.#call('ListTasks', sdk.ListTasksRequest, params, sdk.ListTasksResponse, options)
+    return this.#call('ListTasks', sdk.ListTasksRequest, params, { fromJSON: sdkTasks }, options)
   }
 
   resubscribeTask(params: sdk.SubscribeToTaskRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
@@ -117,7 +116,7 @@ export class WebSocketTransport implements Transport {
     await this.#calls.link.close()
   }
 
-  async #call<Params, Result>(method: string, request: Codec<Params>, params: Params, response: Codec<Result>, options?: RequestOptions): Promise<Result> {
+  async #call<Params, Result>(method: string, request: Codec<Params>, params: Params, response: Pick<Codec<Result>, 'fromJSON'>, options?: RequestOptions): Promise<Result> {
     return response.fromJSON(await this.#perform(method, request.toJSON(params), options))
   }
 
@@ -137,10 +136,17 @@ export class WebSocketTransport implements Transport {
   ): AsyncGenerator<sdk.StreamResponse, void, undefined> {
     const frame = { method, params: request.toJSON(params), parameters: lowered(serviceParameters) }
     try {
-      for await (const event of this.#calls.stream(frame, signal)) yield sdk.StreamResponse.fromJSON(event)
+      for await (const event of this.#calls.stream(frame, signal)) yield sdkEvent(event)
     } catch (error) {
       throw toSdkError(error)
     }
+  }
+}
+
+const ANSWER: Pick<Codec<sdk.Task | sdk.Message>, 'fromJSON'> = {
+  fromJSON: json => {
+    if (isObject(json) && (isObject(json.task) || isObject(json.message))) return sdkAnswer(json)
+    throw new TypeError('The agent answered with neither a task nor a message.')
   }
 }
 

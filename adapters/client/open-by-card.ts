@@ -78,7 +78,7 @@ function missing(url: string, binding: Binding, { peers = '' }: Opener, cause: u
 }
 
 function onlyInNode(url: string, { binding, version }: Offer, openers: Openers): A2AError {
-  const spoken = Object.keys(openers[version]).join(' and ')
+  const spoken = Object.keys(openers[version]).join(', ')
   return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${spoken}.`)
 }
 

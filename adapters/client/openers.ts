@@ -27,7 +27,7 @@ export const OPENERS: Openers = {
   '1.0': {
     WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
-    'HTTP+JSON': { load: async () => (await import('./transports/official/rest.ts')).loadRest(), peers: '@a2a-js/sdk' },
+    'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest },
     GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), ...GRPC }
   },
   '0.3': {

@@ -6,6 +6,7 @@ import { gatedMachine, HELD_ACTIONS, withScope } from '../commits/commit-gate.ts
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep } from '../xstate/actor-scope.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
+import { ArtifactChunks } from './artifact-chunks.ts'
 import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
 
 /**
@@ -68,6 +69,8 @@ const NO_SNAPSHOT = { status: 'active', output: undefined, error: undefined, val
 class TaskReporter {
   readonly #self: AnyActorRef
   #words: WorkEvent[] = []
+  /** Created by the first artifact. */
+  #chunks: ArtifactChunks | undefined
   #question: ChartQuestion | undefined
   #isAnswered = false
   #hasTakenQueued = false
@@ -99,7 +102,8 @@ class TaskReporter {
 
   /** Holds a word until its transition is complete. */
   hold(words: unknown): void {
-    this.#words.push(toWorkEvent(words))
+    const word = toWorkEvent(words)
+    this.#words.push(word.type === 'work.produced' ? (this.#chunks ??= new ArtifactChunks(this.#isRestored)).next(word) : word)
   }
 
   /** Drops the words of a transition that failed. */

@@ -15,6 +15,7 @@ import { checkArgument, withMethods, type Kind } from '../primitives/options.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
 import { tell } from '../xstate/lean-actor.ts'
+import { ArtifactChunks } from './artifact-chunks.ts'
 import { RunJournal, Steps } from './journal.ts'
 import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
 import { Replay } from './replay.ts'
@@ -55,6 +56,8 @@ export class WorkRun {
   readonly #log: RunJournal
   /** Created by the first question. */
   #questions: QuestionQueue | undefined
+  /** Created by the first artifact. */
+  #chunksMade: ArtifactChunks | undefined
   /** Created by the first step. */
   #stepsMade: Steps | undefined
   #children: readonly AnyActorRef[] = NONE
@@ -203,6 +206,10 @@ export class WorkRun {
     return (this.#stepsMade ??= new Steps(this.#log, '', () => this.signal))
   }
 
+  get #chunks(): ArtifactChunks {
+    return (this.#chunksMade ??= new ArtifactChunks())
+  }
+
   get #asking(): QuestionQueue {
     return (this.#questions ??= new QuestionQueue(this.#log, { say: event => this.#say(event), isInterrupted: () => this.#host.isInterrupted(this.#log.taskId) }))
   }
@@ -213,7 +220,7 @@ export class WorkRun {
     const event = toWorkEvent(words)
     // A status without a question would end the interruption.
     if (event.type === 'work.progressed' && this.#questions?.isOpen) return this.#warnDropped('progress was dropped because the task waits for an answer')
-    return event
+    return event.type === 'work.produced' ? this.#chunks.next(event) : event
   }
 
   async #asked(question: Question): Promise<unknown> {
@@ -240,7 +247,11 @@ export class WorkRun {
       const { taskId } = this.#log
       let journal: readonly JournalRow[] | undefined
       const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
-      if (this.#isCatchingUp) this.#log.follow(new Replay({ events: await this.#host.readEvents(taskId), journal: journal ?? (await this.#host.readJournal(taskId)) }))
+      if (this.#isCatchingUp) {
+        const events = await this.#host.readEvents(taskId)
+        this.#chunks.note(events)
+        this.#log.follow(new Replay({ events, journal: journal ?? (await this.#host.readJournal(taskId)) }))
+      }
       // The task may have ended meanwhile, in a turn that is not committed yet.
       if (this.#over || this.#options.scope.self.getSnapshot().status !== 'active') return
       killPoint('effect started')

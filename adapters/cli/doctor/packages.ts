@@ -8,7 +8,7 @@ const TOOLS: readonly string[] = ['tsx', '@xstate/graph', 'elkjs']
 
 /** The purpose of each optional peer. */
 const USES: Readonly<Record<string, string>> = {
-  '@a2a-js/sdk': 'gRPC, --legacy, signed cards, calls over REST',
+  '@a2a-js/sdk': 'gRPC, --legacy, signed cards',
   '@bufbuild/protobuf': 'gRPC',
   '@grpc/grpc-js': 'gRPC',
   '@opentelemetry/api': 'traces',

@@ -47,7 +47,7 @@ function valueOf(schema: unknown, { root, depth }: Place): fc.Arbitrary<unknown>
   if ('$ref' in schema) return valueOf(resolved(schema, root), inside)
   const { type } = schema
   if (Array.isArray(type)) return fc.oneof(...type.map(one => valueOf({ ...schema, type: one }, inside)))
-  return typeof type === 'string' && type in TYPES ? TYPES[type as keyof typeof TYPES](schema, inside) : fc.jsonValue()
+  return typeof type === 'string' && Object.hasOwn(TYPES, type) ? TYPES[type as keyof typeof TYPES](schema, inside) : fc.jsonValue()
 }
 
 const TYPES = {
@@ -62,18 +62,18 @@ const TYPES = {
 
 const moments = fc.date({ min: new Date('2000-01-01'), max: new Date('2100-01-01'), noInvalidDate: true }).map(date => date.toISOString())
 
-const FORMATS: Readonly<Record<string, () => fc.Arbitrary<string>>> = {
-  'date-time': () => moments,
-  date: () => moments.map(text => text.slice(0, 10)),
-  time: () => moments.map(text => text.slice(11, 19)),
-  email: () => fc.emailAddress(),
-  uri: () => fc.webUrl(),
-  uuid: () => fc.uuid()
-}
+const FORMATS: ReadonlyMap<unknown, () => fc.Arbitrary<string>> = new Map([
+  ['date-time', () => moments],
+  ['date', () => moments.map(text => text.slice(0, 10))],
+  ['time', () => moments.map(text => text.slice(11, 19))],
+  ['email', () => fc.emailAddress()],
+  ['uri', () => fc.webUrl()],
+  ['uuid', () => fc.uuid()]
+])
 
 function stringOf(schema: JsonSchema): fc.Arbitrary<string> {
   const { format, pattern } = schema
-  const made = typeof format === 'string' ? FORMATS[format] : undefined
+  const made = FORMATS.get(format)
   if (made) return made()
   return typeof pattern === 'string' ? fc.stringMatching(new RegExp(pattern, 'u')) : fc.string({ minLength: 1, ...lengths(schema, 'Length') })
 }
@@ -82,7 +82,7 @@ function objectOf(schema: JsonSchema, inside: Place): fc.Arbitrary<unknown> {
   const { properties, required } = schema
   const members = isObject(properties) ? properties : {}
   const made = Object.fromEntries(Object.entries(members).map(([name, member]) => [name, valueOf(member, inside)]))
-  return fc.record(made, { requiredKeys: Array.isArray(required) ? required.filter((name: string) => name in made) : [], noNullPrototype: true })
+  return fc.record(made, { requiredKeys: Array.isArray(required) ? required.filter((name: string) => Object.hasOwn(made, name)) : [], noNullPrototype: true })
 }
 
 /** Resolves a reference (`#/$defs/…`); returns any other schema unchanged. */

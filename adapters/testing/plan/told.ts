@@ -59,6 +59,18 @@ export function toldIn(response: Update, isOwn: (artifactId: string) => boolean)
   return { state, ...(message && { message: contentOf(message) }) }
 }
 
+/** Events in which the first chunk of an artifact does not append: the runtime sends it so, and a restored chart may not know. */
+export function withFirstChunks(told: readonly ComparedEvent[]): ComparedEvent[] {
+  const known = new Set<string>()
+  return told.map(one => {
+    if ('state' in one) return one
+    const { artifactId } = one.artifact
+    const append = one.append && artifactId !== undefined && known.has(artifactId)
+    if (artifactId !== undefined) known.add(artifactId)
+    return { ...one, append }
+  })
+}
+
 function saidBy(words: unknown): ComparedEvent {
   const word = toWorkEvent(words)
   if (word.type === 'work.produced') return { artifact: word.artifact, append: word.append === true }

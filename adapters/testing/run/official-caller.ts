@@ -1,8 +1,8 @@
 import * as sdk from '@a2a-js/sdk'
 import { ClientFactory, ClientFactoryOptions, type RequestOptions } from '@a2a-js/sdk/client'
-import { A2AError, ERRORS } from '../../../machines/protocol/errors.ts'
+import { A2AError, ERROR_INFO, ERRORS } from '../../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
-import { officialError } from '../../client/transports/official/errors.ts'
+import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 import type { Caller } from './callers.ts'
 
@@ -33,9 +33,9 @@ function activatedWith(parameters: Record<string, string>): RequestOptions {
   return { serviceParameters: { 'a2a-extensions': RELIABILITY_EXTENSION, ...parameters } }
 }
 
-/** For a code outside of A2A, the official client keeps only the number on the wire. */
+/** The agent's error, by the `reason` of its class. For a code outside of A2A, the official client keeps only the number on the wire. */
 function rethrown(error: unknown): never {
-  const { envelopeCode, statusCode, message } = error as { readonly envelopeCode?: number; readonly statusCode?: number; readonly message: string }
+  const { envelopeCode, statusCode, message, reason, metadata } = error as Readonly<Record<'envelopeCode' | 'statusCode' | 'reason' | 'metadata', unknown>> & { readonly message: string }
   if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http) throw new A2AError('RateLimited', message, { cause: error })
-  throw officialError(error)
+  throw fromWireError({ message, data: [{ '@type': ERROR_INFO, reason, metadata }] })
 }

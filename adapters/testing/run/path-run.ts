@@ -6,7 +6,7 @@ import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
-import type { ComparedEvent } from '../plan/told.ts'
+import { withFirstChunks, type ComparedEvent } from '../plan/told.ts'
 import { callerOf, type Access, type Caller } from './callers.ts'
 import { OPENING, type AtStep } from './chart-run.ts'
 import { newDisk, type DiskName } from './disk.ts'
@@ -121,8 +121,8 @@ class PathRun {
   async #check(step: string, from: number): Promise<void> {
     const wanted = this.#wanted
     await this.#follower.settle(wanted.length)
-    const { told } = this.#follower
-    if (!isDeepStrictEqual(told, wanted)) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from))
+    const told = withFirstChunks(this.#follower.told)
+    if (!isDeepStrictEqual(told, withFirstChunks(wanted))) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from))
     const task = await this.#caller.task(this.#taskId)
     const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */

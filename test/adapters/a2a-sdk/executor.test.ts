@@ -73,6 +73,17 @@ await t.test('an executor runs as work, and its events update the task', async t
   t.strictSame([typical.canceled, log], [[], []])
 })
 
+await t.test('the first chunk of an executor does not append, and no chunk ends within a character', async t => {
+  const { runtime } = startExecutor(t, executor((request, bus) => {
+    bus.publish(piece(request, 'a', 'one \ud83d', true))
+    bus.publish(piece(request, 'a', '\ude42', true, true))
+    bus.publish(status(request, COMPLETED))
+  }))
+  const events = await collect(runtime.sendStreamingMessage(say('hello')))
+  t.strictSame(events.map(brief), ['task:submitted', 'working', 'artifact: one ', 'artifact: 🙂', 'completed'])
+  t.match(events.slice(2), [{ artifactUpdate: { append: undefined, lastChunk: undefined } }, { artifactUpdate: { append: true, lastChunk: true } }, {}])
+})
+
 await t.test('a whole task in one event gives its artifacts and its final state', async t => {
   const whole = executor(async (request, bus) => {
     const artifacts = [Artifact.fromJSON({ artifactId: 'a', parts: [{ text: 'one' }] })]

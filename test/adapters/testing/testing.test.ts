@@ -15,7 +15,7 @@ import { walk } from '../../../adapters/testing/run/path-run.ts'
 import { ScriptedWork } from '../../../adapters/testing/run/scripted-work.ts'
 import { StubActors } from '../../../adapters/testing/run/stub-actors.ts'
 import countdown from '../../../examples/countdown.ts'
-import { accepted, answerOf, defineAgent, negotiation, offer, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
+import { accepted, answerOf, artifact, defineAgent, negotiation, offer, progress, reply, setupWork, text, textOf, typed, type AgentDefinition, type AuthorizationReceived } from '../../../runtime/index.ts'
 import { cases, everything } from '../../fixtures/charts/chart-with-everything.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -214,7 +214,7 @@ await t.test('payloads are generated for all expressible JSON Schemas', t => {
     const schema = { 'date-time': z.iso.datetime(), date: z.iso.date(), time: z.iso.time(), email: z.email(), uri: z.url(), uuid: z.uuid() }[format]
     t.equal(made({ type: 'string', format }, value => schema?.safeParse(value).success === true).length, 2, format)
   }
-  t.equal(typeof made({ type: 'string', format: 'unheard-of' })[0], 'string')
+  for (const format of ['unheard-of', 'constructor']) t.equal(typeof made({ type: 'string', format })[0], 'string', format)
   t.ok(made({ type: 'array', items: { type: 'boolean' }, minItems: 2, maxItems: 2 }).every(value => Array.isArray(value) && value.length === 2))
   t.ok(made({ type: 'object', properties: { a: { type: 'null' }, b: {} }, required: ['a', 'c'] }).every(value => Object(value).a === null))
   t.strictSame(made({ type: 'object' }), [{}])
@@ -223,8 +223,22 @@ await t.test('payloads are generated for all expressible JSON Schemas', t => {
   const tree = { type: 'object', properties: { child: { $ref: '#' } }, required: ['child'] }
   t.ok(made(tree, value => 'child' in Object(value)).length > 0, 'a schema that refers to itself')
   t.equal(made({ $ref: '#/nowhere/at/all' }).length, 2, 'a dangling reference gives no value')
-  t.equal(made({ type: 'unheard-of' }).length, 2)
+  for (const type of ['unheard-of', 'constructor']) t.equal(made({ type }).length, 2, type)
+  const named = { type: 'object', properties: { constructor: { type: 'null' } }, required: ['constructor', 'toString'] }
+  t.ok(made(named, value => Object.hasOwn(Object(value), 'constructor')).length > 0, 'members named as those of prototypes')
   t.end()
+})
+
+await t.test('a chart whose first chunk appends is tested as its events are sent', async t => {
+  const chunk = (parts: string, artifactId?: string) => artifact({ ...(artifactId !== undefined && { artifactId }), parts: [text(parts)] }, { append: true })
+  const work = setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': { target: 'done', actions: [emit(chunk('1', 'a')), emit(chunk('2', 'a')), emit(chunk('3'))] } } },
+      done: { type: 'final' }
+    }
+  })
+  await testAgent(someWalks(t), agentWith(work), { drivers: inProcess })
 })
 
 await t.test('a chart that throws is reported, and fails its task', async t => {

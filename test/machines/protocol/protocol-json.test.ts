@@ -61,11 +61,10 @@ await t.test('a number that a double cannot represent is refused', async t => {
   t.match(checkJson(Infinity), { field: 'params' })
 })
 
-await t.test('a name that could reach a prototype is refused anywhere', async t => {
-  for (const name of ['__proto__', 'constructor', 'prototype']) {
-    const value: unknown = JSON.parse(`{"message":{"parts":[{},{"data":{"x":[{"${name}":{"polluted":true}}]}}]}}`)
-    t.strictSame(checkJson(value, { root: '' }), { field: `message.parts[1].data.x[0].${name}`, description: 'must not have this name' })
-  }
+await t.test('only the name that would set a prototype is refused, anywhere', async t => {
+  const named = (name: string): unknown => JSON.parse(`{"message":{"parts":[{},{"data":{"x":[{"${name}":{"polluted":true}}]}}]}}`)
+  t.strictSame(checkJson(named('__proto__'), { root: '' }), { field: 'message.parts[1].data.x[0].__proto__', description: 'must not have this name' })
+  for (const name of ['constructor', 'prototype', 'toString', 'hasOwnProperty']) t.equal(checkJson(named(name)), undefined, name)
   t.equal(Reflect.get({}, 'polluted'), undefined)
 })
 
@@ -82,11 +81,11 @@ await t.test('a string longer than the limit is refused, except as the value of 
 })
 
 await t.test('the first violation is reported, and the caller names the root', async t => {
-  t.match(checkJson({ a: 'xxxx', constructor: 1 }, { root: 'result', stringLength: 3 }), { field: 'result.a' })
+  t.match(checkJson({ a: 'xxxx', b: 'xxxx' }, { root: 'result', stringLength: 3 }), { field: 'result.a' })
 })
 
 await t.test('only own members count', async t => {
-  t.equal(checkJson(Object.create({ constructor: 1, long: 'xxxx' }), { stringLength: 3 }), undefined)
+  t.equal(checkJson(Object.create({ long: 'xxxx' }), { stringLength: 3 }), undefined)
 })
 
 await t.test('a path is written with dots, brackets and quotes, and truncated when long', async t => {

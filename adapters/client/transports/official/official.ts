@@ -1,6 +1,7 @@
-import type { StreamResponse } from '@a2a-js/sdk'
+import type { SendMessageRequest, StreamResponse } from '@a2a-js/sdk'
 import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
+import type { SendMessageRequest as WireRequest } from '../../../../machines/protocol/requests.ts'
 import type { RequestFrame } from '../../requests.ts'
 import { notIn03 } from '../json-rpc-03.ts'
 import type { ResponseSink } from '../transport.ts'
@@ -8,9 +9,19 @@ import type { Sdk } from './peers.ts'
 
 type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 
-const UNARY: Readonly<Record<string, Unary>> = {
+/** A request of SendMessage for the official client. Its codec drops data that is null, which is put back. */
+function sendRequest(sdk: Sdk, params: WireRequest): SendMessageRequest {
+  const request = sdk.SendMessageRequest.fromJSON(params)
+  request.message?.parts.forEach((part, index) => {
+    const given = params.message.parts[index]
+    if (given && 'data' in given && given.data === null) part.content ??= { $case: 'data', value: null }
+  })
+  return request
+}
+
+const UNARY: ReadonlyMap<string, Unary> = new Map(Object.entries<Unary>({
   SendMessage: async (sdk, transport, params, options) => {
-    const answer = await transport.sendMessage(sdk.SendMessageRequest.fromJSON(params), options)
+    const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
     return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
   },
   GetTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
@@ -28,17 +39,17 @@ const UNARY: Readonly<Record<string, Unary>> = {
   },
   GetExtendedAgentCard: async (sdk, transport, params, options) =>
     sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
-}
+}))
 
-/** Performs a request with the official client, and passes results to `hearer` as wire JSON. Throws errors for `officialError`. */
+/** Performs a request with the official client, and passes results to `hearer` as wire JSON. */
 export async function perform(sdk: Sdk, transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
   const tell = async (events: AsyncIterable<StreamResponse>) => {
     for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
   }
-  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sdk.SendMessageRequest.fromJSON(params), options))
+  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
   if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
-  const unary = UNARY[method]
+  const unary = UNARY.get(method)
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
   hearer.result(await unary(sdk, transport, params, options))
 }

@@ -12,7 +12,7 @@ const LONGEST_TEXT = 100_000
 export function DataView({ data }: { readonly data: unknown }) {
   if (isTable(data)) {
     const columns = [...new Set(data.slice(0, MOST_ROWS).flatMap(row => Object.keys(row)))].slice(0, MOST_COLUMNS)
-    return <TableView head={columns} rows={data.slice(0, MOST_ROWS).map(row => columns.map(name => cellText(row[name])))} count={data.length} />
+    return <TableView head={columns} rows={data.slice(0, MOST_ROWS).map(row => columns.map(name => cellText(Object.hasOwn(row, name) ? row[name] : undefined)))} count={data.length} />
   }
   if (isFields(data)) return <FieldsView fields={data} titles={new Map()} />
   if (typeof data === 'string') return <p class="part-text">{data.slice(0, LONGEST_TEXT)}</p>

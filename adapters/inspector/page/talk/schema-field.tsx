@@ -1,6 +1,7 @@
 import { h } from 'preact'
 import { useId } from 'preact/hooks'
 import { startOf, type Draft, type Field } from './schema-fields.ts'
+import { draftIn } from './schema-values.ts'
 
 /** A field of a form, and the handler of its changes. */
 export interface SchemaFieldProps {
@@ -22,7 +23,7 @@ export function SchemaField({ field, draft, change, title, description = '', isR
         {title !== '' && <legend>{title}</legend>}
         {description !== '' && <p class="quiet">{description}</p>}
         {field.members.map(({ name, start, ...member }) => (
-          <SchemaField key={name} {...member} draft={drafts[name] ?? start} change={value => change({ ...drafts, [name]: value })} />
+          <SchemaField key={name} {...member} draft={draftIn(drafts, name) ?? start} change={value => change({ ...drafts, [name]: value })} />
         ))}
       </fieldset>
     )

@@ -65,7 +65,7 @@ export function startOf(field: Field, given?: unknown): Draft {
     case 'list':
       return Array.isArray(given) ? given.map(item => startOf(field.item, item)) : [startOf(field.item)]
     case 'object':
-      return Object.fromEntries(field.members.map(({ name, start, field }) => [name, isObject(given) && name in given ? startOf(field, given[name]) : start]))
+      return Object.fromEntries(field.members.map(({ name, start, field }) => [name, isObject(given) && Object.hasOwn(given, name) ? startOf(field, given[name]) : start]))
     case 'choice': {
       const index = field.options.findIndex(option => JSON.stringify(option) === JSON.stringify(given))
       return index < 0 ? '' : String(index)

@@ -31,6 +31,11 @@ export function formValue(field: Field, draft: Draft, name: string): FormValue {
   }
 }
 
+/** The input of a member, whose name the agent has chosen; `undefined` before there is one. */
+export function draftIn(drafts: Readonly<Record<string, Draft>>, name: string): Draft | undefined {
+  return Object.hasOwn(drafts, name) ? drafts[name] : undefined
+}
+
 function textOf(draft: Draft): string {
   return typeof draft === 'string' ? draft : ''
 }
@@ -61,7 +66,7 @@ function listValue(item: Field, drafts: readonly Draft[], name: string): FormVal
 function objectValue({ members }: Extract<Field, { kind: 'object' }>, drafts: Readonly<Record<string, Draft>>, name: string): FormValue {
   const value: Record<string, JsonValue> = {}
   for (const { name: member, title, field, isRequired } of members) {
-    const one = formValue(field, drafts[member] ?? '', title)
+    const one = formValue(field, draftIn(drafts, member) ?? '', title)
     if ('wrong' in one) return one
     if ('value' in one) value[member] = one.value
     else if (isRequired) return { wrong: `${title} is missing${name === '' ? '' : ` in ${name}`}` }

@@ -15,7 +15,7 @@ t.before(() => Object.assign(globalThis, { WebSocket }))
 
 await t.test('in browsers the client loads each binding that needs no optional peer', async t => {
   const openers = Object.values(OPENERS).flatMap(bindings => Object.values(bindings))
-  t.equal(openers.length, 4)
+  t.equal(openers.length, 5)
   for (const { load, peers } of openers) {
     t.type(await load(), 'function')
     t.equal(peers, undefined)
@@ -24,14 +24,14 @@ await t.test('in browsers the client loads each binding that needs no optional p
 })
 
 await t.test('an interface that needs an optional peer is refused in browsers, with the supported bindings', async t => {
-  for (const [binding, version] of [['GRPC', '1.0'], ['HTTP+JSON', '1.0'], ['GRPC', '0.3']] as const) {
+  for (const [binding, version] of [['GRPC', '1.0'], ['GRPC', '0.3']] as const) {
     const { url } = await httpAgent(t, { binding, version })
     t.match(await refusal(openByCard(url, {}, undefined, OPENERS)), {
       code: 'UnsupportedOperation',
-      message: `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${version === '1.0' ? 'WEBSOCKET and JSONRPC' : 'JSONRPC and HTTP+JSON'}.`
+      message: `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${version === '1.0' ? 'WEBSOCKET, JSONRPC, HTTP+JSON' : 'JSONRPC, HTTP+JSON'}.`
     })
   }
-  const agent = await httpAgent(t, { others: ['GRPC', 'HTTP+JSON'] })
+  const agent = await httpAgent(t, { others: ['GRPC'] })
   const { calls, binding } = await openByCard(agent.url, {}, undefined, OPENERS)
   t.teardown(() => calls.link.close())
   t.equal(binding, 'JSONRPC', 'such an interface is skipped if there is another')

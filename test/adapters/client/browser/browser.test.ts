@@ -106,6 +106,14 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
     t.match(agent.asked.map(({ headers }) => headers), [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }])
   })
 
+  await t.test('speaks REST with an agent that offers nothing else', async t => {
+    const at = await serve(runtime, { port: 0 })
+    t.teardown(() => at.close())
+    gate.resolve()
+    const { url } = await httpAgent(t, { binding: 'HTTP+JSON', address: at.url, origin })
+    t.match(await page.evaluate(`window.talk('${url}', 'go')`), { words: ['waiting', 'done'], binding: 'HTTP+JSON' })
+  })
+
   await t.test('sends headers and keys to an agent that also offers a WebSocket', async t => {
     const authenticate = apiKey({ keys: { anna: 'secret-of-16-chars' } })
     const known = createRuntime({ agent: defineAgent({ card: { name: 'Known' }, work: async () => ({ artifact: 'hello' }) }), origins: [origin], authenticate })
