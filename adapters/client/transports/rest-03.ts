@@ -47,11 +47,14 @@ function requestOf({ method, params }: RequestFrame): RestRequest {
   }
 }
 
+/** The results that have the JSON of the proto, in the form that they have over JSON-RPC of 0.3. */
+const FROM_PROTO: ReadonlyMap<string, (result: Record<string, unknown>) => unknown> = new Map<string, (result: Record<string, unknown>) => unknown>([
+  ['SendMessage', fromProtoEvent], ['SendStreamingMessage', fromProtoEvent], ['SubscribeToTask', fromProtoEvent],
+  ['GetTask', fromProtoTask], ['CancelTask', fromProtoTask]
+])
+
 function resultIn(method: string, answer: unknown): unknown {
-  if (method.includes('PushNotification')) return fromResult03(method, answer)
-  const isTask = method === 'GetTask' || method === 'CancelTask'
-  const result = isTask && isObject(answer) ? fromProtoTask(answer) : fromProtoEvent(answer)
-  return fromResult03(method, result)
+  return fromResult03(method, isObject(answer) ? (FROM_PROTO.get(method)?.(answer) ?? answer) : answer)
 }
 
 /**
