@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createPort, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { COMMANDS, loadAll } from '../../../adapters/cli/commands.ts'
 import { optionsOf } from '../../../adapters/cli/completion.ts'
 import { clockFinding, nodeFinding, portFinding } from '../../../adapters/cli/doctor/checks.ts'
+import { databaseFinding, mayWrite } from '../../../adapters/cli/doctor/database.ts'
 import { installIn, manifest, packageFindings, type Manifest } from '../../../adapters/cli/doctor/packages.ts'
 import { runBare } from '../../fixtures/processes/bare-process.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -70,6 +71,19 @@ await t.test('doctor', async t => {
     t.match(unreachable, { code: 1, stdout: /WRONG {2}The database cannot be used: [^\n]*\n {7}(?:Start the database|npm install)/ })
     t.notMatch(unreachable.stdout, 'secret')
     t.match(await runCommand(['doctor', '--db', 'notes.txt'], { cwd }), { code: 1, stdout: /WRONG {2}notes\.txt cannot be used: [^\n]*\n {7}(?:Give the file|npm install)/ })
+  })
+
+  await t.test('reports a file of tasks that a server could not write, or whose folder it could not', async t => {
+    const cwd = t.testdir({ folder: { 'tasks.db': '' } })
+    const [folder, file] = [join(cwd, 'folder'), join(cwd, 'folder', 'tasks.db')]
+    symlinkSync(file, join(cwd, 'link.db'))
+    for (const [db, readOnly] of [['link.db', folder], ['link.db', file], ['folder/tasks.db', file], ['folder/new.db', folder]] as const) {
+      t.strictSame(await databaseFinding(db, { cwd }, async path => path !== readOnly), {
+        status: 'wrong', what: `${db} cannot be used: this user cannot write ${readOnly}`, mend: `Run taskchart serve --db as a user who may write ${readOnly}, or give another file`
+      })
+    }
+    t.ok(await mayWrite(file))
+    t.notOk(await mayWrite(join(file, 'none')))
   })
 
   await t.test('refuses a second target, and a key without a URL', async t => {
