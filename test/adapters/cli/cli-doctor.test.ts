@@ -28,7 +28,7 @@ await t.test('doctor', async t => {
 
   await t.test('checks an agent at a URL, its clock and a first call', async t => {
     const { url } = await serve(t, { work: () => {} })
-    t.match(await runCommand(['doctor', url]), { code: 0, stdout: /\nok {5}card of Test: WEBSOCKET 1\.0\nok {5}the clocks of this machine and of the agent agree\nok {5}the agent answers over WEBSOCKET\n$/ })
+    t.match(await runCommand(['doctor', url]), { code: 0, stdout: /\nok {5}card of Test: WEBSOCKET 1\.0\nok {5}the clocks of this machine and of the agent agree\nok {5}the agent answers over WEBSOCKET: GetTask, ListTasks\n$/ })
     const locked = await serve(t, { work: () => {} }, { authenticate: () => undefined })
     const refused = await runCommand(['doctor', locked.url])
     t.match(refused, { code: 1, stdout: new RegExp(`\nWRONG {2}The agent at ${locked.url} requires a key[^\n]*\n {7}npx taskchart doctor ${locked.url} --api-key KEY\n$`) })
@@ -53,7 +53,7 @@ await t.test('doctor', async t => {
     let requests = 0
     server.on('request', (_, response) => {
       requests += 1
-      // The card, the clock, the card for a connection, and the call.
+      // The card, the clock, the card for a connection, and the first call.
       if (requests === 1 || requests === 3) response.end(card)
       else setImmediate(() => clock.increment(10_000))
     })
@@ -90,6 +90,7 @@ await t.test('doctor', async t => {
     t.match(await runCommand(['doctor', 'a.js', 'b.js']), { code: 2, stderr: /"b\.js" is one argument too many/ })
     t.match(await runCommand(['doctor', 'a.js', '--api-key', 'x']), { code: 2, stderr: /--api-key is for a URL/ })
     t.match(await runCommand(['doctor', '--header', 'a:b']), { code: 2, stderr: /--header is for a URL/ })
+    t.match(await runCommand(['doctor', 'a.js', '--text', 'hi']), { code: 2, stderr: /--text is for a URL/ })
   })
 
   await t.test('compares installed versions with the ranges of the package and with the tested ones', t => {
