@@ -8,7 +8,7 @@ import type { Conditions } from '../../runtime/access/call-context.ts'
 import { rejectUnknown } from '../../runtime/primitives/options.ts'
 import type { TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import { readLeniently, type KnownTask } from './lenient-reading.ts'
-import { warnOf } from './warnings.ts'
+import { mention, warnOf } from './warnings.ts'
 
 /** The wire form of a request: its method, its params, and service parameters of its own. */
 export interface RequestFrame {
@@ -216,6 +216,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** A message after events of a task is not its answer: it is news of the task. */
   #ofTask(event: StreamResponse): StreamResponse {
     if (!('message' in event) || this.#taskId === undefined) return event
+    mention('A message came between the events of a task. It was read as a status update.')
     return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId ?? '', status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
   }
 

@@ -2,17 +2,44 @@
 const MOST = 1000
 
 const told = new Set<string>()
+const collectors = new Set<(oddity: string) => void>()
 
-/** Warns of what an agent does oddly, each oddity of an agent once in a process. Its places in lists do not make it another. */
+/** Warns of what an agent does oddly, each oddity of an agent once in a process. */
 export function warnOf(url: string): (oddity: string) => void {
   return oddity => {
-    const key = `${url} ${oddity.replaceAll(/\[\d+\]/g, '[]')}`
-    if (told.has(key) || told.size >= MOST) return
-    told.add(key)
-    const text = `The agent at ${url}: ${oddity}`
-    // A browser has no process, and what bundlers put in its place may have no such method.
-    const { process } = globalThis as { readonly process?: Partial<Pick<NodeJS.Process, 'emitWarning'>> }
-    if (process?.emitWarning) process.emitWarning(text, { code: 'TASKCHART_AGENT' })
-    else console.warn(text)
+    const key = `${url} ${kindOf(oddity)}`
+    if (collectors.size > 0) mention(oddity)
+    else if (!told.has(key) && told.size < MOST) {
+      told.add(key)
+      emit(`The agent at ${url}: ${oddity}`)
+    }
   }
+}
+
+/** Tells what an agent does oddly to those who collect it. Others need not know, since nothing of it is lost. */
+export function mention(oddity: string): void {
+  for (const collect of collectors) collect(oddity)
+}
+
+/** Collects what is odd of all agents, in place of warnings, until `stop`. `take` gives what is new since it was last called. */
+export function collectOddities(): { take(): string[]; stop(): void } {
+  const [seen, fresh] = [new Set<string>(), [] as string[]]
+  const collect = (oddity: string) => {
+    if (!seen.has(kindOf(oddity))) fresh.push(oddity)
+    seen.add(kindOf(oddity))
+  }
+  collectors.add(collect)
+  return { take: () => fresh.splice(0), stop: () => void collectors.delete(collect) }
+}
+
+/** Places in lists do not make another oddity. */
+function kindOf(oddity: string): string {
+  return oddity.replaceAll(/\[\d+\]/g, '[]')
+}
+
+function emit(text: string): void {
+  // A browser has no process, and what bundlers put in its place may have no such method.
+  const { process } = globalThis as { readonly process?: Partial<Pick<NodeJS.Process, 'emitWarning'>> }
+  if (process?.emitWarning) process.emitWarning(text, { code: 'TASKCHART_AGENT' })
+  else console.warn(text)
 }

@@ -41,8 +41,9 @@ export function toCall03(name: string, params: unknown): Call03 | undefined {
   return found && { method: found.method, ...(found.to && { params: found.to(params as Json) }) }
 }
 
-function toTask({ tenant: _, ...params }: Json): Json {
-  return params
+function toTask(params: Json): Json {
+  const { tenant: _, ...others } = params
+  return others
 }
 
 function toWebhookId({ taskId, id }: Json): Json {

@@ -1,10 +1,8 @@
 import { createServer } from 'node:net'
-import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../machines/protocol/uris.ts'
-import { fetchCard } from '../../client/card/discovery.ts'
+import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { satisfies } from '../../peers/versions.ts'
 import type { CommandError, Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
-import { aboutKey, withAgent, type AgentPlace } from '../talk/agent-connection.ts'
 import { lengthText } from '../text/time-text.ts'
 import { installIn, type Finding, type Manifest } from './packages.ts'
 
@@ -45,43 +43,8 @@ export async function agentFinding(file: string, { cwd }: Io): Promise<Finding> 
   }
 }
 
-/** Whether an agent can be reached: its card, its clock, a connection and a first call. */
-export async function urlFindings(place: AgentPlace, io: Io): Promise<Finding[]> {
-  const { url, access } = place
-  try {
-    const card = await fetchCard(url, { signal: io.signal, clock: io.clock, ...access })
-    const interfaces = card.supportedInterfaces.map(({ protocolBinding, protocolVersion }) => `${protocolBinding === WEBSOCKET_BINDING ? 'WEBSOCKET' : protocolBinding} ${protocolVersion}`)
-    return [{ status: 'ok', what: `card of ${card.name}: ${interfaces.join(', ')}` }, await clockFinding(url, io), await callFinding(place, io)]
-  } catch (error) {
-    io.signal.throwIfAborted()
-    const { message } = aboutKey(error, place) as Error
-    return [{ status: 'wrong', what: message, mend: keyLine(message, url) ?? 'Start the agent, as with npx taskchart serve agent.ts, or correct the URL' }]
-  }
-}
-
-/** Whether a connection and a first call succeed. */
-async function callFinding(place: AgentPlace, io: Io): Promise<Finding> {
-  const { url } = place
-  try {
-    const binding = await timeLimited(io, signal => withAgent(place, { ...io, signal }, async client => {
-      await client.listTasks({ pageSize: 1 }, { signal })
-      return client.binding
-    }))
-    return { status: 'ok', what: `the agent answers over ${binding}` }
-  } catch (error) {
-    io.signal.throwIfAborted()
-    const { message } = error as Error
-    return { status: 'wrong', what: message, mend: keyLine(message, url) ?? `npx taskchart card ${url}` }
-  }
-}
-
-/** The line that gives another key, if an error is about keys. */
-function keyLine(message: string, url: string): string | undefined {
-  return message.includes('--api-key') ? `npx taskchart doctor ${url} --api-key KEY` : undefined
-}
-
 /** Runs a check with a signal that aborts with the command's, and once the agent has not answered in time. */
-async function timeLimited<T>({ clock, signal }: Pick<Io, 'clock' | 'signal'>, check: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function timeLimited<T>({ clock, signal }: Pick<Io, 'clock' | 'signal'>, check: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const limit = new AbortController()
   const timer = clock.setTimeout(() => limit.abort(new Error(`The agent gave no answer within ${ANSWER_MS / 1000} s.`)), ANSWER_MS)
   return check(AbortSignal.any([signal, limit.signal])).finally(() => clock.clearTimeout(timer))

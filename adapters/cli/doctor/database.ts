@@ -1,6 +1,7 @@
-import { access, constants, stat } from 'node:fs/promises'
+import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
+import { checkUse } from '../../postgres/session/server-checks.ts'
 import type { Io } from '../command.ts'
 import { nameOf } from '../db-contents.ts'
 import { openReader } from '../serve/open-store.ts'
@@ -15,16 +16,25 @@ const MENDS = {
   database: ['Restore a backup of the database. taskchart db check names each damage', 'Start the database, or correct its URL. taskchart serve --db creates its tables']
 } as const
 
-/** Whether the file or database of a store can be read, or a file created. */
-export async function databaseFinding(db: string, { cwd }: Io): Promise<Finding> {
+/** Whether this user may write a file, or create files in a folder. */
+export async function mayWrite(path: string): Promise<boolean> {
+  return access(path, constants.W_OK).then(() => true, () => false)
+}
+
+/** Whether a server could use the file or database of a store, or create the file. `isWritable` says what this user may write. */
+export async function databaseFinding(db: string, { cwd }: Pick<Io, 'cwd'>, isWritable = mayWrite): Promise<Finding> {
   const isFile = !isPostgresUrl(db)
   const [restore, correct] = MENDS[isFile ? 'file' : 'database']
   try {
-    const path = resolve(cwd, db)
-    if (isFile && !(await stat(path).catch(() => undefined))) {
-      await access(dirname(path), constants.W_OK)
-      return { status: 'ok', what: `${db} does not exist: taskchart serve --db creates it` }
-    }
+    if (isFile) {
+      const path = resolve(cwd, db)
+      const file = await realpath(path).catch(() => undefined)
+      // SQLite creates files beside it.
+      for (const needed of file === undefined ? [dirname(path)] : [file, dirname(file)]) {
+        if (!(await isWritable(needed))) return { status: 'wrong', what: `${db} cannot be used: this user cannot write ${needed}`, mend: `Run taskchart serve --db as a user who may write ${needed}, or give another file` }
+      }
+      if (file === undefined) return { status: 'ok', what: `${db} does not exist: taskchart serve --db creates it` }
+    } else await checkUse(db, 'doctor', 'taskchart')
     const damaged: string[] = []
     const note = (message: string) => void damaged.push(message)
     const store = await openReader(db, cwd, { warn: note, error: note })
@@ -37,7 +47,8 @@ export async function databaseFinding(db: string, { cwd }: Io): Promise<Finding>
     if (damaged[0] !== undefined) return { status: 'wrong', what: `${nameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
     return { status: 'ok', what: `${nameOf(db)} can be read: ${total === 1 ? '1 task' : `${total} tasks`}` }
   } catch (error) {
-    const { message } = error as Error
-    return { status: 'wrong', what: `${isFile ? db : 'The database'} cannot be used: ${message}`, mend: installIn(message) ?? correct }
+    // The lines for a role that lacks rights are those for its administrator.
+    const [message = '', statements] = (error as Error).message.split(/ (?=As an administrator, run )/)
+    return { status: 'wrong', what: `${isFile ? db : 'The database'} cannot be used: ${message}`, mend: statements ?? installIn(message) ?? correct }
   }
 }

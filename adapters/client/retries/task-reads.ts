@@ -5,7 +5,7 @@ import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
-import { warnOf } from '../warnings.ts'
+import { mention, warnOf } from '../warnings.ts'
 import { passed } from './request-retry.ts'
 import type { StreamMeans, StreamProgress } from './whole-streams.ts'
 
@@ -27,13 +27,16 @@ export async function* withoutStream(means: StreamMeans, progress: StreamProgres
   const { hasEvents, isSend } = progress
   if (refusal && !(hasEvents || !isSend ? REFUSALS : LACKS).includes(refusal.code)) throw refusal
   if (refusal && !hasEvents) {
-    if (isSend) yield* sent(means, progress)
-    else if (LACKS.includes(refusal.code)) throw refusal
+    if (isSend) {
+      mention(`The message was sent with SendMessage: ${refusal.message}`)
+      yield* sent(means, progress)
+    } else if (LACKS.includes(refusal.code)) throw refusal
     else progress.taskId = (means.frame.params as SubscribeToTaskRequest).id
   }
   if (progress.taskId === undefined || progress.isAtEnd) return
   if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(means, progress)
   if (progress.isAtEnd) return
+  if (hasEvents) mention(`Its stream ended before its task. The task was read with GetTask${refusal ? `: ${refusal.message}` : '.'}`)
   const task = await storedTask(means, progress).catch((error: unknown) => {
     throw refusal ?? error
   })

@@ -1,9 +1,10 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { StorageError } from '../../rows/storage-error.ts'
 import { createSchema, readVersion, type Opened } from '../schema/migrate.ts'
-import type { PostgresPool } from './pool.ts'
+import { placeName, poolOf, type PostgresPool } from './pool.ts'
 import { checkRights } from './rights.ts'
 import { Session } from './session.ts'
+import { reasonOf } from './trouble.ts'
 
 /** The oldest version with all that the schema needs. */
 const OLDEST = 140_000
@@ -14,6 +15,20 @@ export async function checkedDatabase(session: Session, { pool, place, schema, s
   await checkServer(session, place, schema, logger)
   if (!(await readVersion(session, place))) await createSchema(session, schema, shards)
   return (await readVersion(session, place)) as Opened
+}
+
+/** Checks that a server of taskchart could use a database, whose tables may be missing. Changes nothing. Rejects as {@link checkServer}, and if there is no connection. */
+export async function checkUse(url: string, taker: string, schema: string): Promise<void> {
+  const place = placeName(url, taker)
+  const pool = poolOf(url, 1)
+  try {
+    const session = await Session.open(pool, schema)
+    await checkServer(session, place, schema, undefined).finally(() => session.close())
+  } catch (error) {
+    throw error instanceof StorageError ? error : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+  } finally {
+    await pool.end()
+  }
 }
 
 /**

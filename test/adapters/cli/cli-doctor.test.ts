@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createPort, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { COMMANDS, loadAll } from '../../../adapters/cli/commands.ts'
 import { optionsOf } from '../../../adapters/cli/completion.ts'
 import { clockFinding, nodeFinding, portFinding } from '../../../adapters/cli/doctor/checks.ts'
+import { databaseFinding, mayWrite } from '../../../adapters/cli/doctor/database.ts'
 import { installIn, manifest, packageFindings, type Manifest } from '../../../adapters/cli/doctor/packages.ts'
 import { runBare } from '../../fixtures/processes/bare-process.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
@@ -27,7 +28,7 @@ await t.test('doctor', async t => {
 
   await t.test('checks an agent at a URL, its clock and a first call', async t => {
     const { url } = await serve(t, { work: () => {} })
-    t.match(await runCommand(['doctor', url]), { code: 0, stdout: /\nok {5}card of Test: WEBSOCKET 1\.0\nok {5}the clocks of this machine and of the agent agree\nok {5}the agent answers over WEBSOCKET\n$/ })
+    t.match(await runCommand(['doctor', url]), { code: 0, stdout: /\nok {5}card of Test: WEBSOCKET 1\.0\nok {5}the clocks of this machine and of the agent agree\nok {5}the agent answers over WEBSOCKET: GetTask, ListTasks\n$/ })
     const locked = await serve(t, { work: () => {} }, { authenticate: () => undefined })
     const refused = await runCommand(['doctor', locked.url])
     t.match(refused, { code: 1, stdout: new RegExp(`\nWRONG {2}The agent at ${locked.url} requires a key[^\n]*\n {7}npx taskchart doctor ${locked.url} --api-key KEY\n$`) })
@@ -52,7 +53,7 @@ await t.test('doctor', async t => {
     let requests = 0
     server.on('request', (_, response) => {
       requests += 1
-      // The card, the clock, the card for a connection, and the call.
+      // The card, the clock, the card for a connection, and the first call.
       if (requests === 1 || requests === 3) response.end(card)
       else setImmediate(() => clock.increment(10_000))
     })
@@ -72,10 +73,24 @@ await t.test('doctor', async t => {
     t.match(await runCommand(['doctor', '--db', 'notes.txt'], { cwd }), { code: 1, stdout: /WRONG {2}notes\.txt cannot be used: [^\n]*\n {7}(?:Give the file|npm install)/ })
   })
 
+  await t.test('reports a file of tasks that a server could not write, or whose folder it could not', async t => {
+    const cwd = t.testdir({ folder: { 'tasks.db': '' } })
+    const [folder, file] = [join(cwd, 'folder'), join(cwd, 'folder', 'tasks.db')]
+    symlinkSync(file, join(cwd, 'link.db'))
+    for (const [db, readOnly] of [['link.db', folder], ['link.db', file], ['folder/tasks.db', file], ['folder/new.db', folder]] as const) {
+      t.strictSame(await databaseFinding(db, { cwd }, async path => path !== readOnly), {
+        status: 'wrong', what: `${db} cannot be used: this user cannot write ${readOnly}`, mend: `Run taskchart serve --db as a user who may write ${readOnly}, or give another file`
+      })
+    }
+    t.ok(await mayWrite(file))
+    t.notOk(await mayWrite(join(file, 'none')))
+  })
+
   await t.test('refuses a second target, and a key without a URL', async t => {
     t.match(await runCommand(['doctor', 'a.js', 'b.js']), { code: 2, stderr: /"b\.js" is one argument too many/ })
     t.match(await runCommand(['doctor', 'a.js', '--api-key', 'x']), { code: 2, stderr: /--api-key is for a URL/ })
     t.match(await runCommand(['doctor', '--header', 'a:b']), { code: 2, stderr: /--header is for a URL/ })
+    t.match(await runCommand(['doctor', 'a.js', '--text', 'hi']), { code: 2, stderr: /--text is for a URL/ })
   })
 
   await t.test('compares installed versions with the ranges of the package and with the tested ones', t => {

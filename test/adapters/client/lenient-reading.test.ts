@@ -2,6 +2,7 @@ import t from 'tap'
 import { fetchCard } from '../../../adapters/client/card/discovery.ts'
 import { readLeniently } from '../../../adapters/client/lenient-reading.ts'
 import { connect } from '../../../adapters/client/connect.ts'
+import { collectOddities, mention } from '../../../adapters/client/warnings.ts'
 import { StreamResponseSchema, TaskSchema } from '../../../machines/protocol/objects.ts'
 import { collect, refusal } from '../../fixtures/runtime/runtime-helpers.ts'
 import { scripted as socketAgent } from '../../fixtures/peers/scripted-agent.ts'
@@ -125,4 +126,17 @@ await t.test('what is invalid again and again is given up after a bounded time',
   const parts = Array.from({ length: 5000 }, () => ({ scent: 1 }))
   const read = readLeniently(StreamResponseSchema, { message: { messageId: 'm', role: 'ROLE_USER', parts } }, () => t.fail('nothing was read'))
   t.match(read.violations?.[0], { field: 'result.message.parts[0]' })
+})
+
+await t.test('oddities are collected once each, in place of warnings, until that stops', t => {
+  const oddities = collectOddities()
+  for (const oddity of ['a[0] is odd', 'a[1] is odd', 'b is odd']) mention(oddity)
+  t.strictSame(oddities.take(), ['a[0] is odd', 'b is odd'])
+  mention('a[2] is odd')
+  mention('c is odd')
+  t.strictSame(oddities.take(), ['c is odd'])
+  oddities.stop()
+  mention('d is odd')
+  t.strictSame(oddities.take(), [])
+  t.end()
 })

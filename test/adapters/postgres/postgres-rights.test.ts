@@ -1,6 +1,7 @@
 import '../../fixtures/stores/needs-postgres.ts'
 import t, { type Test } from 'tap'
 import { postgresStore } from '../../../adapters/postgres/postgres.ts'
+import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
 import { ending, opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
@@ -17,7 +18,7 @@ async function guarded() {
   const url = administrator.replace('//postgres:s3cr3t@', `//${encodeURIComponent(name)}@`)
   const opened = () => postgresStore(url, { schema: 'Tasks', logger: quiet().logger })
   const lacking = async () => /^postgres:.* gives its role too few rights\. As an administrator, run in this database: (.*)$/.exec((await rejection(opened())).message)?.[1] ?? ''
-  return { name, opened, lacking, run: (sql: string) => onDatabase(administrator, sql) }
+  return { name, url, opened, lacking, run: (sql: string) => onDatabase(administrator, sql) }
 }
 
 /** The rights that are lacking are told all at once, and after the statements that are told the store can do everything. */
@@ -57,4 +58,17 @@ await t.test('what the role of a PostgreSQL database lacks is told at the start,
     await database.run(`REVOKE DELETE, INSERT ON "Tasks".sends FROM "${database.name}"; REVOKE ALL ON SEQUENCE "Tasks".numbers FROM "${database.name}"; REVOKE ALL ON FUNCTION "Tasks".drop_counters FROM PUBLIC`)
     await mends(t, database, `GRANT DELETE, INSERT ON TABLE "Tasks".sends TO "agent 3"; GRANT USAGE ON SEQUENCE "Tasks".numbers TO "agent 3"; GRANT EXECUTE ON FUNCTION "Tasks".drop_counters(tenants_ text[], principals_ text[]) TO "agent 3";`)
   })
+})
+
+await t.test('taskchart doctor says what the role lacks, with the statements that mend it', async t => {
+  const { name, url, run } = await guarded()
+  const doctor = () => runCommand(['doctor', '--db', url])
+  const wrong = (statement: string) => new RegExp(`\nWRONG {2}The database cannot be used: postgres:[^\n]* gives its role too few rights\\.\n {7}As an administrator, run in this database: ${statement};\n$`)
+  t.match(await doctor(), { code: 1, stdout: wrong(`CREATE SCHEMA taskchart AUTHORIZATION "${name}"`) })
+  await run(`CREATE SCHEMA taskchart AUTHORIZATION "${name}"`)
+  t.match(await doctor(), { code: 1, stdout: /\nWRONG {2}The database cannot be used: [^\n]* has no tables of taskchart in the schema taskchart\.\n {7}Start the database/ }, 'doctor creates nothing')
+  await (await postgresStore(url, { logger: quiet().logger })).close()
+  t.match(await doctor(), { code: 0, stdout: /\nok {5}[^\n]* can be read: 0 tasks\n$/ })
+  await run('ALTER TABLE taskchart.tasks OWNER TO postgres')
+  t.match(await doctor(), { code: 1, stdout: wrong(`GRANT DELETE, INSERT, SELECT, UPDATE ON TABLE taskchart\\.tasks TO "${name}"`) })
 })

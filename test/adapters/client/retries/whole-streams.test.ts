@@ -5,8 +5,8 @@ import { delegate, remoteAgent } from '../../../../adapters/delegation/index.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { grpcAgent } from '../../../fixtures/peers/scripted-grpc.ts'
 import { scripted } from '../../../fixtures/peers/scripted-agent.ts'
-import { body, cut, failure, httpAgent, result, stream, type Answer, type HttpAgent, type ScriptedCard } from '../../../fixtures/peers/scripted-http.ts'
 import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
+import { body, byMethod, cut, failure, httpAgent, result, stream, type Answer, type HttpAgent, type ScriptedCard } from '../../../fixtures/peers/scripted-http.ts'
 import { brief, collect, refusal, say, start, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { textOf } from '../../../../adapters/client/messages.ts'
 
@@ -19,16 +19,6 @@ const working: Task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WO
 const chunk = (text: string, append: boolean) => ({ artifactUpdate: { ...place, artifact: { artifactId: 'a', parts: [{ text }] }, append } })
 const completed = { statusUpdate: { ...place, status: { state: 'TASK_STATE_COMPLETED' } } }
 const EVENTS: readonly StreamResponse[] = [{ task: working }, chunk('a ', false), chunk('boat', true), completed as StreamResponse]
-
-/** Answers each method with its list in order; the last answer repeats. */
-function byMethod(lists: Readonly<Record<string, readonly Answer[]>>): Answer {
-  const left = new Map(Object.entries(lists).map(([method, answers]) => [method, [...answers]]))
-  return (asked, response) => {
-    const answers = left.get(asked.method) ?? []
-    const answer = answers.length > 1 ? answers.shift() : answers[0]
-    return (answer ?? failure({ code: -32601, message: `There is no ${asked.method}.` }))(asked, response)
-  }
-}
 
 async function agentWith(t: Test, lists: Readonly<Record<string, readonly Answer[]>>, card: ScriptedCard = {}): Promise<{ agent: HttpAgent; client: AgentClient }> {
   const agent = await httpAgent(t, card)
