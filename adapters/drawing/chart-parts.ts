@@ -1,11 +1,23 @@
+import { isObject } from '../../machines/protocol/codec/json.ts'
+
 /** An actor that a state invokes. */
 interface Invoked {
   readonly id: string
   readonly src?: unknown
 }
 
-/** An event in words: `after step`, `paint is done`. Actors without an id from the author have the name of their logic. */
+/** What a transition needs. */
+interface Trigger {
+  readonly eventType: string
+  readonly guard?: unknown
+}
+
+/** The event that takes a chart to a state with a `route`. */
+const ROUTE = 'xstate.route'
+
+/** An event in words: `after step`, `paint is done`, `route`. Actors without an id from the author have the name of their logic. */
 export function eventName(type: string, invoked: readonly Invoked[] = []): string {
+  if (type === ROUTE) return 'route'
   const [, kind, of, rest = ''] = /^xstate\.(after|done|error|snapshot)\.(?:(actor|state)\.)?(.*)$/s.exec(type) ?? []
   if (kind === undefined) return type
   if (kind === 'after') return `after ${rest.split('.')[0]}`.replace(/\d$/, '$& ms')
@@ -19,13 +31,23 @@ export function isGiven(name: unknown): name is string {
   return typeof name === 'string' && !/^(?:xstate\.invoke\.)?\d+\./.test(name)
 }
 
-/** The name of a guard; `a condition` if it has none; combined guards as in `not isFull and isOpen`. */
+/** Whether XState made a transition of its root of a state's `route`. */
+export function isRoute({ eventType, guard }: Trigger): boolean {
+  return eventType === ROUTE && Object(partsOf(guard)[0]).name === 'routeMatches'
+}
+
+/** The author's guard of a transition. XState adds a guard to each `route`, which compares the event's `to` with the state's id. */
+export function authorsGuard(transition: Trigger): unknown {
+  return isRoute(transition) ? partsOf(transition.guard)[1] : transition.guard
+}
+
+/** The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not isFull and isOpen`. */
 export function guardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
-  const { type, guards, name } = Object(guard) as { type?: unknown; guards?: readonly unknown[]; name?: unknown }
-  if (guards && (name === 'and' || name === 'or')) return guards.map(guardName).join(` ${name} `)
-  if (guards && name === 'not') return `not ${guards.map(guardName).join()}`
-  if (typeof type === 'string') return type
+  const { type, params, guards, name } = Object(guard) as { type?: unknown; params?: unknown; guards?: readonly unknown[]; name?: unknown }
+  if (guards && (name === 'and' || name === 'or')) return guards.map(operandName).join(` ${name} `)
+  if (guards && name === 'not') return `not ${guards.map(operandName).join()}`
+  if (typeof type === 'string') return params === undefined || typeof params === 'function' ? type : `${type}: ${paramsText(params)}`
   return typeof name === 'string' && name !== '' && name !== 'guard' ? name : 'a condition'
 }
 
@@ -38,7 +60,7 @@ export function actionName(action: unknown): string {
 }
 
 /** The trigger of a transition: its event, and its guard in brackets. Empty without both. */
-export function occasionOf({ eventType, guard, invoked }: { readonly eventType: string; readonly guard?: unknown; readonly invoked: readonly Invoked[] }): string {
+export function occasionOf({ eventType, guard, invoked }: Trigger & { readonly invoked: readonly Invoked[] }): string {
   return [...(eventType === '' ? [] : [eventName(eventType, invoked)]), ...(guard ? [`[${guardName(guard)}]`] : [])].join(' ')
 }
 
@@ -50,4 +72,24 @@ function whoOf(id: string, invoked: readonly Invoked[]): string {
   if (isGiven(id)) return id
   const src = invoked.find(actor => actor.id === id)?.src
   return isGiven(src) ? src : 'what it invokes'
+}
+
+/** The name of a guard within a combined one: in parentheses if it combines guards itself. */
+function operandName(guard: unknown): string {
+  return partsOf(guard).length > 1 ? `(${guardName(guard)})` : guardName(guard)
+}
+
+/** The guards that a guard combines, or itself. */
+function partsOf(guard: unknown): readonly unknown[] {
+  return (Object(guard) as { guards?: readonly unknown[] }).guards ?? [guard]
+}
+
+/** Static params: `yes`, `{ limit: 10, of: … }`. */
+function paramsText(params: unknown): string {
+  if (Array.isArray(params)) return `[${params.map(memberText).join(', ')}]`
+  return isObject(params) ? `{ ${Object.entries(params).map(([key, value]) => `${key}: ${memberText(value)}`).join(', ')} }` : memberText(params)
+}
+
+function memberText(value: unknown): string {
+  return typeof value === 'function' || (typeof value === 'object' && value !== null) ? '…' : String(value)
 }

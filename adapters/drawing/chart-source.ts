@@ -1,6 +1,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { jsonLoss } from '../../runtime/primitives/json.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
-import { actionName, guardName, isGiven } from './chart-parts.ts'
+import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>
 
@@ -13,8 +14,8 @@ export function chartSource(machine: AnyStateMachine): string {
 }
 
 /**
- * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors are names;
- * context, inputs and implementations are omitted.
+ * A chart as one literal for XState's `createMachine`, so that a tool needs to run no code. Actions, guards and actors are names, guards
+ * with their static params; context, inputs and implementations are omitted.
  */
 function configOf({ root }: AnyStateMachine): Config {
   return { id: root.id, ...stateConfig(root) }
@@ -28,6 +29,7 @@ function stateConfig(node: AnyStateNode): Config {
     ...(history && { history, ...('target' in config && { target: config.target }) }),
     ...(description !== undefined && { description }),
     ...(tags.length > 0 && { tags }),
+    ...('route' in config && { route: transitionConfig(config.route as RouteDefinition) }),
     ...(type === 'compound' && { initial: node.initial.target[0]?.key }),
     ...actionsAs('entry', config.entry),
     ...actionsAs('exit', config.exit),
@@ -41,7 +43,7 @@ function transitionsConfig(node: AnyStateNode): Config {
   const held: Record<'on' | 'after' | 'state', Record<string, Config[]>> = { on: {}, after: {}, state: {} }
   const actors = node.invoke.map(({ id, src }) => ({ ofActor: id, config: { ...(isGiven(id) && { id }), ...(isGiven(src) && { src }) } as Record<string, unknown> }))
   const hold = (member: keyof typeof held, key: string, transition: AnyTransitionDefinition) => (held[member][key] ??= []).push(transitionConfig(transition))
-  for (const transition of transitionsOf(node)) {
+  for (const transition of transitionsOf(node).filter(one => !isRoute(one))) {
     const { eventType, delay } = transition as AnyTransitionDefinition & { delay?: number | string }
     const [, kind = '', of] = /^xstate\.(done|error|snapshot)\.(?:actor\.)?(.*)$/s.exec(eventType) ?? []
     const actor = actors.find(({ ofActor }) => ofActor === of)
@@ -61,14 +63,23 @@ function transitionsConfig(node: AnyStateNode): Config {
 /** The members of an invoked actor's config with its transitions. */
 const HANDLERS = { done: 'onDone', error: 'onError', snapshot: 'onSnapshot' } as const
 
-function transitionConfig({ target, guard, actions, reenter, description }: AnyTransitionDefinition & { description?: string }): Config {
+type RouteDefinition = Pick<AnyTransitionDefinition, 'guard' | 'actions' | 'reenter'>
+
+function transitionConfig({ target, guard, actions, reenter, description }: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
   return {
     ...(target && { target: target.map(({ id }) => `#${id}`) }),
-    ...(guard && { guard: guardName(guard) }),
+    ...(guard && { guard: guardConfig(guard) }),
     ...actionsAs('actions', actions),
     ...(reenter && { reenter }),
     ...(description !== undefined && { description })
   }
+}
+
+/** A guard by its name, with its params if they are JSON. */
+function guardConfig(guard: unknown): unknown {
+  const { type, params } = Object(guard) as { type?: unknown; params?: unknown }
+  if (typeof type !== 'string') return guardName(guard)
+  return params === undefined || jsonLoss(params, 'params', 'kept') !== undefined ? type : { type, params }
 }
 
 function actionsAs(member: string, actions: unknown): Config {

@@ -1,40 +1,81 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
-import { occasionOf } from './chart-parts.ts'
+import { statesOf, transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { authorsGuard, occasionOf } from './chart-parts.ts'
+import { shownText } from './svg/svg-element.ts'
 
-/** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states and the transitions between them. */
+/** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states, then the transitions between them. */
 export function chartMermaid(machine: AnyStateMachine): string {
   checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'chartMermaid(setupWork({}).createMachine({ … }))')
   const { root } = machine
-  return ['stateDiagram-v2', ...insideOf(root, '  '), ''].join('\n')
+  const names = namesOf(root)
+  const states = statesOf(root)
+  const isDrawn = root.type === 'parallel' || states.flatMap(transitionsOf).some(({ source, target = [] }) => target.some(end => end === root || source === root))
+  const boxes = isDrawn ? boxOf(root, names, '  ') : insideOf(root, names, '  ')
+  return ['stateDiagram-v2', ...boxes, ...states.flatMap(node => arrowsOf(node, names)), ''].join('\n')
 }
 
-function insideOf(node: AnyStateNode, indent: string): string[] {
+type Names = ReadonlyMap<AnyStateNode, string>
+
+function insideOf(node: AnyStateNode, names: Names, indent: string): string[] {
   const states = Object.values(node.states)
-  const regions = states.flatMap((state, i) => [...(node.type === 'parallel' && i > 0 ? [`${indent}--`] : []), ...drawn(state, indent)])
-  const [initial] = node.type === 'parallel' ? [] : node.initial.target
-  return [...(initial ? [`${indent}[*] --> ${nameOf(initial)}`] : []), ...regions, ...states.flatMap(state => arrowsOf(state, indent))]
+  if (node.type === 'parallel') return states.flatMap((state, i) => [...(i > 0 ? [`${indent}--`] : []), ...boxOf(state, names, indent)])
+  return [...node.initial.target.map(state => `${indent}[*] --> ${names.get(state)}`), ...states.flatMap(state => boxOf(state, names, indent))]
 }
 
 /** A state with its tags and its children. */
-function drawn(node: AnyStateNode, indent: string): string[] {
-  const label = [node.key, ...node.tags.map(tag => `#${tag}`)].join(' ')
-  const name = `${indent}state "${label}" as ${nameOf(node)}`
-  return Object.keys(node.states).length === 0 ? [name] : [`${name} {`, ...insideOf(node, `${indent}  `), `${indent}}`]
+function boxOf(node: AnyStateNode, names: Names, indent: string): string[] {
+  const label = [mermaidText(node.key), ...node.tags.map(tag => `#${mermaidText(tag)}`)].join(' ')
+  const name = `${indent}state "${label}" as ${names.get(node)}`
+  if (node.type === 'final') return [name, `${indent}${names.get(node)} --> [*]`]
+  return Object.keys(node.states).length === 0 ? [name] : [`${name} {`, ...insideOf(node, names, `${indent}  `), `${indent}}`]
 }
 
-function arrowsOf(node: AnyStateNode, indent: string): string[] {
-  const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(target => `${indent}${nameOf(node)} --> ${nameOf(target)}${labelOf(one)}`))
-  return node.type === 'final' ? [...arrows, `${indent}${nameOf(node)} --> [*]`] : arrows
+/**
+ * The arrows from a state. They stand outside of all states, since mermaid moves the ends of an arrow into the state that contains it.
+ * Those to the state itself are one: of several, mermaid 11 draws one label.
+ */
+function arrowsOf(node: AnyStateNode, names: Names): string[] {
+  const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(end => ({ end, label: labelOf(one) })))
+  const loops = arrows.filter(({ end }) => end === node)
+  const loop = loops.length === 0 ? [] : [{ end: node, label: loops.map(({ label }) => label).join('<br>') }]
+  return [...loop, ...arrows.filter(({ end }) => end !== node)].map(({ end, label }) => `  ${names.get(node)} --> ${names.get(end)}${label === '' ? '' : `: ${label}`}`)
 }
 
-function labelOf({ source, eventType, guard }: AnyTransitionDefinition): string {
-  const words = occasionOf({ eventType, guard, invoked: source.invoke })
-  return words === '' ? '' : `: ${words}`
+function labelOf(transition: AnyTransitionDefinition): string {
+  const { source, eventType } = transition
+  const words = occasionOf({ eventType, guard: authorsGuard(transition), invoked: source.invoke })
+  return words === '' ? '' : mermaidText(words)
 }
 
-/** mermaid allows no dots in ids. */
-function nameOf({ id }: AnyStateNode): string {
-  return id.replaceAll(/[^\w]/g, '_')
+function namesOf(root: AnyStateNode): Names {
+  const nodes = statesOf(root)
+  const ids = mermaidIds(nodes.map(({ path }) => [root.id, ...path].join('_')))
+  return new Map(nodes.map((node, i) => [node, ids[i] as string]))
 }
+
+/** Words that mermaid does not take as ids, in any case: those of its state diagrams, then those of its sequence diagrams. */
+const WORDS = new Set([
+  'accdescr', 'acctitle', 'class', 'classdef', 'click', 'default', 'direction', 'end', 'hide', 'note', 'root', 'scale', 'state', 'statediagram', 'style',
+  'activate', 'actor', 'alt', 'and', 'as', 'autonumber', 'box', 'break', 'create', 'critical', 'deactivate', 'destroy', 'details', 'else', 'left', 'link', 'links',
+  'loop', 'opt', 'option', 'over', 'par', 'par_over', 'participant', 'properties', 'rect', 'right', 'sequencediagram', 'title'
+])
+
+/** An id for each text, of its letters and digits. No two are equal, and none is a word of mermaid's, or its name of a beginning or an end. */
+export function mermaidIds(texts: readonly string[]): string[] {
+  const taken = new Set([''])
+  return texts.map(text => {
+    let id = text.replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '_')
+    while (taken.has(id) || WORDS.has(id.toLowerCase()) || /_(?:start|end)$/.test(id)) id += '_'
+    taken.add(id)
+    return id
+  })
+}
+
+/** Text for mermaid in one line. Characters that it may read as its own, or as Markdown, are written as numbers: `#59;`. */
+export function mermaidText(text: string): string {
+  return shownText(text).replaceAll(MERMAIDS_OWN, character => `#${character.codePointAt(0)};`) || '#32;'
+}
+
+/** `direction LR` in any text turns the drawing. */
+const MERMAIDS_OWN = /(?<=direction) |(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|[^\p{L}\p{M}\p{N} .,'[\]_-]/gu

@@ -1,6 +1,6 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-names.ts'
-import { actionName, guardName, isGiven } from './chart-parts.ts'
+import { actionName, authorsGuard, guardName, isGiven } from './chart-parts.ts'
 
 /** An actor that a state invokes: its id, and the name of its logic, if any. */
 export interface OutlineActor {
@@ -82,9 +82,10 @@ function stateAt(node: AnyStateNode, path: string): AnyStateNode {
 }
 
 function transitionOf(transition: AnyTransitionDefinition): OutlineTransition {
-  const { source, eventType, guard, actions, target = [], description } = transition as AnyTransitionDefinition & { description?: string }
+  const { source, eventType, actions, target = [], description } = transition as AnyTransitionDefinition & { description?: string }
+  const guard = authorsGuard(transition)
   return {
-    name: transitionName(transition), source: source.id, event: eventType, ...(guard && { guard: guardName(guard) }),
+    name: transitionName(transition), source: source.id, event: eventType, ...(guard !== undefined && { guard: guardName(guard) }),
     actions: namesOf(actions), targets: target.map(({ id }) => id), ...(typeof description === 'string' && { description })
   }
 }

@@ -1,4 +1,4 @@
-import { setup, type ActionFunction, type DelayConfig, type EventObject, type MachineContext, type ParameterizedObject, type SetupReturn, type UnknownActorLogic } from 'xstate'
+import { setup, type ActionFunction, type DelayConfig, type EventObject, type Invert, type MachineContext, type MetaObject, type ParameterizedObject, type SetupReturn, type UnknownActorLogic, type Values } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
@@ -49,8 +49,15 @@ export interface AuthorizationReceived {
 // oxlint-disable-next-line typescript/no-generated-empty-object-type
 export type None = Record<never, never>
 export type Params = Record<string, ParameterizedObject['params'] | undefined>
-export type Parameterized<T extends Params> = { [K in keyof T & string]: { type: K; params: T[K] } }[keyof T & string]
-export type Provided<T extends Record<string, UnknownActorLogic>> = { [K in keyof T & string]: { src: K; logic: T[K]; id: string | undefined } }[keyof T & string]
+
+// Written as XState writes its own: TypeScript resolves another form to `never` before it infers the actors.
+export type Parameterized<T extends Params> = Values<{ [K in keyof T as K & string]: { type: K & string; params: T[K] } }>
+export type Provided<T extends Record<string, UnknownActorLogic>, Children extends Record<string, string> = None> = Values<{
+  [K in keyof T as K & string]: { src: K & string; logic: T[K]; id: IdOf<K, Children> }
+}>
+
+/** The id that an actor of a chart may have, if the chart names its `children`. */
+type IdOf<Name, Children extends Record<string, string>> = [Children] extends [never] ? string | undefined : Name extends keyof Invert<Children> ? Invert<Children>[Name] & string : string | undefined
 
 /**
  * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's output. The
@@ -75,25 +82,30 @@ export function setupWork<
   Delay extends string = never,
   Event extends EventObject = never,
   Input = unknown,
-  Terms = Record<string, unknown> | undefined
+  Terms = Record<string, unknown> | undefined,
+  Children extends Record<string, string> = None,
+  Tag extends string = never,
+  Meta extends MetaObject = WorkMeta<Context>
 >(options: {
   /**
    * Types only: the chart's `context`; `events` of its own actors, and AuthorizationReceived; the `input` that the agent's schema
-   * gives, or the `terms` of its negotiation. For example `{ context: typed<Order>(), terms: typed(terms) }`.
+   * gives, or the `terms` of its negotiation; ids of `children`, and `tags` and `meta` of its own. For example
+   * `{ context: typed<Order>(), terms: typed(terms) }`.
    */
-  types?: { context?: Context; events?: Event; input?: Input; terms?: Terms }
-  actors?: { [K in keyof Actors]: Actors[K] }
+  types?: { context?: Context; events?: Event; children?: Children; tags?: Tag; meta?: Meta; input?: Input; terms?: Terms }
+  schemas?: unknown
+  actors?: { [K in keyof Actors | Values<Children>]: K extends keyof Actors ? Actors[K] : never }
   actions?: {
     [K in keyof Actions]: ActionFunction<
       Context, MessageReceived | Event, MessageReceived | Event, Actions[K],
-      Provided<Actors>, Parameterized<Actions>, Parameterized<Guards>, Delay, WorkWords
+      Provided<Actors, Children>, Parameterized<Actions>, Parameterized<Guards>, Delay, WorkWords
     >
   }
   guards?: { [K in keyof Guards]: GuardPredicate<Context, MessageReceived | Event, Guards[K], Parameterized<Guards>> }
   delays?: { [K in Delay]: DelayConfig<Context, MessageReceived | Event, Parameterized<Actions>['params'], MessageReceived | Event> }
 }): SetupReturn<
-  Context, MessageReceived | Event, Actors, None, Actions, Guards, Delay,
-  WorkTag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context>
+  Context, MessageReceived | Event, Actors, Children, Actions, Guards, Delay,
+  WorkTag | Tag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
   return setup(options as never) as never

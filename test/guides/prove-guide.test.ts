@@ -68,7 +68,7 @@ await t.test('a counterexample is written as a test that fails until the chart i
 await t.test('it is drawn as a sequence', async t => {
   const { stdout } = await prove('refund.ts', '--mermaid')
   t.match(stdout, 'sequenceDiagram\n  %% an amount is approved before it is paid\n  participant client as client\n  participant task as task\n  participant pay as pay\n')
-  t.match(stdout, '  pay->>task: pay ends with the error "no"\n  task-->>client: INPUT_REQUIRED\n  Note right of task: declined\n')
+  t.match(stdout, '  pay->>task: pay ends with the error #34;no#34;\n  task-->>client: INPUT_REQUIRED\n  Note right of task: declined\n')
   t.match(stdout, /loop for ever\n[\s\S]*\n {2}end\n/)
   t.match((await prove('lamps.js', '--mermaid')).stdout, /sends pull#59; #35;1\n[\s\S]*Note right of task: one\.on\.dim and two\n[\s\S]*Note over client,task: and then nothing goes on\n/)
 })

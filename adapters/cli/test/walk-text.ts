@@ -1,5 +1,6 @@
 import type { Choice } from '../../testing/proof/open-guards.ts'
 import type { Verdict, Walk, WalkStep } from '../../testing/proof/prove.ts'
+import { mermaidIds, mermaidText } from '../../drawing/mermaid.ts'
 import { tableLines } from '../text/columns.ts'
 import { oneLine } from '../text/terminal-text.ts'
 
@@ -37,16 +38,19 @@ export function guardsText(guards: readonly Choice[]): string {
 /** A counterexample as a sequence for mermaid: the client, the task, and the actors of its chart. */
 export function walkMermaid({ property, walk: { opening, begins, steps, again, kind } }: Refuted): string {
   const senders = [...new Set([...steps, ...again].map(({ from }) => from))].filter(from => from !== 'client')
+  const lanes = ['client', 'task', ...senders]
+  const [client, task, ...others] = mermaidIds(lanes)
+  const idOf = (from: string) => others[senders.indexOf(from)] ?? client
   const arrows = ({ says, from, state, told, sent }: WalkStep) => [
-    `  ${idOf(from)}->>task: ${escaped(says)}`,
-    ...told.map(name => `  task-->>client: ${escaped(name)}`),
-    ...sent.map(type => `  Note over task: sends ${escaped(type)}`),
-    `  Note right of task: ${escaped(stateText(state))}`
+    `  ${idOf(from)}->>${task}: ${mermaidText(says)}`,
+    ...told.map(name => `  ${task}-->>${client}: ${mermaidText(name)}`),
+    ...sent.map(type => `  Note over ${task}: sends ${mermaidText(type)}`),
+    `  Note right of ${task}: ${mermaidText(stateText(state))}`
   ]
   const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
-  const lanes = ['client', 'task', ...senders].map(lane => `  participant ${idOf(lane)} as ${escaped(lane)}`)
-  const end = kind === 'end' ? [`  Note over client,task: ${ENDINGS.end}`] : []
-  return ['sequenceDiagram', `  %% ${escaped(property)}`, ...lanes, ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows), ...loop, ...end, ''].join('\n')
+  const participants = [client, task, ...others].map((id, i) => `  participant ${id} as ${mermaidText(String(lanes[i]))}`)
+  const end = kind === 'end' ? [`  Note over ${client},${task}: ${ENDINGS.end}`] : []
+  return ['sequenceDiagram', `  %% ${mermaidText(property)}`, ...participants, ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows), ...loop, ...end, ''].join('\n')
 }
 
 /** Counterexamples as a file of tests for Node's runner, which pass once the chart is mended. */
@@ -84,13 +88,4 @@ function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
     const below = pathsIn(Object(inner))
     return below.length === 0 ? [key] : below.map(path => `${key}.${path}`)
   })
-}
-
-/** mermaid reads `;` and `#` as its own. */
-function escaped(text: string): string {
-  return oneLine(text).replaceAll(/[;#]/g, sign => `#${sign.charCodeAt(0)};`)
-}
-
-function idOf(lane: string): string {
-  return lane.replaceAll(/\W/g, '_')
 }

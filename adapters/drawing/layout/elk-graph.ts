@@ -73,6 +73,8 @@ const OPTIONS: LayoutOptions = {
 }
 /** Aligns the names of neighbouring states. */
 const IN_LINE: LayoutOptions = { 'elk.alignment': 'TOP' }
+/** Keeps the order of the regions of a parallel state, which is that of their positions. */
+const IN_ORDER: LayoutOptions = { 'elk.layered.crossingMinimization.semiInteractive': 'true' }
 const ON_ITS_ARROW: LayoutOptions = { 'elk.edgeLabels.inline': 'true', 'elk.edgeLabels.placement': 'CENTER' }
 /** The gap between two labels of one arrow, in pixels. */
 export const LABEL_GAP = 2
@@ -114,15 +116,22 @@ function elkNode({ id, state, box: { width, height } }: Part, parts: readonly Pa
   const inside = parts.filter(({ state: { parent } }) => parent === state.id)
   if (inside.length === 0) return { id, width, height, layoutOptions: IN_LINE }
   const dots = state.type === 'compound' ? [{ id: dotOf(id), width: DOT_SIZE, height: DOT_SIZE }] : []
+  const children = inside.map(part => elkNode(part, parts))
+  const isParallel = state.type === 'parallel'
   const layoutOptions = {
     ...SPACING,
     ...IN_LINE,
+    ...(isParallel && IN_ORDER),
     'elk.padding': `[top=${height + 16},left=20,bottom=20,right=20]`,
     'elk.nodeSize.constraints': 'MINIMUM_SIZE',
     // With the direction DOWN, elk reads the first number as the height.
     'elk.nodeSize.minimum': `(${height}, ${width})`
   }
-  return { id, layoutOptions, children: [...dots, ...inside.map(part => elkNode(part, parts))] }
+  return { id, layoutOptions, children: [...dots, ...(isParallel ? children.map(atPosition) : children)] }
+}
+
+function atPosition({ layoutOptions, ...node }: ElkNode, i: number): ElkNode {
+  return { ...node, layoutOptions: { ...layoutOptions, 'elk.position': `(${i}, ${i})` } }
 }
 
 function elkEdge({ from, to, isUpwards, arrivals }: Arrow, i: number): ElkExtendedEdge {

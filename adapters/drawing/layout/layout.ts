@@ -6,6 +6,9 @@ import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
 import type { LaidOut } from './layout-thread.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 
+/** The distance between the texts of a state and an arrow below them, in pixels. */
+const BELOW_TEXTS = 8
+
 /** Gives regions side by side the same height, unless an arrow starts or ends at one of them. */
 export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
   return states.map(region => {
@@ -75,17 +78,32 @@ function isRegion({ state: { parent } }: Part, parts: readonly Part[]): boolean 
 }
 
 function placedArrow(arrow: Arrow, { labels: [label] = [], sections = [] }: Partial<ElkExtendedEdge> = {}, states: readonly PlacedState[]): PlacedArrow {
-  return { ...arrow, points: pointsOf(arrow, sections, states), labelPlace: placeOf(label) }
+  const [source, target] = [arrow.from, arrow.to].map(end => states.find(({ id }) => id === end))
+  const points = pointsOf(arrow, sections).map((point, i, { length }) => (i === 0 ? atBorder(point, source) : i === length - 1 ? atBorder(point, target) : point))
+  return { ...arrow, points: aroundTexts(points, source), labelPlace: placeOf(label) }
 }
 
-/** The points of an arrow. One from a state to its descendant starts below the texts of that state. */
-function pointsOf({ from, isUpwards }: Arrow, sections: readonly ElkEdgeSection[], states: readonly PlacedState[]): ElkPoint[] {
+function pointsOf({ isUpwards }: Arrow, sections: readonly ElkEdgeSection[]): ElkPoint[] {
   const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [startPoint, ...bendPoints, endPoint])
-  const points = isUpwards ? downwards.toReversed() : downwards
-  const source = states.find(({ id }) => id === from)
+  return isUpwards ? downwards.toReversed() : downwards
+}
+
+/** The end of an arrow at the border of a state. That of a history is a circle, while the layout knows its square. */
+function atBorder(point: ElkPoint, end: PlacedState | undefined): ElkPoint {
+  if (end?.state.type !== 'history') return point
+  const { x, y, width } = end.place
+  const radius = width / 2
+  const height = Math.sqrt(Math.max(0, radius ** 2 - (point.x - x - radius) ** 2))
+  return { x: point.x, y: y + radius + (point.y > y + radius ? height : -height) }
+}
+
+/** An arrow from a state to its descendant starts at the nearer side of the state, below the state's texts. */
+function aroundTexts(points: readonly ElkPoint[], source: PlacedState | undefined): readonly ElkPoint[] {
   const [start, next] = points
   if (!source || !start || !next || Math.abs(start.y - source.place.y) > 0.5 || next.y <= start.y) return points
-  return [{ x: start.x, y: Math.min(next.y, start.y + source.box.height) }, ...points.slice(1)]
+  const { x, width } = source.place
+  const y = Math.min(next.y, start.y + source.box.height + BELOW_TEXTS)
+  return [{ x: start.x < x + width / 2 ? x : x + width, y }, { x: start.x, y }, ...points.slice(1)]
 }
 
 function nodesIn(node: ElkNode): ElkNode[] {

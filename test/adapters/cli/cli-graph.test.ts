@@ -66,13 +66,13 @@ const EVERYTHING = createMachine({
     a: { type: 'parallel', description: 'Both.', states: { left: {}, right: { id: 'own', tags: ['x', 'y'] } }, onDone: 'b' },
     b: {
       entry: ['greet', () => {}], exit: { type: 'leave' },
-      invoke: [{ src: 'given', id: 'given', onDone: { target: 'a', guard: not('is ready') }, onError: ['c', { actions: 'note' }], onSnapshot: { actions: 'watch' } }, { src: fromPromise(async () => {}), onDone: '#own' }],
+      invoke: [{ src: 'given', id: 'given', onDone: [{ target: 'a', guard: not('is ready') }, { target: 'a', guard: { type: 'says', params: 'yes' } }, { target: 'c', guard: { type: 'says', params: () => 'no' } }], onError: ['c', { actions: 'note' }], onSnapshot: { actions: 'watch' } }, { src: fromPromise(async () => {}), onDone: '#own' }],
       after: { 500: { target: 'c', description: 'too late' }, slow: 'a' },
       always: [{ guard: ({ event }) => event.type === 'x', target: 'c' }],
       on: { 'go.*': { target: 'b', reenter: true }, stay: {}, 'xstate.done.actor.*': 'c', two: ['#own', '.inner'] },
       initial: 'inner', states: { inner: {} }
     },
-    c: { type: 'final' },
+    c: { id: 'c', type: 'final', route: { guard: { type: 'isOver', params: { limit: 10 } }, actions: 'note' } },
     past: { type: 'history', history: 'deep', target: 'a' },
     recent: { type: 'history' }
   }

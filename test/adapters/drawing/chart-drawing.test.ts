@@ -1,80 +1,15 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import { and, assign, createMachine, fromPromise, not, or, raise, setup, stateIn, type AnyStateMachine } from 'xstate'
+import { and, assign, createMachine, fromPromise, not, or, stateIn } from 'xstate'
 import { drawChart } from '../../../adapters/drawing/chart-drawing.ts'
 import { actionName, eventName, guardName } from '../../../adapters/drawing/chart-parts.ts'
 import { statesOf, transitionName, transitionsOf } from '../../../runtime/xstate/transition-names.ts'
-import { layoutOf, LayoutThread, type Place } from '../../../adapters/drawing/layout/layout.ts'
+import { layoutOf, LayoutThread, type Place, type PlacedState } from '../../../adapters/drawing/layout/layout.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
-import { arrowHead, arrowLine } from '../../../adapters/drawing/svg/arrow-path.ts'
-import barista from '../../../examples/barista.ts'
-import countdown from '../../../examples/countdown.ts'
-import haggle from '../../../examples/haggle.ts'
-import refund from '../../../examples/refund.ts'
-import sailboat from '../../../examples/sailboat.ts'
-import { contextMachine } from '../../../machines/context.machine.ts'
-import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
-import { taskMachine } from '../../../machines/task.machine.ts'
+import { arrowHead, arrowLine, type Point } from '../../../adapters/drawing/svg/arrow-path.ts'
+import { drawnCharts as charts, everything, routes } from '../../fixtures/charts/drawn-charts.ts'
 import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
-
-const HOSTILE = `</text><script>alert('x')</script> & "quoted" \u0000\u001b[31m\u202e\ud800 ${'long'.repeat(200)}`
-
-/** A chart with one of everything that a chart may have. */
-const everything = setup({
-  actors: { look: fromPromise(async () => 1) },
-  guards: { a: () => true, b: () => true },
-  actions: { note: () => {} },
-  delays: { patience: 500 }
-}).createMachine({
-  id: 'everything', description: HOSTILE, initial: 'begin',
-  on: { stop: '.ended', look: '.deep.one', hear: { actions: 'note' } },
-  states: {
-    begin: {
-      entry: ['note', () => {}], exit: assign({}), invoke: [{ src: 'look', onDone: 'both', onError: [{ guard: 'a', target: 'ended' }, { target: 'deep' }] }, { id: 'other', src: 'look' }],
-      after: { patience: 'deep', 20: { target: 'begin', reenter: true } },
-      on: { '*': { guard: and(['a', not('b')]), actions: raise({ type: 'hear' }) }, again: { target: 'begin', reenter: true, description: 'All over' } }
-    },
-    both: {
-      type: 'parallel', tags: ['busy', HOSTILE, 'third'], onDone: 'ended',
-      states: {
-        left: { initial: 'l1', states: { l1: { on: { next: 'l2' } }, l2: { type: 'final' } } },
-        right: { initial: 'r1', states: { r1: { on: { next: 'r2', out: '#end' } }, r2: {} } },
-        still: { description: 'Does nothing' }
-      }
-    },
-    aside: { type: 'parallel', states: { x: { on: { go: { target: 'y', actions: ['note', 'note'] } } }, y: {} }, on: { leave: { target: ['.x', '.y'] }, go: '.y' } },
-    deep: {
-      initial: 'one', tags: 'input-required', on: { again: { target: 'deep', reenter: true }, back: '.before', aside: 'aside' },
-      states: {
-        one: { always: { guard: 'a', target: 'two' }, on: { next: 'two', [HOSTILE]: { target: 'two', guard: HOSTILE as 'a', actions: [HOSTILE as 'note'] } } },
-        two: { always: [{ guard: 'b', target: '#end' }, { target: 'one' }], on: { up: '#end' } },
-        before: { type: 'history', history: 'deep', target: 'one' }, lately: { type: 'history' }, late: { type: 'history', target: '#two' }, 'so & "so" <b>': { id: 'two' }
-      }
-    },
-    ended: { id: 'end', type: 'final', tags: 'failed' }
-  }
-})
-
-/** Thirty states, each in a group of five, with a hundred transitions. */
-const large = createMachine({
-  id: 'large', initial: 'g0',
-  states: Object.fromEntries(Array.from({ length: 6 }, (_, g) => [`g${g}`, {
-    initial: 's0', on: { [`group.${g}`]: `g${(g + 1) % 6}`, back: { target: 'g0', guard: 'isTired' } },
-    states: Object.fromEntries(Array.from({ length: 5 }, (_, s) => [`s${s}`, {
-      on: { next: { target: `s${(s + 1) % 5}`, guard: 'isReady', actions: 'doIt' }, skip: `s${(s + 2) % 5}`, again: { target: `s${s}`, reenter: true }, ...(s < 2 && { out: `#large.g${(g + 1) % 6}` }) }
-    }]))
-  }]))
-})
-
-const charts: Record<string, AnyStateMachine> = {
-  task: taskMachine, context: contextMachine, negotiation: negotiationMachine, barista: workOf(barista), countdown: workOf(countdown), haggle: workOf(haggle), refund: workOf(refund), sailboat: workOf(sailboat),
-  everything, large, lonely: createMachine({ id: 'lonely' }), wide: createMachine({ id: 'a'.repeat(60), initial: 'x', states: { x: {} } })
-}
-
-function workOf({ work }: { work?: unknown }): AnyStateMachine {
-  return work as AnyStateMachine
-}
 
 await t.test('every chart of the examples is drawn in this test', t => {
   const withChart = readdirSync('examples').filter(file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine('))
@@ -96,6 +31,9 @@ await t.test('events, conditions and actions have readable labels', t => {
   }
   t.strictSame([and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(guardName), [
     'a and not b', 'a or c', 'stateIn', 'isReady', 'a condition', 'a condition'
+  ])
+  t.strictSame([{ type: 'says', params: 'yes' }, { type: 'isOver', params: { limit: 10, of: ['x'] } }, { type: 'isIn', params: ['a', null, {}] }, { type: 'is', params: () => 1 }, not(and(['a', { type: 'says', params: 1n }])), or([and(['a', 'b']), not('c')])].map(guardName), [
+    'says: yes', 'isOver: { limit: 10, of: … }', 'isIn: [a, null, …]', 'is', 'not (a and says: 1)', '(a and b) or not c'
   ])
   t.strictSame(['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}].map(actionName), ['note', 'tell', 'assign', 'isReady', 'a function', 'a function'])
   t.end()
@@ -139,9 +77,9 @@ for (const [name, machine] of Object.entries(charts)) {
     }
     for (const { points, from, to } of arrows) {
       t.ok(points.length > 1, `there is a way from ${from} to ${to}`)
-      const end = points.at(-1)
-      const target = states.find(({ id }) => id === to)?.place
-      t.ok(end && target && isWithin({ ...end, width: 0, height: 0 }, target), 'and it ends there')
+      const source = states.find(({ id }) => id === from)
+      if (source) t.ok(isAtBorder(points.at(0), source), `it starts at the border of ${source.state.id}`)
+      t.ok(isAtBorder(points.at(-1), states.find(({ id }) => id === to)), `it ends at the border of ${to}`)
     }
   })
 
@@ -152,6 +90,14 @@ for (const [name, machine] of Object.entries(charts)) {
     t.strictSame(valuesOf(svg, 'data-state'), nodes.map(({ id }) => attribute(id)).toSorted())
     t.strictSame(valuesOf(svg, 'data-transition'), nodes.flatMap(transitionsOf).map(one => attribute(transitionName(one))).toSorted())
   })
+}
+
+function isAtBorder(point?: Point, state?: PlacedState): boolean {
+  if (!point || !state) return false
+  const { x, y, width, height } = state.place
+  if (state.state.type === 'history') return Math.abs(Math.hypot(point.x - x - width / 2, point.y - y - width / 2) - width / 2) < 0.5
+  const distances = [point.x - x, x + width - point.x, point.y - y, y + height - point.y]
+  return Math.min(...distances) > -0.5 && distances.some(distance => distance < 0.5)
 }
 
 function isWithin(inner: Place, outer: Place): boolean {
@@ -198,6 +144,45 @@ await t.test('the initial state is above the others, and transitions back lead u
   for (const { points: [start, ...others], isUpwards } of arrows) t.equal(Number(start?.y) > Number(others.at(-1)?.y), isUpwards)
 })
 
+await t.test('an arrow to a descendant crosses no text of the state that it leaves', async t => {
+  const { states, arrows } = await layoutOf(outlineOf(routes))
+  for (const { from, points } of arrows) {
+    const source = states.find(({ id }) => id === from)
+    for (const { x, y, width } of source?.box.texts ?? []) {
+      const text = { x: Number(source?.place.x) + x, y: Number(source?.place.y) + y - 10, width, height: 12 }
+      t.notOk(points.slice(1).some((point, i) => overlap(text, lineBetween(points[i] as Point, point))), `${from} at ${y}`)
+    }
+  }
+})
+
+function lineBetween(a: Point, b: Point): Place {
+  return { x: Math.min(a.x, b.x), y: Math.min(a.y, b.y), width: Math.abs(a.x - b.x), height: Math.abs(a.y - b.y) }
+}
+
+await t.test('regions that no arrow connects stand side by side in the order of the chart', async t => {
+  const shuffled = (i: number) => createMachine({ id: 'm', type: 'parallel', states: Object.fromEntries(Array.from({ length: 6 }, (_, k) => [`r${k}`, inside((k * (i + 2)) % 7)])) })
+  const inside = (size: number) => ({ ...(size > 0 && { initial: 's0' }), states: Object.fromEntries(Array.from({ length: size }, (_, s) => [`s${s}`, { on: { next: `s${(s + 1) % size}`, ['long'.repeat(size)]: `s${s * 2 % size}` } }])) })
+  for (let i = 0; i < 5; i += 1) {
+    const { states } = await layoutOf(outlineOf(shuffled(i)))
+    const placed = states.filter(({ isRegion }) => isRegion)
+    t.strictSame(placed.toSorted((a, b) => a.place.x - b.place.x).map(({ state: { key } }) => key), placed.map(({ state: { key } }) => key))
+    t.equal(new Set(placed.map(({ place: { y } }) => y)).size, 1)
+  }
+})
+
+await t.test('a route is an arrow from the chart to its state, with the guard of the author only', async t => {
+  const found = outlineOf(routes).transitions.filter(({ event }) => event === 'xstate.route')
+  t.strictSame(found.map(({ source, targets, guard, actions }) => [source, targets, guard, actions]), [
+    ['routes', ['a'], undefined, []], ['routes', ['b'], 'isOver: { limit: 10 }', ['note']], ['routes', ['d'], 'a and says: no', []]
+  ])
+  const svg = await drawChart(routes)
+  t.match(svg, '>route</text>')
+  t.match(svg, '>route [isOver: { limit: 10 }]</text>')
+  t.notMatch(svg, 'routeMatches')
+  const byHand = createMachine({ id: 'm', initial: 'a', on: { 'xstate.route': { guard: 'isMine', target: '.a' } }, states: { a: {} } })
+  t.match(outlineOf(byHand).transitions, [{ guard: 'isMine' }])
+})
+
 await t.test('an arrow without points, or with two equal points, is drawn without error', t => {
   t.equal(arrowLine([]), '')
   t.equal(arrowHead([]), '')
@@ -235,7 +220,7 @@ const MISPLACED = `(() => {
   const isIn = (a, b) => a.left >= b.left - 0.5 && a.right <= b.right + 0.5 && a.top >= b.top - 0.5 && a.bottom <= b.bottom + 0.5
   const frames = text => text.classList.contains('tag') ? [text.previousElementSibling, text.parentElement.querySelector('.box')]
     : [text.closest('.state') ? text.closest('.state').querySelector('.box') : text.parentElement.querySelector('.label')]
-  const texts = [...svg.querySelectorAll('text')]
+  const texts = [...svg.querySelectorAll('text')].filter(text => text.lastChild)
   const out = texts.filter(text => !frames(text).every(frame => isIn(boxOf(text), boxOf(frame)))).map(text => 'leaves its box: ' + text.lastChild.data)
   const boxes = texts.map(boxOf)
   const over = texts.filter((_, i) => boxes.some((other, j) => j < i && boxes[i].left < other.right - 1 && other.left < boxes[i].right - 1 && boxes[i].top < other.bottom - 3 && other.top < boxes[i].bottom - 3))

@@ -339,22 +339,24 @@ await t.test('a chart is drawn as a mermaid diagram', t => {
     initial: 'one',
     states: { one: { initial: 'a', states: { a: { invoke: { src: 'look', onDone: 'b' } }, b: { type: 'final' } }, onDone: 'two' }, two: { always: 'three' }, three: {} }
   })
-  t.match(chartMermaid(nested), /: look is done[^]*_one --> .*_two: one is done[^]*_two --> .*_three$/m)
+  t.match(chartMermaid(nested), /_one --> .*_two: one is done[^]*: look is done[^]*_two --> .*_three$/m)
   t.equal(chartMermaid(setupWork({}).createMachine({})), 'stateDiagram-v2\n')
   t.equal(chartMermaid(work), `stateDiagram-v2
-  state "left" as m_left {
-    [*] --> m_left_a
-    state "a #input-required" as m_left_a
-    state "b" as m_left_b
-    state "c" as m_left_c
-    m_left_a --> m_left_b: message.received [ok]
-    m_left_b --> m_left_a: look is done [a condition]
-    m_left_b --> m_left_c: look fails [ok]
-    m_left_b --> m_left_c: after 5 ms
-    m_left_c --> [*]
+  state "m" as m {
+    state "left" as m_left {
+      [*] --> m_left_a
+      state "a #input-required" as m_left_a
+      state "b" as m_left_b
+      state "c" as m_left_c
+      m_left_c --> [*]
+    }
+    --
+    state "right" as m_right
   }
-  --
-  state "right" as m_right
+  m_left_a --> m_left_b: message.received [ok]
+  m_left_b --> m_left_a: look is done [a condition]
+  m_left_b --> m_left_c: look fails [ok]
+  m_left_b --> m_left_c: after 5 ms
 `)
   t.match(chartMermaid(chartOf(agentWith(async () => {})).machine), /state "asking #input-required"/)
   t.end()
