@@ -7,7 +7,7 @@ import type { Schema } from '../../machines/protocol/codec/values.ts'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import { TASK_STATES } from '../../machines/protocol/states.ts'
 
-/** What a client knows of the task of an answer or an event. */
+/** The ids that a client knows of the task of an answer or an event. */
 export interface KnownTask {
   readonly taskId?: string | undefined
   readonly contextId?: string | undefined
@@ -16,7 +16,7 @@ export interface KnownTask {
 /** Gives what is read in place of an invalid or missing member; `undefined` if there is nothing to put there. */
 export type Fill = (member: { readonly value: unknown; readonly holder: object; readonly path: readonly PropertyKey[] }, known: KnownTask) => unknown
 
-/** What is read in place of invalid members, by their names. What has no entry is left out, with what needs it. */
+/** Values in place of invalid members, by their names. A member without an entry is left out, with what needs it. */
 export type Fills = ReadonlyMap<PropertyKey, Fill>
 
 const MOST_PASSES = 40
@@ -87,7 +87,7 @@ export function readLeniently<T>(schema: Schema<T>, value: unknown, warn: (oddit
   return { violations }
 }
 
-/** What was wrong at a path, or below it, when all was as it came. */
+/** The first violations at a path or below it. */
 function because(violations: readonly FieldViolation[], root: string, path: readonly PropertyKey[], description: string): { readonly violations: FieldViolation[] } {
   const field = pathText(root, path)
   const causes = violations.filter(violation => violation.field.startsWith(field))
@@ -146,7 +146,7 @@ function idOf(message: object): string {
   return `unnamed-${hash.toString(36)}`
 }
 
-/** A state as A2A 0.3 names it. One that is unknown or missing is that of a task that works. */
+/** A state as A2A 0.3 names it. An unknown or missing one is read as working. */
 function stateNamed(value: unknown): string {
   const name = `TASK_STATE_${String(value).toUpperCase().replaceAll('-', '_')}`
   return Object.hasOwn(TASK_STATES, name) ? name : 'TASK_STATE_WORKING'

@@ -68,7 +68,7 @@ async function readCard(place: Examined, { signal, clock }: Io): Promise<AgentCa
 interface Probe {
   readonly method: string
   readonly call: (client: AgentClient, options: CallOptions) => Promise<unknown>
-  /** What there is to say of its error, or of its success without one; `undefined` if that is as it should be. */
+  /** The finding about its error, or about its success; `undefined` if the outcome is right. */
   readonly judge: (error: A2AError | undefined) => Finding | undefined
 }
 

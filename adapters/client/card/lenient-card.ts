@@ -7,7 +7,7 @@ import { warnOf } from '../warnings.ts'
 
 const ofCard = (fill: () => unknown): Fill => ({ path, value }) => (path.length === 1 && (value ?? '') === '' ? fill() : undefined)
 
-/** What a card may lack although A2A requires it. */
+/** Values for members that A2A requires and a card may lack. */
 const CARD_FILLS: Fills = new Map<PropertyKey, Fill>([
   ['name', ofCard(() => 'Unnamed')],
   ['version', ofCard(() => '')],

@@ -12,7 +12,7 @@ export interface StreamTerms {
   readonly clock: Clock
 }
 
-/** What a stream is read with. */
+/** A call with a stream, and how it is read. */
 export interface StreamMeans extends StreamTerms {
   readonly calls: Calls
   readonly frame: RequestFrame
@@ -25,7 +25,7 @@ export interface StreamMeans extends StreamTerms {
  * Calls whose streams follow a message to the end of its task, whatever the agent supports. An agent without streaming gets SendMessage
  * and GetTask. A stream that ends before its task, or cannot be resumed, goes on with GetTask. A message is sent a second time only if
  * the agent said that it has no streaming, before any event. A subscription that the agent does not have rejects with
- * UnsupportedOperation while its task goes on: who watches a task polls it. What is rarely needed is loaded when it is.
+ * UnsupportedOperation while its task goes on: who watches a task polls it. Code that is rarely needed is loaded when it is.
  */
 export function wholeStreams(calls: Calls, terms: StreamTerms): Calls {
   const sleepers = new Set<() => void>()
@@ -62,7 +62,7 @@ async function* wholeStream(means: StreamMeans): AsyncGenerator<StreamResponse, 
   if (refusal || progress.isUnfinished) yield* (await import('./task-reads.ts')).withoutStream(means, progress, refusal)
 }
 
-/** What a stream has told so far. */
+/** The progress of a stream. */
 export class StreamProgress {
   /** Whether the stream is that of a message, which ends where its task waits for the client. */
   readonly isSend: boolean
