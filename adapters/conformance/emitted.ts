@@ -84,7 +84,9 @@ function noteAll(note: Note, id: number, wanted: string, members: readonly Membe
 
 /** Records decoding errors, each for its own requirement. */
 function noteShape(heard: Heard, note: Note): void {
-  const { violations = [] } = tryDecode(schemaOf(heard), heard.value, heard.method)
+  // A deletion is confirmed by an empty object, null, or an answer without content (§3.1.10).
+  const value = heard.method === 'DeleteTaskPushNotificationConfig' ? (heard.value ?? {}) : heard.value
+  const { violations = [] } = tryDecode(schemaOf(heard), value, heard.method)
   const listed = heard.method === 'ListTasks' && isObject(heard.value) ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name)) : []
   const oneof = violations.find(({ description }) => description.startsWith('must have exactly one of'))
   const parts = violations.find(({ field }) => field.endsWith('parts'))
