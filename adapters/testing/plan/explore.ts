@@ -3,7 +3,7 @@ import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
-import { modelOf, type Turn } from './model.ts'
+import { clockedModelOf, pendingIn, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
 
 /** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
@@ -24,7 +24,7 @@ export interface Territory {
  * `memory` has to reduce it.
  */
 export function explore({ machine, input, cases, policy, limit }: Territory): Configuration[] {
-  const { begin, take } = modelOf(machine)
+  const { begin, take } = clockedModelOf(machine)
   const places = placesFrom(begin(input), {
     take,
     legalIn: turn => legalMovesIn(turn, cases, policy).legal,
@@ -36,7 +36,8 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
 }
 
 /** The key of a configuration: state, relevant context, and pending timers. */
-function keyOf({ status, chart, timers, nowMs }: Turn, { memory }: AllCases): string {
+function keyOf(turn: Turn, { memory }: AllCases): string {
+  const { status, chart, timers, nowMs } = turn
   const waiting = timers.map(({ id, dueMs }) => `${id} in ${dueMs - nowMs}`).toSorted()
-  return JSON.stringify([status, chart.value, memory(chart.context), waiting])
+  return JSON.stringify([status, chart.value, memory(chart.context), pendingIn(turn), waiting])
 }

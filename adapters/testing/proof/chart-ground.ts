@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
 import { modelOf, type Turn } from '../plan/model.ts'
-import type { InnerMove } from '../plan/moves.ts'
+import type { ChartMove } from '../plan/moves.ts'
 import { Strider, type Ground, type Offered, type Spot } from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
 import { actorSource } from './space.ts'
@@ -32,7 +32,7 @@ export function chartGround(machine: AnyStateMachine, { input, events, awaited =
     const arriving = typeof events === 'function' ? events(spot.chart) : events ?? bareEvents(spot.chart)
     const possible = arriving.filter(event => isOfActor(event, spot.chart) && strider.can(spot, event, !events))
     return possible.map((event, i): Offered => {
-      const move: InnerMove = { type: 'event', name: `${event.type} ${i}`, event }
+      const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
       return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
     })
   }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
+import { assign, cancel, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
 import { checkWalk, proveAgent, proveChart, type Proof, type Verdict } from '../../../adapters/testing/index.ts'
 import { defineAgent, propertiesOf, setupWork, typed, type AuthorizationReceived } from '../../../runtime/index.ts'
 
@@ -226,6 +226,7 @@ await t.test('a bare chart', async t => {
       ringing: {
         invoke: { id: 'hand', src: 'hand', onDone: 'still', onError: 'still' },
         entry: [emit(({ context }) => ({ type: 'rang' as const, n: context.rings })), sendTo('hand', { type: 'pull' }), enqueueActions(({ enqueue }) => enqueue.raise({ type: 'poll' }, { delay: 5, id: 'again' }))],
+        exit: cancel('again'),
         on: { stop: { guard: 'isTired', target: 'over' }, poll: { target: 'ringing', reenter: true } }
       },
       over: { type: 'final' }

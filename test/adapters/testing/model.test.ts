@@ -1,0 +1,93 @@
+import t, { type Test } from 'tap'
+import { raise } from 'xstate'
+import { proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import type { Property } from '../../../machines/properties/properties.ts'
+import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
+import { someWalks } from '../../fixtures/charts/some-walks.ts'
+
+/** An agent with this chart as its work. */
+function agentOf(work: AgentDefinition['work'], properties: Readonly<Record<string, Property>> = {}) {
+  return defineAgent({ card: { name: 'Modelled' }, ...(work && { work }), properties })
+}
+
+/** The outcomes of a proof by property, each with its walk. */
+function found({ verdicts }: Proof): Record<string, unknown> {
+  return Object.fromEntries(verdicts.map(verdict => [verdict.property, 'walk' in verdict ? [verdict.outcome, ...[...verdict.walk.steps, ...verdict.walk.again].map(({ says }) => says)] : verdict.outcome]))
+}
+
+/** The chart as an actor, and with the runtime: each has to go the way of the model. */
+async function passes(t: Test, work: AgentDefinition['work'], cases: Cases = {}): Promise<void> {
+  await testAgent(someWalks(t), agentOf(work), { cases, drivers: ['the chart', 'the chart, restored from JSON before every step', 'in process', 'in process, killed before every step'] })
+}
+
+type Named = { readonly type: 'warn' } | { readonly type: 'expire' } | { readonly type: 'stop' }
+const timed = setupWork({ types: { events: typed<Named>() } })
+
+await t.test('timers without an id are several timers', async t => {
+  const work = timed.createMachine({
+    id: 'timed', initial: 'open',
+    states: {
+      open: { entry: [raise({ type: 'warn' }, { delay: 1000 }), raise({ type: 'expire' }, { delay: 3000 })], on: { warn: 'warned', expire: 'expired', 'message.received': 'taken' } },
+      warned: { on: { expire: 'expired' } }, expired: { type: 'final' }, taken: { type: 'final' }
+    }
+  })
+  const { never, precedes } = propertiesOf(work)
+  const proof = await proveAgent(agentOf(work, { 'it never warns': never('warned'), 'it never expires': never('expired'), 'it warns first': precedes('warned', 'expired') }), { only: 'it ' })
+  t.strictSame(found(proof), { 'it never warns': ['confirmed', '1000 ms pass'], 'it never expires': ['confirmed', '1000 ms pass', '3000 ms pass'], 'it warns first': 'proved' })
+  await passes(t, work)
+})
+
+await t.test('two timers with the same event are two', async t => {
+  const work = timed.createMachine({
+    id: 'twice', initial: 'none',
+    states: {
+      none: { entry: [raise({ type: 'warn' }, { delay: 10 }), raise({ type: 'warn' }, { delay: 20 })], on: { warn: 'one' } },
+      one: { on: { warn: 'two' } }, two: { type: 'final' }
+    }
+  })
+  t.strictSame(found(await proveAgent(agentOf(work, { 'it never warns twice': propertiesOf(work).never('two') }), { only: 'twice' })), { 'it never warns twice': ['confirmed', '10 ms pass', '20 ms pass'] })
+  await passes(t, work)
+})
+
+await t.test('a second timer with an id takes it from the first, which fires in any case', async t => {
+  const two = (cancels: readonly string[]) => timed.createMachine({
+    id: 'shared', initial: 'open',
+    states: {
+      open: { entry: [raise({ type: 'warn' }, { delay: 10, id: 'clock' }), raise({ type: 'expire' }, { delay: 30, id: 'clock' }), ...cancels.map(id => timed.cancel(id))], on: { warn: { target: 'warned', actions: timed.cancel('clock') }, expire: 'expired' } },
+      warned: { on: { expire: 'expired' } }, expired: { type: 'final' }
+    }
+  })
+  const outcomes = async (work: ReturnType<typeof two>) => found(await proveAgent(agentOf(work, { 'it never warns': propertiesOf(work).never('warned'), 'it never expires': propertiesOf(work).never('expired') }), { only: 'it ' }))
+  t.strictSame(await outcomes(two([])), { 'it never warns': ['confirmed', '10 ms pass'], 'it never expires': ['confirmed', '10 ms pass', '30 ms pass'] }, 'after the first has fired the id is nobody\'s')
+  t.strictSame(await outcomes(two(['clock'])), { 'it never warns': ['confirmed', '10 ms pass'], 'it never expires': 'proved' })
+  t.strictSame(await outcomes(two(['clock', 'clock', 'another'])), { 'it never warns': ['confirmed', '10 ms pass'], 'it never expires': 'proved' }, 'a second cancel finds none')
+  await passes(t, two(['clock']))
+})
+
+await t.test('configurations whose timers have other events are two', async t => {
+  const work = timed.createMachine({
+    id: 'either', initial: 'open',
+    states: {
+      open: { tags: 'input-required', on: { 'message.received': [{ guard: ({ event }) => event.message.messageId === 'one', target: 'waiting', actions: raise({ type: 'warn' }, { delay: 10, id: 'clock' }) }, { target: 'waiting', actions: raise({ type: 'expire' }, { delay: 10, id: 'clock' }) }] } },
+      waiting: { on: { warn: 'warned', expire: 'expired' } }, warned: { type: 'final' }, expired: { type: 'final' }
+    }
+  })
+  const { never } = propertiesOf(work)
+  const cases = { messages: { one: 'one', two: 'two' } }
+  const proof = await proveAgent(agentOf(work, { 'it never warns': never('warned'), 'it never expires': never('expired') }), { cases, only: 'it ' })
+  t.strictSame(found(proof), { 'it never warns': ['confirmed', 'the client says "one"', '10 ms pass'], 'it never expires': ['confirmed', 'the client says "two"', '10 ms pass'] })
+  const { states } = await testAgent(someWalks(t), agentOf(work), { cases, drivers: ['the chart'] })
+  t.strictSame(states.missing, [])
+})
+
+await t.test('timers that are due together fire together in the tests', async t => {
+  const region = (word: string) => ({ initial: 'off', states: { off: { after: { 10: { target: 'on', actions: timed.emit(progress(word)) } } }, on: { type: 'final' } } }) as const
+  const work = timed.createMachine({ id: 'both', type: 'parallel', states: { left: region('left'), right: region('right'), late: { initial: 'off', states: { off: { after: { 20: 'on' } }, on: { type: 'final' } } } } })
+  await passes(t, work)
+})
+
+await t.test('a delay below zero is none', async t => {
+  const work = timed.createMachine({ id: 'past', initial: 'open', states: { open: { entry: raise({ type: 'warn' }, { delay: -5 }), on: { warn: 'warned' } }, warned: { type: 'final' } } })
+  t.match(found(await proveAgent(agentOf(work, { 'it never warns': propertiesOf(work).never('warned') }))), { 'it never warns': ['confirmed'] })
+  await passes(t, work)
+})
