@@ -1,6 +1,7 @@
-import { initialTransition, transition, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { endless, withActors } from '../run/stub-actors.ts'
-import { heardBy, type ChartMove, type InnerMove } from './moves.ts'
+import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
 
 /** A pending delayed event. */
 export interface Timer {
@@ -11,6 +12,8 @@ export interface Timer {
   readonly event: EventObject
   /** Milliseconds since the start of the path. */
   readonly dueMs: number
+  /** Whether it goes to another actor. */
+  readonly isSent: boolean
 }
 
 /** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
@@ -18,6 +21,8 @@ export type Turn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
   /** The events that it emitted. */
   readonly words: readonly unknown[]
+  /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
+  readonly hasMoved: boolean
   /** The events that it sent to actors. */
   readonly sent: readonly EventObject[]
   readonly timers: readonly Timer[]
@@ -26,8 +31,10 @@ export type Turn = Snapshot<unknown> & {
    * case. After either has fired the id finds none.
    */
   readonly cancelable: Readonly<Record<string, Timer>>
+  /** The events that it sent to itself without a delay, which it receives before any other. */
+  readonly inbox: readonly EventObject[]
   readonly nowMs: number
-  /** The turns before this one that the same move led to: of timers that are due with it. */
+  /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
   readonly passed: readonly Turn[]
 }
 
@@ -45,32 +52,38 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const model = withActors(machine, endless)
-  const take = (turn: Turn, event: EventObject, schedule: Schedule): Turn => {
+  const take = (turn: Turn, event: EventObject, schedule: Schedule, inbox: Turn['inbox']): Turn => {
     try {
-      const [chart, actions] = transition(model, turn.chart, event)
-      return turnOf(chart, actions, schedule, turn.nowMs)
+      const [chart, actions] = pureStep(model, turn.chart, event, () => false)
+      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox })
     } catch (error) {
-      return { ...turn, status: 'error', output: undefined, error, words: [], sent: [], timers: [], cancelable: {}, passed: [] }
+      return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
   return {
     begin: input => {
       const [chart, actions] = initialTransition(model, input as never)
-      return turnOf(chart, actions, new Schedule([], {}), 0)
+      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [] })
     },
     take: (turn, move) => {
       const schedule = new Schedule(turn.timers, turn.cancelable)
+      if (move.type === 'own') return take(turn, move.event, schedule, turn.inbox.slice(1))
       if (move.type === 'timer') {
+        const { event, isSent } = move.timer
         schedule.fire(move.timer)
-        return take(turn, move.timer.event, schedule)
+        if (!isSent) return take(turn, event, schedule, turn.inbox)
+        return { ...turn, ...QUIET, hasMoved: false, sent: [event], timers: schedule.timers, cancelable: schedule.cancelable, passed: [] }
       }
       const heard = heardBy(turn.chart, move)
       /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
-      return take(turn, heard.event, schedule)
+      return take(turn, heard.event, schedule, turn.inbox)
     }
   }
 }
+
+/** Nothing is told, sent, or waits. */
+export const QUIET = { hasMoved: true, words: [], sent: [], timers: [], cancelable: {}, inbox: [] } satisfies Partial<Turn>
 
 /** The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens. */
 export function clockedModelOf(machine: AnyStateMachine): Model<InnerMove> {
@@ -78,9 +91,9 @@ export function clockedModelOf(machine: AnyStateMachine): Model<InnerMove> {
   const settled = (turns: readonly Turn[], start: Turn, endMs: number): Turn => {
     const all = [...turns]
     let turn = start
-    for (let timer = nextTimer(turn); timer && timer.dueMs <= endMs; timer = nextTimer(turn)) {
-      turn = take({ ...turn, nowMs: timer.dueMs }, { type: 'timer', timer })
-      if (all.push(turn) > MOST_TURNS) throw new RangeError(`the chart goes on for ever by itself, without time passing: it receives ${timer.event.type} again and again.`)
+    for (let next = nextOf(turn, endMs); next; next = nextOf(turn, endMs)) {
+      turn = take('timer' in next ? { ...turn, nowMs: next.timer.dueMs } : turn, next)
+      if (all.push(turn) > MOST_TURNS) throw new RangeError(`the chart goes on for ever without time passing. It sends itself ${JSON.stringify(('timer' in next ? next.timer : next).event.type)} again and again.`)
     }
     return { ...turn, passed: all.slice(0, -1) }
   }
@@ -98,34 +111,60 @@ export function clockedModelOf(machine: AnyStateMachine): Model<InnerMove> {
 }
 
 /** The maximum number of turns that a move leads to. */
-const MOST_TURNS = 1000
+export const MOST_TURNS = 1000
+
+/** What the chart receives next by itself until then: an event that it sent to itself, or a timer's. */
+function nextOf(turn: Turn, endMs: number): OwnMove | undefined {
+  const [event] = turn.inbox
+  if (event) return { type: 'own', event }
+  const timer = nextTimer(turn)
+  return timer && timer.dueMs <= endMs ? { type: 'timer', timer } : undefined
+}
 
 /** The timer that fires next: of several at the same time the one that was set first. */
 export function nextTimer({ timers }: Turn): Timer | undefined {
   return timers.toSorted((one, other) => one.dueMs - other.dueMs)[0]
 }
 
-/** The pending timers of a turn, as they tell configurations apart, without their times. */
-export function pendingIn({ timers, cancelable }: Turn): unknown {
-  return [byName(timers.map(({ id, event }) => [id, event])), byName(Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id]))]
+/** The pending events of a turn, as they tell configurations apart, without their times. */
+export function pendingIn({ timers, cancelable, inbox }: Turn): unknown {
+  return [inbox, byName(timers.map(({ id, event, isSent }) => [id, [event, isSent]])), byName(Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id]))]
 }
 
 function byName(rows: readonly (readonly [name: string, value: unknown])[]): unknown {
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, nowMs: number): Turn {
+function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before }: Pick<Turn, 'nowMs' | 'inbox'>): Turn {
   const words: unknown[] = []
   const sent: EventObject[] = []
-  for (const { type, params } of actions as readonly { type: string; params: Record<string, unknown> }[]) {
-    if (type === 'xstate.emit') words.push(params['event'])
-    if (type === 'xstate.sendTo') sent.push(params['event'] as EventObject)
-    if (type === 'xstate.cancel') schedule.cancel(String(params['sendId']))
-    if (type === 'xstate.raise' && typeof params['delay'] === 'number') schedule.set(params['event'] as EventObject, nowMs + (params['delay'] > 0 ? params['delay'] : 0), params['id'] as string | undefined)
+  const inbox = [...before]
+  for (const { type, params } of actions as readonly { type: string; params?: Sent }[]) {
+    if (!params) continue
+    const { event, delay, id } = params
+    const isToItself = type === 'xstate.raise' || (type === 'xstate.sendTo' && isRoot(params.to))
+    if (type === 'xstate.emit') words.push(event)
+    if (type === 'xstate.cancel') schedule.cancel(String(params.sendId))
+    if ((isToItself || type === 'xstate.sendTo') && typeof delay === 'number') schedule.set({ event, dueMs: nowMs + (delay > 0 ? delay : 0), sendId: id, isSent: !isToItself })
+    else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
-  const { timers, cancelable } = status === 'active' ? schedule : new Schedule([], {})
-  return { status, output, error, chart, words, sent, timers, cancelable, nowMs, passed: [] } as Turn
+  const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
+  return { status, output, error, chart, hasMoved: true, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ...over, nowMs, passed: [] } as unknown as Turn
+}
+
+/** The parameters of XState's actions that have an event. */
+interface Sent {
+  readonly event: EventObject
+  readonly to: AnyActorRef
+  readonly delay?: number
+  readonly id?: string
+  readonly sendId?: string
+}
+
+/** Whether an actor is the chart's own: each step has another one, but only they have no parent. */
+function isRoot({ _parent }: AnyActorRef): boolean {
+  return _parent === undefined
 }
 
 /** The delayed events of a chart, as XState's scheduler has them. */
@@ -138,12 +177,13 @@ class Schedule {
     this.cancelable = cancelable
   }
 
-  set(event: EventObject, dueMs: number, sendId: string | undefined): void {
+  set(given: Omit<Timer, 'id'>): void {
+    const { event, sendId } = given
     const name = sendId ?? event.type
     const isTaken = (id: string) => this.timers.some(timer => timer.id === id)
     let id = name
     for (let number = 2; isTaken(id); number += 1) id = `${name} ${number}`
-    const timer: Timer = { id, event, dueMs, sendId }
+    const timer: Timer = { id, ...given }
     this.timers = [...this.timers, timer]
     if (sendId !== undefined) this.cancelable = { ...this.cancelable, [sendId]: timer }
   }

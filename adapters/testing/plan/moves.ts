@@ -20,8 +20,11 @@ export type InnerMove = Exclude<Move, { type: 'cancel' }>
 /** A move that has an event from outside. */
 export type HeardMove = Exclude<InnerMove, { type: 'time' }>
 
-/** One event of a chart, whatever its time: of timers, the event of one. */
-export type ChartMove = HeardMove | { readonly type: 'timer'; readonly timer: Timer }
+/** An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. */
+export type OwnMove = { readonly type: 'own'; readonly event: EventObject } | { readonly type: 'timer'; readonly timer: Timer }
+
+/** One event of a chart, whatever its time. */
+export type ChartMove = HeardMove | OwnMove
 
 /** The event of a move for the chart of the work. */
 export function eventOf(move: HeardMove): EventObject {
@@ -64,6 +67,8 @@ export function describeMove(move: Move | ChartMove): string {
       return `the event "${move.name}" comes`
     case 'time':
       return `${move.name} pass`
+    case 'own':
+      return `it receives "${move.event.type}" from itself`
     case 'timer':
       return `${move.timer.dueMs} ms pass`
     case 'cancel':

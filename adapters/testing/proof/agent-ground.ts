@@ -58,6 +58,8 @@ interface Surroundings {
 }
 
 function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
+  const own = strider.ownIn(spot)
+  if (own) return strider.take(spot, own)
   const { legal } = legalMovesIn(spot, cases, messages, (_, event, move) => strider.can(spot, event, isGuess(move)))
   const offered = legal.filter(move => move.type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
   const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }

@@ -36,7 +36,10 @@ export function chartGround(machine: AnyStateMachine, { input, events, awaited =
       return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
     })
   }
-  const stridesFrom = (spot: Spot) => [...offeredIn(spot), ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one))
+  const stridesFrom = (spot: Spot) => {
+    const own = strider.ownIn(spot)
+    return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
+  }
   return { ground: { name: 'started', input, start: strider.begin(input, false), stridesFrom, memory: memory as Ground['memory'] }, lost: strider.lost }
 }
 

@@ -1,7 +1,7 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
 import type { Taken } from '../plan/graph.ts'
-import { pendingIn, type Model, type Turn } from '../plan/model.ts'
+import { pendingIn, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
 import type { Choice, OpenGuards } from './open-guards.ts'
 import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
@@ -89,6 +89,13 @@ export class Strider {
     }
   }
 
+  /** What the chart sent to itself and receives now, before anything else may come. */
+  ownIn({ inbox: [event] }: Spot): Offered | undefined {
+    if (!event) return undefined
+    const move: ChartMove = { type: 'own', event }
+    return { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
+  }
+
   /** The timers that may fire next. */
   timersIn({ timers, zone }: Spot): Offered[] {
     return timers.filter(({ id }) => fired(zone, id)).map(timer => {
@@ -110,7 +117,7 @@ export class Strider {
 
 /** A task that ends whatever its chart does. */
 export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Spot {
-  return { ...spot, status: 'stopped', output: undefined, error: undefined, words: [], sent: [], timers: [], cancelable: {}, over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
+  return { ...spot, status: 'stopped', ...QUIET, output: undefined, error: undefined, over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
 }
 
 /** Identifies a configuration. Unknown data does not tell two apart. */
@@ -133,7 +140,8 @@ export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | und
 
 /** The event that a move brings to the chart. */
 function heardIn({ chart }: Spot, move: ChartMove): EventObject | undefined {
-  if (move.type === 'timer') return move.timer.event
+  if (move.type === 'own') return move.event
+  if (move.type === 'timer') return move.timer.isSent ? undefined : move.timer.event
   const heard = heardBy(chart, move)
   return 'event' in heard ? heard.event : undefined
 }

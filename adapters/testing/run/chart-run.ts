@@ -6,7 +6,7 @@ import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
-import type { Timer, Turn } from '../plan/model.ts'
+import { MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
 import { endless, withActors } from './stub-actors.ts'
@@ -41,10 +41,10 @@ export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' 
 /** Takes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot take one. */
 export function takeMoves(machine: AnyStateMachine, input: unknown, start: Turn, moves: readonly { readonly move: ChartMove; readonly turn: Turn }[]): void {
   const run = new ChartRun(new CoverageLog(machine), input)
-  run.check(OPENING, [start])
+  run.checkNext(OPENING, start)
   for (const { move, turn } of moves) {
     run.take(move)
-    run.check(describeMove(move), [turn])
+    run.checkNext(describeMove(move), turn)
   }
   run.stop()
 }
@@ -130,10 +130,12 @@ class ChartRun {
     this.#actor = actor
     this.#sights = []
     // Plain XState forgets them. The runtime stores them.
-    for (const { event, id, dueMs } of delayed) schedule(actor, actor, event, dueMs - this.#nowMs, id)
+    for (const { target, event, id, dueMs } of delayed) schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
   }
 
   take(move: InnerMove | ChartMove): void {
+    // It has received this one at once.
+    if (move.type === 'own') return
     if (move.type === 'timer') return this.#fire(move.timer)
     if (move.type === 'time') return this.advance(move.delayMs)
     const heard = heardBy(this.#actor.getSnapshot(), move)
@@ -164,10 +166,18 @@ class ChartRun {
     return activeStates(this.#actor.getSnapshot())
   }
 
-  /** Compares what the actor has shown since the last time with turns. */
+  /** Compares all that the actor has shown since the last time with the turns of a move. */
   check(step: string, turns: readonly Turn[]): void {
-    const wanted = turns.map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))
-    const found = this.#sights.splice(0)
+    this.#compare(step, turns, this.#sights.splice(0))
+  }
+
+  /** Compares what the actor has shown next with a turn. It may have gone on by itself. */
+  checkNext(step: string, turn: Turn): void {
+    this.#compare(step, [turn], this.#sights.splice(0, turn.hasMoved ? 1 : 0))
+  }
+
+  #compare(step: string, turns: readonly Turn[], found: readonly Sight[]): void {
+    const wanted = turns.filter(({ hasMoved }) => hasMoved).map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))
     if (isDeepStrictEqual(toJson(found), toJson(wanted))) return
     const at = wanted.findIndex((sight, i) => !isDeepStrictEqual(toJson(found[i]), toJson(sight)))
     throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at))
@@ -178,8 +188,8 @@ class ChartRun {
   }
 
   /** Lets a delayed event happen that the actor has scheduled. */
-  #fire({ event, sendId }: Timer): void {
-    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event))
+  #fire({ event, sendId, isSent }: Timer): void {
+    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent)
     if (!delayed) throw new TypeError(`the chart has not scheduled ${event.type}`)
     delayed.fire()
   }
@@ -209,7 +219,8 @@ class ChartRun {
     actor.on('*', words => this.#words.push(words))
     const see = () => {
       const { status, value } = actor.getSnapshot() as AnyMachineSnapshot
-      this.#sights.push({ status, value, words: this.#words.splice(0) })
+      // A chart may send itself events for ever.
+      if (this.#sights.push({ status, value, words: this.#words.splice(0) }) === MOST_TURNS) actor.stop()
     }
     // A turn contains the error; without an observer XState would end the process.
     actor.subscribe({ next: see, error: see })

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { raise } from 'xstate'
-import { proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { assign, enqueueActions, fromPromise, raise, sendTo, type AnyActorRef } from 'xstate'
+import { planFor, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
 import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -90,4 +90,90 @@ await t.test('a delay below zero is none', async t => {
   const work = timed.createMachine({ id: 'past', initial: 'open', states: { open: { entry: raise({ type: 'warn' }, { delay: -5 }), on: { warn: 'warned' } }, warned: { type: 'final' } } })
   t.match(found(await proveAgent(agentOf(work, { 'it never warns': propertiesOf(work).never('warned') }))), { 'it never warns': ['confirmed'] })
   await passes(t, work)
+})
+
+/** What names the chart itself as the receiver. */
+const self = ({ self }: { self: AnyActorRef }) => self
+const exploding = setupWork({ types: { events: typed<{ type: 'explode' } | { type: 'again' }>() } })
+
+await t.test('what a chart sends itself is delivered', async t => {
+  const ways = {
+    'with a delay': [sendTo(self, { type: 'explode' }, { delay: 1000 }), '1000 ms pass'],
+    'with a delay, by its name in SCXML': [sendTo('#_internal', { type: 'explode' }, { delay: 1000 }), '1000 ms pass'],
+    'at once': [sendTo(self, { type: 'explode' }), 'it receives "explode" from itself'],
+    'among other actions': [enqueueActions(({ enqueue }) => enqueue.sendTo(self, { type: 'explode' })), 'it receives "explode" from itself']
+  } as const
+  for (const [way, [entry, step]] of Object.entries(ways)) {
+    await t.test(way, async t => {
+      const work = exploding.createMachine({ id: 'bomb', initial: 'open', states: { open: { entry: entry as never, on: { explode: 'exploded', 'message.received': 'taken' } }, exploded: { type: 'final' }, taken: { type: 'final' } } })
+      const { never, leadsTo, event } = propertiesOf(work)
+      const proof = await proveAgent(agentOf(work, { 'it never explodes': never('exploded'), 'it is never open': never('open'), 'it hears itself': leadsTo('open', event('explode')) }), { only: 'it ' })
+      t.strictSame(found(proof), { 'it never explodes': ['confirmed', step], 'it is never open': ['confirmed'], 'it hears itself': 'proved' })
+      await passes(t, work)
+    })
+  }
+})
+
+await t.test('a chart that finds itself in its context sends to itself', async t => {
+  const work = setupWork({ types: { context: typed<{ me: AnyActorRef | undefined }>(), events: typed<{ type: 'explode' }>() } }).createMachine({
+    id: 'mirror', context: { me: undefined }, initial: 'open',
+    states: {
+      open: { tags: 'input-required', entry: assign({ me: self }), on: { 'message.received': { target: 'armed', actions: sendTo(({ context }) => context.me as AnyActorRef, { type: 'explode' }, { delay: 5 }) } } },
+      armed: { on: { explode: 'exploded' } }, exploded: { type: 'final' }
+    }
+  })
+  t.match(found(await proveAgent(agentOf(work, { 'it never explodes': propertiesOf(work).never('exploded') }), { cases: { memory: () => 0 } })), { 'it never explodes': ['confirmed', 'the client says "an answer"', '5 ms pass'] })
+})
+
+await t.test('a question that is passed at once is told', async t => {
+  const asking = { tags: 'input-required', meta: { prompt: 'Well?' }, entry: sendTo(self, { type: 'again' }) } as const
+  const work = exploding.createMachine({
+    id: 'hasty', initial: 'waiting',
+    states: { waiting: { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': 'asking' } }, asking: { ...asking, on: { again: 'working' } }, working: { after: { 5: 'done' } }, done: { type: 'final' } }
+  })
+  const { leadsTo, told } = propertiesOf(work)
+  t.match(found(await proveAgent(agentOf(work, { 'it works again': leadsTo('asking', told('WORKING')) }))), { 'it works again': 'proved' })
+  await passes(t, work)
+})
+
+await t.test('a chart that sends itself events for ever has no tests, and no end', async t => {
+  const work = exploding.createMachine({ id: 'echo', initial: 'open', states: { open: { entry: sendTo(self, { type: 'again' }), on: { again: { target: 'open', reenter: true } } } } })
+  await t.rejects(planFor(agentOf(work)), { name: 'RangeError', message: /^the chart goes on for ever without time passing\. It sends itself "again"/ })
+  t.match(found(await proveAgent(agentOf(work))), { 'every task can end': ['confirmed', 'it receives "again" from itself'] })
+})
+
+const helped = setupWork({ types: { events: typed<{ type: 'pull' }>() }, actors: { hand: fromPromise(async () => {}) } })
+
+await t.test('an event for an actor is sent when its delay is over', async t => {
+  const work = helped.createMachine({
+    id: 'bell', initial: 'waiting',
+    states: {
+      waiting: {
+        tags: 'input-required', meta: { prompt: 'Stop?' }, invoke: { src: 'hand', id: 'hand' },
+        entry: [sendTo('hand', { type: 'pull' }, { delay: 10, id: 'pull' }), sendTo('hand', { type: 'push' })],
+        on: { 'message.received': { actions: helped.cancel('pull') } }
+      }
+    }
+  })
+  const { atMostOnce, event, never, precedes, sent } = propertiesOf(work)
+  const proof = await proveAgent(agentOf(work, { 'it never pulls': never(sent('pull')), 'it pulls once': atMostOnce(sent('pull')), 'it pushes first': precedes(sent('push'), sent('pull')), 'it never pulls after a stop': never(sent('pull'), { after: event('message.received') }) }), { cases: { results: { hand: {} } }, only: 'it ' })
+  t.strictSame(found(proof), { 'it never pulls': ['confirmed', '10 ms pass'], 'it pulls once': 'proved', 'it pushes first': 'proved', 'it never pulls after a stop': 'proved' })
+  await passes(t, work, { results: { hand: {} } })
+})
+
+await t.test('an actor is found by its systemId in later steps, and by none of an earlier actor', async t => {
+  const work = helped.createMachine({
+    id: 'known', initial: 'waiting',
+    states: {
+      waiting: {
+        tags: 'input-required', meta: { prompt: 'Pull?' }, invoke: { src: 'hand', id: 'hand', systemId: 'the hand' },
+        after: { 10: { target: 'waiting', reenter: true } },
+        on: { 'message.received': { actions: sendTo(({ system }) => system.get('the hand') as AnyActorRef, { type: 'pull' }) }, pull: 'pulled' }
+      },
+      pulled: { type: 'final' }
+    }
+  })
+  const { leadsTo, event, never, sent } = propertiesOf(work)
+  t.match(found(await proveAgent(agentOf(work, { 'it never pulls itself': never('pulled'), 'it pulls the hand': leadsTo(event('message.received'), sent('pull')) }), { cases: { results: { hand: {} } } })), { 'it never pulls itself': 'proved', 'it pulls the hand': 'proved', 'the chart never throws': 'proved' })
+  await passes(t, work, { results: { hand: {} } })
 })
