@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { AllCases } from './cases.ts'
-import { nextTimer, type Turn } from './model.ts'
+import { livingIn, nextTimer, type Turn } from './model.ts'
 import { eventOf, heardBy, type HeardMove, type InnerMove, type Move } from './moves.ts'
 
 /** A refused move, and its error code. */
@@ -61,14 +61,14 @@ function messagesOf({ messages }: AllCases): HeardMove[] {
 }
 
 /** The ends of live actors, and the events that they may send. */
-function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases, can: Can): HeardMove[] {
+function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): HeardMove[] {
   // Only actors named in the chart's setup may exist.
-  const children = Object.entries(chart.children as Record<string, { readonly src: string }>)
+  const children = Object.entries(livingIn(turn))
   const ends = children.flatMap(([actor, { src }]) =>
     Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
   )
   const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => can(chart, eventOf(move), move))]
+  return [...ends, ...own.filter(move => can(turn.chart, eventOf(move), move))]
 }
 
 function nextTime(turn: Turn): InnerMove[] {

@@ -1,7 +1,7 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { endless, withActors } from '../run/stub-actors.ts'
-import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
+import { endedIn, heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
 
 /** A pending delayed event. */
 export interface Timer {
@@ -33,6 +33,8 @@ export type Turn = Snapshot<unknown> & {
   readonly cancelable: Readonly<Record<string, Timer>>
   /** The events that it sent to itself without a delay, which it receives before any other. */
   readonly inbox: readonly EventObject[]
+  /** The actors of the chart that have ended. It keeps them until it leaves the state that invoked them. */
+  readonly ended: readonly AnyActorRef[]
   readonly nowMs: number
   /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
   readonly passed: readonly Turn[]
@@ -52,10 +54,10 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const model = withActors(machine, endless)
-  const take = (turn: Turn, event: EventObject, schedule: Schedule, inbox: Turn['inbox']): Turn => {
+  const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
-      const [chart, actions] = pureStep(model, turn.chart, event, () => false)
-      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox })
+      const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
+      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended })
     } catch (error) {
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
@@ -63,21 +65,22 @@ export function modelOf(machine: AnyStateMachine): Model {
   return {
     begin: input => {
       const [chart, actions] = initialTransition(model, input as never)
-      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [] })
+      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
     },
     take: (turn, move) => {
       const schedule = new Schedule(turn.timers, turn.cancelable)
-      if (move.type === 'own') return take(turn, move.event, schedule, turn.inbox.slice(1))
+      if (move.type === 'own') return take(turn, move.event, schedule, { inbox: turn.inbox.slice(1) })
       if (move.type === 'timer') {
         const { event, isSent } = move.timer
         schedule.fire(move.timer)
-        if (!isSent) return take(turn, event, schedule, turn.inbox)
+        if (!isSent) return take(turn, event, schedule)
         return { ...turn, ...QUIET, hasMoved: false, sent: [event], timers: schedule.timers, cancelable: schedule.cancelable, passed: [] }
       }
       const heard = heardBy(turn.chart, move)
       /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
-      return take(turn, heard.event, schedule, turn.inbox)
+      const actor = actorEndedBy(heard.event, turn.chart)
+      return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
     }
   }
 }
@@ -135,7 +138,7 @@ function byName(rows: readonly (readonly [name: string, value: unknown])[]): unk
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before }: Pick<Turn, 'nowMs' | 'inbox'>): Turn {
+function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had }: Pick<Turn, 'nowMs' | 'inbox' | 'ended'>): Turn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
@@ -149,8 +152,26 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
     else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
+  const ended = had.filter(actor => actorsOf(chart).includes(actor as Child))
   const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
-  return { status, output, error, chart, hasMoved: true, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ...over, nowMs, passed: [] } as unknown as Turn
+  return { status, output, error, chart, hasMoved: true, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
+}
+
+type Child = AnyActorRef & { readonly src: string }
+
+/** The actors of a chart that may still end or send, by id. */
+export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, Child>> {
+  return Object.fromEntries(actorsOf(chart).filter(actor => !ended.includes(actor)).map(actor => [actor.id, actor]))
+}
+
+/** The actor of a chart whose end this event is. */
+export function actorEndedBy(event: EventObject, chart: AnyMachineSnapshot): AnyActorRef | undefined {
+  const id = endedIn(event)
+  return actorsOf(chart).find(actor => actor.id === id)
+}
+
+function actorsOf({ children }: AnyMachineSnapshot): Child[] {
+  return Object.values(children as object)
 }
 
 /** The parameters of XState's actions that have an event. */

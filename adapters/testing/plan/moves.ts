@@ -47,6 +47,13 @@ function endOf(actorId: string, result: unknown): EventObject {
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
+/** The id of the actor whose end an event is. */
+export function endedIn({ type }: EventObject): string | undefined {
+  return END.exec(type)?.[1]
+}
+
+const END = /^xstate\.(?:done|error)\.actor\.(.*)$/s
+
 /** A move as the chart receives it: an answer validated by its question's schema, or its violations by field. */
 export function heardBy(chart: AnyMachineSnapshot, move: HeardMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
   const event = eventOf(move)

@@ -1,6 +1,9 @@
 import t, { type Test } from 'tap'
 import { assign, enqueueActions, fromPromise, raise, sendTo, type AnyActorRef } from 'xstate'
-import { planFor, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { planFor, proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { modelOf } from '../../../adapters/testing/plan/model.ts'
+import type { ChartMove } from '../../../adapters/testing/plan/moves.ts'
+import { takeMoves } from '../../../adapters/testing/run/chart-run.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
 import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -176,4 +179,39 @@ await t.test('an actor is found by its systemId in later steps, and by none of a
   const { leadsTo, event, never, sent } = propertiesOf(work)
   t.match(found(await proveAgent(agentOf(work, { 'it never pulls itself': never('pulled'), 'it pulls the hand': leadsTo(event('message.received'), sent('pull')) }), { cases: { results: { hand: {} } } })), { 'it never pulls itself': 'proved', 'it pulls the hand': 'proved', 'the chart never throws': 'proved' })
   await passes(t, work, { results: { hand: {} } })
+})
+
+await t.test('an actor ends once', async t => {
+  const counting = setupWork({ types: { context: typed<{ n: number }>() }, actors: { a: fromPromise(async () => {}), b: fromPromise(async () => {}) } })
+  const work = counting.createMachine({
+    id: 'pair', context: { n: 0 }, initial: 'working',
+    states: {
+      working: {
+        invoke: [{ src: 'a', id: 'a', onDone: { actions: assign({ n: ({ context }) => context.n + 1 }) }, onError: 'failed' }, { src: 'b', id: 'b', onDone: { actions: assign({ n: ({ context }) => context.n + 1 }) }, onError: 'failed' }],
+        always: { guard: ({ context }) => context.n === 2, target: 'done' }
+      },
+      done: { type: 'final' }, failed: { type: 'final', tags: 'failed' }
+    }
+  })
+  const { done, precedes, atMostOnce, never } = propertiesOf(work)
+  const properties = { 'b ends before all is done': precedes(done('b'), 'done'), 'a ends once': atMostOnce(done('a')), 'all is never done': never('done'), 'nothing fails after a has ended': never('failed', { after: done('a') }) }
+  const wanted = { 'b ends before all is done': 'proved', 'a ends once': 'proved', 'all is never done': ['confirmed', 'a ends with "done"', 'b ends with "done"'], 'nothing fails after a has ended': ['confirmed', 'a ends with "done"', 'b ends with the error "fails"'] }
+  const cases = { results: { a: { done: 1, fails: new Error('a') }, b: { done: 2, fails: new Error('b') } } }
+  t.match(found(await proveAgent(agentOf(work, properties), { cases })), wanted)
+  const { verdicts } = proveChart(work, { 'b ends before all is done': precedes(done('b'), 'done') }, { events: ['a', 'b'].map(id => ({ type: `xstate.done.actor.${id}` })) })
+  t.match(verdicts, [{ outcome: 'proved' }])
+  await passes(t, work, cases)
+})
+
+await t.test('a walk is confirmed by actors that really end', t => {
+  const work = helped.createMachine({ id: 'once', initial: 'on', states: { on: { invoke: { src: 'hand', id: 'hand', onDone: {} }, on: { pull: 'off' } }, off: {} } })
+  const { begin, take } = modelOf(work)
+  const end: ChartMove = { type: 'end', name: 'done', actor: 'hand', src: 'hand', result: undefined }
+  const start = begin(undefined)
+  const [once, never] = [take(start, end), take({ ...start, ended: [] }, end)]
+  t.doesNotThrow(() => takeMoves(work, undefined, start, [{ move: end, turn: once }]))
+  t.throws(() => takeMoves(work, undefined, start, [{ move: end, turn: once }, { move: end, turn: never }]), { name: 'PathError', step: 'hand ends with "done"' })
+  const timer: ChartMove = { type: 'timer', timer: { id: 'none', event: { type: 'pull' }, dueMs: 5, isSent: false } }
+  t.throws(() => takeMoves(work, undefined, start, [{ move: timer, turn: take(start, timer) }]), { message: 'the chart has not scheduled pull' })
+  t.end()
 })
