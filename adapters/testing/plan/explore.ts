@@ -3,7 +3,7 @@ import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
-import { clockedModelOf, pendingIn, type Turn } from './model.ts'
+import { clockedModelOf, configurationKey, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
 
 /** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
@@ -35,9 +35,7 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
 }
 
-/** The key of a configuration: state, relevant context, and pending timers. */
 function keyOf(turn: Turn, { memory }: AllCases): string {
-  const { status, chart, timers, nowMs } = turn
-  const waiting = timers.map(({ id, dueMs }) => `${id} in ${dueMs - nowMs}`).toSorted()
-  return JSON.stringify([status, chart.value, memory(chart.context), pendingIn(turn), waiting])
+  const waiting = turn.timers.map(({ id, dueMs }) => `${id} in ${dueMs - turn.nowMs}`).toSorted()
+  return configurationKey(turn, memory(turn.chart.context), waiting)
 }

@@ -129,12 +129,26 @@ export function nextTimer({ timers }: Turn): Timer | undefined {
   return timers.toSorted((one, other) => one.dueMs - other.dueMs)[0]
 }
 
-/** The pending events of a turn, as they tell configurations apart, without their times. */
-export function pendingIn({ timers, cancelable, inbox }: Turn): unknown {
-  return [inbox, byName(timers.map(({ id, event, isSent }) => [id, [event, isSent]])), byName(Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id]))]
+/** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
+export function configurationKey({ status, chart, ended, timers, cancelable, inbox }: Turn, context: unknown, times: unknown): string {
+  // Those with an id by it, then those that XState counts, in the order of their count.
+  const children = actorsOf(chart).toSorted((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1))
+  const actors = children.map(actor => [actor.id, actor.src, ended.includes(actor)] as const)
+  const history = Object.entries(chart.historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)] as const)
+  const pending = timers.map(({ id, event, isSent }) => [id, event, isSent] as const)
+  const ids = Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id] as const)
+  const text = JSON.stringify([status, chart.value, context, actors, byName(history), byName(pending), byName(ids), inbox, times])
+  const counted = children.filter(({ id }) => COUNTED.test(id))
+  return counted.reduce((text, { id }, i) => text.replaceAll(`"${id}"`, `"x ${i}"`), text)
 }
 
-function byName(rows: readonly (readonly [name: string, value: unknown])[]): unknown {
+const COUNTED = /^x:\d+$/
+
+function orderOf({ id }: AnyActorRef): string {
+  return COUNTED.test(id) ? `x ${id.padStart(20)}` : `a ${id}`
+}
+
+function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unknown {
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 

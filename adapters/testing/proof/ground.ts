@@ -1,7 +1,7 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
 import type { Taken } from '../plan/graph.ts'
-import { livingIn, pendingIn, QUIET, type Model, type Turn } from '../plan/model.ts'
+import { configurationKey, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
 import type { Choice, OpenGuards } from './open-guards.ts'
 import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
@@ -122,11 +122,8 @@ export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Sp
 
 /** Identifies a configuration. Unknown data does not tell two apart. */
 export function keyOf(spot: Spot, memory: Ground['memory']): string {
-  const { status, chart, zone, isOpen, over } = spot
-  const { value, context, children, historyValue } = chart
-  const history = Object.entries(historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)])
-  const names = Object.keys(children as object).toSorted().map(id => [id, id in livingIn(spot)])
-  return JSON.stringify([status, over, value, names, history, isOpen || memory(context), pendingIn(spot), zoneKey(zone)])
+  const { chart, zone, isOpen, over } = spot
+  return configurationKey(spot, isOpen || memory(chart.context), [over, zoneKey(zone)])
 }
 
 /** All that properties see of a start, or of a stride. */

@@ -7,7 +7,7 @@ import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
 import { actorEndedBy, MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
-import { describeMove, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
+import { describeMove, endedIn, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
 import { endActor, ending, withActors } from './stub-actors.ts'
 
@@ -141,9 +141,11 @@ class ChartRun {
     const heard = heardBy(this.#actor.getSnapshot(), move)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
+    const ended = endedIn(heard.event)
+    if (ended === undefined) return this.#actor.send(heard.event)
     const actor = actorEndedBy(heard.event, this.#actor.getSnapshot())
-    if (actor) endActor(actor, heard.event)
-    else this.#actor.send(heard.event)
+    if (!actor) throw new TypeError(`the chart has no actor ${ended}`)
+    endActor(actor, heard.event)
   }
 
   /** Lets time pass, and the delayed events happen that are due then. */

@@ -1,11 +1,11 @@
 import t, { type Test } from 'tap'
-import { assign, enqueueActions, fromPromise, raise, sendTo, type AnyActorRef } from 'xstate'
+import { assign, enqueueActions, fromPromise, raise, sendTo, spawnChild, stopChild, type AnyActorRef, type DoneActorEvent } from 'xstate'
 import { planFor, proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
 import { modelOf } from '../../../adapters/testing/plan/model.ts'
 import type { ChartMove } from '../../../adapters/testing/plan/moves.ts'
 import { takeMoves } from '../../../adapters/testing/run/chart-run.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
-import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
+import { defineAgent, progress, propertiesOf, setupWork, textOf, typed, type AgentDefinition } from '../../../runtime/index.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
 
 /** An agent with this chart as its work. */
@@ -211,7 +211,57 @@ await t.test('a walk is confirmed by actors that really end', t => {
   const [once, never] = [take(start, end), take({ ...start, ended: [] }, end)]
   t.doesNotThrow(() => takeMoves(work, undefined, start, [{ move: end, turn: once }]))
   t.throws(() => takeMoves(work, undefined, start, [{ move: end, turn: once }, { move: end, turn: never }]), { name: 'PathError', step: 'hand ends with "done"' })
+  const stranger: ChartMove = { ...end, actor: 'foot' }
+  t.throws(() => takeMoves(work, undefined, start, [{ move: stranger, turn: take(start, stranger) }]), { message: 'the chart has no actor foot' })
   const timer: ChartMove = { type: 'timer', timer: { id: 'none', event: { type: 'pull' }, dueMs: 5, isSent: false } }
   t.throws(() => takeMoves(work, undefined, start, [{ move: timer, turn: take(start, timer) }]), { message: 'the chart has not scheduled pull' })
   t.end()
+})
+
+await t.test('configurations with other actors or another history are two', async t => {
+  const hiring = setupWork({ types: { events: typed<DoneActorEvent<unknown, 'worker'>>() }, actors: { hand: fromPromise(async () => {}), foot: fromPromise(async () => {}) } })
+  const work = hiring.createMachine({
+    id: 'hiring', initial: 'open',
+    states: {
+      open: { tags: 'input-required', meta: { prompt: 'Hire?' }, on: { 'message.received': [{ guard: ({ event }) => textOf(event.message) === 'none', actions: hiring.emit(progress('nobody')) }, { actions: spawnChild('hand', { id: 'worker' }) }], 'xstate.done.actor.worker': 'finished' } },
+      finished: { type: 'final' }
+    }
+  })
+  const cases = { messages: { none: 'none', one: 'one' }, results: { hand: { done: 1 } } }
+  t.match(found(await proveAgent(agentOf(work, { 'nothing is finished': propertiesOf(work).never('finished') }), { cases })), { 'nothing is finished': ['confirmed', 'the client says "one"', 'hand ends with "done"'] })
+  const { states } = await testAgent(someWalks(t), agentOf(work), { cases, drivers: ['the chart', 'in process'] })
+  t.strictSame(states.missing, [])
+
+  const either = hiring.createMachine({
+    id: 'either', initial: 'open',
+    states: {
+      open: { tags: 'input-required', meta: { prompt: 'Who?' }, on: { 'message.received': [{ guard: ({ event }) => event.message.messageId === 'none', target: 'hired', actions: spawnChild('hand', { id: 'worker' }) }, { target: 'hired', actions: spawnChild('foot', { id: 'worker' }) }] } },
+      hired: { on: { 'xstate.done.actor.worker': [{ guard: ({ event }) => event.output === 'a step', target: 'gone' }, { target: 'finished' }] } },
+      gone: { type: 'final' }, finished: { type: 'final' }
+    }
+  })
+  const both = { messages: cases.messages, results: { hand: { done: 1 }, foot: { stepped: 'a step' } } }
+  t.match(found(await proveAgent(agentOf(either, { 'nothing is gone': propertiesOf(either).never('gone') }), { cases: both })), { 'nothing is gone': ['confirmed', 'the client says "one"', 'foot ends with "stepped"'] })
+  t.strictSame((await testAgent(someWalks(t), agentOf(either), { cases: both, drivers: ['the chart'] })).states.missing, [])
+
+  const back = hiring.createMachine({
+    id: 'back', initial: 'room',
+    states: {
+      room: { initial: 'dark', states: { dark: { after: { 10: 'light' } }, light: {}, last: { type: 'history' } }, tags: 'input-required', meta: { prompt: 'Out?' }, on: { 'message.received': 'out' } },
+      out: { tags: 'input-required', meta: { prompt: 'In?' }, on: { 'message.received': 'again' } },
+      again: { after: { 5: 'room.last' } }
+    }
+  })
+  const { paths } = await planFor(agentOf(back))
+  const ends = new Set(paths.filter(({ name }) => name.includes('5 ms pass')).map(({ steps }) => JSON.stringify(steps.findLast(({ turn }) => turn)?.turn?.chart.value)))
+  t.ok(ends.has('{"room":"dark"}') && ends.has('{"room":"light"}'), 'each history is followed')
+
+  const nameless = setupWork({ types: { context: typed<{ worker: unknown }>() }, actors: { hand: fromPromise(async () => {}) } }).createMachine({
+    id: 'nameless', context: { worker: undefined }, initial: 'open',
+    states: {
+      open: { tags: 'input-required', meta: { prompt: 'Hire?' }, on: { 'message.received': { target: 'hired', actions: assign({ worker: ({ spawn }) => spawn('hand') }) } } },
+      hired: { tags: 'input-required', meta: { prompt: 'Fire?' }, on: { 'message.received': { target: 'open', actions: [stopChild(({ context }) => context.worker as AnyActorRef), assign({ worker: undefined })] } } }
+    }
+  })
+  t.match(await proveAgent(agentOf(nameless), { cases: { results: { hand: {} } } }), { isWhole: true }, 'the number that XState gives to an actor tells nothing apart')
 })
