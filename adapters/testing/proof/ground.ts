@@ -3,7 +3,7 @@ import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.
 import type { Taken } from '../plan/graph.ts'
 import { configurationKey, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
-import type { Choice, OpenGuards } from './open-guards.ts'
+import { guardsText, type Choice, type OpenGuards } from './open-guards.ts'
 import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
 
 /**
@@ -73,7 +73,7 @@ export class Strider {
     const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
     if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
     return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
-      if (result.status !== 'error') return [stride(result, choices)]
+      if (result.status !== 'error' || choices.some(({ throws }) => throws)) return [stride(result, choices)]
       this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
       return []
     })
@@ -81,12 +81,14 @@ export class Strider {
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
   can({ chart, isOpen }: Spot, event: EventObject, isGuess: boolean): boolean {
-    if (isOpen || isGuess) return this.#guards.bothWays(() => chart.can(event)).some(({ result }) => result)
-    try {
-      return chart.can(event)
-    } catch {
-      return true
+    const can = () => {
+      try {
+        return chart.can(event)
+      } catch {
+        return true
+      }
     }
+    return isOpen || isGuess ? this.#guards.bothWays(can).some(({ result }) => result) : can()
   }
 
   /** What the chart sent to itself and receives now, before anything else may come. */
@@ -159,5 +161,5 @@ function zoneAfter({ timers }: Turn, before: Spot | undefined, move: ChartMove |
 }
 
 function choicesText(choices: readonly Choice[]): string {
-  return choices.length === 0 ? '' : ` (if ${choices.map(({ guard, isTrue }) => `${isTrue ? '' : 'not '}${guard}`).join(' and ')})`
+  return choices.length === 0 ? '' : ` (if ${guardsText(choices)})`
 }

@@ -10,7 +10,7 @@ import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
 import { agentGrounds } from './agent-ground.ts'
 import { chartGround, type ChartCases } from './chart-ground.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
-import { OpenGuards, type Choice } from './open-guards.ts'
+import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { spaceOf, type Edge, type Space } from './space.ts'
 
@@ -181,7 +181,7 @@ function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: b
 /** The outcomes of guards that a counterexample needs, each once. */
 function choicesOf({ steps, loop }: Counterexample): Choice[] {
   const all = [...steps, ...loop].flatMap(({ stride }) => stride.choices)
-  return [...new Map(all.map(choice => [`${choice.guard} ${choice.isTrue}`, choice])).values()]
+  return [...new Map(all.map(choice => [guardsText([choice]), choice])).values()]
 }
 
 /** Whether an actor of the real chart takes these steps. */
