@@ -29,7 +29,8 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
     take,
     legalIn: turn => legalMovesIn(turn, cases, policy).legal,
     keyOf: turn => keyOf(turn, cases),
-    describeMove,
+    // Two actors of one logic end with the same words.
+    describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
     limit
   })
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))

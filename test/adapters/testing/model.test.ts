@@ -1,11 +1,14 @@
 import t, { type Test } from 'tap'
 import { assign, enqueueActions, fromPromise, raise, sendTo, spawnChild, stopChild, type AnyActorRef, type DoneActorEvent } from 'xstate'
 import { planFor, proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { agentTests } from '../../../adapters/testing/agent-tests.ts'
 import { modelOf } from '../../../adapters/testing/plan/model.ts'
 import type { ChartMove } from '../../../adapters/testing/plan/moves.ts'
 import { takeMoves } from '../../../adapters/testing/run/chart-run.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
 import { defineAgent, progress, propertiesOf, setupWork, textOf, typed, type AgentDefinition } from '../../../runtime/index.ts'
+import { generatedAgents } from '../../fixtures/charts/generated-charts.ts'
+import { SEED, sampleOf } from '../../fixtures/sample.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
 
 /** An agent with this chart as its work. */
@@ -171,7 +174,7 @@ await t.test('an actor is found by its systemId in later steps, and by none of a
       waiting: {
         tags: 'input-required', meta: { prompt: 'Pull?' }, invoke: { src: 'hand', id: 'hand', systemId: 'the hand' },
         after: { 10: { target: 'waiting', reenter: true } },
-        on: { 'message.received': { actions: sendTo(({ system }) => system.get('the hand') as AnyActorRef, { type: 'pull' }) }, pull: 'pulled' }
+        on: { 'message.received': { actions: [stopChild('nobody'), sendTo(({ system }) => system.get('the hand') as AnyActorRef, { type: 'pull' })] }, pull: 'pulled' }
       },
       pulled: { type: 'final' }
     }
@@ -201,6 +204,14 @@ await t.test('an actor ends once', async t => {
   const { verdicts } = proveChart(work, { 'b ends before all is done': precedes(done('b'), 'done') }, { events: ['a', 'b'].map(id => ({ type: `xstate.done.actor.${id}` })) })
   t.match(verdicts, [{ outcome: 'proved' }])
   await passes(t, work, cases)
+})
+
+await t.test('two actors of one logic are two', async t => {
+  const region = (id: string) => ({ initial: 'on', states: { on: { invoke: { src: 'hand', id, onDone: 'off', onError: 'off' } }, off: { type: 'final' } } }) as const
+  const work = helped.createMachine({ id: 'hands', type: 'parallel', states: { left: region('left'), right: region('right') } })
+  const { configurations } = await planFor(agentOf(work))
+  t.equal(configurations, 4)
+  await passes(t, work)
 })
 
 await t.test('a walk is confirmed by actors that really end', t => {
@@ -264,4 +275,26 @@ await t.test('configurations with other actors or another history are two', asyn
     }
   })
   t.match(await proveAgent(agentOf(nameless), { cases: { results: { hand: {} } } }), { isWhole: true }, 'the number that XState gives to an actor tells nothing apart')
+})
+
+await t.test('on generated charts the model goes the way of an actor of XState', async t => {
+  // Some of these charts have states that nobody would write.
+  t.capture(console, 'warn')
+  const agents = sampleOf(t, generatedAgents(300, SEED), 30, 100)
+  let walks = 0
+  for (const { agent, cases, text } of agents) {
+    const { verdicts } = await proveAgent(agent, { cases, limit: 500 })
+    t.strictSame(verdicts.filter(verdict => verdict.outcome === 'possible' && verdict.guards.length === 0), [], 'each walk without a guess is taken', { chart: text })
+    const planned = await agentTests(agent, { cases, limit: 200, drivers: ['the chart', 'the chart, restored from JSON before every step'] }).catch((error: unknown) => {
+      // It goes on for ever by itself, or counts its pending timers.
+      if (error instanceof RangeError) return { tests: [] }
+      throw error
+    })
+    for (const { name, run } of planned.tests) {
+      walks += 1
+      await run().catch((error: unknown) => t.fail(name, { error: String(error), chart: text }))
+    }
+  }
+  t.ok(walks > 100)
+  t.comment(`${agents.length} charts, ${walks} walks`)
 })
