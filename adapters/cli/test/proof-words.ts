@@ -1,7 +1,8 @@
 import type { ShownProof, ShownVerdict } from '../../inspector/test-result.ts'
+import { guardsText } from '../../testing/proof/open-guards.ts'
 import type { Proof, Verdict } from '../../testing/proof/prove.ts'
 import { oneLine, shellText, shellWord } from '../text/terminal-text.ts'
-import { ENDINGS, guardsText, toldText, type Refuted } from './walk-text.ts'
+import { ENDINGS, toldText, type Refuted } from './walk-text.ts'
 
 /** What each outcome means. */
 export const OUTCOMES: Readonly<Record<Verdict['outcome'], string>> = {

@@ -1,4 +1,3 @@
-import type { Choice } from '../../testing/proof/open-guards.ts'
 import type { Verdict, Walk, WalkStep } from '../../testing/proof/prove.ts'
 import { mermaidIds, mermaidText } from '../../drawing/mermaid.ts'
 import { tableLines } from '../text/columns.ts'
@@ -28,11 +27,6 @@ export function toldText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): strin
 
 function listed(verb: string, names: readonly string[]): string[] {
   return names.length === 0 ? [] : [`${verb} ${names.join(', ')}`]
-}
-
-/** Guards as a condition: `isPaid and not isLarge`. */
-export function guardsText(guards: readonly Choice[]): string {
-  return guards.map(({ guard, isTrue }) => `${isTrue ? '' : 'not '}${guard}`).join(' and ')
 }
 
 /** A counterexample as a sequence for mermaid: the client, the task, and the actors of its chart. */

@@ -3,7 +3,7 @@ import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { AllCases } from './cases.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
-import { modelOf, type Turn } from './model.ts'
+import { clockedModelOf, configurationKey, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
 
 /** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
@@ -24,19 +24,19 @@ export interface Territory {
  * `memory` has to reduce it.
  */
 export function explore({ machine, input, cases, policy, limit }: Territory): Configuration[] {
-  const { begin, take } = modelOf(machine)
+  const { begin, take } = clockedModelOf(machine)
   const places = placesFrom(begin(input), {
     take,
     legalIn: turn => legalMovesIn(turn, cases, policy).legal,
     keyOf: turn => keyOf(turn, cases),
-    describeMove,
+    // Two actors of one logic end with the same words.
+    describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
     limit
   })
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
 }
 
-/** The key of a configuration: state, relevant context, and pending timers. */
-function keyOf({ status, chart, timers, nowMs }: Turn, { memory }: AllCases): string {
-  const waiting = timers.map(({ id, dueMs }) => `${id} in ${dueMs - nowMs}`).toSorted()
-  return JSON.stringify([status, chart.value, memory(chart.context), waiting])
+function keyOf(turn: Turn, { memory }: AllCases): string {
+  const waiting = turn.timers.map(({ id, dueMs }) => `${id} in ${dueMs - turn.nowMs}`).toSorted()
+  return configurationKey(turn, memory(turn.chart.context), waiting)
 }

@@ -3,8 +3,8 @@ import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { AllCases } from './cases.ts'
-import type { Turn } from './model.ts'
-import { eventOf, heardBy, type InnerMove, type Move } from './moves.ts'
+import { livingIn, nextTimer, type Turn } from './model.ts'
+import { eventOf, heardBy, type HeardMove, type InnerMove, type Move } from './moves.ts'
 
 /** A refused move, and its error code. */
 export interface Refused {
@@ -22,7 +22,7 @@ export interface LegalMoves {
 export type Standing = 'working' | 'input-required' | 'auth-required' | 'over'
 
 /** Whether a chart accepts the event of a move. */
-export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: InnerMove) => boolean
+export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: HeardMove) => boolean
 
 /** The standing of a chart's task after a turn. */
 export function standingOf({ status, chart }: Turn): Standing {
@@ -39,41 +39,41 @@ export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy,
   const standing = standingOf(turn)
   // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
-  const authorizations = Object.entries(cases.authorizations).map(([name, data]): InnerMove => ({ type: 'authorization', name, data }))
+  const authorizations = Object.entries(cases.authorizations).map(([name, data]): HeardMove => ({ type: 'authorization', name, data }))
   const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
   const isAuthorized = standing === 'auth-required'
   const outside = [...messages.map(move => judged(turn, move, isHeard, can)), ...authorizations.map(move => judged(turn, move, isAuthorized, can))]
   const legal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [move] : []))
   const illegal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [] : [{ move, refusal }]))
-  return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases, can), ...nextTimer(turn)], illegal }
+  return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases, can), ...nextTime(turn)], illegal }
 }
 
 /** Whether the task accepts a move, if it receives such moves at all. */
-function judged({ chart }: Turn, move: InnerMove, isHeard: boolean, can: Can): { readonly move: InnerMove; readonly refusal?: ErrorCode } {
+function judged({ chart }: Turn, move: HeardMove, isHeard: boolean, can: Can): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
   const heard = heardBy(chart, move)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
   return can(chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
-function messagesOf({ messages }: AllCases): InnerMove[] {
+function messagesOf({ messages }: AllCases): HeardMove[] {
   return Object.entries(messages).map(([name, words]) => ({ type: 'message', name, message: { messageId: name, role: 'ROLE_USER', ...messageOf(words) } }))
 }
 
 /** The ends of live actors, and the events that they may send. */
-function innerMoves({ chart }: Turn, { resultsOf, events }: AllCases, can: Can): InnerMove[] {
+function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): HeardMove[] {
   // Only actors named in the chart's setup may exist.
-  const children = Object.entries(chart.children as Record<string, { readonly src: string }>)
+  const children = Object.entries(livingIn(turn))
   const ends = children.flatMap(([actor, { src }]) =>
-    Object.entries(resultsOf(src)).map(([name, result]): InnerMove => ({ type: 'end', name, actor, src, result }))
+    Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
   )
-  const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): InnerMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => can(chart, eventOf(move), move))]
+  const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
+  return [...ends, ...own.filter(move => can(turn.chart, eventOf(move), move))]
 }
 
-function nextTimer({ timers, nowMs }: Turn): InnerMove[] {
-  const [timer] = timers.toSorted((one, other) => one.dueMs - other.dueMs)
+function nextTime(turn: Turn): InnerMove[] {
+  const timer = nextTimer(turn)
   if (!timer) return []
-  const delayMs = timer.dueMs - nowMs
-  return [{ type: 'time', name: `${delayMs} ms`, timer: timer.id, event: timer.event, delayMs }]
+  const delayMs = timer.dueMs - turn.nowMs
+  return [{ type: 'time', name: `${delayMs} ms`, delayMs }]
 }

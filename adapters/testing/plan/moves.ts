@@ -2,22 +2,32 @@ import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { FieldViolation } from '../../../machines/protocol/errors.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
+import type { Timer } from './model.ts'
 import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
 
-/** One event of a task under test. `name` is that of its case. */
+/** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */
 export type Move =
   | { readonly type: 'message'; readonly name: string; readonly message: Message }
   | { readonly type: 'authorization'; readonly name: string; readonly data: unknown }
   | { readonly type: 'end'; readonly name: string; readonly actor: string; readonly src: string; readonly result: unknown }
   | { readonly type: 'event'; readonly name: string; readonly event: EventObject }
-  | { readonly type: 'time'; readonly name: string; readonly timer: string; readonly event: EventObject; readonly delayMs: number }
+  | { readonly type: 'time'; readonly name: string; readonly delayMs: number }
   | { readonly type: 'cancel' }
 
 /** A move that the chart of the work receives. A cancel goes to its task only. */
 export type InnerMove = Exclude<Move, { type: 'cancel' }>
 
+/** A move that has an event from outside. */
+export type HeardMove = Exclude<InnerMove, { type: 'time' }>
+
+/** An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. */
+export type OwnMove = { readonly type: 'own'; readonly event: EventObject } | { readonly type: 'timer'; readonly timer: Timer }
+
+/** One event of a chart, whatever its time. */
+export type ChartMove = HeardMove | OwnMove
+
 /** The event of a move for the chart of the work. */
-export function eventOf(move: InnerMove): EventObject {
+export function eventOf(move: HeardMove): EventObject {
   switch (move.type) {
     case 'message':
       return { type: 'message.received', message: move.message } as EventObject
@@ -26,7 +36,6 @@ export function eventOf(move: InnerMove): EventObject {
     case 'end':
       return endOf(move.actor, move.result)
     case 'event':
-    case 'time':
     default:
       return move.event
   }
@@ -38,14 +47,21 @@ function endOf(actorId: string, result: unknown): EventObject {
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
+/** The id of the actor whose end an event is. */
+export function endedIn({ type }: EventObject): string | undefined {
+  return END.exec(type)?.[1]
+}
+
+const END = /^xstate\.(?:done|error)\.actor\.(.*)$/s
+
 /** A move as the chart receives it: an answer validated by its question's schema, or its violations by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: InnerMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
+export function heardBy(chart: AnyMachineSnapshot, move: HeardMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
   const event = eventOf(move)
   return isGiven(event) ? answered(chart, event) : { event }
 }
 
 /** A move as a clause: `the client says "red"`. */
-export function describeMove(move: Move): string {
+export function describeMove(move: Move | ChartMove): string {
   checkArgument(move, withMembers(['type'], 'a move of a path'), 'describeMove(move)')
   switch (move.type) {
     case 'message':
@@ -58,6 +74,10 @@ export function describeMove(move: Move): string {
       return `the event "${move.name}" comes`
     case 'time':
       return `${move.name} pass`
+    case 'own':
+      return `it receives "${move.event.type}" from itself`
+    case 'timer':
+      return `${move.timer.dueMs} ms pass`
     case 'cancel':
     default:
       return 'the client cancels'

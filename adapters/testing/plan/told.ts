@@ -4,7 +4,7 @@ import { reasonOf } from '../../../machines/task.machine.ts'
 import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
 import { chartQuestion, wordsIn } from '../../../runtime/work/chart-question.ts'
 import type { Turn } from './model.ts'
-import type { Move } from './moves.ts'
+import type { ChartMove, Move } from './moves.ts'
 
 /** An event of a task for comparison: without generated ids and times. */
 export type ComparedEvent =
@@ -23,7 +23,11 @@ export const OPENED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_SUBMITTED'
 export const CANCELED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_CANCELED' }]
 
 /** The events that a task must send after a turn, derived from the chart: it resumes, emits, asks, and ends. */
-export function toldAfter(turn: Turn, before?: Turn, move?: Move): ComparedEvent[] {
+export function toldAfter(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
+  return [...turn.passed, turn].flatMap((each, i, all) => (i === 0 ? toldByTurn(each, before, move) : toldByTurn(each, all[i - 1])))
+}
+
+function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before), questionOf(turn)]

@@ -5,7 +5,7 @@ import { casesWith, type AllCases, type Cases } from '../plan/cases.ts'
 import { legalMovesIn } from '../plan/legal-moves.ts'
 import { madeCases } from '../plan/made-cases.ts'
 import { modelOf, type Turn } from '../plan/model.ts'
-import { describeMove, type InnerMove } from '../plan/moves.ts'
+import { describeMove, type ChartMove, type HeardMove } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
 import { OPENED, toldAfter, type ComparedEvent } from '../plan/told.ts'
 import { inputFor } from '../run/world.ts'
@@ -29,7 +29,7 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
   const guards = new OpenGuards(machine)
   const strider = new Strider(modelOf(guards.machine), guards, toldIn)
   const guesses = new Set<string>()
-  const isGuess = (move: InnerMove) => {
+  const isGuess = (move: HeardMove) => {
     const guess = guessIn(move, given)
     if (guess !== undefined) guesses.add(guess)
     return guess !== undefined
@@ -54,32 +54,34 @@ interface Surroundings {
   readonly agent: Agent
   readonly cases: AllCases
   readonly strider: Strider
-  readonly isGuess: (move: InnerMove) => boolean
+  readonly isGuess: (move: HeardMove) => boolean
 }
 
 function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
+  const own = strider.ownIn(spot)
+  if (own) return strider.take(spot, own)
   const { legal } = legalMovesIn(spot, cases, messages, (_, event, move) => strider.can(spot, event, isGuess(move)))
-  const offered = legal.filter(({ type }) => type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
+  const offered = legal.filter(move => move.type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
   const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }
   const late: Stride = { type: 'deadline', says: 'the deadline passes', from: 'time', choices: [], source: 'the deadline', to: endedBy(spot, 'late', 'FAILED') }
   return [...[...offered, ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one)), cancel, ...(deadlineMs === undefined ? [] : [late])]
 }
 
 /** The sender of a move, and the source that goes on with it. Events that an actor may send are none. */
-function sideOf(move: InnerMove): { readonly from: string; readonly source?: string } {
+function sideOf(move: HeardMove): { readonly from: string; readonly source?: string } {
   if (move.type === 'end') return { from: move.src, source: actorSource(move.actor) }
   return move.type === 'event' ? { from: 'actor' } : { from: 'client', source: 'the client' }
 }
 
 /** The data of a move that no case gives, as a clause. */
-function guessIn(move: InnerMove, { messages, authorizations, results = {} }: Cases): string | undefined {
+function guessIn(move: HeardMove, { messages, authorizations, results = {} }: Cases): string | undefined {
   if (move.type === 'message' && !messages) return 'answers of the client'
   if (move.type === 'authorization' && !authorizations) return 'authorizations'
   return move.type === 'end' && !results[move.src] ? `results of ${move.src}` : undefined
 }
 
 /** The updates of a task: statuses by the last word of their names, and artifacts. */
-function toldIn(turn: Turn, before?: Turn, move?: InnerMove): Told[] {
+function toldIn(turn: Turn, before?: Turn, move?: ChartMove): Told[] {
   const told: readonly ComparedEvent[] = before ? toldAfter(turn, before, move) : [...OPENED, ...toldAfter(turn)]
   return told.map(value => ({ name: 'state' in value ? shortState(value.state) : 'artifact', value }))
 }

@@ -1,7 +1,7 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
-import { modelOf, type Turn } from '../plan/model.ts'
-import type { InnerMove } from '../plan/moves.ts'
+import { livingIn, modelOf, type Turn } from '../plan/model.ts'
+import { endedIn, type ChartMove } from '../plan/moves.ts'
 import { Strider, type Ground, type Offered, type Spot } from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
 import { actorSource } from './space.ts'
@@ -29,31 +29,36 @@ export function chartGround(machine: AnyStateMachine, { input, events, awaited =
   const toldIn = ({ words }: Turn): Told[] => words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
   const strider = new Strider(modelOf(guards.machine), guards, toldIn)
   const offeredIn = (spot: Spot): Offered[] => {
-    const arriving = typeof events === 'function' ? events(spot.chart) : events ?? bareEvents(spot.chart)
-    const possible = arriving.filter(event => isOfActor(event, spot.chart) && strider.can(spot, event, !events))
+    const arriving = typeof events === 'function' ? events(spot.chart) : events ?? bareEvents(spot)
+    const possible = arriving.filter(event => mayCome(event, spot) && strider.can(spot, event, !events))
     return possible.map((event, i): Offered => {
-      const move: InnerMove = { type: 'event', name: `${event.type} ${i}`, event }
+      const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
       return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
     })
   }
-  const stridesFrom = (spot: Spot) => [...offeredIn(spot), ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one))
+  const stridesFrom = (spot: Spot) => {
+    const own = strider.ownIn(spot)
+    return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
+  }
   return { ground: { name: 'started', input, start: strider.begin(input, false), stridesFrom, memory: memory as Ground['memory'] }, lost: strider.lost }
 }
 
 /** The events that the active states name, without data. */
-function bareEvents({ machine, children }: AnyMachineSnapshot): EventObject[] {
-  const ends = Object.keys(children as object).flatMap(actorId => ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId })))
-  return [...(machine.events as string[]).filter(type => !type.startsWith('xstate.') && !type.includes('*')).map(type => ({ type })), ...ends]
+function bareEvents(spot: Spot): EventObject[] {
+  const ends = Object.keys(livingIn(spot)).flatMap(actorId => ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId })))
+  return [...(spot.chart.machine.events as string[]).filter(type => !type.startsWith('xstate.') && !type.includes('*')).map(type => ({ type })), ...ends]
 }
 
-/** Whether an event is no end of an actor, or of one that there is. */
-function isOfActor(event: EventObject, { children }: AnyMachineSnapshot): boolean {
-  return !('actorId' in event) || !event.type.startsWith('xstate.') || String(event['actorId']) in children
+/** Whether an event is no end of an actor, or of one that has not ended. */
+function mayCome(event: EventObject, spot: Spot): boolean {
+  const actor = endedIn(event)
+  return actor === undefined || actor in livingIn(spot)
 }
 
-function sourceOf({ type, ...event }: EventObject, awaited: readonly string[]): { readonly source?: string } {
-  if (type.startsWith('xstate.') && 'actorId' in event) return { source: actorSource(String(event['actorId'])) }
-  return awaited.includes(type) ? { source: `the event ${type}` } : {}
+function sourceOf(event: EventObject, awaited: readonly string[]): { readonly source?: string } {
+  const actor = endedIn(event)
+  if (actor !== undefined) return { source: actorSource(actor) }
+  return awaited.includes(event.type) ? { source: `the event ${event.type}` } : {}
 }
 
 /** An event in words, with its data where others have its type. */

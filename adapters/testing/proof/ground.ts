@@ -1,9 +1,9 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
 import type { Taken } from '../plan/graph.ts'
-import type { Model, Turn } from '../plan/model.ts'
-import { heardBy, type InnerMove } from '../plan/moves.ts'
-import type { Choice, OpenGuards } from './open-guards.ts'
+import { configurationKey, QUIET, type Model, type Turn } from '../plan/model.ts'
+import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
+import { guardsText, type Choice, type OpenGuards } from './open-guards.ts'
 import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
 
 /**
@@ -14,12 +14,12 @@ export type Spot = Turn & { readonly zone: Zone; readonly isOpen: boolean; reado
 
 /** A move of a proof, with its result. */
 export interface Stride extends EventObject {
-  readonly type: InnerMove['type'] | 'cancel' | 'deadline'
+  readonly type: ChartMove['type'] | 'cancel' | 'deadline'
   /** A clause: `brew ends with "a coffee" (if isLarge)`. Unique where it starts. */
   readonly says: string
   readonly from: string
   /** The move for the chart; none for a cancel and a deadline, which concern its task only. */
-  readonly move?: InnerMove
+  readonly move?: ChartMove
   readonly choices: readonly Choice[]
   /** Something that goes on by itself, so that it cannot be possible for ever without happening: an actor, a timer, the client. */
   readonly source?: string
@@ -38,7 +38,7 @@ export interface Ground {
 
 /** A move before it is made. `isGuess`: no case gives its data. */
 export interface Offered {
-  readonly move: InnerMove
+  readonly move: ChartMove
   readonly says: string
   readonly from: string
   readonly source?: string
@@ -46,7 +46,7 @@ export interface Offered {
 }
 
 /** The updates that a chart sends in a turn. */
-export type ToldIn = (turn: Turn, before?: Turn, move?: InnerMove) => Told[]
+export type ToldIn = (turn: Turn, before?: Turn, move?: ChartMove) => Told[]
 
 /** Makes moves of a chart, with guards evaluated or taken both ways. */
 export class Strider {
@@ -73,7 +73,7 @@ export class Strider {
     const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
     if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
     return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
-      if (result.status !== 'error') return [stride(result, choices)]
+      if (result.status !== 'error' || choices.some(({ throws }) => throws)) return [stride(result, choices)]
       this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
       return []
     })
@@ -81,23 +81,32 @@ export class Strider {
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
   can({ chart, isOpen }: Spot, event: EventObject, isGuess: boolean): boolean {
-    if (isOpen || isGuess) return this.#guards.bothWays(() => chart.can(event)).some(({ result }) => result)
-    try {
-      return chart.can(event)
-    } catch {
-      return true
+    const can = () => {
+      try {
+        return chart.can(event)
+      } catch {
+        return true
+      }
     }
+    return isOpen || isGuess ? this.#guards.bothWays(can).some(({ result }) => result) : can()
+  }
+
+  /** What the chart sent to itself and receives now, before anything else may come. */
+  ownIn({ inbox: [event] }: Spot): Offered | undefined {
+    if (!event) return undefined
+    const move: ChartMove = { type: 'own', event }
+    return { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
   }
 
   /** The timers that may fire next. */
   timersIn({ timers, zone }: Spot): Offered[] {
-    return timers.filter(({ id }) => fired(zone, id)).map(({ id, event, dueMs }) => {
-      const move: InnerMove = { type: 'time', name: `${dueMs} ms`, timer: id, event, delayMs: 0 }
-      return { move, says: `${dueMs} ms pass`, from: 'time', source: `the timer ${id}`, isGuess: false }
+    return timers.filter(({ id }) => fired(zone, id)).map(timer => {
+      const move: ChartMove = { type: 'timer', timer }
+      return { move, says: describeMove(move), from: 'time', source: `the timer ${timer.id}`, isGuess: false }
     })
   }
 
-  #spotAfter(spot: Spot, move: InnerMove, isOpen: boolean): Spot {
+  #spotAfter(spot: Spot, move: ChartMove, isOpen: boolean): Spot {
     const turn = this.#model.take(spot, move)
     const after = { ...turn, played: turn, zone: zoneAfter(turn, spot, move), isOpen }
     try {
@@ -110,24 +119,30 @@ export class Strider {
 
 /** A task that ends whatever its chart does. */
 export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Spot {
-  return { ...spot, status: 'stopped', output: undefined, error: undefined, words: [], sent: [], timers: [], over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
+  return { ...spot, status: 'stopped', ...QUIET, output: undefined, error: undefined, over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
 }
 
 /** Identifies a configuration. Unknown data does not tell two apart. */
-export function keyOf({ status, chart, zone, isOpen, over }: Spot, memory: Ground['memory']): string {
-  const { value, context, children, historyValue } = chart
-  const history = Object.entries(historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)])
-  const names = Object.keys(children as object).toSorted()
-  return JSON.stringify([status, over, value, names, history, isOpen || memory(context), zoneKey(zone)])
+export function keyOf(spot: Spot, memory: Ground['memory']): string {
+  const { chart, zone, isOpen, over } = spot
+  return configurationKey(spot, isOpen || memory(chart.context), [over, zoneKey(zone)])
 }
 
 /** All that properties see of a start, or of a stride. */
 export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | undefined, start: Spot): StepSeen {
   const after = stride ? stride.turn : start
   const { move } = stride?.move ?? {}
-  const heard = move && before ? heardBy(before.chart, move) : undefined
-  const event = heard && 'event' in heard ? heard.event : stride && !move ? { type: `task.${stride.move.type}` } : undefined
+  const heard = move && before ? heardIn(before, move) : undefined
+  const event = heard ?? (stride && !move ? { type: `task.${stride.move.type}` } : undefined)
   return { event, ...(before && { before: before.chart }), after: after.chart, told: after.told, sent: after.sent, over: after.over }
+}
+
+/** The event that a move brings to the chart. */
+function heardIn({ chart }: Spot, move: ChartMove): EventObject | undefined {
+  if (move.type === 'own') return move.event
+  if (move.type === 'timer') return move.timer.isSent ? undefined : move.timer.event
+  const heard = heardBy(chart, move)
+  return 'event' in heard ? heard.event : undefined
 }
 
 function endingOf({ status }: Turn): Ending | undefined {
@@ -135,10 +150,10 @@ function endingOf({ status }: Turn): Ending | undefined {
 }
 
 /** The timers of a turn that were set in it are other objects than those before. */
-function zoneAfter({ timers }: Turn, before: Spot | undefined, move: InnerMove | undefined): Zone {
+function zoneAfter({ timers }: Turn, before: Spot | undefined, move: ChartMove | undefined): Zone {
   const had = new Map(before?.timers.map(timer => [timer.id, timer]))
   const has = new Map(timers.map(timer => [timer.id, timer]))
-  const passed = before && move?.type === 'time' ? fired(before.zone, move.timer) : undefined
+  const passed = before && move?.type === 'timer' ? fired(before.zone, move.timer.id) : undefined
   let zone = passed ?? before?.zone ?? { ids: [], bounds: [[0]] }
   for (const id of zone.ids) if (!has.has(id)) zone = clear(zone, id)
   for (const [id, timer] of has) if (had.get(id) !== timer || !zone.ids.includes(id)) zone = set(zone, id, timer.dueMs)
@@ -146,5 +161,5 @@ function zoneAfter({ timers }: Turn, before: Spot | undefined, move: InnerMove |
 }
 
 function choicesText(choices: readonly Choice[]): string {
-  return choices.length === 0 ? '' : ` (if ${choices.map(({ guard, isTrue }) => `${isTrue ? '' : 'not '}${guard}`).join(' and ')})`
+  return choices.length === 0 ? '' : ` (if ${guardsText(choices)})`
 }

@@ -6,6 +6,13 @@ import { guardName } from '../../drawing/chart-parts.ts'
 export interface Choice {
   readonly guard: string
   readonly isTrue: boolean
+  /** Present if it neither holds nor does not, but throws with the data that there is. */
+  readonly throws?: true
+}
+
+/** Choices as a condition: `isPaid and not isLarge`. */
+export function guardsText(choices: readonly Choice[]): string {
+  return choices.map(({ guard, isTrue, throws }) => (throws ? `${guard} throws` : `${isTrue ? '' : 'not '}${guard}`)).join(' and ')
 }
 
 /** The result of one combination of outcomes. */
@@ -19,12 +26,21 @@ type Guard = (given: { readonly context: unknown; readonly event: unknown }, par
 /** The maximum number of guards that one step evaluates. A chart that goes round without an event evaluates them for ever. */
 const MOST_GUARDS = 200
 
-/** A chart whose guards are evaluated, or taken both ways. Guards that XState combines (`and`, `not`) are made of their parts. */
+/** An outcome of a guard. */
+type Outcome = 'holds' | 'fails' | 'throws'
+
+/** A guard that was decided, and whether it throws with the data that there is. */
+interface Decided extends Choice {
+  readonly outcome: Outcome
+  readonly call: { readonly isThrown: boolean; readonly error?: unknown }
+}
+
+/** A chart whose guards are evaluated, or taken both ways. A guard that throws with the data that there is has that as a third way. Guards that XState combines (`and`, `not`) are made of their parts. */
 export class OpenGuards {
   readonly machine: AnyStateMachine
-  #script: readonly boolean[] | undefined
-  #choices: Choice[] = []
-  #known = new Map<string, boolean>()
+  #script: readonly Outcome[] | undefined
+  #choices: Decided[] = []
+  #known = new Map<string, Decided>()
   #contexts: unknown[] = []
   #evaluated = 0
 
@@ -37,28 +53,29 @@ export class OpenGuards {
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */
   bothWays<T>(take: () => T): Run<T>[] {
     const runs: Run<T>[] = []
-    let script: boolean[] | undefined = []
+    let script: Outcome[] | undefined = []
     while (script) {
       this.#begin(script)
       try {
-        runs.push({ result: take(), choices: this.#choices })
+        runs.push({ result: take(), choices: this.#choices.map(choiceOf) })
       } finally {
         this.#script = undefined
       }
-      const last = this.#choices.findLastIndex(({ isTrue }) => isTrue)
-      script = last < 0 ? undefined : [...this.#choices.slice(0, last).map(({ isTrue }) => isTrue), false]
+      const last = this.#choices.findLastIndex(choice => nextOutcome(choice) !== undefined)
+      const next = this.#choices.slice(last).map(nextOutcome)[0]
+      script = next && [...this.#choices.slice(0, last).map(({ outcome }) => outcome), next]
     }
     return runs
   }
 
   /** Calls a function with guards that have these outcomes, in the order in which they are evaluated. */
   decided(choices: readonly Choice[], take: () => void): void {
-    this.#begin(choices.map(({ isTrue }) => isTrue))
+    this.#begin(choices.map(({ isTrue, throws }) => (throws ? 'throws' : isTrue ? 'holds' : 'fails')))
     take()
     this.#script = undefined
   }
 
-  #begin(script: readonly boolean[]): void {
+  #begin(script: readonly Outcome[]): void {
     this.#script = script
     this.#choices = []
     this.#known = new Map()
@@ -67,18 +84,43 @@ export class OpenGuards {
   }
 
   #opened(name: string, guard: Guard): Guard {
-    return (given, params) => (this.#script ? this.#choose(name, given.context, params) : guard(given, params))
+    return (given, params) => (this.#script ? this.#choose(name, guard, given, params) : guard(given, params))
   }
 
   /** The same guard has the same outcome until the context changes. */
-  #choose(guard: string, context: unknown, params: unknown): boolean {
+  #choose(name: string, guard: Guard, given: Parameters<Guard>[0], params: unknown): boolean {
     if ((this.#evaluated += 1) > MOST_GUARDS) throw new RangeError('a step evaluates more than 200 guards')
-    if (!this.#contexts.includes(context)) this.#contexts.push(context)
-    const key = JSON.stringify([guard, params, this.#contexts.indexOf(context)])
-    const isTrue = this.#known.get(key) ?? this.#script?.[this.#choices.length] ?? true
-    if (!this.#known.has(key)) this.#choices.push({ guard, isTrue })
-    this.#known.set(key, isTrue)
-    return isTrue
+    if (!this.#contexts.includes(given.context)) this.#contexts.push(given.context)
+    const key = JSON.stringify([name, params, this.#contexts.indexOf(given.context)])
+    const known = this.#known.get(key)
+    const choice = known ?? decidedBy(name, callOf(() => guard(given, params)), this.#script?.[this.#choices.length])
+    if (!known) this.#choices.push(choice)
+    this.#known.set(key, choice)
+    if (choice.outcome === 'throws') throw choice.call.error
+    return choice.isTrue
+  }
+}
+
+function decidedBy(guard: string, call: Decided['call'], outcome: Outcome = 'holds'): Decided {
+  return { guard, isTrue: outcome === 'holds', ...(outcome === 'throws' && { throws: true as const }), outcome, call }
+}
+
+function choiceOf({ guard, isTrue, throws }: Decided): Choice {
+  return { guard, isTrue, ...(throws && { throws }) }
+}
+
+/** Every guard may hold and fail; those that throw with the data that there is may also throw. */
+function nextOutcome({ outcome, call }: Decided): Outcome | undefined {
+  if (outcome === 'holds') return 'fails'
+  return outcome === 'fails' && call.isThrown ? 'throws' : undefined
+}
+
+function callOf(run: () => unknown): Decided['call'] {
+  try {
+    run()
+    return { isThrown: false }
+  } catch (error) {
+    return { isThrown: true, error }
   }
 }
 

@@ -5,13 +5,12 @@ import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { checkArgument, checkOptions, objectSuchAs, textSuchAs, withMembers, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { CoverageLog } from '../coverage.ts'
 import type { Cases } from '../plan/cases.ts'
-import { idsOf, recordedRun, walkChart } from '../run/chart-run.ts'
+import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
 import { agentGrounds } from './agent-ground.ts'
 import { chartGround, type ChartCases } from './chart-ground.ts'
 import { counterexampleIn, type Counterexample } from './counterexample.ts'
-import { OpenGuards, type Choice } from './open-guards.ts'
+import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { spaceOf, type Edge, type Space } from './space.ts'
 
@@ -182,14 +181,14 @@ function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: b
 /** The outcomes of guards that a counterexample needs, each once. */
 function choicesOf({ steps, loop }: Counterexample): Choice[] {
   const all = [...steps, ...loop].flatMap(({ stride }) => stride.choices)
-  return [...new Map(all.map(choice => [`${choice.guard} ${choice.isTrue}`, choice])).values()]
+  return [...new Map(all.map(choice => [guardsText([choice]), choice])).values()]
 }
 
 /** Whether an actor of the real chart takes these steps. */
 function isWalked(machine: AnyStateMachine, { ground }: Space, { steps, loop }: Counterexample): boolean {
-  const taken = [...steps, ...loop].flatMap(({ stride: { move, to } }) => (move ? [{ move, turn: to.played, told: [] }] : []))
+  const taken = [...steps, ...loop].flatMap(({ stride: { move, to } }) => (move ? [{ move, turn: to.played }] : []))
   try {
-    walkChart({ start: ground.start, steps: taken, input: ground.input as never }, 'live', new CoverageLog(machine))
+    takeMoves(machine, ground.input, ground.start, taken)
     return true
   } catch {
     return false

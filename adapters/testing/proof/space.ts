@@ -54,7 +54,7 @@ export function spaceOf(ground: Ground, limit: number): Space {
       keys.add(found)
       return found
     },
-    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer : '']),
+    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : '']),
     limit: Infinity
   })
   const numbers = new Map(places.map((place, number) => [place, number]))

@@ -1,14 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createActor, type Actor, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode } from 'xstate'
+import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
+import { replaceSchedule } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
-import type { CoverageLog } from '../coverage.ts'
+import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
-import type { Turn } from '../plan/model.ts'
-import { describeMove, heardBy, type InnerMove } from '../plan/moves.ts'
+import { actorEndedBy, MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
+import { describeMove, endedIn, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
-import { endless, withActors } from './stub-actors.ts'
+import { endActor, ending, withActors } from './stub-actors.ts'
 
 /** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
@@ -16,22 +17,34 @@ export type Liveness = 'live' | 'restored'
 /** Told the number of each step of a path before it is walked; 0 is the opening. */
 export type AtStep = (step: number) => void
 
-/** Walks one path with an actor of the chart alone. Rejects with PathError if it differs from the chart's pure functions. */
+/** Walks one path with an actor of the chart alone. Throws PathError if it differs from the chart's pure functions. */
 export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>, liveness: Liveness, log: CoverageLog, at: AtStep = () => {}): void {
   const run = new ChartRun(log, input)
   const check = (step: string, turn: Turn) => {
+    run.advance(0)
     log.noteStates(run.states)
-    run.check(step, turn)
+    run.check(step, [...turn.passed, turn])
   }
   check(OPENING, start)
   for (const [i, { move, turn, refusal }] of steps.entries()) {
     at(i + 1)
     if (move.type === 'cancel') continue
-    if (refusal !== undefined) run.refuse(move)
+    if (refusal !== undefined) run.refuse(move as HeardMove)
     if (!turn) continue
     if (liveness === 'restored') run.restore()
     run.take(move)
     check(describeMove(move), turn)
+  }
+  run.stop()
+}
+
+/** Takes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot take one. */
+export function takeMoves(machine: AnyStateMachine, input: unknown, start: Turn, moves: readonly { readonly move: ChartMove; readonly turn: Turn }[]): void {
+  const run = new ChartRun(new CoverageLog(machine), input)
+  run.checkNext(OPENING, start)
+  for (const { move, turn } of moves) {
+    run.take(move)
+    run.checkNext(describeMove(move), turn)
   }
   run.stop()
 }
@@ -49,10 +62,12 @@ export interface WalkedStep {
 /** The steps of a path as its chart takes them, the opening first. */
 export function walkedSteps({ steps, input }: Path, machine: AnyStateMachine): WalkedStep[] {
   const { run, transitionsSince } = recordedRun(machine, input)
+  run.advance(0)
   const walked = (move: string): WalkedStep => ({ move, states: idsOf(run.states), transitions: transitionsSince() })
   const all = [walked(OPENING)]
   for (const { move, turn } of steps) {
     if (turn && move.type !== 'cancel') run.take(move)
+    run.advance(0)
     all.push(walked(describeMove(move)))
   }
   run.stop()
@@ -74,34 +89,77 @@ export function recordedRun(machine: AnyStateMachine, input: unknown): { readonl
 /** The records of a run. */
 type RunLog = Pick<CoverageLog, 'watched' | 'noteTransition'>
 
+/** A delayed event of the chart's actor. */
+interface Delayed {
+  readonly target: AnyActorRef
+  readonly event: EventObject
+  readonly id: string | undefined
+  /** Milliseconds since the start of the run. */
+  readonly dueMs: number
+  readonly fire: () => void
+}
+
+type Schedule = Parameters<typeof replaceSchedule>[1]
+
+/** What the actor showed after one event. */
+type Sight = Pick<AnyMachineSnapshot, 'status' | 'value'> & { readonly words: readonly unknown[] }
+
 class ChartRun {
   readonly #machine: AnyStateMachine
   readonly #log: RunLog
   #actor: Actor<AnyStateMachine>
   #words: unknown[] = []
+  #sights: Sight[] = []
+  /** The delayed events that are scheduled, in this order. */
+  #delayed: Delayed[] = []
+  #nowMs = 0
 
   constructor(log: RunLog, input: unknown) {
     const { watched } = log
     this.#log = log
-    this.#machine = withActors(watched, endless)
-    this.#actor = this.#begin({ input })
+    this.#machine = withActors(watched, ending)
+    this.#actor = this.#begin({ input }).actor
   }
 
   restore(): void {
-    const text = JSON.stringify(this.#actor.getPersistedSnapshot())
-    this.#actor.stop()
-    this.#actor = this.#begin({ snapshot: JSON.parse(text), input: undefined })
+    const [had, delayed] = [this.#actor, this.#delayed]
+    const text = JSON.stringify(had.getPersistedSnapshot())
+    had.stop()
+    this.#delayed = []
+    const { actor, schedule } = this.#begin({ snapshot: JSON.parse(text), input: undefined })
+    this.#actor = actor
+    this.#sights = []
+    // Plain XState forgets them. The runtime stores them.
+    for (const { target, event, id, dueMs } of delayed) schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
   }
 
-  take(move: InnerMove): void {
+  take(move: InnerMove | ChartMove): void {
+    // It has received this one at once.
+    if (move.type === 'own') return
+    if (move.type === 'timer') return this.#fire(move.timer)
+    if (move.type === 'time') return this.advance(move.delayMs)
     const heard = heardBy(this.#actor.getSnapshot(), move)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
-    this.#actor.send(heard.event)
+    const ended = endedIn(heard.event)
+    if (ended === undefined) return this.#actor.send(heard.event)
+    const actor = actorEndedBy(heard.event, this.#actor.getSnapshot())
+    if (!actor) throw new TypeError(`the chart has no actor ${ended}`)
+    endActor(actor, heard.event)
+  }
+
+  /** Lets time pass, and the delayed events happen that are due then. */
+  advance(ms: number): void {
+    const endMs = this.#nowMs + ms
+    const next = () => this.#delayed.filter(({ dueMs }) => dueMs <= endMs).toSorted((one, other) => one.dueMs - other.dueMs)[0]
+    for (let delayed = next(); delayed; delayed = next()) {
+      this.#nowMs = delayed.dueMs
+      delayed.fire()
+    }
   }
 
   /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
-  refuse(move: InnerMove): void {
+  refuse(move: HeardMove): void {
     const snapshot = this.#actor.getSnapshot()
     const heard = heardBy(snapshot, move)
     if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
@@ -112,32 +170,66 @@ class ChartRun {
     return activeStates(this.#actor.getSnapshot())
   }
 
-  check(step: string, { status, chart, words }: Turn): void {
-    const snapshot = this.#actor.getSnapshot() as AnyMachineSnapshot
-    const found = { status: snapshot.status, value: snapshot.value, words: this.#words }
-    const wanted = { status, value: chart.value, words }
-    this.#words = []
-    if (!isDeepStrictEqual(toJson(found), toJson(wanted))) throw new PathError(step, 'the chart has to be', wanted, found)
+  /** Compares all that the actor has shown since the last time with the turns of a move. */
+  check(step: string, turns: readonly Turn[]): void {
+    this.#compare(step, turns, this.#sights.splice(0))
+  }
+
+  /** Compares what the actor has shown next with a turn. It may have gone on by itself. */
+  checkNext(step: string, turn: Turn): void {
+    this.#compare(step, [turn], this.#sights.splice(0, turn.hasMoved ? 1 : 0))
+  }
+
+  #compare(step: string, turns: readonly Turn[], found: readonly Sight[]): void {
+    const wanted = turns.filter(({ hasMoved }) => hasMoved).map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))
+    const isFound = (from: number, to?: number) => isDeepStrictEqual(toJson(found.slice(from, to)), toJson(wanted.slice(from, to)))
+    if (isFound(0)) return
+    const at = wanted.findIndex((_, i) => !isFound(i, i + 1))
+    throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at))
   }
 
   stop(): void {
     this.#actor.stop()
   }
 
-  #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): Actor<AnyStateMachine> {
+  /** Lets a delayed event happen that the actor has scheduled. */
+  #fire({ event, sendId, isSent }: Timer): void {
+    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent)
+    if (!delayed) throw new TypeError(`the chart has not scheduled ${event.type}`)
+    delayed.fire()
+  }
+
+  #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
+    let about: Pick<Delayed, 'target' | 'event' | 'id'>
+    const drop = (dropped: Delayed) => void (this.#delayed = this.#delayed.filter(one => one !== dropped))
     const actor = createActor(this.#machine, {
       ...options,
-      clock: STILL,
+      clock: {
+        setTimeout: (callback, delayMs) => {
+          const delayed: Delayed = { ...about, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          this.#delayed.push(delayed)
+          return delayed
+        },
+        clearTimeout: drop
+      },
       inspect: seen => {
         if (seen.type === '@xstate.microstep') seen._transitions.forEach(taken => this.#log.noteTransition(taken))
       }
     })
+    const schedule: Schedule = (source, target, event, delayMs, id) => {
+      about = { target, event, id }
+      scheduled(source, target, event, delayMs, id)
+    }
+    const scheduled = replaceSchedule(actor.system, schedule)
     actor.on('*', words => this.#words.push(words))
+    const see = () => {
+      const { status, value } = actor.getSnapshot() as AnyMachineSnapshot
+      // A chart may send itself events for ever.
+      if (this.#sights.push({ status, value, words: this.#words.splice(0) }) === MOST_TURNS) actor.stop()
+    }
     // A turn contains the error; without an observer XState would end the process.
-    actor.subscribe({ error: () => {} })
-    return actor.start()
+    actor.subscribe({ next: see, error: see })
+    actor.start()
+    return { actor, schedule }
   }
 }
-
-/** Only moves advance the time. */
-const STILL = { setTimeout: () => 0, clearTimeout: () => {} }

@@ -1,4 +1,4 @@
-import { type AnyActorLogic, type AnyActorRef, type AnyStateMachine, type EventObject, fromPromise } from 'xstate'
+import { type ActorLogic, type AnyActorLogic, type AnyActorRef, type AnyStateMachine, type EventObject, fromPromise, type Snapshot } from 'xstate'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 
 interface Player {
@@ -47,6 +47,31 @@ export class StubActors implements WorkDouble {
 
 /** An actor that never ends. */
 export const endless = fromPromise(() => new Promise(() => {}))
+
+/** Ends an actor of the logic `ending`, as the event of its end says. */
+export function endActor(actor: AnyActorRef, { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }): void {
+  actor.send({ type: END, output, error, isError: type.startsWith('xstate.error.') })
+}
+
+const END = 'its test ends it'
+
+interface End extends EventObject {
+  readonly output: unknown
+  readonly error: unknown
+  readonly isError: boolean
+}
+
+/** An actor that ends when it is told to. */
+export const ending: ActorLogic<Snapshot<unknown>, End> = {
+  transition: (snapshot, { type, output, error, isError }) => {
+    if (type !== END) return snapshot
+    if (isError) throw error
+    return { ...snapshot, status: 'done', output } as Snapshot<unknown>
+  },
+  getInitialSnapshot: (_, input) => ({ status: 'active', output: undefined, error: undefined, input }) as Snapshot<unknown>,
+  getPersistedSnapshot: snapshot => snapshot,
+  restoreSnapshot: snapshot => snapshot
+}
 
 /** A chart with this logic for all of its named actors. */
 export function withActors(machine: AnyStateMachine, logic: AnyActorLogic): AnyStateMachine {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
+import { assign, cancel, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
 import { checkWalk, proveAgent, proveChart, type Proof, type Verdict } from '../../../adapters/testing/index.ts'
 import { defineAgent, propertiesOf, setupWork, typed, type AuthorizationReceived } from '../../../runtime/index.ts'
 
@@ -178,6 +178,24 @@ await t.test('guards are evaluated with the data of cases, and else taken both w
   t.strictSame(outcomes(await proveAgent(agent, { cases: { results: { price: { dear: 50 } } }, only: 'nothing' })), { 'nothing is dear': 'confirmed' })
 })
 
+await t.test('a guard that throws with data that no case gives may also do that', async t => {
+  const work = setupWork({ actors: { price: fromPromise<{ euros: number }>(async () => ({ euros: 1 })) }, guards: { isCheap: (_, given: { euros: number }) => given.euros < 10 } }).createMachine({
+    id: 'price', initial: 'asking',
+    states: {
+      asking: { invoke: { src: 'price', onError: 'failed', onDone: [{ guard: { type: 'isCheap', params: ({ event }) => event.output }, target: 'cheap' }, { target: 'dear' }] } },
+      cheap: { type: 'final' }, dear: { type: 'final' }, failed: { type: 'final', tags: 'failed' }
+    }
+  })
+  const { never, unreachable } = propertiesOf(work)
+  const agent = defineAgent({ card, work, properties: { 'nothing is dear': unreachable('dear'), 'it never starts again': never(told('SUBMITTED'), { after: 'dear' }) } })
+  const open = await proveAgent(agent)
+  t.strictSame(outcomes(open), { 'nothing is dear': 'possible', 'it never starts again': 'proved', 'the chart never throws': 'possible', 'every task can end': 'proved' })
+  t.match(open.verdicts[2], { guards: [{ guard: 'isCheap', isTrue: false, throws: true }], walk: { steps: [{ says: 'price ends with "done" (if isCheap throws)', states: ['price', 'price.asking'] }] } })
+  t.match(outcomes(await proveAgent(agent, { cases: { results: { price: { five: { euros: 5 } } } } })), { 'the chart never throws': 'proved', 'nothing is dear': 'proved' })
+  const door = createMachine({ id: 'door', initial: 'closed', states: { closed: { on: { open: { guard: () => Boolean(Object(undefined).key.fits), target: 'opened' } } }, opened: {} } })
+  t.match(proveChart(door, { 'it goes on': propertiesOf(door).never(terminal) }).verdicts, [{ outcome: 'possible', guards: [{ guard: 'a condition', throws: true }] }])
+})
+
 await t.test('the proof says what it could not see', async t => {
   const work = setupWork({ types: { context: typed<{ n: number }>() }, actors: { count: fromPromise<{ n: number }>(async () => ({ n: 1 })) } }).createMachine({
     id: 'count', context: { n: 0 }, initial: 'counting',
@@ -226,6 +244,7 @@ await t.test('a bare chart', async t => {
       ringing: {
         invoke: { id: 'hand', src: 'hand', onDone: 'still', onError: 'still' },
         entry: [emit(({ context }) => ({ type: 'rang' as const, n: context.rings })), sendTo('hand', { type: 'pull' }), enqueueActions(({ enqueue }) => enqueue.raise({ type: 'poll' }, { delay: 5, id: 'again' }))],
+        exit: cancel('again'),
         on: { stop: { guard: 'isTired', target: 'over' }, poll: { target: 'ringing', reenter: true } }
       },
       over: { type: 'final' }

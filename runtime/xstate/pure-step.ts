@@ -1,0 +1,27 @@
+import { transition, type AnyActor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import type { FullSystem } from './actor-system.ts'
+
+type Step = ReturnType<typeof transition<AnyStateMachine>>
+
+/**
+ * XState's `transition`, with two things that an actor has and `transition` has not. `self` has the snapshot before the event, and
+ * `system` knows the actors of that snapshot by their `systemId`, without those that have ended and those that the step stops.
+ */
+export function pureStep(machine: AnyStateMachine, before: AnyMachineSnapshot, event: EventObject, hasEnded: (actor: AnyActorRef) => boolean): Step {
+  const logic: Pick<AnyStateMachine, 'transition' | 'getInitialSnapshot'> = {
+    getInitialSnapshot: () => before,
+    transition: (snapshot, given, scope) => {
+      const system = scope.system as unknown as FullSystem
+      for (const actor of Object.values(before.children as Readonly<Record<string, AnyActor>>)) {
+        if (actor.systemId !== undefined && !hasEnded(actor)) system._set(actor.systemId, actor)
+      }
+      const collect = scope.actionExecutor
+      scope.actionExecutor = action => {
+        if (action.type === 'xstate.stopChild' && action.params) system._unregister(action.params as unknown as AnyActorRef)
+        collect(action)
+      }
+      return machine.transition(snapshot, given, scope)
+    }
+  }
+  return transition(logic as AnyStateMachine, before, event as never)
+}
