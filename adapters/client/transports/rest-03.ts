@@ -36,7 +36,7 @@ function restCarrier(address: string, options: PlacedOptions): AgentTransport {
       const isStreaming = hasStream(frame.method)
       const url = `${address}/v1/${path}`
       const headers = headersFor(frame, isStreaming, options, { headers: parameters03 })
-      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options)
+      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options, frame.method)
       const tell = (text: string) => hearer.result(resultIn(frame.method, parsed(text, url)))
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {

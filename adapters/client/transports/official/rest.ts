@@ -16,7 +16,7 @@ import { importPeer, type Sdk, type SdkClient } from './peers.ts'
 
 /**
  * Loads the official client. The returned function connects to an agent over REST (§11), and sends nothing before the first call. Requests
- * and streams are retried as over JSON-RPC. Redirects are refused. The official client limits an event to 4 Mi characters.
+ * and streams are retried as over JSON-RPC. The official client limits an event to 4 Mi characters.
  */
 export async function loadRest(): Promise<(url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>> {
   const [sdk, client] = await Promise.all([importPeer<Sdk>('@a2a-js/sdk'), importPeer<SdkClient>('@a2a-js/sdk/client')])
@@ -28,7 +28,7 @@ function restCarrier(sdk: Sdk, { RestTransportFactory }: SdkClient, url: string,
   return {
     carry: async (frame, hearer, signal) => {
       const headers = Object.fromEntries(new Headers({ ...currentHeaders(options), ...httpParameters(frame, options) }))
-      const factory = new RestTransportFactory({ fetchImpl: (input, init) => answerTo(input as string, init, hearer, options) })
+      const factory = new RestTransportFactory({ fetchImpl: (input, init) => answerTo(input as string, init, frame.method, hearer, options) })
       try {
         await perform(sdk, await factory.create(url, sdk.AgentCard.fromJSON({})), frame, hearer, { signal, serviceParameters: headers })
       } catch (error) {
@@ -40,8 +40,8 @@ function restCarrier(sdk: Sdk, { RestTransportFactory }: SdkClient, url: string,
 }
 
 /** Sends a request of the official client. Returns OK responses of the expected type; throws for all others. */
-async function answerTo(url: string, init: RequestInit | undefined, hearer: ResponseSink, options: PlacedOptions): Promise<Response> {
-  const response = await sendRequest(url, { ...init }, options)
+async function answerTo(url: string, init: RequestInit | undefined, method: string, hearer: ResponseSink, options: PlacedOptions): Promise<Response> {
+  const response = await sendRequest(url, { ...init }, options, method)
   const type = mediaType(response)
   const isStreaming = new Headers(init?.headers).get('accept') === 'text/event-stream'
   if (response.ok) hearer.answered(response.headers.get('a2a-extensions'))
