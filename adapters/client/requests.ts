@@ -57,6 +57,11 @@ const REPEATABLE: readonly string[] = [
   'GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetTaskPushNotificationConfig', 'ListTaskPushNotificationConfigs', 'DeleteTaskPushNotificationConfig', 'GetExtendedAgentCard'
 ]
 
+/** Whether a method only reads. */
+export function changesNothing(method: string): boolean {
+  return /^(?:Get|List|Subscribe)/.test(method)
+}
+
 /** Whether a method is answered with a stream. */
 export function hasStream(method: string): boolean {
   return method === 'SendStreamingMessage' || method === 'SubscribeToTask'

@@ -1,4 +1,5 @@
 import type { AgentCard } from '../../../machines/protocol/card.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../../machines/protocol/errors.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
@@ -17,8 +18,8 @@ import { readCard } from './lenient-card.ts'
 const MOST_REDIRECTS = 5
 
 /**
- * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, and at the root
- * of its host (§8.2). Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned in the form of 1.0. Throws
+ * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, at the root
+ * of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned in the form of 1.0. Throws
  * UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse if it is
  * not JSON or lacks what the client needs, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
  */
@@ -58,13 +59,23 @@ interface Reading extends Pick<CardOptions, 'headers' | 'credentials'> {
   readonly signal: AbortSignal
 }
 
-async function firstDocument([first, root]: readonly [URL, URL?], reading: Reading): Promise<unknown> {
+async function firstDocument([first, root, given]: CardAddresses, reading: Reading): Promise<unknown> {
   const found = await documentAt(first, reading)
   if (!(found instanceof A2AError)) return found
-  if (!root) throw found
+  if (!root || !given) throw found
   const other = await documentAt(root, reading)
   if (!(other instanceof A2AError)) return other
+  const last = await cardGiven(given, reading).catch((error: unknown) => {
+    if (!isA2AError(error)) throw error
+  })
+  if (last) return last
   throw noneAt(found, other)
+}
+
+/** The JSON at the given URL if it looks like a card: the URL may also be the agent's own, which answers with anything. */
+async function cardGiven(given: URL, reading: Reading): Promise<object | undefined> {
+  const document = await documentAt(given, reading)
+  return isObject(document) && ('supportedInterfaces' in document || 'protocolVersion' in document) ? document : undefined
 }
 
 /** The error for two places without a card. A refusal matters more than a place that is empty. */
@@ -142,15 +153,23 @@ async function answerFrom(href: string, used: PlacedOptions, signal: AbortSignal
   return new A2AError('InvalidAgentResponse', `${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the URL of the card itself.`)
 }
 
-/** The URLs of the card (§8.2): its own, or below the agent's path and at the root of its host. Throws TypeError for an invalid URL. */
-export function cardAddresses(text: string): readonly [URL, URL?] {
+/** Where a card may be, in the order of asking. */
+type CardAddresses = readonly [URL, URL?, URL?]
+
+/**
+ * The URLs of the card (§8.2): its own if that ends in `.json`, else below the agent's path, at the root of its host, and the given URL
+ * itself unless it is only an origin. Each has the query of the given URL. Throws TypeError for an invalid URL.
+ */
+export function cardAddresses(text: string): CardAddresses {
   const url = agentAddress(text)
   url.protocol = url.protocol.replace('ws', 'http')
+  url.hash = ''
   if (url.pathname.endsWith('.json')) return [url]
-  const root = new URL(AGENT_CARD_PATH, url)
+  const root = new URL(url)
+  root.pathname = AGENT_CARD_PATH
   const path = trimmedEnd(url.pathname, '/')
   if (path === '') return [root]
   const below = new URL(root)
   below.pathname = `${path}${AGENT_CARD_PATH}`
-  return [below, root]
+  return [below, root, url]
 }

@@ -1,5 +1,6 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { currentAddress, type PlacedOptions } from '../options.ts'
+import { changesNothing } from '../requests.ts'
 import { ConnectionLost } from '../retries/lost-errors.ts'
 import { discard } from './body.ts'
 
@@ -9,21 +10,67 @@ const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UN
 /**
  * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without a response.
  * Throws InvalidAgentResponse for anything but HTTP, and for a redirect: following it could send credentials to another origin.
- * Throws TypeError for headers that HTTP cannot carry. Credentials in the query are not in the URL of the response, nor in errors.
+ * A call that changes nothing follows 307 and 308 within the origin. Throws TypeError for headers that HTTP cannot carry. Credentials in the
+ * query are not in the URL of the response, nor in errors. No time limits the answer: only the signal ends the wait.
  */
-export async function sendRequest(url: string, init: RequestInit, options: PlacedOptions = {}): Promise<Response> {
-  const address = currentAddress(url, options)
+export async function sendRequest(url: string, init: RequestInit, options: PlacedOptions = {}, method?: string): Promise<Response> {
+  return answerFrom(url, { init, options, url, isRead: method !== undefined && changesNothing(method) }, 0)
+}
+
+/** The most redirects of one request. */
+const MOST_REDIRECTS = 5
+
+interface Sending {
+  readonly init: RequestInit
+  readonly options: PlacedOptions
+  /** The URL before any redirect. */
+  readonly url: string
+  readonly isRead: boolean
+}
+
+async function answerFrom(place: string, sending: Sending, redirects: number): Promise<Response> {
+  const { init, options, url, isRead } = sending
+  const address = currentAddress(place, options)
   const request = new Request(address, { ...init, redirect: 'manual' })
-  const response = await fetch(request).catch(cause => {
+  const response = await fetch(request, unlimited()).catch(cause => {
     init.signal?.throwIfAborted()
     throw failureOf(cause, url)
   })
   if (address !== url) Object.defineProperty(response, 'url', { value: url })
   if (response.type !== 'opaqueredirect' && (response.status < 300 || response.status > 399)) return response
   discard(response)
-  const place = response.headers.get('location')
-  const to = place === null ? 'another place' : JSON.stringify(place.slice(0, 256))
-  throw new A2AError('InvalidAgentResponse', `The agent at ${url} redirects to ${to}, which is not followed. Connect to the address that it moved to.`)
+  const target = targetOf(response, place, options)
+  const isMoved = target?.origin === new URL(url).origin && (response.status === 307 || response.status === 308)
+  if (target && isMoved && isRead && redirects < MOST_REDIRECTS) return answerFrom(target.href, sending, redirects + 1)
+  const to = target ? JSON.stringify(target.href.slice(0, 256)) : 'another place'
+  const advice = target && isMoved ? `The agent's card has to name ${to}: only calls that change nothing follow, ${MOST_REDIRECTS} times.` : 'Connect to the address that it moved to.'
+  throw new A2AError('InvalidAgentResponse', `The agent at ${url} redirects to ${to}, which is not followed. ${advice}`)
+}
+
+/** Where a response redirects to, without the credentials in the query, which the agent may repeat. */
+function targetOf(response: Response, place: string, { places = [] }: PlacedOptions): URL | undefined {
+  const to = response.headers.get('location') ?? ''
+  if (to === '' || !URL.canParse(to, place)) return undefined
+  const target = new URL(to, place)
+  for (const { carrier, name } of places) if (carrier === 'query') target.searchParams.delete(name)
+  return target
+}
+
+/**
+ * The options of `fetch` in Node, which otherwise gives up after 300 seconds without a byte: its global dispatcher, wrapped and not
+ * changed. It has another name since undici 8. Elsewhere there is none.
+ */
+function unlimited(): object {
+  const { process } = globalThis as { readonly process?: Partial<Pick<NodeJS.Process, 'versions'>> }
+  const isNew = Number.parseInt(process?.versions?.undici ?? '', 10) >= 8
+  const dispatcher = Reflect.get(globalThis, Symbol.for(`undici.globalDispatcher.${1 + Number(isNew)}`)) as Dispatcher | undefined
+  if (!dispatcher) return {}
+  const dispatch: Dispatcher['dispatch'] = (request, handler) => dispatcher.dispatch({ ...request, headersTimeout: 0, bodyTimeout: 0 }, handler)
+  return { dispatcher: Object.create(dispatcher, { dispatch: { value: dispatch } }) }
+}
+
+interface Dispatcher {
+  dispatch(request: object, handler: unknown): boolean
 }
 
 function failureOf(error: unknown, url: string): unknown {

@@ -32,7 +32,7 @@ export async function openJsonRpc(url: string, options: PlacedOptions, isReliabl
 
 /**
  * Sends requests as JSON-RPC over HTTP (§9): each is a POST, service parameters are headers, streams are SSE. A streaming call
- * that is answered with JSON has one event. Redirects are refused. Throws InvalidAgentResponse for answers above 64 MiB, events
+ * that is answered with JSON has one event. Throws InvalidAgentResponse for answers above 64 MiB, events
  * above 16 Mi characters, and anything but a response to the request.
  */
 function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): AgentTransport {
@@ -48,7 +48,7 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
         headers: headersFor(frame, isStreaming, options, dialect),
         body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
         signal
-      }, options)
+      }, options, frame.method)
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
         for await (const data of eventsOf(response)) hearer.result(read(parsed(data, url)))

@@ -54,7 +54,7 @@ export async function openRest(url: string, options: PlacedOptions, isReliable: 
   return new CarriedCalls({ carrier, way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
 
-/** A streaming call that is answered with JSON has one event. Redirects are refused. Answers have the limits of JSON-RPC. */
+/** A streaming call that is answered with JSON has one event. Answers have the limits of JSON-RPC. */
 function restCarrier(address: string, options: PlacedOptions, dialect: RestDialect): AgentTransport {
   return {
     carry: async (frame, hearer, signal) => {
@@ -63,7 +63,7 @@ function restCarrier(address: string, options: PlacedOptions, dialect: RestDiale
       const url = `${address}${path}`
       const headers = headersFor(frame, isStreaming, options, dialect)
       headers.set('accept', isStreaming ? `text/event-stream, ${ACCEPTED}` : ACCEPTED)
-      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options)
+      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options, frame.method)
       const tell = (text: string) => {
         const answer = parsed(text, url)
         const error = dialect.error(answer)

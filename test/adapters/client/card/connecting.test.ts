@@ -186,10 +186,41 @@ await t.test('an agent may be mounted below a path', async t => {
     code: 'UnsupportedOperation',
     message: `There is no agent card at ${agent.url}/agents/two${AGENT_CARD_PATH}: HTTP 404. There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.`
   })
-  t.equal(agent.asked.length, 2)
+  t.strictSame(agent.asked.map(({ path }) => path), [`/agents/two${AGENT_CARD_PATH}`, AGENT_CARD_PATH, '/agents/two'])
   const root = await httpAgent(t)
   root.script(body('<html>', { 'content-type': 'text/html' }))
   t.equal((await fetchCard(`${root.url}//evil.example/page`)).name, 'Scripted', 'a page is no card, and a path no host')
+})
+
+await t.test('a card may be at the given address, which is asked last, and never for a bare origin', async t => {
+  const agent = await httpAgent(t, { cardPath: '/cards/mine' })
+  agent.script(body('nothing', {}, 404))
+  t.equal((await fetchCard(`${agent.url}/cards/mine?key=a#b`)).name, 'Scripted')
+  t.strictSame(agent.asked.map(({ path }) => path), [`/cards/mine${AGENT_CARD_PATH}?key=a`, `${AGENT_CARD_PATH}?key=a`])
+  t.match(await refusal(fetchCard(`${agent.url}/?key=a`)), { code: 'UnsupportedOperation' })
+  t.equal(agent.asked.length, 3)
+  const old = await httpAgent(t, { cardPath: '/none' })
+  const card = JSON.stringify({ protocolVersion: '0.3.0', name: 'Old', version: '1', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })
+  old.script(body('', {}, 404), body('', {}, 404), body(card))
+  t.equal((await fetchCard(`${old.url}/old`)).name, 'Old')
+})
+
+await t.test('an agent that answers at its own address with anything but a card has none', async t => {
+  const none = body('nothing', {}, 404)
+  for (const answer of [body('<html>'), body('[]'), body('{"status":"ok"}'), body('', {}, 401), body('', {}, 503)]) {
+    const agent = await httpAgent(t, { cardPath: '/none' })
+    agent.script(none, none, answer)
+    t.match(await refusal(fetchCard(`${agent.url}/agent`)), { code: 'UnsupportedOperation', message: `There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.` })
+    t.equal(agent.asked.length, 3)
+  }
+  const silent = await httpAgent(t, { cardPath: '/none' })
+  silent.script(none, none, () => {})
+  const stop = new AbortController()
+  const reading = rejection(fetchCard(`${silent.url}/agent`, { signal: stop.signal }))
+  await silent.request(2)
+  const reason = new TypeError('enough')
+  stop.abort(reason)
+  t.equal(await reading, reason)
 })
 
 await t.test('a truncated card is refused', async t => {
