@@ -44,7 +44,22 @@ export function mayReceive(asked: string, named: string, { credentialOrigins = [
 
 /** Whether a URL belongs to one of these origins. */
 export function isAmong(origins: readonly string[], address: string): boolean {
-  return origins.some(origin => originOf(origin) === originOf(address))
+  return origins.some(origin => isSameOrigin(origin, address))
+}
+
+/** Whether two addresses belong to one origin. Throws InvalidAgentResponse for one that is not a URL. */
+export function isSameOrigin(one: string, other: string): boolean {
+  return originOf(one) === originOf(other)
+}
+
+/** Whether a connection to an address uses TLS. */
+export function hasTls(address: string): boolean {
+  return withHttp(address).startsWith('https:')
+}
+
+/** The `http:` or `https:` URL of the host of an address. Throws InvalidAgentResponse for one that is not a URL. */
+export function hostAddress(address: string): string {
+  return `${originOf(address)}/`
 }
 
 /** Throws TypeError for an entry of `credentialOrigins` that is not an origin. */

@@ -5,10 +5,11 @@ import type { Calls } from './calls.ts'
 import type { Binding } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
 import { offersOf, type Offer } from './card/interfaces.ts'
-import { explainRefusal, placesIn } from './credentials.ts'
-import { mayReceive, originRefusal } from './hosts.ts'
+import { explainRefusal, placesIn, type Place } from './credentials.ts'
+import { hasTls, isSameOrigin, mayReceive, originRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
 import { hasHeaders, type ConnectOptions, type PlacedOptions } from './options.ts'
+import { mention, warnOf } from './warnings.ts'
 
 /** An agent that was connected to as its card says. */
 export interface OpenByCard {
@@ -23,30 +24,73 @@ export interface OpenByCard {
   readonly options: PlacedOptions
 }
 
-/** Fetches the card, and opens its first interface that this client supports and may use. Throws as documented at `connect`. */
+/** An agent's card, and how it is connected to. */
+interface Connecting {
+  readonly url: string
+  readonly card: AgentCard
+  readonly options: ConnectOptions
+  readonly openers: Openers
+  readonly places: readonly Place[]
+}
+
+/**
+ * Fetches the card, and opens its first interface that this client supports, may use and reaches. An interface that cannot be reached is
+ * skipped with a warning. After such an address with TLS none without is tried. Throws as documented at `connect`.
+ */
 export async function openByCard(url: string, options: ConnectOptions, wanted?: readonly Binding[], openers = OPENERS): Promise<OpenByCard> {
   const card = await fetchCard(url, options)
   const places = placesIn(card, options.credentials)
-  let failure: A2AError | undefined
-  for (const offer of receiversFirst(offersOf(card, url, wanted), url, places.length > 0, options)) {
-    const { binding, version, url: address, tenant } = offer
+  const connecting = { url, card, options, openers, places }
+  const offers = receiversFirst(offersOf(card, url, wanted), url, places.length > 0, options)
+  const skipped: Skipped[] = []
+  let hadTls = false
+  for (const offer of offers) {
+    const isLast = offer === offers.at(-1)
+    const opened: OpenByCard | Skipped = hadTls && !hasTls(offer.url) ? { why: withoutTls(url, offer) } : await openOffer(offer, connecting, isLast)
+    options.signal?.throwIfAborted()
+    if ('calls' in opened) {
+      for (const { why: { message }, isOdd } of skipped) (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
+      return opened
+    }
+    hadTls ||= opened.isOdd === true && hasTls(offer.url)
+    skipped.push(opened)
+  }
+  throw skipped[0]?.why
+}
+
+/** Why an interface is skipped. `isOdd`: not because of this client, but of the agent. */
+interface Skipped {
+  readonly why: A2AError
+  readonly isOdd?: true
+}
+
+/** Opens an interface. Resolves with the reason if another may be taken instead, since nothing was sent that the agent could process. */
+async function openOffer(offer: Offer, { url, card, options, openers, places }: Connecting, isLast: boolean): Promise<OpenByCard | Skipped> {
+  const { binding, version, url: address, tenant } = offer
+  try {
     const refusal = originRefusal(url, address, options)
-    failure ??= refusal
-    if (refusal) continue
+    if (refusal) return { why: refusal }
     const placed = { ...options, places: mayReceive(url, address, options) ? places : [] }
     const opener = openers[version][binding]
     const open = opener ? (lackOf(url, binding, opener.lacks, placed) ?? (await opener.load().catch(cause => missing(url, binding, opener, cause)))) : onlyInNode(url, offer, openers)
-    options.signal?.throwIfAborted()
-    if (open instanceof A2AError) {
-      failure ??= open
-      continue
+    if (open instanceof A2AError) return { why: open }
+    if (!isLast && !isSameOrigin(url, address)) {
+      const { unreachable } = await import('./transports/http-request.ts')
+      const lost = await unreachable(address, options)
+      if (lost) return { why: lost, isOdd: true }
     }
     const calls = await open(address, placed, isReliable(card)).catch(error => {
       throw explainRefusal(error, placed)
     })
     return { calls, binding, tenant, name: card.name, streams: card.capabilities.streaming === true, options: placed }
+  } catch (error) {
+    if (!isA2AError(error) || error.code === 'Unauthenticated' || error.code === 'Forbidden') throw error
+    return { why: error, isOdd: true }
   }
-  throw failure
+}
+
+function withoutTls(url: string, { binding, url: address }: Offer): A2AError {
+  return new A2AError('Forbidden', `The card at ${url} names ${address} for ${binding}, which does not use TLS, after an address with TLS that could not be used.`)
 }
 
 /** Options for a connection to a `ws:` URL, with the places that the card of its host names. Without a readable card, there is no scheme. */

@@ -1,7 +1,10 @@
 import { A2AError } from '../../../machines/protocol/errors.ts'
-import { currentAddress, type PlacedOptions } from '../options.ts'
+import { systemClock } from '../../../runtime/ports/clock.ts'
+import { onAbort } from '../../../runtime/primitives/promises.ts'
+import { hostAddress } from '../hosts.ts'
+import { currentAddress, type ConnectOptions, type PlacedOptions } from '../options.ts'
 import { changesNothing } from '../requests.ts'
-import { ConnectionLost } from '../retries/lost-errors.ts'
+import { ConnectionLost, nobodyAnswers } from '../retries/lost-errors.ts'
 import { discard } from './body.ts'
 
 /** Codes of Node errors that occur before anything is sent. */
@@ -71,6 +74,28 @@ function unlimited(): object {
 
 interface Dispatcher {
   dispatch(request: object, handler: unknown): boolean
+}
+
+/** The wait for an answer to HEAD. Most connections that are refused are so at once. */
+const LOOK_MS = 1000
+
+/**
+ * The error of an address where a connection or its TLS handshake is refused; `undefined` if not, as far as can be told within a second.
+ * Sends HEAD without credentials, which changes nothing, and whose answer does not matter.
+ */
+export async function unreachable(address: string, { clock = systemClock, signal }: Pick<ConnectOptions, 'clock' | 'signal'>): Promise<A2AError | undefined> {
+  const stop = new AbortController()
+  const timer = clock.setTimeout(() => stop.abort(), LOOK_MS)
+  const unwatch = signal && onAbort(signal, () => stop.abort())
+  try {
+    await sendRequest(hostAddress(address), { method: 'HEAD', signal: stop.signal })
+  } catch (error) {
+    if (error instanceof ConnectionLost && error.isUnsent) return nobodyAnswers(address, error.cause)
+  } finally {
+    clock.clearTimeout(timer)
+    unwatch?.()
+  }
+  return undefined
 }
 
 function failureOf(error: unknown, url: string): unknown {

@@ -9,6 +9,7 @@ import { originRefusal } from '../../../../adapters/client/hosts.ts'
 import { perform } from '../../../../adapters/client/transports/official/official.ts'
 import { remoteAgent } from '../../../../adapters/delegation/index.ts'
 import { AGENT_CARD_PATH, WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
+import { unusedPort } from '../../../fixtures/network/unused-port.ts'
 import { refusal, rejection } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { body, httpAgent, result } from '../../../fixtures/peers/scripted-http.ts'
 import { obedient, serve } from '../../../fixtures/servers/served-agent.ts'
@@ -84,14 +85,56 @@ await t.test('credentials go to no other port of the host, unless credentialOrig
   t.match(await plain.getTask({ id: 't' }), { id: 't' }, 'without credentials any origin may be named')
 })
 
-await t.test('an interface of another origin is skipped if there is another', async t => {
+/** An agent whose card has these interfaces of 1.0, then one over JSON-RPC. */
+async function agentBehind(t: Test, ...interfaces: readonly (readonly [protocolBinding: string, url: string])[]) {
   const agent = await httpAgent(t)
+  agent.script(result({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }))
   const own = (await (await fetch(`${agent.url}${AGENT_CARD_PATH}`)).json()) as { supportedInterfaces: object[] }
-  const both = { ...own, supportedInterfaces: [{ url: '127.0.0.1:1', protocolBinding: 'GRPC', protocolVersion: '1.0' }, ...own.supportedInterfaces] }
+  const supportedInterfaces = [...interfaces.map(([protocolBinding, url]) => ({ url, protocolBinding, protocolVersion: '1.0' })), ...own.supportedInterfaces]
   const host = await httpAgent(t, { cardPath: '/none' })
-  host.script(body(JSON.stringify(both)))
-  t.equal((await connect(host.url, { headers: {}, credentialOrigins: [agent.url] })).binding, 'JSONRPC')
-  t.equal((await connect(host.url)).binding, 'GRPC')
+  host.script(body(JSON.stringify({ ...own, supportedInterfaces })))
+  return { agent, url: host.url }
+}
+
+await t.test('an interface of another origin is skipped if there is another', async t => {
+  const other = await httpAgent(t)
+  const { agent, url } = await agentBehind(t, ['GRPC', new URL(other.url).host])
+  t.equal((await connect(url, { headers: {}, credentialOrigins: [agent.url] })).binding, 'JSONRPC')
+  t.equal((await connect(url)).binding, 'GRPC')
+})
+
+await t.test('the first interface that can be reached is taken, and what was skipped is a warning', async t => {
+  const { emitWarning } = process
+  t.teardown(() => (process.emitWarning = emitWarning))
+  const [plain, dead] = [await httpAgent(t), `127.0.0.1:${await unusedPort()}`]
+  const { host } = new URL(plain.url)
+  for (const [skipped, warning] of [
+    [['GRPC', dead], /Nobody answers at 127\.0\.0\.1:\d+\. .*The interface was skipped\.$/],
+    [['HTTP+JSON', `http://${dead}/`], /Nobody answers at http:/],
+    [['HTTP+JSON', `ws://${host}/`], /which is not an http: URL/],
+    [['GRPC', 'http://[::1'], /which is not a URL/],
+    [[WEBSOCKET_BINDING, `ws://${dead}/`], /Nobody answers at ws:/],
+    [[WEBSOCKET_BINDING, `ws://${host}/`], /refused the WebSocket handshake/]
+  ] as const) {
+    const { agent, url } = await agentBehind(t, skipped)
+    plain.script(body('', {}, 404))
+    const warnings: string[] = []
+    process.emitWarning = (text: unknown) => void warnings.push(String(text))
+    const client = await connect(url)
+    t.teardown(() => client.close())
+    t.equal(client.binding, 'JSONRPC', String(skipped))
+    t.match(warnings, [warning], String(skipped))
+    t.match(await client.getTask({ id: 't' }), { id: 't' })
+    t.strictSame(agent.asked.map(({ method }) => method), ['GetTask'], 'nothing was sent before')
+  }
+})
+
+await t.test('after an address with TLS that cannot be reached none without TLS is taken', async t => {
+  const port = await unusedPort()
+  const { url } = await agentBehind(t, ['HTTP+JSON', `https://127.0.0.1:${port}/`])
+  t.match(await refusal(connect(url)), { code: 'Overloaded', message: /Nobody answers at https:/ })
+  const refused = await agentBehind(t, [WEBSOCKET_BINDING, `ws://127.0.0.1:${port}/`])
+  t.match(await refusal(connect(refused.url, { giveUpAfterMs: 0, bindings: ['WEBSOCKET'] })), { code: 'Overloaded' }, 'the last one is not skipped')
 })
 
 await t.test('origins are compared by scheme, host and port, and TLS is never downgraded', t => {
