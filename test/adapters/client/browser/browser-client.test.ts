@@ -9,7 +9,7 @@ import { openSocket } from '../../../../adapters/client/transports/websocket/soc
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { createRuntime, defineAgent } from '../../../../runtime/index.ts'
 import { refusal } from '../../../fixtures/runtime/runtime-helpers.ts'
-import { httpAgent } from '../../../fixtures/peers/scripted-http.ts'
+import { body, httpAgent } from '../../../fixtures/peers/scripted-http.ts'
 
 t.before(() => Object.assign(globalThis, { WebSocket }))
 
@@ -40,23 +40,25 @@ await t.test('an interface that needs an optional peer is refused in browsers, w
 await t.test('in browsers, headers and credentials choose a binding that can send them', async t => {
   const key = (location: string) => ({ securitySchemes: { key: { apiKeySecurityScheme: { location, name: 'k' } } } })
   const binding = async (options: ConnectOptions, { card = {}, others = ['WEBSOCKET'], ws = false, binding = 'JSONRPC' } = {}) => {
-    const { url } = await httpAgent(t, { others, binding, card })
-    const opening = openAgent(ws ? url.replace('http', 'ws') : url, { giveUpAfterMs: 0, ...options }, OPENERS).then(({ calls, binding }) => calls.link.close().then(() => binding), ({ code, message }) => ({ code, message }))
+    const { url, script } = await httpAgent(t, { others, binding, card })
+    script(body('', {}, 404))
+    const opening = openAgent(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(({ calls, binding }) => calls.link.close().then(() => binding), ({ code, message }) => ({ code, message }))
     return opening
   }
   const headers = { authorization: 'Bearer secret' }
+  const refused = /refused the WebSocket handshake/
   const credentials = { apiKey: 'secret' }
   for (const ws of [true, false]) {
     t.equal(await binding({ headers }, { ws }), 'JSONRPC')
     t.equal(await binding({ headers: () => headers }, { ws }), 'JSONRPC')
     t.equal(await binding({ credentials }, { ws, card: key('header') }), 'JSONRPC')
     t.equal(await binding({ credentials }, { ws }), 'JSONRPC')
-    t.match(await binding({ credentials: { ...credentials, onlyIfAsked: true } }, { ws, binding: 'WEBSOCKET', others: [] }), { code: 'Overloaded', message: /Nobody answers at http:.*/ }, 'a WebSocket if nothing is sent')
-    t.match(await binding({ credentials }, { ws, binding: 'WEBSOCKET', others: [], card: key('query') }), { code: 'Overloaded', message: /Nobody answers at/ }, 'or in its query')
+    t.match(await binding({ credentials: { ...credentials, onlyIfAsked: true } }, { ws, binding: 'WEBSOCKET', others: [] }), { message: refused }, 'a WebSocket if nothing is sent')
+    t.match(await binding({ credentials }, { ws, binding: 'WEBSOCKET', others: [], card: key('query') }), { message: refused }, 'or in its query')
     t.match(await binding({ headers, bindings: ['WEBSOCKET'] }, { ws }), { code: 'UnsupportedOperation', message: /speaks WEBSOCKET, over which this client cannot send headers in browsers\./ })
     t.match(await binding({ headers }, { ws, binding: 'WEBSOCKET' }), { code: 'UnsupportedOperation', message: /headers in browsers/ })
   }
-  t.match(await binding({ headers: {} }, { binding: 'WEBSOCKET', others: [] }), { code: 'Overloaded' }, 'headers without any are none')
+  t.match(await binding({ headers: {} }, { binding: 'WEBSOCKET', others: [] }), { message: refused }, 'headers without any are none')
   t.match(await binding({ credentials }, { card: key('cookie') }), { code: 'UnsupportedOperation', message: /cookies of your own in browsers/ })
 })
 
