@@ -74,7 +74,7 @@ export function readLeniently<T>(schema: Schema<T>, value: unknown, warn: (oddit
       } else if (path.length === 1 && fills === ANSWER_FILLS) {
         // An answer keeps all of its members: without its tasks, a page would say that there are none.
         return because(violations, root, path, message)
-      } else if (invalid !== undefined && invalid !== null) {
+      } else if (Array.isArray(holder) || (invalid !== undefined && invalid !== null)) {
         remove(holder, name, invalid)
         oddities.add(`${said}left out.`)
       } else if (path.length < 2) return because(violations, root, path, message)
@@ -91,7 +91,7 @@ export function readLeniently<T>(schema: Schema<T>, value: unknown, warn: (oddit
 function because(violations: readonly FieldViolation[], root: string, path: readonly PropertyKey[], description: string): { readonly violations: FieldViolation[] } {
   const field = pathText(root, path)
   const causes = violations.filter(violation => violation.field.startsWith(field))
-  return { violations: causes.length > 0 ? causes : [{ field, description }] }
+  return { violations: [...causes, { field, description }].slice(0, Math.max(1, causes.length)) }
 }
 
 function nodesAt(value: unknown, path: readonly PropertyKey[]): unknown[] {

@@ -108,7 +108,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   readonly #url: string
   readonly #waiting: StreamResponse[] = []
   #taskId: string | undefined
-  #contextId: string | undefined
+  #contextId = ''
   /** Why the first event that could not be read was skipped. */
   #skipped: unknown
   #hasRead = false
@@ -132,11 +132,6 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** Whether the agent may still send events of this stream. */
   get isOpenThere(): boolean {
     return !this.#isOver
-  }
-
-  /** The task of the events so far, or of the subscription. */
-  get taskId(): string | undefined {
-    return this.#taskId ?? (this.frame.method === 'SubscribeToTask' ? this.#known.taskId : undefined)
   }
 
   /** The error of a stream of which no event could be read; `undefined` if it has none, or if one could be read. */
@@ -177,7 +172,7 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     const { taskId, contextId, generation } = placeOf(event)
     if (generation !== undefined && generation <= this.#generation) return true
     this.#taskId ??= taskId
-    this.#contextId ??= contextId || undefined
+    this.#contextId ||= contextId ?? ''
     this.#generation = generation ?? this.#generation
     this.#state = stateOf(event) ?? this.#state
     this.#isAnswered ||= 'message' in event
@@ -222,11 +217,11 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   #ofTask(event: StreamResponse): StreamResponse {
     if (!('message' in event) || this.#taskId === undefined) return event
     mention('A message came between the events of a task. It was read as a status update.')
-    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId ?? '', status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
+    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId, status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
   }
 
   #read(value: unknown): StreamResponse | undefined {
-    const known = { taskId: this.#taskId ?? this.#known.taskId, contextId: this.#contextId ?? this.#known.contextId }
+    const known = { taskId: this.#taskId ?? this.#known.taskId, contextId: this.#contextId || this.#known.contextId }
     try {
       return validAnswer(StreamResponseSchema, value, this.#url, known)
     } catch (error) {

@@ -28,7 +28,7 @@ const METHODS: ReadonlyMap<string, Method03> = new Map<string, Method03>([
   ['GetTask', { method: 'tasks/get', to: toTask, from: fromTask }],
   ['CancelTask', { method: 'tasks/cancel', to: toTask, from: fromTask }],
   ['SubscribeToTask', { method: 'tasks/resubscribe', to: toTask, from: fromEvent }],
-  ['GetExtendedAgentCard', { method: 'agent/getAuthenticatedExtendedCard', from: result => (isObject(result) ? asCurrentCard(result) : result) }],
+  ['GetExtendedAgentCard', { method: 'agent/getAuthenticatedExtendedCard', from: asCurrentCard }],
   ['CreateTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook }],
   ['GetTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/get', to: toWebhookId, from: fromWebhook }],
   ['ListTaskPushNotificationConfigs', { method: 'tasks/pushNotificationConfig/list', to: ({ taskId }) => ({ id: taskId }), from: fromWebhooks }],

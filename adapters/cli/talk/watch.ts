@@ -41,14 +41,15 @@ export async function* eventsOf(id: string, client: AgentClient, { signal, clock
     state = undefined
   }
   if (state !== undefined && !isActive(state)) return
-  for (let last = ''; ; ) {
-    const task = await client.getTask({ id, historyLength: 0 }, { signal })
-    const now = JSON.stringify(task)
-    if (now !== last) yield { task }
-    if (isTerminal(task.status.state)) return
-    last = now
+  const read = async () => client.getTask({ id, historyLength: 0 }, { signal })
+  let task = await read()
+  yield { task }
+  while (!isTerminal(task.status.state)) {
     await passed(LOOK_MS, clock, signal)
     signal.throwIfAborted()
+    const before = JSON.stringify(task)
+    task = await read()
+    if (JSON.stringify(task) !== before) yield { task }
   }
 }
 

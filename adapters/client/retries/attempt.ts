@@ -1,7 +1,7 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { TaskSchema, type Task } from '../../../machines/protocol/objects.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
-import { StreamRequest, tenantOf, validAnswer, type ClientRequest, type RequestFrame } from '../requests.ts'
+import { StreamRequest, validAnswer, type ClientRequest, type RequestFrame } from '../requests.ts'
 import type { AgentTransport, ResponseSink } from '../transports/transport.ts'
 import { ConnectionLost, inDoubt, mayPass } from './lost-errors.ts'
 import type { TransportState } from './transport-state.ts'
@@ -86,12 +86,10 @@ export class Attempt implements ResponseSink {
 
   /** Reads the task of the subscription; `undefined` if that fails. */
   async #task(stop: AbortSignal): Promise<Task | undefined> {
-    const taskId = this.#request instanceof StreamRequest ? this.#request.taskId : undefined
-    if (taskId === undefined) return undefined
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
-      await this.#carrier.carry({ method: 'GetTask', params: { ...tenantOf(this.#frame.params), id: taskId }, trace: this.#frame.trace }, hearer, stop)
+      await this.#carrier.carry({ method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace }, hearer, stop)
       return validAnswer(TaskSchema, answer, this.#way.url)
     } catch {
       return undefined

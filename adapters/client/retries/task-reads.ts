@@ -55,7 +55,7 @@ async function* anew({ calls, frame: { params, trace }, signal }: StreamMeans, p
     for await (const event of calls.stream({ method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace }, signal)) {
       progress.note(event)
       yield withoutGeneration(event)
-      if (progress.isAtEnd) return
+      if (progress.isAtEnd) break
     }
   } catch (error) {
     if (!isA2AError(error) || !REFUSALS.includes(error.code)) throw error
@@ -63,8 +63,7 @@ async function* anew({ calls, frame: { params, trace }, signal }: StreamMeans, p
 }
 
 function withoutGeneration(event: StreamResponse): StreamResponse {
-  const { metadata = {} } = 'task' in event ? event.task : 'statusUpdate' in event ? event.statusUpdate : 'artifactUpdate' in event ? event.artifactUpdate : event.message
-  Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
+  for (const { metadata } of Object.values<{ readonly metadata?: object }>(event)) if (metadata) Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
   return event
 }
 
@@ -86,17 +85,18 @@ async function* sent({ calls, frame, signal }: StreamMeans, progress: StreamProg
 async function* looks(first: Task, means: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
   let waitMs = FIRST_LOOK_MS
-  for (let task = first; ; task = await storedTask(means, progress)) {
-    const text = JSON.stringify(task)
-    if (text !== last) {
-      progress.note({ task })
-      yield withoutGeneration({ task })
-      waitMs = FIRST_LOOK_MS
-    }
-    if (progress.isAtEnd) return
-    last = text
+  const next = async () => {
     await waitUnlessWoken(waitMs, means)
     waitMs = Math.min(2 * waitMs, LAST_LOOK_MS)
+    return storedTask(means, progress)
+  }
+  for (let task: Task | undefined = first; task; task = progress.isAtEnd ? undefined : await next()) {
+    const text = JSON.stringify(task)
+    if (text === last) continue
+    last = text
+    waitMs = FIRST_LOOK_MS
+    progress.note({ task })
+    yield withoutGeneration({ task })
   }
 }
 

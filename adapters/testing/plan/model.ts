@@ -95,8 +95,9 @@ export function clockedModelOf(machine: AnyStateMachine): Model<InnerMove> {
     const all = [...turns]
     let turn = start
     for (let next = nextOf(turn, endMs); next; next = nextOf(turn, endMs)) {
+      const { event } = 'timer' in next ? next.timer : next
       turn = take('timer' in next ? { ...turn, nowMs: next.timer.dueMs } : turn, next)
-      if (all.push(turn) > MOST_TURNS) throw new RangeError(`the chart goes on for ever without time passing. It sends itself ${JSON.stringify(('timer' in next ? next.timer : next).event.type)} again and again.`)
+      if (all.push(turn) > MOST_TURNS) throw new RangeError(`the chart goes on for ever without time passing. It sends itself ${JSON.stringify(event.type)} again and again.`)
     }
     return { ...turn, passed: all.slice(0, -1) }
   }

@@ -142,6 +142,7 @@ function heardIn({ chart }: Spot, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
   if (move.type === 'timer') return move.timer.isSent ? undefined : move.timer.event
   const heard = heardBy(chart, move)
+  /* c8 ignore next -- only legal moves are made */
   return 'event' in heard ? heard.event : undefined
 }
 

@@ -18,7 +18,7 @@ export type Liveness = 'live' | 'restored'
 export type AtStep = (step: number) => void
 
 /** Walks one path with an actor of the chart alone. Throws PathError if it differs from the chart's pure functions. */
-export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>, liveness: Liveness, log: CoverageLog, at: AtStep = () => {}): void {
+export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>, liveness: Liveness, log: CoverageLog, at: AtStep): void {
   const run = new ChartRun(log, input)
   const check = (step: string, turn: Turn) => {
     run.advance(0)

@@ -2,6 +2,7 @@ import t from 'tap'
 import { fetchCard } from '../../../adapters/client/card/discovery.ts'
 import { readLeniently } from '../../../adapters/client/lenient-reading.ts'
 import { connect } from '../../../adapters/client/connect.ts'
+import { warnOf } from '../../../adapters/client/warnings.ts'
 import { collectOddities, mention } from '../../../adapters/client/warnings.ts'
 import { StreamResponseSchema, TaskSchema } from '../../../machines/protocol/objects.ts'
 import { collect, refusal } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -27,6 +28,7 @@ await t.test('a card is read without what is odd in it, with one warning for eac
     ['an unknown security scheme', { securitySchemes: { odd: { voiceSecurityScheme: {} }, key: { apiKeySecurityScheme: { location: 'header', name: 'x-key' } } } }, { securitySchemes: { key: { apiKeySecurityScheme: { name: 'x-key' } } } }, [/card\.securitySchemes\.odd must have exactly one of .*\. It was left out\.$/]],
     ['security in the form of 0.3', { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'x-key' } }, security: [{ key: [] }] }, { securitySchemes: { key: { apiKeySecurityScheme: { location: 'header', name: 'x-key' } } }, securityRequirements: [{ schemes: { key: {} } }] }, []],
     ['an interface without a version, one without an address, and one with an unknown binding', { supportedInterfaces: [{ url: 'x:1', protocolBinding: 'PIGEON', protocolVersion: '1.0' }, { protocolBinding: 'JSONRPC', protocolVersion: '1.0' }, { ...own, protocolVersion: '' }] }, { supportedInterfaces: [{ protocolBinding: 'PIGEON' }, own] }, [/supportedInterfaces\[1\]\.url is required/, /supportedInterfaces\[2\]\.protocolVersion/]],
+    ['a version that is a number', { supportedInterfaces: [{ ...own, protocolVersion: 7 }] }, { supportedInterfaces: [own] }, [/protocolVersion .*left out/, /protocolVersion .*filled in/]],
     ['a provider without url', { provider: { organization: 'Boats' } }, { provider: undefined }, [/card\.provider\.url is required .*left out, with what needs it\.$/]],
     ['skills without id', { skills: [{ name: 'a' }, { id: 'b', name: 'b', description: '', tags: [] }, { description: 'c' }] }, { skills: [{ id: 'b' }] }, [/skills\[0\]\.id is required/]],
     ['a card without capabilities, name and version', { capabilities: null, name: undefined, version: '' }, { capabilities: {}, name: 'Unnamed', version: '' }, [/capabilities/, /name/, /version/]],
@@ -61,7 +63,7 @@ const LONG_ID = 'i'.repeat(200)
 const status = (more: object) => ({ statusUpdate: { taskId: 't', status: { state: 'TASK_STATE_WORKING', ...more } } })
 const done = { statusUpdate: { taskId: 't', contextId: '', status: { state: 'TASK_STATE_COMPLETED', message: { role: 'ROLE_AGENT', parts: [] }, timestamp: '2026-01-02T03:04:05' } } }
 const EVENTS = [
-  { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' }, history: [{ role: 'ROLE_USER', parts: [{ text: 'hi' }] }, { messageId: 'm', role: 'agent', parts: [{ text: 'there' }, { scent: 'lavender' }] }], mood: 'good' } },
+  { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' }, history: [{ role: 'ROLE_USER', parts: [{ text: 'hi' }] }, { messageId: 'm', role: 'agent', parts: [{ text: 'there' }, { scent: 'lavender' }] }, null, { messageId: 'u', role: 'user' }, { messageId: 'v', role: 'agent', parts: 'none' }], mood: 'good' } },
   { scent: 'lavender' }, {}, 7,
   status({ state: 'TASK_STATE_DREAMING' }),
   status({ state: 'input-required', timestamp: 'yesterday' }),
@@ -70,7 +72,7 @@ const EVENTS = [
   done
 ]
 const READ = [
-  { task: { id: 't', contextId: 'c', history: [{ messageId: /^unnamed-\w+$/, parts: [{ text: 'hi' }] }, { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'there' }] }] } },
+  { task: { id: 't', contextId: 'c', history: [{ messageId: /^unnamed-\w+$/, parts: [{ text: 'hi' }] }, { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'there' }] }, { messageId: 'u', role: 'ROLE_USER', parts: [] }, { messageId: 'v', role: 'ROLE_AGENT', parts: [] }] } },
   { statusUpdate: { contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } },
   { statusUpdate: { contextId: 'c', status: { state: 'TASK_STATE_INPUT_REQUIRED', timestamp: undefined } } },
   { artifactUpdate: { contextId: 'c', artifact: { artifactId: LONG_ID, parts: [{ text: 'a' }] } } },
@@ -114,6 +116,16 @@ await t.test('an odd answer is read as an odd event is', async t => {
   agent.script(result({ status: {}, artifacts: [{ artifactId: 'a', parts: [] }, { parts: [{ text: 'nobody can name it' }] }] }), result({ tasks: [{ id: 't' }, { id: 'u', status: { state: 2 } }] }))
   t.match(await client.getTask({ id: LONG_ID }), { id: LONG_ID, status: { state: 'TASK_STATE_WORKING' }, artifacts: [{ artifactId: 'a', parts: [] }] })
   t.match(await client.listTasks({}), { tasks: [{ id: 'u' }] })
+})
+
+await t.test('without a process the console gets the warnings', async t => {
+  const [{ emitWarning }, { warn }] = [process, console]
+  t.teardown(() => Object.assign(process, { emitWarning }) && Object.assign(console, { warn }))
+  const told: unknown[] = []
+  Object.assign(process, { emitWarning: undefined })
+  Object.assign(console, { warn: (text: unknown) => told.push(text) })
+  warnOf('http://a.example/')('It is odd.')
+  t.strictSame(told, ['The agent at http://a.example/: It is odd.'])
 })
 
 await t.test('equal messages without an id get equal ids, and others get others', async t => {

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import { connect } from '../../../adapters/client/connect.ts'
 import { delegate, remoteAgent, type DelegateOptions, type RemoteOptions } from '../../../adapters/delegation/index.ts'
+import { newsIn } from '../../../adapters/delegation/remote/remote-view.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
 import type { RuntimeOptions } from '../../../runtime/runtime.ts'
@@ -425,4 +426,9 @@ await t.test('a delegation waits after a restart for an agent that is not ready 
   agent.close()
   const after = lives()
   t.match((await reaches(after.runtime, id, 'failed')).status.message?.parts, [{ text: /could not be reached/ }])
+})
+
+await t.test('a task at a generation that was forwarded is no news', async t => {
+  const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const }, metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } } }
+  t.strictSame(newsIn({ task }, { now: { generation: 3 } } as Parameters<typeof newsIn>[1]), [])
 })

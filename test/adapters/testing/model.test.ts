@@ -115,6 +115,7 @@ await t.test('what a chart sends itself is delivered', async t => {
       const { never, leadsTo, event } = propertiesOf(work)
       const proof = await proveAgent(agentOf(work, { 'it never explodes': never('exploded'), 'it is never open': never('open'), 'it hears itself': leadsTo('open', event('explode')) }), { only: 'it ' })
       t.strictSame(found(proof), { 'it never explodes': ['confirmed', step], 'it is never open': ['confirmed'], 'it hears itself': 'proved' })
+      t.match(proveChart(work, { 'it never explodes': never('exploded') }, { events: [] }).verdicts, [{ outcome: 'confirmed' }], 'also of the chart alone')
       await passes(t, work)
     })
   }
@@ -268,7 +269,7 @@ await t.test('configurations with other actors or another history are two', asyn
   t.ok(ends.has('{"room":"dark"}') && ends.has('{"room":"light"}'), 'each history is followed')
 
   const nameless = setupWork({ types: { context: typed<{ worker: unknown }>() }, actors: { hand: fromPromise(async () => {}) } }).createMachine({
-    id: 'nameless', context: { worker: undefined }, initial: 'open',
+    id: 'nameless', context: { worker: undefined }, initial: 'open', invoke: { src: 'hand', id: 'boss' },
     states: {
       open: { tags: 'input-required', meta: { prompt: 'Hire?' }, on: { 'message.received': { target: 'hired', actions: assign({ worker: ({ spawn }) => spawn('hand') }) } } },
       hired: { tags: 'input-required', meta: { prompt: 'Fire?' }, on: { 'message.received': { target: 'open', actions: [stopChild(({ context }) => context.worker as AnyActorRef), assign({ worker: undefined })] } } }

@@ -287,7 +287,7 @@ await t.test('a runtime that deviates from its chart is detected at that step', 
   t.match(told, { name: 'PathError', step: 'the opening', wanted: [{}, {}, { message: { parts: [{ text: 'Well?' }] } }], found: [{}, {}, { message: { parts: [{ text: 'How?' }] } }] })
   t.throws(() => explainFailure(told), { message: /the task has to tell\n {2}wanted: [^]*Well\?[^]*found: [^]*How\?/ })
   t.throws(() => explainFailure(new Error('another')), { message: 'another' })
-  t.throws(() => walkChart(path, 'live', new CoverageLog(chart('How?', { asking: { type: 'final' } }))), { name: 'PathError', step: 'the opening', wanted: { status: 'active' }, found: { status: 'done' } })
+  t.throws(() => walkChart(path, 'live', new CoverageLog(chart('How?', { asking: { type: 'final' } })), () => {}), { name: 'PathError', step: 'the opening', wanted: { status: 'active' }, found: { status: 'done' } })
   const deaf = agentWith(async () => {}, { negotiate: () => reply('I say nothing.') })
   for (const manner of [at, { reach: 'JSONRPC', isOfficial: true, interlude: 'none' }] as const) {
     t.match(await rejection(walk(deaf, new ScriptedWork(), path, manner)), { name: 'PathError', step: 'the opening', wanted: 'a task', found: { parts: [{ text: 'I say nothing.' }] } })

@@ -235,7 +235,7 @@ await t.test('REST of 0.3 maps errors by code, message and status, also in strea
   t.match(await client.sendMessage(say('x')), { message: { parts: [{ text: 'hi' }] } })
   t.match(await collect(client.sendStreamingMessage(say('x'))), [{ message: { parts: [{ text: 'hi' }] } }], 'a stream of one answer')
   script((_, response) => {
-    writeEvents([{ task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } }], response)
+    writeEvents([{ task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } }, { scent: 'lavender' }], response)
     response.end('event: error\ndata: {"code":-32004,"message":"No more."}\n\n')
   })
   t.match(await rejection(collect(client.sendStreamingMessage(say('x')))), { code: 'UnsupportedOperation', message: 'No more.' })

@@ -129,6 +129,13 @@ await t.test('the first interface that can be reached is taken, and what was ski
   }
 })
 
+await t.test('an interface that refuses the credentials is not skipped', async t => {
+  const other = await httpAgent(t)
+  const { url } = await agentBehind(t, [WEBSOCKET_BINDING, other.url.replace('http', 'ws')])
+  other.script(body('', {}, 401))
+  t.match(await refusal(connect(url)), { code: 'Unauthenticated' })
+})
+
 await t.test('after an address with TLS that cannot be reached none without TLS is taken', async t => {
   const port = await unusedPort()
   const { url } = await agentBehind(t, ['HTTP+JSON', `https://127.0.0.1:${port}/`])
