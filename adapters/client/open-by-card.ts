@@ -52,11 +52,14 @@ export async function openByCard(url: string, options: ConnectOptions, wanted?: 
       for (const { why: { message }, isOdd } of skipped) (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
       return opened
     }
-    hadTls ||= opened.isOdd === true && hasTls(offer.url)
+    hadTls ||= opened.isOdd === true && NAMES_TLS.test(offer.url)
     skipped.push(opened)
   }
   throw skipped[0]?.why
 }
+
+/** An address that names TLS. One of gRPC without a scheme has it by default only. */
+const NAMES_TLS = /^(?:https|wss|grpcs):/i
 
 /** Why an interface is skipped. `isOdd`: not because of this client, but of the agent. */
 interface Skipped {

@@ -109,6 +109,7 @@ await t.test('the first interface that can be reached is taken, and what was ski
   const [plain, dead] = [await httpAgent(t), `127.0.0.1:${await unusedPort()}`]
   const { host } = new URL(plain.url)
   for (const [skipped, warning] of [
+    [['GRPC', `localhost.invalid:${new URL(`http://${dead}`).port}`], /Nobody answers at localhost\.invalid:\d+\. /],
     [['GRPC', dead], /Nobody answers at 127\.0\.0\.1:\d+\. .*The interface was skipped\.$/],
     [['HTTP+JSON', `http://${dead}/`], /Nobody answers at http:/],
     [['HTTP+JSON', `ws://${host}/`], /which is not an http: URL/],
