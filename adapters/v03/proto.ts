@@ -117,8 +117,8 @@ function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json
  * Translates an answer to SendMessage, or an event of a stream, from the JSON form of 0.3's proto to that of JSON-RPC. Values in another
  * form than that of 0.3 are unchanged.
  */
-export function fromProtoEvent(event: unknown): unknown {
-  const { task, message, msg = message, statusUpdate, artifactUpdate } = isObject(event) ? event : {}
+export function fromProtoEvent(event: Json): unknown {
+  const { task, message, msg = message, statusUpdate, artifactUpdate } = event
   if (isObject(task)) return { kind: 'task', ...fromProtoTask(task) }
   if (isObject(msg)) return { kind: 'message', ...fromProtoMessage(msg) }
   if (isObject(statusUpdate)) return { kind: 'status-update', ...statusUpdate, status: fromProtoStatus(statusUpdate.status) }

@@ -229,6 +229,8 @@ await t.test('REST of 0.3 maps errors by code, message and status, also in strea
   script(body(JSON.stringify({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_CANCELLED' } }), json))
   t.match(await client.getTask({ id: 't/1', historyLength: 2 }), { status: { state: 'TASK_STATE_CANCELED' } })
   t.equal(asked.at(-1)?.path, '/agent/v1/tasks/t%2F1?historyLength=2')
+  script(body(JSON.stringify({ id: 't', contextId: 'c', status: { state: {} }, artifacts: [7], history: [7] }), json))
+  t.match(await client.getTask({ id: 't' }), { status: { state: 'TASK_STATE_WORKING' }, artifacts: undefined, history: undefined }, 'what is odd is left out')
   script(body('5', json))
   t.match(await rejection(client.getTask({ id: 't' })), { code: 'InvalidAgentResponse' })
   script(body(JSON.stringify({ msg: { messageId: 'm', role: 'ROLE_AGENT', content: [{ text: 'hi' }] } }), json))
