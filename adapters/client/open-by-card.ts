@@ -55,7 +55,7 @@ export async function openByCard(url: string, options: ConnectOptions, wanted?: 
     hadTls ||= opened.isOdd === true && NAMES_TLS.test(offer.url)
     skipped.push(opened)
   }
-  throw skipped[0]?.why
+  throw (skipped.find(({ isOdd }) => isOdd) ?? skipped[0])?.why
 }
 
 /** An address that names TLS. One of gRPC without a scheme has it by default only. */

@@ -19,9 +19,9 @@ const MOST_REDIRECTS = 5
 
 /**
  * Fetches an agent's card. `url` is the URL of the card or of the agent. The card of an agent is looked up below that path, at the root
- * of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned in the form of 1.0. Throws
- * UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse if it is
- * not JSON or lacks what the client needs, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
+ * of its host (§8.2), and last at the URL itself. Headers and credentials are sent only after 401 or 403. A card of A2A 0.3 is returned
+ * in the form of 1.0. Throws UnsupportedOperation if there is none, Unauthenticated or Forbidden if it is refused, InvalidAgentResponse
+ * if it is not JSON or lacks what the client needs, and the errors of `verifyCard`. Overloaded and RateLimited are temporary.
  */
 export async function fetchCard(url: string, options: CardOptions = {}): Promise<AgentCard> {
   const { signal, verifyCard } = options

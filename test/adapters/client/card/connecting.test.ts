@@ -130,6 +130,12 @@ await t.test('the first interface that can be reached is taken, and what was ski
   }
 })
 
+await t.test('an error of an interface that was tried is told before one that this client may not use', async t => {
+  const dead = `127.0.0.1:${await unusedPort()}`
+  const { agent, url } = await agentBehind(t, ['GRPC', 'other.example:443'], [WEBSOCKET_BINDING, `ws://${dead}/`])
+  t.match(await refusal(connect(url, { headers: {}, bindings: ['GRPC', 'WEBSOCKET'], credentialOrigins: [`ws://${dead}`, agent.url], giveUpAfterMs: 0 })), { code: 'Overloaded', message: /Nobody answers at/ })
+})
+
 await t.test('an interface that refuses the credentials is not skipped', async t => {
   const other = await httpAgent(t)
   const { url } = await agentBehind(t, [WEBSOCKET_BINDING, other.url.replace('http', 'ws')])
