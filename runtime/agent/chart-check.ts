@@ -1,19 +1,16 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { messageOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/json-schema.ts'
+import { ANSWERS, ASKING, hears } from '../authoring/question-guards.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
 import { states } from '../xstate/persisted-snapshot.ts'
 
-const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
 
 const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
-
-/** Events that bring an answer to a chart. */
-const ANSWERS = ['message.received', 'authorization.received']
 
 /** Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to write instead. */
 export function checkChart(machine: AnyStateMachine): void {
@@ -158,8 +155,4 @@ function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean
   if (always || invoke.length > 0) return true
   const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || states(machine.root).some(({ entry }) => entry.length > 0)
   return [...transitions.keys()].some(name => sendsToItself || ANSWERS.some(type => hears(name, type)))
-}
-
-function hears(name: string, type: string): boolean {
-  return name === type || name === '*' || (name.endsWith('.*') && type.startsWith(name.slice(0, -1)))
 }

@@ -69,6 +69,16 @@ export function states(node: AnyStateNode): AnyStateNode[] {
   return [node, ...Object.values(node.states).flatMap(states)]
 }
 
+/** Whether a state is another one, or nested in it. */
+export function isWithin(state: AnyStateNode | undefined, outer: AnyStateNode): boolean {
+  return state !== undefined && (state === outer || isWithin(state.parent, outer))
+}
+
+/** Whether a snapshot of an actor is that of a chart. */
+export function isChart(snapshot: object | undefined): snapshot is AnyMachineSnapshot {
+  return snapshot !== undefined && '_nodes' in snapshot
+}
+
 export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
 }

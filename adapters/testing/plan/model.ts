@@ -1,5 +1,6 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { endless, withActors } from '../run/stub-actors.ts'
 import { endedIn, heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
 
@@ -19,6 +20,8 @@ export interface Timer {
 /** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
 export type Turn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
+  /** The key of the open question. */
+  readonly asks: string | undefined
   /** The events that it emitted. */
   readonly words: readonly unknown[]
   /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
@@ -57,7 +60,7 @@ export function modelOf(machine: AnyStateMachine): Model {
   const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
-      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended })
+      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
     } catch (error) {
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
@@ -65,7 +68,7 @@ export function modelOf(machine: AnyStateMachine): Model {
   return {
     begin: input => {
       const [chart, actions] = initialTransition(model, input as never)
-      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
+      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
     },
     take: (turn, move) => {
       const schedule = new Schedule(turn.timers, turn.cancelable)
@@ -76,7 +79,7 @@ export function modelOf(machine: AnyStateMachine): Model {
         if (!isSent) return take(turn, event, schedule)
         return { ...turn, ...QUIET, hasMoved: false, sent: [event], timers: schedule.timers, cancelable: schedule.cancelable, passed: [] }
       }
-      const heard = heardBy(turn.chart, move)
+      const heard = heardBy(turn.chart, move, turn.asks)
       /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
       const actor = actorEndedBy(heard.event, turn.chart)
@@ -131,14 +134,14 @@ export function nextTimer({ timers }: Turn): Timer | undefined {
 }
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
-export function configurationKey({ status, chart, ended, timers, cancelable, inbox }: Turn, context: unknown, times: unknown): string {
+export function configurationKey({ status, chart, ended, timers, cancelable, inbox, asks }: Turn, context: unknown, times: unknown): string {
   // Those with an id by it, then those that XState counts, in the order of their count.
   const children = actorsOf(chart).toSorted((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1))
   const actors = children.map(actor => [actor.id, actor.src, ended.includes(actor)] as const)
   const history = Object.entries(chart.historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)] as const)
   const pending = timers.map(({ id, event, isSent }) => [id, event, isSent] as const)
   const ids = Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id] as const)
-  const text = JSON.stringify([status, chart.value, context, actors, byName(history), byName(pending), byName(ids), inbox, times])
+  const text = JSON.stringify([status, chart.value, context, actors, byName(history), byName(pending), byName(ids), inbox, times, asks])
   const counted = children.filter(({ id }) => COUNTED.test(id))
   return counted.reduce((text, { id }, i) => text.replaceAll(`"${id}"`, `"x ${i}"`), text)
 }
@@ -153,7 +156,7 @@ function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unkno
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had }: Pick<Turn, 'nowMs' | 'inbox' | 'ended'>): Turn {
+function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had, asks: open }: Pick<Turn, 'nowMs' | 'inbox' | 'ended' | 'asks'>): Turn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
@@ -168,8 +171,9 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
   }
   const { status, output, error } = chart
   const ended = had.filter(actor => actorsOf(chart).includes(actor as Child))
+  const asks = openQuestion(chart, open)?.key
   const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
-  return { status, output, error, chart, hasMoved: true, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
+  return { status, output, error, chart, hasMoved: true, asks, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
 }
 
 type Child = AnyActorRef & { readonly src: string }

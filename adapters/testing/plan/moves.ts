@@ -54,10 +54,10 @@ export function endedIn({ type }: EventObject): string | undefined {
 
 const END = /^xstate\.(?:done|error)\.actor\.(.*)$/s
 
-/** A move as the chart receives it: an answer validated by its question's schema, or its violations by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: HeardMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
+/** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
+export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string | undefined): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
   const event = eventOf(move)
-  return isGiven(event) ? answered(chart, event) : { event }
+  return isGiven(event) ? answered(chart, event, asks) : { event }
 }
 
 /** A move as a clause: `the client says "red"`. */

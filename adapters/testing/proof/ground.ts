@@ -138,10 +138,10 @@ export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | und
 }
 
 /** The event that a move brings to the chart. */
-function heardIn({ chart }: Spot, move: ChartMove): EventObject | undefined {
+function heardIn({ chart, asks }: Spot, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
   if (move.type === 'timer') return move.timer.isSent ? undefined : move.timer.event
-  const heard = heardBy(chart, move)
+  const heard = heardBy(chart, move, asks)
   /* c8 ignore next -- only legal moves are made */
   return 'event' in heard ? heard.event : undefined
 }

@@ -1,5 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyStateMachine } from 'xstate'
+import { withQuestionGuards, writtenConfig } from '../../../runtime/authoring/question-guards.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */
@@ -47,7 +48,7 @@ export class OpenGuards {
   constructor({ config, implementations }: AnyStateMachine) {
     const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
     const guards = Object.fromEntries(Object.entries(implementations.guards as object).map(([name, guard]) => [name, isCombined(guard) ? guard : open(name, guard)]))
-    this.machine = new StateMachine(withGuards(config, open), { ...implementations, guards })
+    this.machine = withQuestionGuards(withGuards(writtenConfig(config), open), guarded => new StateMachine(guarded, { ...implementations, guards }))
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */

@@ -3,6 +3,7 @@ import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, typ
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { replaceSchedule } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
@@ -110,6 +111,8 @@ class ChartRun {
   #actor: Actor<AnyStateMachine>
   #words: unknown[] = []
   #sights: Sight[] = []
+  /** The key of the open question. */
+  #asks: string | undefined
   /** The delayed events that are scheduled, in this order. */
   #delayed: Delayed[] = []
   #nowMs = 0
@@ -138,7 +141,7 @@ class ChartRun {
     if (move.type === 'own') return
     if (move.type === 'timer') return this.#fire(move.timer)
     if (move.type === 'time') return this.advance(move.delayMs)
-    const heard = heardBy(this.#actor.getSnapshot(), move)
+    const heard = heardBy(this.#actor.getSnapshot(), move, this.#asks)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
     const ended = endedIn(heard.event)
@@ -161,7 +164,7 @@ class ChartRun {
   /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
   refuse(move: HeardMove): void {
     const snapshot = this.#actor.getSnapshot()
-    const heard = heardBy(snapshot, move)
+    const heard = heardBy(snapshot, move, this.#asks)
     if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
   }
 
@@ -223,7 +226,9 @@ class ChartRun {
     const scheduled = replaceSchedule(actor.system, schedule)
     actor.on('*', words => this.#words.push(words))
     const see = () => {
-      const { status, value } = actor.getSnapshot() as AnyMachineSnapshot
+      const snapshot = actor.getSnapshot() as AnyMachineSnapshot
+      const { status, value } = snapshot
+      this.#asks = openQuestion(snapshot, this.#asks)?.key
       // A chart may send itself events for ever.
       if (this.#sights.push({ status, value, words: this.#words.splice(0) }) === MOST_TURNS) actor.stop()
     }
