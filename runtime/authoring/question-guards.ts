@@ -1,8 +1,7 @@
-import type { AnyActorLogic, AnyStateMachine, AnyStateNode, EventObject } from 'xstate'
-import { and } from 'xstate/guards'
-import { PrivateProperty } from '../primitives/private-property.ts'
+import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { isMachine, isWithin, states } from '../xstate/persisted-snapshot.ts'
 import type { WorkTag } from './setup-work.ts'
+import { noteWrittenConfig, noteWrittenGuard } from './written-chart.ts'
 
 /** Tags of states that ask. */
 export const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
@@ -17,23 +16,6 @@ export function hears(name: string, type: string): boolean {
 
 type StateConfig = AnyStateNode['config']
 
-/** A chart's configuration as its author wrote it, by the one that has guards for questions. */
-const written = new PrivateProperty<object, object>(Symbol.for('taskchart.config.1'))
-
-/** The guard that an author wrote, by the one that stands in its place. */
-const replaced = new PrivateProperty<object, { readonly guard: unknown }>(Symbol.for('taskchart.guard.1'))
-
-/** A chart's configuration as its author wrote it. */
-export function writtenConfig<Config extends object>(config: Config): Config {
-  return (written.get(config) ?? config) as Config
-}
-
-/** The guard of a transition as its author wrote it. */
-export function writtenGuard(guard: unknown): unknown {
-  const kept = typeof guard === 'function' ? replaced.get(guard) : undefined
-  return kept ? kept.guard : guard
-}
-
 /**
  * Makes a chart whose answers are taken only where the question was asked. If two regions can ask at once, each of their transitions that
  * handle an answer gets a guard: the event's `question` is the transition's state, one that contains it, or one in it. An event
@@ -44,7 +26,7 @@ export function withQuestionGuards<Machine extends AnyStateMachine>(config: obje
   const asking = askingStates(machine)
   if (!asksInParallel(asking)) return machine
   const guarded = make(guardedState(machine.root, asking))
-  written.set(guarded.config, machine.config)
+  noteWrittenConfig(guarded.config, machine.config)
   return guarded
 }
 
@@ -95,7 +77,7 @@ function guardedTransitions(name: string, given: unknown, questions: readonly st
 function questionGuard(questions: readonly string[], guard: unknown): unknown {
   const isAsked = ({ event }: { event: EventObject & { question?: string } }) => event.question === undefined || questions.includes(event.question)
   const both = guard === undefined ? isAsked : and([isAsked, guard as typeof isAsked])
-  replaced.set(both, { guard })
+  noteWrittenGuard(both, guard)
   return both
 }
 

@@ -116,7 +116,7 @@ export function setupWork<
   WorkTag | Tag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
-  return guardingQuestions(setup(options as never) as never) as never
+  return guardingQuestions(setup(options as never)) as never
 }
 
 /** A setup whose charts take an answer only where its question was asked. */

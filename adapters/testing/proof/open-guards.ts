@@ -1,6 +1,7 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyStateMachine } from 'xstate'
-import { withQuestionGuards, writtenConfig } from '../../../runtime/authoring/question-guards.ts'
+import { withQuestionGuards } from '../../../runtime/authoring/question-guards.ts'
+import { writtenConfig } from '../../../runtime/authoring/written-chart.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */

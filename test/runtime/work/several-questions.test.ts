@@ -198,7 +198,7 @@ await t.test('charts below the work', async t => {
   const order = (withOwn: boolean) => setupWork({ types: { context: {} as { drink: string; name: string } }, actors: { drink } }).createMachine({
     id: 'order', context: { drink: '', name: '' }, type: 'parallel',
     states: {
-      drink: { initial: 'ordering', states: { ordering: { invoke: { src: 'drink', id: 'drink', onDone: { target: 'ordered', actions: [assign({ drink: ({ event }) => String(event.output) }), emit(progress('Noted.'))] } } }, ordered: { type: 'final' } } },
+      drink: { initial: 'ordering', states: { ordering: { invoke: { src: 'drink', id: 'drink', onDone: { target: 'ordered', actions: [assign({ drink: ({ event }) => event.output as string }), emit(progress('Noted.'))] } } }, ordered: { type: 'final' } } },
       name: {
         initial: withOwn ? 'asking' : 'known',
         states: { asking: { tags: 'input-required', meta: { prompt: 'Your name?' }, on: { 'message.received': { target: 'known', actions: assign({ name: ({ event }) => wordsOf(event.message) }) } } }, known: { type: 'final' } }
