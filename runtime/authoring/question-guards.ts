@@ -1,5 +1,6 @@
 import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
-import { isMachine, isWithin, states } from '../xstate/persisted-snapshot.ts'
+import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
+import { statesOf } from '../xstate/transition-names.ts'
 import type { WorkTag } from './setup-work.ts'
 import { noteWrittenConfig, noteWrittenGuard } from './written-chart.ts'
 
@@ -44,7 +45,7 @@ function chartsIn(machine: AnyStateMachine, known: AnyStateMachine[] = []): AnyS
 }
 
 function askingStates({ root }: AnyStateMachine): AnyStateNode[] {
-  return states(root).filter(asks)
+  return statesOf(root).filter(asks)
 }
 
 function asksInParallel(asking: readonly AnyStateNode[]): boolean {
