@@ -4,7 +4,7 @@ import type { Taken } from '../plan/graph.ts'
 import { configurationKey, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
 import { guardsText, type Choice, type OpenGuards } from './open-guards.ts'
-import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
+import { clear, elapsed, fired, NO_TIMERS, set, zoneKey, type Zone } from './time-zone.ts'
 
 /**
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
@@ -155,7 +155,7 @@ function zoneAfter({ timers }: Turn, before: Spot | undefined, move: ChartMove |
   const had = new Map(before?.timers.map(timer => [timer.id, timer]))
   const has = new Map(timers.map(timer => [timer.id, timer]))
   const passed = before && move?.type === 'timer' ? fired(before.zone, move.timer.id) : undefined
-  let zone = passed ?? before?.zone ?? { ids: [], bounds: [[0]] }
+  let zone = passed ?? before?.zone ?? NO_TIMERS
   for (const id of zone.ids) if (!has.has(id)) zone = clear(zone, id)
   for (const [id, timer] of has) if (had.get(id) !== timer || !zone.ids.includes(id)) zone = set(zone, id, timer.dueMs)
   return elapsed(zone)
