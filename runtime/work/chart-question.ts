@@ -4,6 +4,7 @@ import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/json-schema.ts'
 import { contentValue } from '../authoring/message-data.ts'
+import { ASKING } from '../authoring/question-guards.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { validated } from '../ports/standard-schema.ts'
 import { NONE } from '../primitives/collections.ts'
@@ -13,7 +14,7 @@ import { activeStates, isChart, isWithin } from '../xstate/persisted-snapshot.ts
 export interface ChartQuestion {
   /** The actors above the asking one and the ids of the asking states, to tell it from other questions. */
   readonly key: string
-  readonly type: (typeof ASKING)[number]
+  readonly type: 'auth-required' | 'input-required'
   /** The actor whose chart asks; `undefined` for the work itself. */
   readonly actor: AnyActorRef | undefined
   readonly chart: AnyMachineSnapshot
@@ -26,9 +27,6 @@ export interface AskedQuestion extends ChartQuestion {
   readonly words: string
   readonly event: WorkEvent
 }
-
-/** Tags of states that ask, in order of precedence within one question. */
-const ASKING = ['auth-required', 'input-required'] as const satisfies readonly WorkTag[]
 
 /** The message of a state that asks and has no prompt. */
 const NO_PROMPT = 'The agent needs an answer to go on.'
@@ -66,11 +64,11 @@ function questionsOf(chart: AnyMachineSnapshot, path: readonly AnyActorRef[] = N
 }
 
 function ownQuestions(chart: AnyMachineSnapshot, path: readonly AnyActorRef[]): ChartQuestion[] {
-  const asking = activeStates(chart).filter(({ tags }) => tags.some(isAsking)).toSorted((one, other) => one.order - other.order)
+  const asking = activeStates(chart).filter(({ tags }) => tags.some(tag => ASKING.includes(tag))).toSorted((one, other) => one.order - other.order)
   const innermost = asking.filter(state => !asking.some(other => other !== state && isWithin(other, state)))
   return innermost.map(state => {
     const around = asking.filter(outer => isWithin(state, outer))
-    const type = ASKING.find(tag => around.some(({ tags }) => tags.includes(tag))) ?? 'input-required'
+    const type = around.some(({ tags }) => tags.includes('auth-required')) ? 'auth-required' : 'input-required'
     const states = around.filter(({ tags }) => tags.includes(type))
     return { key: [...path, ...states].map(({ id }) => id).join(), type, actor: path.at(-1), chart, states }
   })
@@ -112,8 +110,4 @@ function called(words: WorkMeta['prompt'], context: MachineContext): unknown {
 /** The `meta` of the first of these states that has this member, else of the first. */
 function metaOf(states: readonly AnyStateNode[], member: 'prompt' | 'reason'): WorkMeta | undefined {
   return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta
-}
-
-function isAsking(tag: string): boolean {
-  return ASKING.some(asking => asking === tag)
 }

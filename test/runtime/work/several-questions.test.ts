@@ -17,7 +17,7 @@ type Answers = { age: number; colour: string }
 function person(more: { readonly delayMs?: number } = {}) {
   const schema = z.coerce.number().int()
   return setupWork({
-    types: { context: {} as Answers },
+    types: { context: {} as Answers, events: {} as { type: 'colour.guessed' } },
     guards: { isColour: ({ event }) => 'message' in event && wordsOf(event.message) !== 'none' }
   }).createMachine({
     id: 'person', type: 'parallel', context: { age: 0, colour: '' },
@@ -35,7 +35,7 @@ function person(more: { readonly delayMs?: number } = {}) {
         states: {
           asking: {
             tags: 'input-required', meta: { prompt: 'Colour?' },
-            on: { 'message.received': [{ guard: 'isColour', target: 'known', actions: assign({ colour: ({ event }) => wordsOf(event.message) }) }, 'refused'] }
+            on: { 'colour.guessed': 'known', 'message.received': [{ guard: 'isColour', target: 'known', actions: assign({ colour: ({ event }) => wordsOf(event.message) }) }, 'refused'] }
           },
           refused: { type: 'final' }, known: { type: 'final' }
         }
@@ -195,7 +195,7 @@ await t.test('charts below the work', async t => {
     states: { choosing: { invoke: { src: 'size', id: 'inner', onDone: { target: 'chosen', actions: assign({ size: ({ event }) => event.output as string }) } } }, chosen: { type: 'final' } },
     output: ({ context }) => context.size
   })
-  const order = (withOwn: boolean) => setupWork({ types: { context: {} as { drink: string; name: string } }, actors: { drink } }).createMachine({
+  const order = (withOwn: boolean) => setupWork({ types: { context: {} as { drink: string; name: string } }, actors: { drink, size } }).createMachine({
     id: 'order', context: { drink: '', name: '' }, type: 'parallel',
     states: {
       drink: { initial: 'ordering', states: { ordering: { invoke: { src: 'drink', id: 'drink', onDone: { target: 'ordered', actions: [assign({ drink: ({ event }) => event.output as string }), emit(progress('Noted.'))] } } }, ordered: { type: 'final' } } },

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   acceptOffer, artifactsByName, connect, conversation, foldTask, isTerminal, questionOf, textOf, watchTask, type Conversation
 } from '../../../../adapters/client/connect.ts'
+import { nameQuestion } from '../../../../adapters/client/messages.ts'
 import type { StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
 import { QUESTION, RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { createRuntime, defineAgent, negotiation, offer, text } from '../../../../runtime/index.ts'
@@ -100,6 +101,8 @@ await t.test('a conversation sends, asks, answers, and is restored by another cl
 })
 
 await t.test('an answer names its question, and a message of its own names none', async t => {
+  const unknown = { parts: [], metadata: { a: 1 } }
+  t.equal(nameQuestion(unknown, undefined), unknown)
   const { client } = await connected(t, painter)
   const namedIn = async (taskId: string) => {
     const { history = [] } = await client.getTask({ id: taskId })
