@@ -4,6 +4,7 @@ import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer, type Turn } from './model.ts'
+import { shownIn } from './actors-in.ts'
 import { eventOf, heardBy, type HeardMove, type InnerMove, type Move } from './moves.ts'
 
 /** A refused move, and its error code. */
@@ -68,7 +69,11 @@ function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): Hear
     Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
   )
   const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => can(turn.chart, eventOf(move), move))]
+  return [...ends, ...own.filter(move => {
+    const event = eventOf(move)
+    const shown = shownIn(event)
+    return shown === undefined ? can(turn.chart, event, move) : children.some(([path]) => path === shown)
+  })]
 }
 
 function nextTime(turn: Turn): InnerMove[] {

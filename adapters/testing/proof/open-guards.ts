@@ -1,5 +1,6 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { StateMachine, type AnyStateMachine } from 'xstate'
+import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */
@@ -44,10 +45,16 @@ export class OpenGuards {
   #contexts: unknown[] = []
   #evaluated = 0
 
-  constructor({ config, implementations }: AnyStateMachine) {
+  constructor(machine: AnyStateMachine) {
+    this.machine = this.#openedChart(machine)
+  }
+
+  /** The charts among its actors too. */
+  #openedChart({ config, implementations }: AnyStateMachine): AnyStateMachine {
     const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
-    const guards = Object.fromEntries(Object.entries(implementations.guards as object).map(([name, guard]) => [name, isCombined(guard) ? guard : open(name, guard)]))
-    this.machine = new StateMachine(withGuards(config, open), { ...implementations, guards })
+    const guards = mapped(implementations.guards, (guard, name) => (isCombined(guard) ? guard : open(name, guard)))
+    const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic => (isMachine(logic) ? this.#openedChart(logic) : logic))
+    return new StateMachine(withGuards(config, open), { ...implementations, guards, actors } as never)
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */
@@ -122,6 +129,10 @@ function callOf(run: () => unknown): Decided['call'] {
   } catch (error) {
     return { isThrown: true, error }
   }
+}
+
+function mapped<T>(all: Readonly<Record<string, T>>, change: (one: T, name: string) => unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one, name)]))
 }
 
 function isCombined(guard: unknown): boolean {

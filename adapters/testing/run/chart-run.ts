@@ -6,10 +6,11 @@ import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
-import { actorEndedBy, MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
-import { describeMove, endedIn, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
+import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
+import { MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
+import { describeMove, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
-import { endActor, ending, withActors } from './stub-actors.ts'
+import { endActor, ending, showSnapshot, withLeaves } from './stub-actors.ts'
 
 /** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
@@ -91,6 +92,7 @@ type RunLog = Pick<CoverageLog, 'watched' | 'noteTransition'>
 
 /** A delayed event of the chart's actor. */
 interface Delayed {
+  readonly source: AnyActorRef
   readonly target: AnyActorRef
   readonly event: EventObject
   readonly id: string | undefined
@@ -117,20 +119,26 @@ class ChartRun {
   constructor(log: RunLog, input: unknown) {
     const { watched } = log
     this.#log = log
-    this.#machine = withActors(watched, ending)
+    this.#machine = withLeaves(watched, ending)
     this.#actor = this.#begin({ input }).actor
   }
 
   restore(): void {
     const [had, delayed] = [this.#actor, this.#delayed]
     const text = JSON.stringify(had.getPersistedSnapshot())
+    const placed = new Map(actorsIn(had.getSnapshot()).map(({ actor, path }) => [actor, path]))
     had.stop()
     this.#delayed = []
     const { actor, schedule } = this.#begin({ snapshot: JSON.parse(text), input: undefined })
     this.#actor = actor
     this.#sights = []
+    this.#words = []
     // Plain XState forgets them. The runtime stores them.
-    for (const { target, event, id, dueMs } of delayed) schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
+    const again = (one: AnyActorRef) => (one === had ? actor : actorAt(actor.getSnapshot(), placed.get(one) ?? ''))
+    for (const { source, target, event, id, dueMs } of delayed) {
+      const [from, to] = [again(source), again(target)]
+      if (from && to) schedule(from, to, event, dueMs - this.#nowMs, id)
+    }
   }
 
   take(move: InnerMove | ChartMove): void {
@@ -141,11 +149,13 @@ class ChartRun {
     const heard = heardBy(this.#actor.getSnapshot(), move)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
-    const ended = endedIn(heard.event)
-    if (ended === undefined) return this.#actor.send(heard.event)
-    const actor = actorEndedBy(heard.event, this.#actor.getSnapshot())
-    if (!actor) throw new TypeError(`the chart has no actor ${ended}`)
-    endActor(actor, heard.event)
+    const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(heard.event), shownIn(heard.event)]
+    const path = ended ?? shown
+    if (path === undefined) return this.#actor.send(heard.event)
+    const actor = actorAt(this.#actor.getSnapshot(), path)
+    if (!actor) throw new TypeError(`the chart has no actor ${path}`)
+    if (ended === undefined) showSnapshot(actor, heard.event)
+    else endActor(actor, heard.event)
   }
 
   /** Lets time pass, and the delayed events happen that are due then. */
@@ -193,14 +203,15 @@ class ChartRun {
   }
 
   /** Lets a delayed event happen that the actor has scheduled. */
-  #fire({ event, sendId, isSent }: Timer): void {
-    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent)
+  #fire({ event, sendId, isSent, route }: Timer): void {
+    const isAt = (actor: AnyActorRef, path: string | undefined) => path === undefined || (actor === this.#actor ? path === '' : actorAt(this.#actor.getSnapshot(), path) === actor)
+    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent && isAt(one.source, route?.from) && isAt(one.target, route?.to))
     if (!delayed) throw new TypeError(`the chart has not scheduled ${event.type}`)
     delayed.fire()
   }
 
   #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
-    let about: Pick<Delayed, 'target' | 'event' | 'id'>
+    let about: Pick<Delayed, 'source' | 'target' | 'event' | 'id'>
     const drop = (dropped: Delayed) => void (this.#delayed = this.#delayed.filter(one => one !== dropped))
     const actor = createActor(this.#machine, {
       ...options,
@@ -213,11 +224,11 @@ class ChartRun {
         clearTimeout: drop
       },
       inspect: seen => {
-        if (seen.type === '@xstate.microstep') seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+        if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined) seen._transitions.forEach(taken => this.#log.noteTransition(taken))
       }
     })
     const schedule: Schedule = (source, target, event, delayMs, id) => {
-      about = { target, event, id }
+      about = { source, target, event, id }
       scheduled(source, target, event, delayMs, id)
     }
     const scheduled = replaceSchedule(actor.system, schedule)
