@@ -6,6 +6,7 @@ import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } fro
 import { describeBargainMove } from './negotiation/moves.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
+import { errorText } from './path-error.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
 import { propertyName } from './plan/unmodelled.ts'
 import { walkChart, walkedSteps, type AtStep, type Liveness, type WalkedStep } from './run/chart-run.ts'
@@ -132,7 +133,7 @@ function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Drive
 
 /** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */
 export function crashLines(crashes: Plan['crashes']): string[] {
-  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${String(error)}`)
+  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${errorText(error)}`)
   const guessed = new Set(crashes.flatMap(({ guessed }) => guessed))
   return [...lines, ...Array.from(guessed, src => `${src} ended without an output, as no case says what it gives. Add to the module: export const cases = { results: { ${propertyName(src)}: { 'a result': … } } }`)]
 }

@@ -27,6 +27,11 @@ export function directedActor(machine: AnyStateMachine, options: { readonly inpu
   return createActor(machine, { ...options, inspect } as object)
 }
 
+/** Whether an actor sends each of its snapshots to its parent, the first one at its start. */
+export function sendsSnapshots(actor: AnyActorRef): boolean {
+  return (actor as { readonly _syncSnapshot?: boolean })._syncSnapshot === true
+}
+
 /** XState tells its inspectors of an actor before it makes the actor's first snapshot. */
 function direct(actor: AnyActor, director: Director): void {
   actor.logic = director.cast(actor, actor.logic as AnyActorLogic)

@@ -1,9 +1,10 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
-import { StandIns, Unmodelled } from './unmodelled.ts'
+import { StandIns, Unmodelled, unread } from './unmodelled.ts'
 
 /** A pending delayed event. */
 export interface Timer {
@@ -80,7 +81,10 @@ export function modelOf(machine: AnyStateMachine): Model {
   const model = withActors(machine, logic => standIns.for(logic))
   const follow = (step: () => Turn) => standIns.follow(() => {
     const turn = step()
-    if (actorsIn(turn.chart).some(({ isChart }) => isChart)) throw new Unmodelled(`it spawns a chart without a name, which is not walked. Name it: setup({ actors: { … } })`)
+    const actors = actorsIn(turn.chart)
+    if (actors.some(({ isChart }) => isChart)) throw new Unmodelled('it spawns a chart without a name, which is not walked. Name it: setup({ actors: { … } })')
+    const sending = actors.find(({ actor }) => sendsSnapshots(actor))
+    if (sending) throw unread(sending.id)
     return turn
   })
   const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {

@@ -51,7 +51,8 @@ export class StandIns {
   }
 }
 
-function unread(id: string): Unmodelled {
+/** The chart reads or receives a snapshot of an actor that no case gives. */
+export function unread(id: string): Unmodelled {
   return new Unmodelled(`it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`)
 }
 

@@ -112,6 +112,8 @@ class ChartRun {
   #actor: Actor<AnyStateMachine>
   #words: unknown[] = []
   #sights: Sight[] = []
+  /** The error of the chart. */
+  #error: unknown
   /** The delayed events that are scheduled, in this order. */
   #delayed: Delayed[] = []
   #nowMs = 0
@@ -195,7 +197,7 @@ class ChartRun {
     const isFound = (from: number, to?: number) => isDeepStrictEqual(toJson(found.slice(from, to)), toJson(wanted.slice(from, to)))
     if (isFound(0)) return
     const at = wanted.findIndex((_, i) => !isFound(i, i + 1))
-    throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at))
+    throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at), this.#error)
   }
 
   stop(): void {
@@ -234,7 +236,8 @@ class ChartRun {
     const scheduled = replaceSchedule(actor.system, schedule)
     actor.on('*', words => this.#words.push(words))
     const see = () => {
-      const { status, value } = actor.getSnapshot() as AnyMachineSnapshot
+      const { status, value, error } = actor.getSnapshot() as AnyMachineSnapshot
+      this.#error = error
       // A chart may send itself events for ever.
       if (this.#sights.push({ status, value, words: this.#words.splice(0) }) === MOST_TURNS) actor.stop()
     }

@@ -224,3 +224,21 @@ await t.test('a chart that begins by reading such a snapshot has no tests and no
   await t.rejects(planFor(agentOf(work)), { name: 'TypeError', message: /^nothing can be walked\. opened by "start": it reads the snapshot of meter, which no case gives\. Add/ })
   t.match(await proveAgent(agentOf(work)), { isWhole: false, configurations: 0, verdicts: [{ outcome: 'unknown', why: /^opened by "start": it reads the snapshot of meter/ }, { outcome: 'unknown' }] })
 })
+
+await t.test('what is spawned within an action is walked if it has a name and cases give its snapshots', async t => {
+  const spawning = (spawned: (spawn: (src: never, options?: object) => AnyActorRef) => AnyActorRef) => setupWork({ types: { context: typed<{ one?: AnyActorRef; last: unknown }>(), events: typed<{ type: 'xstate.snapshot.meter'; snapshot: { context: number } }>() }, actors: { meter: leaves['an observable'] } }).createMachine({
+    id: 'spawning', context: { last: 0 }, initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': { target: 'on', actions: assign({ one: ({ spawn }) => spawned(spawn as never) }) } } },
+      on: { on: { 'xstate.snapshot.meter': { actions: assign({ last: ({ event }) => event.snapshot.context ?? 0 }) } }, always: { guard: ({ context }: { context: { last: unknown } }) => context.last === 5, target: 'over' } }, over: { type: 'final' }
+    }
+  } as never)
+  const never = async (work: ReturnType<typeof spawning>, cases: Cases) => (await proveAgent(agentOf(work as never, { 'it is never over': propertiesOf(work as never).never('over') }), { cases: { messages: { go: 'go' }, ...cases }, only: 'over' })).verdicts[0]
+  const synced = spawning(spawn => spawn('meter' as never, { id: 'meter', syncSnapshot: true }))
+  t.match(await never(synced, {}), { outcome: 'unknown', why: /^in spawning\.asking, if the client says "go": it reads the snapshot of meter, which no case gives/ })
+  const cases = { results: { meter: {} }, events: { 'it reads 5': { type: 'xstate.snapshot.meter', snapshot: { context: 5 } } } }
+  t.match(await never(synced, cases), { outcome: 'confirmed' })
+  await passes(t, synced as never, cases)
+  const inline = spawning(spawn => spawn(settled as never, { id: 'gauge' }))
+  t.match(await never(inline, {}), { outcome: 'unknown', why: /it spawns a chart without a name, which is not walked\. Name it: setup/ })
+})
