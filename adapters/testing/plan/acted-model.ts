@@ -6,7 +6,7 @@ import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
 import { modelOf, MOST_TURNS, QUIET, Schedule, type Ahead, type Model, type Turn } from './model.ts'
 import { heardBy, type ChartMove, type HeardMove } from './moves.ts'
-import { StandIns, Unmodelled } from './unmodelled.ts'
+import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 
 /** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */
 export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, 'events'>): Model {
@@ -44,6 +44,7 @@ class Act implements Director {
   readonly #before: Turn | undefined
   readonly #schedule: Schedule
   readonly #born = new Map<AnyActorRef, number>()
+  readonly #running = new Set<AnyActorRef>()
   readonly #paths = new Map<AnyActorRef, string>()
   readonly #heard: Omit<Ahead, 'turn'>[] = []
   readonly #frames: Frame[] = []
@@ -100,6 +101,7 @@ class Act implements Director {
     this.#isDirect = isDirect
     act(this)
     if (this.#endless !== undefined) throw new Unmodelled(`the chart and its actors send each other "${this.#endless}" for ever without time passing`)
+    this.#checkRunning()
     const { status, error } = this.root.getSnapshot() as AnyMachineSnapshot
     const isThrown = status === 'error' && this.#frames.at(-1)?.snapshot.status !== 'error'
     if (this.#frames.length === 0 && !isThrown) this.#frames.push(this.#frame(false))
@@ -108,6 +110,15 @@ class Act implements Director {
     const [first] = all as [Turn]
     const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#heardIn(i + 1) }))
     return { ...first, ahead, inbox: inboxOf(ahead), ...(!first.hasMoved && this.#before && { asked: this.#before.asked ?? this.#before }) }
+  }
+
+  /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, whom nobody hears. */
+  #checkRunning(): void {
+    const known = new Set(actorsIn(this.root.getSnapshot() as AnyMachineSnapshot).map(({ actor }) => actor))
+    for (const actor of this.#running) {
+      const { _parent: parent } = actor
+      if (parent && !known.has(actor) && isActive(actor) && isActive(parent)) throw replaced(actor.id)
+    }
   }
 
   cast(_: AnyActorRef, logic: AnyActorLogic): AnyActorLogic {
@@ -135,6 +146,7 @@ class Act implements Director {
   }
 
   took(actor: AnyActorRef): void {
+    this.#running.add(actor)
     if (actor === this.root && !this.#isBack) this.#frames.push(this.#frame(true))
   }
 
@@ -148,6 +160,7 @@ class Act implements Director {
   }
 
   cancelAll(source: AnyActorRef): void {
+    this.#running.delete(source)
     this.#schedule.stop(this.#pathOf(source))
   }
 
@@ -197,6 +210,10 @@ class Act implements Director {
     this.#isBack = true
     return directedActor(this.#machine, { snapshot }, this).getSnapshot() as AnyMachineSnapshot
   }
+}
+
+function isActive(actor: AnyActorRef): boolean {
+  return actor.getSnapshot().status === 'active'
 }
 
 function inboxOf(ahead: readonly Ahead[]): EventObject[] {

@@ -4,7 +4,7 @@ import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
-import { StandIns, Unmodelled, unread } from './unmodelled.ts'
+import { replaced, StandIns, Unmodelled, unread } from './unmodelled.ts'
 
 /** A pending delayed event. */
 export interface Timer {
@@ -90,14 +90,17 @@ export function modelOf(machine: AnyStateMachine): Model {
   const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
+      checkReplaced(chart, actions, Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor))
       return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended })
     } catch (error) {
+      if (error instanceof Unmodelled) throw error
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
   return {
     begin: input => follow(() => {
       const [chart, actions] = initialTransition(model, input as never)
+      checkReplaced(chart, actions, [])
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
     }),
     take: (turn, move) => follow(() => {
@@ -116,6 +119,16 @@ export function modelOf(machine: AnyStateMachine): Model {
       return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
     })
   }
+}
+
+/** Throws Unmodelled if an actor runs that the chart does not have any more, and has not stopped. */
+function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: readonly AnyActorRef[]): void {
+  if (chart.status !== 'active') return
+  const of = (type: string) => actions.filter(action => action.type === type).map(({ params }) => params as unknown)
+  const spawned = of('xstate.spawnChild').map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
+  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('xstate.stopChild')]
+  const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
+  if (gone) throw replaced(gone.id)
 }
 
 /** Nothing is told, sent, or waits. */
@@ -212,7 +225,7 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
 
 /** The actors that may still end or send, by path. Charts that are walked do so by themselves. */
 export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, PlacedActor>> {
-  const living = actorsIn(chart).filter(({ actor, isChart }) => !isChart && !ended.includes(actor) && actor.getSnapshot().status === 'active')
+  const living = actorsIn(chart).filter(({ actor, owner, isChart }) => !isChart && !ended.includes(actor) && owner.status === 'active' && actor.getSnapshot().status === 'active')
   return Object.fromEntries(living.map(one => [one.path, one]))
 }
 

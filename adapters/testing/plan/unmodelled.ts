@@ -56,6 +56,11 @@ export function unread(id: string): Unmodelled {
   return new Unmodelled(`it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`)
 }
 
+/** An actor that runs, but that its chart does not have any more. */
+export function replaced(id: string): Unmodelled {
+  return new Unmodelled(`two actors have the id ${id}, of which XState keeps the second, while the first runs on unseen. Give each an id of its own`)
+}
+
 const MARK = {}
 
 const ACTIVE = { status: 'active', output: undefined, error: undefined } as const

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { assign, emit, fromCallback, fromEventObservable, fromObservable, fromPromise, fromTransition, sendParent, sendTo, setup, type ActorRefFrom, type AnyActorRef, type Subscribable } from 'xstate'
+import { assign, emit, fromCallback, fromEventObservable, fromObservable, fromPromise, fromTransition, sendParent, sendTo, setup, spawnChild, type ActorRefFrom, type AnyActorRef, type Subscribable } from 'xstate'
 import { agentTests, planFor, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
 import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
@@ -241,4 +241,17 @@ await t.test('what is spawned within an action is walked if it has a name and ca
   await passes(t, synced as never, cases)
   const inline = spawning(spawn => spawn(settled as never, { id: 'gauge' }))
   t.match(await never(inline, {}), { outcome: 'unknown', why: /it spawns a chart without a name, which is not walked\. Name it: setup/ })
+})
+
+await t.test('an actor that runs on unseen, since another one has its id, is not followed', async t => {
+  const inner = setup({}).createMachine({ id: 'inner', initial: 'on', states: { on: { after: { 10: 'over' } }, over: { type: 'final' } } })
+  for (const src of ['job', 'inner'] as const) {
+    const region = { initial: 'on', states: { on: { invoke: { src, id: 'one', onDone: 'off', onError: 'off' } }, off: { type: 'final' } } } as const
+    const both = setupWork({ actors: { inner, job: fromPromise(async () => {}) } }).createMachine({ id: 'both', type: 'parallel', states: { left: region, right: region } } as never)
+    t.match((await proveAgent(agentOf(both as never))).verdicts, [{ outcome: 'unknown', why: /^opened by "start": two actors have the id one, of which XState keeps the second/ }, {}])
+    const again = setupWork({ actors: { inner, job: fromPromise(async () => {}) } }).createMachine({
+      id: 'again', initial: 'asking', states: { asking: { tags: 'input-required', meta: { prompt: 'Another?' }, on: { 'message.received': { actions: spawnChild(src, { id: 'one' }) } } } }
+    } as never)
+    t.match((await proveAgent(agentOf(again as never))).verdicts, [{ outcome: 'unknown', why: /^in again\.asking, if the client says "an answer": two actors have the id one/ }, {}], src)
+  }
 })
