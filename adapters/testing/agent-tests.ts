@@ -6,7 +6,9 @@ import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } fro
 import { describeBargainMove } from './negotiation/moves.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
+import { errorText } from './path-error.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
+import { propertyName } from './plan/unmodelled.ts'
 import { walkChart, walkedSteps, type AtStep, type Liveness, type WalkedStep } from './run/chart-run.ts'
 import { allDrivers, SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './run/drivers.ts'
 import { walk, type Manner } from './run/path-run.ts'
@@ -67,7 +69,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
   const { drivers: chosenDrivers, only = '', ...options } = given
-  const { machine, isChart, paths, bargains, configurations, crashes, lacks: ungenerated } = await planFor(agent, options)
+  const { machine, isChart, paths, bargains, configurations, crashes, unmodelled, lacks: ungenerated } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
@@ -84,7 +86,7 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     ...bargainTests(agent, chosenBargains, driver)
   ])
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
-  const notes = () => [...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
+  const notes = () => [...unmodelled.map(line => `not walked: ${line}`), ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
   const isWhole = isChart && isWalked && only === ''
   const reached = () => (isWhole ? log.reached : undefined)
   const shortfall = () => (isWhole ? { missing: missingIn(log.coverage), crashes: crashes.length } : undefined)
@@ -131,13 +133,9 @@ function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Drive
 
 /** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */
 export function crashLines(crashes: Plan['crashes']): string[] {
-  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${String(error)}`)
+  const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${errorText(error)}`)
   const guessed = new Set(crashes.flatMap(({ guessed }) => guessed))
   return [...lines, ...Array.from(guessed, src => `${src} ended without an output, as no case says what it gives. Add to the module: export const cases = { results: { ${propertyName(src)}: { 'a result': … } } }`)]
-}
-
-function propertyName(src: string): string {
-  return /^[\p{L}_$][\p{L}\d_$]*$/u.test(src) ? src : `'${src}'`
 }
 
 /** Coverage as lines to print. */

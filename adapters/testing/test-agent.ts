@@ -2,7 +2,7 @@ import { inspect } from 'node:util'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { agentTests, type AgentTestOptions } from './agent-tests.ts'
 import type { Coverage } from './coverage.ts'
-import { PathError } from './path-error.ts'
+import { errorText, PathError } from './path-error.ts'
 
 /** The required part of a test runner: tap's `t`, or a compatible one with nested tests. */
 export interface TestContext {
@@ -28,7 +28,7 @@ export function explainFailure(error: unknown): never {
   throw error
 }
 
-function wantedAndFound({ wanted, found }: PathError): string {
+function wantedAndFound({ wanted, found, cause }: PathError): string {
   const shown = (value: unknown) => inspect(value, { depth: 8, breakLength: 120, compact: 4 })
-  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}`
+  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}${cause === undefined ? '' : `\n  error:  ${errorText(cause)}`}`
 }

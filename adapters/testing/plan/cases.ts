@@ -1,12 +1,14 @@
-import type { EventObject } from 'xstate'
+import type { AnyActorLogic, EventObject } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import type { AgentDescription } from '../../../runtime/agent/described-card.ts'
 import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import type { BargainCases } from '../negotiation/cases.ts'
 import type { MadeCases } from './made-cases.ts'
+import { isCallback } from './unmodelled.ts'
 
 /** Inputs by name. The names appear in the names of tests. */
 export type ByName<T> = Readonly<Record<string, T>>
@@ -35,11 +37,12 @@ export interface Cases {
   /** The data of out-of-band authorizations. Default: `an authorization` without data, and values generated from schemas. */
   readonly authorizations?: ByName<unknown>
   /**
-   * The results of invoked actors, by `src`: an output, or an Error. Default: `done` without an output, and `fails`. `respond` is for a
+   * The results of invoked actors, by `src`: an output, or an Error. Default: `done` without an output, and `fails`; a callback only fails. None, `{}`,
+   * for an actor that never ends. A chart among the actors is walked as that chart, unless it has results here. `respond` is for a
    * negotiation: `offer(…)` and the like. Default: every kind of answer.
    */
   readonly results?: Readonly<Record<string, ByName<unknown>>>
-  /** Events that the chart's own actors send to it. Default: none. */
+  /** Events that the chart's own actors send to it, and their snapshots: `{ type: 'xstate.snapshot.ID', snapshot: { context } }`. Default: none. */
   readonly events?: ByName<EventObject>
   /** The part of the chart's context that decides which paths are possible. Default: all of it. */
   readonly memory?: (context: unknown) => unknown
@@ -59,17 +62,18 @@ export interface AllCases {
 }
 
 /** Adds defaults, and values generated from schemas. Throws TypeError for an unknown member. */
-export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate }: Agent): AllCases {
+export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate, work }: Agent): AllCases {
   const isBargaining = isNegotiation(negotiate)
   checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
   const { opening, messages = { 'an answer': 'an answer', ...made.messages }, authorizations = { 'an authorization': undefined, ...made.authorizations } } = given
   const { results = {}, events = {}, memory = context => context } = given
   const { terms = made.terms, requests = { words: 'words' } } = given
+  const callbacks = callbacksIn(work)
   const bargains = { requests, terms, responses: results['respond'] }
   const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
   const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [name, isOpening(given) ? given : { words: given, earlier: [] }])
   const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
-  return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? ANY_RESULT }
+  return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? (callbacks.has(src) ? { fails: ANY_RESULT.fails } : ANY_RESULT) }
 }
 
 const GROUP: Kind = [isObject, 'an object that gives each a name']
@@ -80,6 +84,13 @@ const CASES: OptionKinds<Cases> = {
 }
 
 const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wants it.') }
+
+/** The actors of a chart that are callbacks, by `src`. They are never done. */
+function callbacksIn(work: Agent['work']): ReadonlySet<string> {
+  if (typeof work !== 'object') return new Set()
+  const actors = Object.entries(work.implementations.actors as Readonly<Record<string, AnyActorLogic>>)
+  return new Set(actors.flatMap(([src, logic]) => (isMachine(logic) ? [...callbacksIn(logic)] : isCallback(logic) ? [src] : [])))
+}
 
 function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {
   const examples = skills.flatMap(({ examples = [] }) => examples)

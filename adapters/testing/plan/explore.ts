@@ -1,10 +1,13 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
+import { modelWith } from './acted-model.ts'
 import type { AllCases } from './cases.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { clockedModelOf, configurationKey, type Turn } from './model.ts'
 import { describeMove, type InnerMove } from './moves.ts'
+import { toldAfter } from './told.ts'
+import { Unmodelled } from './unmodelled.ts'
 
 /** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
 export type Configuration = Place<Turn, InnerMove> & { readonly illegal: readonly Refused[] }
@@ -17,23 +20,58 @@ export interface Territory {
   readonly policy: MessagePolicy
   /** The maximum number of configurations. */
   readonly limit: number
+  /** Told of each move that the model cannot follow. */
+  readonly lose: (turn: Turn, move: InnerMove, error: Unmodelled) => void
 }
 
 /**
  * Finds every configuration of a chart once, shortest paths first. Throws RangeError above the limit: if the context counts or grows,
- * `memory` has to reduce it.
+ * `memory` has to reduce it. Throws Unmodelled if the model cannot follow its start.
  */
-export function explore({ machine, input, cases, policy, limit }: Territory): Configuration[] {
-  const { begin, take } = clockedModelOf(machine)
-  const places = placesFrom(begin(input), {
-    take,
-    legalIn: turn => legalMovesIn(turn, cases, policy).legal,
+export function explore({ machine, input, cases, policy, limit, lose }: Territory): Configuration[] {
+  const { begin, take } = clockedModelOf(modelWith(machine, cases))
+  const taken = new WeakMap<InnerMove, Turn>()
+  const isFollowed = (turn: Turn, move: InnerMove) => {
+    try {
+      const after = take(turn, move)
+      toldOf(after, turn, move)
+      taken.set(move, after)
+      return true
+    } catch (error) {
+      if (!(error instanceof Unmodelled)) throw error
+      lose(turn, move, error)
+      return false
+    }
+  }
+  const start = begin(input)
+  toldOf(start)
+  const places = placesFrom<Turn, InnerMove>(start, {
+    take: (turn, move) => taken.get(move) ?? take(turn, move),
+    legalIn: turn => legalMovesIn(turn, cases, policy, can).legal.filter(move => isFollowed(turn, move)),
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.
     describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
     limit
   })
-  return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
+  return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy, can).illegal }))
+}
+
+/** Whether the chart accepts an event. If a guard throws, it throws at the event. */
+function can(chart: AnyMachineSnapshot, event: EventObject): boolean {
+  try {
+    return chart.can(event)
+  } catch {
+    return true
+  }
+}
+
+/** What a turn tells. An error of the author's in it belongs to the tests; that a case is missing does not. */
+function toldOf(turn: Turn, before?: Turn, move?: InnerMove): void {
+  try {
+    toldAfter(turn, before, move)
+  } catch (error) {
+    if (error instanceof Unmodelled) throw error
+  }
 }
 
 function keyOf(turn: Turn, { memory }: AllCases): string {

@@ -5,6 +5,7 @@ import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer, type Turn } from './model.ts'
+import { shownIn } from './actors-in.ts'
 import { eventOf, heardBy, type HeardMove, type InnerMove, type Move } from './moves.ts'
 
 /** A refused move, and its error code. */
@@ -52,7 +53,7 @@ function judged({ chart, asks }: Turn, move: HeardMove, isHeard: boolean, can: C
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
   const heard = heardBy(chart, move, asks)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
-  return can(chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
+  return can(heard.question?.chart ?? chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
 function messagesOf({ messages }: AllCases): HeardMove[] {
@@ -67,7 +68,11 @@ function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): Hear
     Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
   )
   const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => can(turn.chart, eventOf(move), move))]
+  return [...ends, ...own.filter(move => {
+    const event = eventOf(move)
+    const shown = shownIn(event)
+    return shown === undefined ? can(turn.chart, event, move) : children.some(([path]) => path === shown)
+  })]
 }
 
 function nextTime(turn: Turn): InnerMove[] {

@@ -1,8 +1,11 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
-import { endless, withActors } from '../run/stub-actors.ts'
-import { endedIn, heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
+import { withActors } from '../run/stub-actors.ts'
+import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
+import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
+import { replaced, StandIns, Unmodelled, unread } from './unmodelled.ts'
 
 /** A pending delayed event. */
 export interface Timer {
@@ -15,6 +18,14 @@ export interface Timer {
   readonly dueMs: number
   /** Whether it goes to another actor. */
   readonly isSent: boolean
+  /** The paths of the actors that sent and receive it, if charts among the actors are walked too. */
+  readonly route?: Route
+}
+
+/** The way of an event, from actor to actor. The path of the chart itself is empty. */
+export interface Route {
+  readonly from: string
+  readonly to: string
 }
 
 /** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
@@ -41,6 +52,19 @@ export type Turn = Snapshot<unknown> & {
   readonly nowMs: number
   /** The turns before this one that the same move led to: of events that it sent to itself, and of timers that are due with it. */
   readonly passed: readonly Turn[]
+  /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
+  readonly ahead?: readonly Ahead[]
+  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
+  readonly asked?: Turn
+  /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
+  readonly births?: Readonly<Record<string, number>>
+}
+
+/** A turn to come, its event, and the actor that sent it; the chart itself has no name. */
+export interface Ahead {
+  readonly event: EventObject
+  readonly by: string | undefined
+  readonly turn: Turn
 }
 
 /** A chart as a pure function of moves. */
@@ -56,21 +80,33 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
  * run. An error in the chart is a turn with the status `error`, in the previous state.
  */
 export function modelOf(machine: AnyStateMachine): Model {
-  const model = withActors(machine, endless)
+  const standIns = new StandIns()
+  const model = withActors(machine, logic => standIns.for(logic))
+  const follow = (step: () => Turn) => standIns.follow(() => {
+    const turn = step()
+    const actors = actorsIn(turn.chart)
+    if (actors.some(({ isChart }) => isChart)) throw new Unmodelled('it spawns a chart without a name, which is not walked. Name it: setup({ actors: { … } })')
+    const sending = actors.find(({ actor }) => sendsSnapshots(actor))
+    if (sending) throw unread(sending.id)
+    return turn
+  })
   const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
+      checkReplaced(chart, actions, Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor))
       return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
     } catch (error) {
+      if (error instanceof Unmodelled) throw error
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
   return {
-    begin: input => {
+    begin: input => follow(() => {
       const [chart, actions] = initialTransition(model, input as never)
+      checkReplaced(chart, actions, [])
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
-    },
-    take: (turn, move) => {
+    }),
+    take: (turn, move) => follow(() => {
       const schedule = new Schedule(turn.timers, turn.cancelable)
       if (move.type === 'own') return take(turn, move.event, schedule, { inbox: turn.inbox.slice(1) })
       if (move.type === 'timer') {
@@ -82,18 +118,27 @@ export function modelOf(machine: AnyStateMachine): Model {
       const heard = heardBy(turn.chart, move, turn.asks)
       /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
-      const actor = actorEndedBy(heard.event, turn.chart)
+      const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
       return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
-    }
+    })
   }
+}
+
+/** Throws Unmodelled if an actor runs that the chart does not have any more, and has not stopped. */
+function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: readonly AnyActorRef[]): void {
+  if (chart.status !== 'active') return
+  const of = (type: string) => actions.filter(action => action.type === type).map(({ params }) => params as unknown)
+  const spawned = of('xstate.spawnChild').map(params => (params as { readonly actorRef: AnyActorRef }).actorRef)
+  const known = [...actorsIn(chart).map(({ actor }) => actor), ...of('xstate.stopChild')]
+  const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
+  if (gone) throw replaced(gone.id)
 }
 
 /** Nothing is told, sent, or waits. */
 export const QUIET = { hasMoved: true, words: [], sent: [], timers: [], cancelable: {}, inbox: [] } satisfies Partial<Turn>
 
 /** The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens. */
-export function clockedModelOf(machine: AnyStateMachine): Model<InnerMove> {
-  const { begin, take } = modelOf(machine)
+export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
   const settled = (turns: readonly Turn[], start: Turn, endMs: number): Turn => {
     const all = [...turns]
     let turn = start
@@ -122,10 +167,15 @@ export const MOST_TURNS = 1000
 
 /** What the chart receives next by itself until then: an event that it sent to itself, or a timer's. */
 function nextOf(turn: Turn, endMs: number): OwnMove | undefined {
-  const [event] = turn.inbox
-  if (event) return { type: 'own', event }
+  const own = ownMove(turn)
+  if (own) return own
   const timer = nextTimer(turn)
   return timer && timer.dueMs <= endMs ? { type: 'timer', timer } : undefined
+}
+
+/** What the chart has been sent and receives before anything else: by itself, or by a chart among its actors. */
+export function ownMove({ inbox: [event], ahead }: Pick<Turn, 'inbox' | 'ahead'>): OwnMove | undefined {
+  return event && { type: 'own', event, by: ahead?.[0]?.by }
 }
 
 /** The timer that fires next: of several at the same time the one that was set first. */
@@ -134,22 +184,23 @@ export function nextTimer({ timers }: Turn): Timer | undefined {
 }
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
-export function configurationKey({ status, chart, ended, timers, cancelable, inbox, asks }: Turn, context: unknown, times: unknown): string {
-  // Those with an id by it, then those that XState counts, in the order of their count.
-  const children = actorsOf(chart).toSorted((one, other) => (orderOf(one) < orderOf(other) ? -1 : 1))
-  const actors = children.map(actor => [actor.id, actor.src, ended.includes(actor)] as const)
-  const history = Object.entries(chart.historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)] as const)
+export function configurationKey({ status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: Turn, context: unknown, times: unknown): string {
+  const actorsOf = (chart: AnyMachineSnapshot) => byName(actorsIn(chart).map(({ path, src, actor }) => [path, src, ended.includes(actor), shapeOf(actor.getSnapshot())] as const))
   const pending = timers.map(({ id, event, isSent }) => [id, event, isSent] as const)
   const ids = Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id] as const)
-  const text = JSON.stringify([status, chart.value, context, actors, byName(history), byName(pending), byName(ids), inbox, times, asks])
-  const counted = children.filter(({ id }) => COUNTED.test(id))
-  return counted.reduce((text, { id }, i) => text.replaceAll(`"${id}"`, `"x ${i}"`), text)
+  const last = ahead.at(-1)?.turn
+  return withoutCounts(JSON.stringify([status, chart.value, context, actorsOf(chart), asked && actorsOf(asked.chart), historyOf(chart), byName(pending), byName(ids), inbox, times, last && shapeOf(last.chart), asks]), chart)
 }
 
-const COUNTED = /^x:\d+$/
+/** What tells two snapshots of an actor apart. */
+function shapeOf(snapshot: object): unknown {
+  // Without the context that no case gives.
+  const { status, value, context, output, error, historyValue }: Partial<AnyMachineSnapshot> = { ...snapshot }
+  return [status, value, context, output, String(error), historyValue && historyOf({ historyValue })]
+}
 
-function orderOf({ id }: AnyActorRef): string {
-  return COUNTED.test(id) ? `x ${id.padStart(20)}` : `a ${id}`
+function historyOf({ historyValue }: Pick<AnyMachineSnapshot, 'historyValue'>): unknown {
+  return byName(Object.entries(historyValue).map(([id, nodes]) => [id, nodes.map(node => node.id)] as const))
 }
 
 function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unknown {
@@ -170,27 +221,21 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
     else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
-  const ended = had.filter(actor => actorsOf(chart).includes(actor as Child))
   const asks = openQuestion(chart, open)?.key
+  const ended = had.filter(actor => actorsIn(chart).some(one => one.actor === actor))
   const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
   return { status, output, error, chart, hasMoved: true, asks, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
 }
 
-type Child = AnyActorRef & { readonly src: string }
-
-/** The actors of a chart that may still end or send, by id. */
-export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, Child>> {
-  return Object.fromEntries(actorsOf(chart).filter(actor => !ended.includes(actor)).map(actor => [actor.id, actor]))
+/** The actors that may still end or send, by path. Charts that are walked do so by themselves. */
+export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, PlacedActor>> {
+  const living = actorsIn(chart).filter(({ actor, owner, isChart }) => !isChart && !ended.includes(actor) && owner.status === 'active' && actor.getSnapshot().status === 'active')
+  return Object.fromEntries(living.map(one => [one.path, one]))
 }
 
-/** The actor of a chart whose end this event is. */
-export function actorEndedBy(event: EventObject, chart: AnyMachineSnapshot): AnyActorRef | undefined {
-  const id = endedIn(event)
-  return actorsOf(chart).find(actor => actor.id === id)
-}
-
-function actorsOf({ children }: AnyMachineSnapshot): Child[] {
-  return Object.values(children as object)
+/** What is another one for each start of an actor, by path. */
+export function startsIn({ chart, births }: Pick<Turn, 'chart' | 'births'>): Readonly<Record<string, unknown>> {
+  return births ?? Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, actor]))
 }
 
 /** The parameters of XState's actions that have an event. */
@@ -208,7 +253,7 @@ function isRoot({ _parent }: AnyActorRef): boolean {
 }
 
 /** The delayed events of a chart, as XState's scheduler has them. */
-class Schedule {
+export class Schedule {
   timers: readonly Timer[]
   cancelable: Readonly<Record<string, Timer>>
 
@@ -218,32 +263,44 @@ class Schedule {
   }
 
   set(given: Omit<Timer, 'id'>): void {
-    const { event, sendId } = given
-    const name = sendId ?? event.type
+    const { event, sendId, route } = given
+    const name = keyOf(sendId ?? event.type, route?.from)
     const isTaken = (id: string) => this.timers.some(timer => timer.id === id)
     let id = name
     for (let number = 2; isTaken(id); number += 1) id = `${name} ${number}`
     const timer: Timer = { id, ...given }
     this.timers = [...this.timers, timer]
-    if (sendId !== undefined) this.cancelable = { ...this.cancelable, [sendId]: timer }
+    if (sendId !== undefined) this.cancelable = { ...this.cancelable, [keyOf(sendId, route?.from)]: timer }
   }
 
-  cancel(sendId: string): void {
-    const timer = this.cancelable[sendId]
-    this.#drop(timer)
-    this.#forget(sendId)
+  /** Cancels the timer of an actor; without a path, of the chart itself. */
+  cancel(sendId: string, from?: string): void {
+    const key = keyOf(sendId, from)
+    this.#drop(this.cancelable[key])
+    this.#forget(key)
   }
 
   fire(timer: Timer): void {
     this.#drop(timer)
-    this.#forget(timer.sendId)
+    if (timer.sendId !== undefined) this.#forget(keyOf(timer.sendId, timer.route?.from))
+  }
+
+  /** Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others. */
+  stop(path: string): void {
+    for (const { sendId, route } of Object.values(this.cancelable)) if (route?.from === path) this.cancel(String(sendId), path)
+    this.timers = this.timers.filter(({ sendId, route }) => route?.to !== path && (route?.from !== path || sendId !== undefined))
   }
 
   #drop(dropped: Timer | undefined): void {
     this.timers = this.timers.filter(timer => timer !== dropped)
   }
 
-  #forget(sendId: string | undefined): void {
-    this.cancelable = Object.fromEntries(Object.entries(this.cancelable).filter(([id]) => id !== sendId))
+  #forget(key: string): void {
+    this.cancelable = Object.fromEntries(Object.entries(this.cancelable).filter(([id]) => id !== key))
   }
+}
+
+/** The name of a timer. Those of actors have the actor's path before it. */
+function keyOf(id: string, from = ''): string {
+  return from === '' ? id : `${from}/${id}`
 }

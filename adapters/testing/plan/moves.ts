@@ -1,9 +1,9 @@
 import type { AnyMachineSnapshot, EventObject } from 'xstate'
-import type { FieldViolation } from '../../../machines/protocol/errors.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import type { Timer } from './model.ts'
-import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
+import { answered, isGiven, type Heard } from '../../../runtime/work/chart-question.ts'
+import { actorAt, endedIn } from './actors-in.ts'
 
 /** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */
 export type Move =
@@ -20,8 +20,11 @@ export type InnerMove = Exclude<Move, { type: 'cancel' }>
 /** A move that has an event from outside. */
 export type HeardMove = Exclude<InnerMove, { type: 'time' }>
 
-/** An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. */
-export type OwnMove = { readonly type: 'own'; readonly event: EventObject } | { readonly type: 'timer'; readonly timer: Timer }
+/**
+ * An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. `by`: the actor that
+ * has sent it instead, a chart that is walked too.
+ */
+export type OwnMove = { readonly type: 'own'; readonly event: EventObject; readonly by?: string | undefined } | { readonly type: 'timer'; readonly timer: Timer }
 
 /** One event of a chart, whatever its time. */
 export type ChartMove = HeardMove | OwnMove
@@ -47,17 +50,17 @@ function endOf(actorId: string, result: unknown): EventObject {
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
-/** The id of the actor whose end an event is. */
-export function endedIn({ type }: EventObject): string | undefined {
-  return END.exec(type)?.[1]
+/** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
+export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string | undefined): Heard<EventObject> {
+  const event = eventOf(move)
+  return isGiven(event) ? answered(chart, event, asks) : { event: withId(event, chart) }
 }
 
-const END = /^xstate\.(?:done|error)\.actor\.(.*)$/s
-
-/** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string | undefined): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
-  const event = eventOf(move)
-  return isGiven(event) ? answered(chart, event, asks) : { event }
+/** The end of an actor, by the id that it has in this chart. */
+function withId(event: EventObject, chart: AnyMachineSnapshot): EventObject {
+  const path = endedIn(event)
+  const id = path === undefined ? undefined : actorAt(chart, path)?.id
+  return id === undefined || path === id ? event : { ...event, type: event.type.slice(0, -String(path).length) + id, actorId: id } as EventObject
 }
 
 /** A move as a clause: `the client says "red"`. */
@@ -75,7 +78,7 @@ export function describeMove(move: Move | ChartMove): string {
     case 'time':
       return `${move.name} pass`
     case 'own':
-      return `it receives "${move.event.type}" from itself`
+      return `it receives "${move.event.type}" from ${move.by ?? 'itself'}`
     case 'timer':
       return `${move.timer.dueMs} ms pass`
     case 'cancel':

@@ -7,6 +7,7 @@ import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/p
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { bargainPlan, type BargainPath } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
+import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
 import { casesWith, type Cases, type OpeningCase } from './cases.ts'
 import { explore, type Configuration } from './explore.ts'
@@ -17,6 +18,7 @@ import type { Turn } from './model.ts'
 import { describeMove, sentenceOf, type InnerMove, type Move } from './moves.ts'
 import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
 import { CANCELED, faultOf, OPENED, toldAfter, type ComparedEvent } from './told.ts'
+import { sendersIn, stateText, Unmodelled, unsentIn } from './unmodelled.ts'
 
 /** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
 export interface Step {
@@ -59,6 +61,8 @@ export interface Plan {
   readonly configurations: number
   /** The paths on which the chart throws, or has an invalid output, because of an error in it or in the cases. */
   readonly crashes: readonly Crash[]
+  /** What was not walked, since no case gives something of an actor: lines with the state, the actor and what to add. */
+  readonly unmodelled: readonly string[]
   /** Lines about missing packages without which there are fewer paths. */
   readonly lacks: readonly string[]
 }
@@ -93,13 +97,17 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
   const { cases: given = {}, kind = 'cover', limit = 1000 } = options
   const { messages: policy, negotiate } = agent
-  const { machine, isChart } = chartOf(agent)
+  const { machine: work, isChart } = chartOf(agent)
+  const machine = withResults(work, given.results ?? {})
+  const senders = sendersIn(machine, given.results)
   const made = await madeCases(agent, machine, load)
   const lacks = made.lacksGenerator ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`] : []
   const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks }
+  const unmodelled = new Set<string>()
+  const lose = ({ chart }: Turn, move: InnerMove, { message }: Error) => void unmodelled.add(`in ${stateText(chart)}, if ${describeMove(move)}: ${message}`)
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks, get unmodelled() { return [...unmodelled] } }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -107,17 +115,30 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
     })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
-    const found = explore({ machine, input, cases, policy, limit })
+    const found = followed(() => explore({ machine, input, cases, policy, limit, lose }), line => unmodelled.add(`opened by "${name}": ${line}`))
     plan.configurations += found.length
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
+      if (isChart) for (const line of unsentIn(turn, senders, given.events)) unmodelled.add(line)
       const fault = faultOf(turn)
       const moves = way.map(({ move }) => move)
       if (fault) plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
     }
   }
+  if (plan.paths.length === 0 && unmodelled.size > 0) throw new TypeError(`nothing can be walked. ${[...unmodelled].join('\n')}`)
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
   return plan
+}
+
+/** What is explored; nothing, if the model cannot follow the start. */
+function followed(explored: () => Configuration[], note: (line: string) => void): Configuration[] {
+  try {
+    return explored()
+  } catch (error) {
+    if (!(error instanceof Unmodelled)) throw error
+    note(error.message)
+    return []
+  }
 }
 
 /** The chart of an agent's work, or the model for work without one. Throws TypeError if the agent has no tasks. */

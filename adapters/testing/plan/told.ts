@@ -28,9 +28,10 @@ export function toldAfter(turn: Turn, before?: Turn, move?: Move | ChartMove): C
 }
 
 function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
+  if (turn.asked) return []
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
-  const [was, is] = [before && questionOf(before), questionOf(turn)]
+  const [was, is] = [before && questionOf(before.asked ?? before), questionOf(turn)]
   const said = turn.words.map(saidBy)
   // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words

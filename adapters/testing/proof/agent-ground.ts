@@ -1,13 +1,17 @@
+import type { AnyStateMachine } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { modelWith } from '../plan/acted-model.ts'
 import { casesWith, type AllCases, type Cases } from '../plan/cases.ts'
 import { legalMovesIn } from '../plan/legal-moves.ts'
 import { madeCases } from '../plan/made-cases.ts'
-import { modelOf, type Turn } from '../plan/model.ts'
+import type { Turn } from '../plan/model.ts'
 import { describeMove, type ChartMove, type HeardMove } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
 import { OPENED, toldAfter, type ComparedEvent } from '../plan/told.ts'
+import { sendersIn, Unmodelled, unsentIn } from '../plan/unmodelled.ts'
+import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
 import { endedBy, Strider, type Ground, type Offered, type Spot, type Stride } from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
@@ -18,16 +22,21 @@ export interface AgentGrounds {
   readonly grounds: readonly Ground[]
   /** The data that no case gives, as clauses. */
   readonly guesses: readonly string[]
+  /** The chart, without those among its actors whose results cases give. */
+  readonly machine: AnyStateMachine
   /** Walks that could not be followed, once they are explored. */
   readonly lost: ReadonlySet<string>
+  /** What the model does not know, once it is explored. */
+  readonly unmodelled: ReadonlySet<string>
 }
 
 /** Opens the work of an agent with each case. A client may cancel everywhere; a deadline may pass everywhere, if the agent has one. */
 export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGrounds> {
-  const { machine } = chartOf(agent)
+  const machine = withResults(chartOf(agent).machine, given.results ?? {})
   const cases = casesWith(given, await madeCases(agent, machine), agent)
   const guards = new OpenGuards(machine)
-  const strider = new Strider(modelOf(guards.machine), guards, toldIn)
+  const strider = new Strider(modelWith(guards.machine, cases), guards, toldIn)
+  const senders = sendersIn(machine, given.results)
   const guesses = new Set<string>()
   const isGuess = (move: HeardMove) => {
     const guess = guessIn(move, given)
@@ -41,13 +50,28 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
       return undefined
     })
     if (!input) continue
-    grounds.push({
-      name: `opened by "${name}"`, input, start: strider.begin(input, false), memory: cases.memory,
-      stridesFrom: spot => stridesFrom(spot, { agent, cases, strider, isGuess })
+    const start = begun(strider, input, `opened by "${name}"`)
+    if (start) grounds.push({
+      name: `opened by "${name}"`, input, start, memory: cases.memory, isCut: spot => strider.cut.has(spot),
+      stridesFrom: spot => {
+        for (const line of unsentIn(spot, senders, given.events)) strider.miss(spot, line)
+        return stridesFrom(spot, { agent, cases, strider, isGuess })
+      }
     })
   }
-  if (grounds.length === 0) throw new TypeError(`no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
-  return { grounds, lost: strider.lost, get guesses() { return [...guesses] } }
+  if (grounds.length === 0 && strider.unmodelled.size === 0) throw new TypeError(`no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
+  return { grounds, machine, lost: strider.lost, unmodelled: strider.unmodelled, get guesses() { return [...guesses] } }
+}
+
+/** The start; nothing, if the model cannot follow it. */
+function begun(strider: Strider, input: unknown, opening: string): Spot | undefined {
+  try {
+    return strider.begin(input, false)
+  } catch (error) {
+    if (!(error instanceof Unmodelled)) throw error
+    strider.unmodelled.add(`${opening}: ${error.message}`)
+    return undefined
+  }
 }
 
 interface Surroundings {
@@ -60,7 +84,7 @@ interface Surroundings {
 function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
   const own = strider.ownIn(spot)
   if (own) return strider.take(spot, own)
-  const { legal } = legalMovesIn(spot, cases, messages, (_, event, move) => strider.can(spot, event, isGuess(move)))
+  const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) => strider.can({ chart, isOpen: spot.isOpen }, event, isGuess(move)))
   const offered = legal.filter(move => move.type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
   const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }
   const late: Stride = { type: 'deadline', says: 'the deadline passes', from: 'time', choices: [], source: 'the deadline', to: endedBy(spot, 'late', 'FAILED') }

@@ -1,7 +1,8 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
+import { endedIn } from '../plan/actors-in.ts'
 import { livingIn, modelOf, type Turn } from '../plan/model.ts'
-import { endedIn, type ChartMove } from '../plan/moves.ts'
+import type { ChartMove } from '../plan/moves.ts'
 import { Strider, type Ground, type Offered, type Spot } from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
 import { actorSource } from './space.ts'
@@ -23,7 +24,7 @@ export interface ChartCases {
 }
 
 /** A bare chart as a ground to explore. */
-export function chartGround(machine: AnyStateMachine, { input, events, awaited = [], memory = context => context, toldAs }: ChartCases): { readonly ground: Ground; readonly lost: ReadonlySet<string> } {
+export function chartGround(machine: AnyStateMachine, { input, events, awaited = [], memory = context => context, toldAs }: ChartCases): { readonly ground: Ground; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
   const guards = new OpenGuards(machine)
   const nameOf = toldAs as ((emitted: unknown) => string) | undefined
   const toldIn = ({ words }: Turn): Told[] => words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
@@ -40,7 +41,7 @@ export function chartGround(machine: AnyStateMachine, { input, events, awaited =
     const own = strider.ownIn(spot)
     return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
   }
-  return { ground: { name: 'started', input, start: strider.begin(input, false), stridesFrom, memory: memory as Ground['memory'] }, lost: strider.lost }
+  return { ground: { name: 'started', input, start: strider.begin(input, false), stridesFrom, isCut: spot => strider.cut.has(spot), memory: memory as Ground['memory'] }, lost: strider.lost, unmodelled: strider.unmodelled }
 }
 
 /** The events that the active states name, without data. */

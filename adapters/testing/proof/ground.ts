@@ -1,8 +1,9 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
 import type { Taken } from '../plan/graph.ts'
-import { configurationKey, QUIET, type Model, type Turn } from '../plan/model.ts'
+import { configurationKey, ownMove, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
+import { stateText, Unmodelled } from '../plan/unmodelled.ts'
 import { guardsText, type Choice, type OpenGuards } from './open-guards.ts'
 import { clear, elapsed, fired, NO_TIMERS, set, zoneKey, type Zone } from './time-zone.ts'
 
@@ -33,6 +34,8 @@ export interface Ground {
   readonly input: unknown
   readonly start: Spot
   readonly stridesFrom: (spot: Spot) => Stride[]
+  /** Whether steps from a configuration are unknown, once its strides are known. */
+  readonly isCut: (spot: Spot) => boolean
   readonly memory: (context: unknown) => unknown
 }
 
@@ -50,8 +53,12 @@ export type ToldIn = (turn: Turn, before?: Turn, move?: ChartMove) => Told[]
 
 /** Makes moves of a chart, with guards evaluated or taken both ways. */
 export class Strider {
-  /** Walks that could not be followed, as lines to print. */
+  /** Walks on which the chart throws with data that no case gives, as lines to print. */
   readonly lost = new Set<string>()
+  /** What the model does not know, as lines with the state, the actor and what to add. */
+  readonly unmodelled = new Set<string>()
+  /** Configurations from which steps are unknown. */
+  readonly cut = new WeakSet<Spot>()
   readonly #model: Model
   readonly #guards: OpenGuards
   readonly #toldIn: ToldIn
@@ -70,17 +77,34 @@ export class Strider {
   /** The moves as strides: one, or one for each combination of guards if data is unknown. */
   take(spot: Spot, { move, says, from, source, isGuess }: Offered): Stride[] {
     const isOpen = spot.isOpen || isGuess
+    try {
+      return this.#taken(spot, { move, says, from, isGuess, ...(source !== undefined && { source }) }, isOpen)
+    } catch (error) {
+      if (!(error instanceof Unmodelled)) throw error
+      this.miss(spot, `in ${stateText(spot.chart)}, if ${says}: ${error.message}`)
+      return []
+    }
+  }
+
+  /** Notes that steps from a configuration are unknown. */
+  miss(spot: Spot, line: string): void {
+    this.unmodelled.add(line)
+    this.cut.add(spot)
+  }
+
+  #taken(spot: Spot, { move, says, from, source }: Offered, isOpen: boolean): Stride[] {
     const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
     if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
     return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
       if (result.status !== 'error' || choices.some(({ throws }) => throws)) return [stride(result, choices)]
       this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
+      this.cut.add(spot)
       return []
     })
   }
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
-  can({ chart, isOpen }: Spot, event: EventObject, isGuess: boolean): boolean {
+  can({ chart, isOpen }: Pick<Spot, 'chart' | 'isOpen'>, event: EventObject, isGuess: boolean): boolean {
     const can = () => {
       try {
         return chart.can(event)
@@ -92,10 +116,9 @@ export class Strider {
   }
 
   /** What the chart sent to itself and receives now, before anything else may come. */
-  ownIn({ inbox: [event] }: Spot): Offered | undefined {
-    if (!event) return undefined
-    const move: ChartMove = { type: 'own', event }
-    return { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
+  ownIn(spot: Spot): Offered | undefined {
+    const move = ownMove(spot)
+    return move && { move, says: describeMove(move), from: 'itself', source: 'the chart itself', isGuess: false }
   }
 
   /** The timers that may fire next. */
@@ -112,6 +135,7 @@ export class Strider {
     try {
       return { ...after, over: endingOf(turn), told: this.#toldIn(turn, spot, move) }
     } catch (error) {
+      if (error instanceof Unmodelled) throw error
       return { ...after, status: 'error', output: undefined, error, over: 'error', told: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }] }
     }
   }
@@ -132,7 +156,7 @@ export function keyOf(spot: Spot, memory: Ground['memory']): string {
 export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | undefined, start: Spot): StepSeen {
   const after = stride ? stride.turn : start
   const { move } = stride?.move ?? {}
-  const heard = move && before ? heardIn(before, move) : undefined
+  const heard = move && before && after.hasMoved ? heardIn(before, move) : undefined
   const event = heard ?? (stride && !move ? { type: `task.${stride.move.type}` } : undefined)
   return { event, ...(before && { before: before.chart }), after: after.chart, told: after.told, sent: after.sent, over: after.over }
 }
@@ -140,7 +164,7 @@ export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | und
 /** The event that a move brings to the chart. */
 function heardIn({ chart, asks }: Spot, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
-  if (move.type === 'timer') return move.timer.isSent ? undefined : move.timer.event
+  if (move.type === 'timer') return move.timer.event
   const heard = heardBy(chart, move, asks)
   /* c8 ignore next -- only legal moves are made */
   return 'event' in heard ? heard.event : undefined

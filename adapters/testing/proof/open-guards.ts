@@ -1,7 +1,8 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import { StateMachine, type AnyStateMachine } from 'xstate'
+import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
 import { withQuestionGuards } from '../../../runtime/authoring/question-guards.ts'
 import { writtenConfig } from '../../../runtime/authoring/written-chart.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
 /** The outcome of a guard that unknown data decides. */
@@ -46,10 +47,16 @@ export class OpenGuards {
   #contexts: unknown[] = []
   #evaluated = 0
 
-  constructor({ config, implementations }: AnyStateMachine) {
+  constructor(machine: AnyStateMachine) {
+    this.machine = this.#openedChart(machine)
+  }
+
+  /** The charts among its actors too. */
+  #openedChart({ config, implementations }: AnyStateMachine): AnyStateMachine {
     const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
-    const guards = Object.fromEntries(Object.entries(implementations.guards as object).map(([name, guard]) => [name, isCombined(guard) ? guard : open(name, guard)]))
-    this.machine = withQuestionGuards(withGuards(writtenConfig(config), open), guarded => new StateMachine(guarded, { ...implementations, guards }))
+    const guards = mapped(implementations.guards, (guard, name) => (isCombined(guard) ? guard : open(name, guard)))
+    const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic => (isMachine(logic) ? this.#openedChart(logic) : logic))
+    return withQuestionGuards(withGuards(writtenConfig(config), open), guarded => new StateMachine(guarded, { ...implementations, guards, actors } as never))
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */
@@ -124,6 +131,10 @@ function callOf(run: () => unknown): Decided['call'] {
   } catch (error) {
     return { isThrown: true, error }
   }
+}
+
+function mapped<T>(all: Readonly<Record<string, T>>, change: (one: T, name: string) => unknown): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one, name)]))
 }
 
 function isCombined(guard: unknown): boolean {

@@ -79,6 +79,8 @@ export interface Proof {
   readonly guesses: readonly string[]
   /** Walks that could not be followed, since the chart throws with data that no case gives. */
   readonly lost: readonly string[]
+  /** What the model does not know of actors, as lines with the state, the actor and what to add to the cases. */
+  readonly unmodelled: readonly string[]
 }
 
 const OPTIONS: OptionKinds<ProofOptions & { readonly cases: Cases }> = {
@@ -100,8 +102,8 @@ export const OWN_PROPERTIES: Readonly<Record<string, Property>> = {
  * is no chart, no message opens a task, or no property has the text `only`.
  */
 export async function proveAgent(agent: Agent, options: AgentProofOptions = {}): Promise<Proof> {
-  const { machine, spaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
-  return proofOf(machine, spaces, properties, unseen)
+  const { spaces, properties, unseen } = await exploredAgent(agent, options, 'proveAgent')
+  return proofOf(unseen.machine, spaces, properties, unseen)
 }
 
 /**
@@ -110,8 +112,8 @@ export async function proveAgent(agent: Agent, options: AgentProofOptions = {}):
  * there are more configurations than the limit.
  */
 export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
-  const { spaces, properties, unseen: { guesses, lost } } = await exploredAgent(agent, options, 'promelaOf')
-  const bounds = [...(guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]), ...[...lost].map(walk => `Not followed: ${walk}`)]
+  const { spaces, properties, unseen: { guesses, lost, unmodelled } } = await exploredAgent(agent, options, 'promelaOf')
+  const bounds = [...(guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]), ...[...lost].map(walk => `Not followed: ${walk}`), ...[...unmodelled].map(line => `Not modelled: ${line}`)]
   return promelaModel({ name: agent.card.name, spaces, properties, bounds })
 }
 
@@ -125,7 +127,7 @@ async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURAT
   if (typeof work !== 'object') throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
   const unseen = await agentGrounds(agent, cases)
   const spaces = unseen.grounds.map(ground => spaceOf(ground, limit))
-  return { machine: work, spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
+  return { spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
 }
 
 /**
@@ -134,9 +136,9 @@ async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURAT
  */
 export function proveChart(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
   checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
-  const { ground, lost } = chartGround(machine, cases)
+  const { ground, lost, unmodelled } = chartGround(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
-  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], chosenOf(properties, options), { guesses, lost })
+  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], chosenOf(properties, options), { guesses, lost, unmodelled })
 }
 
 const MOST_CONFIGURATIONS = 20_000
@@ -144,6 +146,7 @@ const MOST_CONFIGURATIONS = 20_000
 interface Unseen {
   readonly guesses: readonly string[]
   readonly lost: ReadonlySet<string>
+  readonly unmodelled: ReadonlySet<string>
 }
 
 type Named = readonly (readonly [name: string, property: Property])[]
@@ -154,26 +157,28 @@ function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }:
   return chosen
 }
 
-function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Named, { guesses, lost }: Unseen): Proof {
-  const isWhole = spaces.every(space => space.isWhole)
+function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Named, { guesses, lost, unmodelled }: Unseen): Proof {
+  const isWhole = spaces.length > 0 && spaces.every(space => space.isWhole)
   const verdicts = chosen.map(([name, property]): Verdict => {
     const [shortest] = spaces.flatMap(space => {
       const found = counterexampleIn(space, property)
       return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
     }).toSorted((one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found))
     const named = { property: name, ...(property.fairness && { fairness: property.fairness }) }
-    if (!shortest) return { ...named, ...unseen(property, spaces, isWhole, lost) }
+    if (!shortest) return { ...named, ...unseen(property, spaces, isWhole, { lost, unmodelled }) }
     const { space, found, isReal } = shortest
     const walk = walkOf(machine, space, found, property)
     return isReal ? { ...named, outcome: 'confirmed', walk } : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
   })
-  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost] }
+  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost], unmodelled: [...unmodelled] }
 }
 
 /** The verdict without a counterexample. */
-function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: boolean, { size }: ReadonlySet<string>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
+function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: boolean, { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
+  const [first] = unmodelled
+  if (first !== undefined) return { outcome: 'unknown', why: first }
   if (!isWhole) return { outcome: 'unknown', why: 'there are more configurations than the limit' }
-  if (size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
+  if (lost.size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
   if (readsContext && spaces.some(({ isOpen }) => isOpen)) return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
   return { outcome: 'proved' }
 }

@@ -1,5 +1,6 @@
 import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
 import { placesFrom } from '../plan/graph.ts'
+import { startsIn } from '../plan/model.ts'
 import { keyOf, seen, type Ground, type Spot, type Stride } from './ground.ts'
 
 /** A configuration, and the steps from it. */
@@ -65,7 +66,7 @@ export function spaceOf(ground: Ground, limit: number): Space {
       moments: momentsOf(seen(leading, spot, ground.start)),
       restarts: restartsIn(spot, leading.turn)
     }))
-    return { spot, edges, sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])), isCut: cut.size > 0 && cut.has(key(spot)) }
+    return { spot, edges, sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])), isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot))) }
   })
   return { ground, nodes, moments: momentsOf(seen(undefined, undefined, ground.start)), isWhole: cut.size === 0, isOpen: places.some(({ turn }) => turn.isOpen) }
 }
@@ -76,8 +77,7 @@ export function actorSource(id: string): string {
 }
 
 function restartsIn(before: Spot, after: Spot): string[] {
-  const had = before.chart.children as Readonly<Record<string, unknown>>
-  const has = after.chart.children as Readonly<Record<string, unknown>>
+  const [had, has] = [startsIn(before), startsIn(after)]
   const actors = Object.keys(had).filter(id => has[id] !== undefined && has[id] !== had[id]).map(actorSource)
   const timers = before.timers.filter(timer => after.timers.some(other => other.id === timer.id && other !== timer)).map(({ id }) => `the timer ${id}`)
   return [...actors, ...timers]

@@ -7,10 +7,11 @@ import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
-import { actorEndedBy, MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
-import { describeMove, endedIn, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
+import { actorAt, actorsIn, endedIn, shownIn } from '../plan/actors-in.ts'
+import { MOST_TURNS, type Timer, type Turn } from '../plan/model.ts'
+import { describeMove, heardBy, type ChartMove, type HeardMove, type InnerMove } from '../plan/moves.ts'
 import type { Path } from '../plan/plan.ts'
-import { endActor, ending, withActors } from './stub-actors.ts'
+import { endActor, ending, showSnapshot, withLeaves } from './stub-actors.ts'
 
 /** The actor of a chart: live, or restored from JSON text before every step. */
 export type Liveness = 'live' | 'restored'
@@ -92,6 +93,7 @@ type RunLog = Pick<CoverageLog, 'watched' | 'noteTransition'>
 
 /** A delayed event of the chart's actor. */
 interface Delayed {
+  readonly source: AnyActorRef
   readonly target: AnyActorRef
   readonly event: EventObject
   readonly id: string | undefined
@@ -113,6 +115,8 @@ class ChartRun {
   #sights: Sight[] = []
   /** The key of the open question. */
   #asks: string | undefined
+  /** The error of the chart. */
+  #error: unknown
   /** The delayed events that are scheduled, in this order. */
   #delayed: Delayed[] = []
   #nowMs = 0
@@ -120,20 +124,26 @@ class ChartRun {
   constructor(log: RunLog, input: unknown) {
     const { watched } = log
     this.#log = log
-    this.#machine = withActors(watched, ending)
+    this.#machine = withLeaves(watched, ending)
     this.#actor = this.#begin({ input }).actor
   }
 
   restore(): void {
     const [had, delayed] = [this.#actor, this.#delayed]
     const text = JSON.stringify(had.getPersistedSnapshot())
+    const placed = new Map(actorsIn(had.getSnapshot()).map(({ actor, path }) => [actor, path]))
     had.stop()
     this.#delayed = []
     const { actor, schedule } = this.#begin({ snapshot: JSON.parse(text), input: undefined })
     this.#actor = actor
     this.#sights = []
+    this.#words = []
     // Plain XState forgets them. The runtime stores them.
-    for (const { target, event, id, dueMs } of delayed) schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
+    const again = (one: AnyActorRef) => (one === had ? actor : actorAt(actor.getSnapshot(), placed.get(one) ?? ''))
+    for (const { source, target, event, id, dueMs } of delayed) {
+      const [from, to] = [again(source), again(target)]
+      if (from && to) schedule(from, to, event, dueMs - this.#nowMs, id)
+    }
   }
 
   take(move: InnerMove | ChartMove): void {
@@ -144,11 +154,13 @@ class ChartRun {
     const heard = heardBy(this.#actor.getSnapshot(), move, this.#asks)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
-    const ended = endedIn(heard.event)
-    if (ended === undefined) return this.#actor.send(heard.event)
-    const actor = actorEndedBy(heard.event, this.#actor.getSnapshot())
-    if (!actor) throw new TypeError(`the chart has no actor ${ended}`)
-    endActor(actor, heard.event)
+    const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(heard.event), shownIn(heard.event)]
+    const path = ended ?? shown
+    if (path === undefined) return (heard.question?.actor ?? this.#actor).send(heard.event)
+    const actor = actorAt(this.#actor.getSnapshot(), path)
+    if (!actor) throw new TypeError(`the chart has no actor ${path}`)
+    if (ended === undefined) showSnapshot(actor, heard.event)
+    else endActor(actor, heard.event)
   }
 
   /** Lets time pass, and the delayed events happen that are due then. */
@@ -165,7 +177,7 @@ class ChartRun {
   refuse(move: HeardMove): void {
     const snapshot = this.#actor.getSnapshot()
     const heard = heardBy(snapshot, move, this.#asks)
-    if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
+    if (snapshot.status === 'active' && 'event' in heard) (heard.question?.chart ?? snapshot).can(heard.event)
   }
 
   /** The active states. */
@@ -188,7 +200,7 @@ class ChartRun {
     const isFound = (from: number, to?: number) => isDeepStrictEqual(toJson(found.slice(from, to)), toJson(wanted.slice(from, to)))
     if (isFound(0)) return
     const at = wanted.findIndex((_, i) => !isFound(i, i + 1))
-    throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at))
+    throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at), this.#error)
   }
 
   stop(): void {
@@ -196,14 +208,15 @@ class ChartRun {
   }
 
   /** Lets a delayed event happen that the actor has scheduled. */
-  #fire({ event, sendId, isSent }: Timer): void {
-    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent)
+  #fire({ event, sendId, isSent, route }: Timer): void {
+    const isAt = (actor: AnyActorRef, path: string | undefined) => path === undefined || (actor === this.#actor ? path === '' : actorAt(this.#actor.getSnapshot(), path) === actor)
+    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent && isAt(one.source, route?.from) && isAt(one.target, route?.to))
     if (!delayed) throw new TypeError(`the chart has not scheduled ${event.type}`)
     delayed.fire()
   }
 
   #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
-    let about: Pick<Delayed, 'target' | 'event' | 'id'>
+    let about: Pick<Delayed, 'source' | 'target' | 'event' | 'id'>
     const drop = (dropped: Delayed) => void (this.#delayed = this.#delayed.filter(one => one !== dropped))
     const actor = createActor(this.#machine, {
       ...options,
@@ -216,19 +229,20 @@ class ChartRun {
         clearTimeout: drop
       },
       inspect: seen => {
-        if (seen.type === '@xstate.microstep') seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+        if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined) seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+        // Charts below ask too. One that is stopped is restored with its question.
+        if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active') this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key
       }
     })
     const schedule: Schedule = (source, target, event, delayMs, id) => {
-      about = { target, event, id }
+      about = { source, target, event, id }
       scheduled(source, target, event, delayMs, id)
     }
     const scheduled = replaceSchedule(actor.system, schedule)
     actor.on('*', words => this.#words.push(words))
     const see = () => {
-      const snapshot = actor.getSnapshot() as AnyMachineSnapshot
-      const { status, value } = snapshot
-      this.#asks = openQuestion(snapshot, this.#asks)?.key
+      const { status, value, error } = actor.getSnapshot() as AnyMachineSnapshot
+      this.#error = error
       // A chart may send itself events for ever.
       if (this.#sights.push({ status, value, words: this.#words.splice(0) }) === MOST_TURNS) actor.stop()
     }

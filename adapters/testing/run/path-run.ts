@@ -122,7 +122,7 @@ class PathRun {
     const wanted = this.#wanted
     await this.#follower.settle(wanted.length)
     const told = withFirstChunks(this.#follower.told)
-    if (!isDeepStrictEqual(told, withFirstChunks(wanted))) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from))
+    if (!isDeepStrictEqual(told, withFirstChunks(wanted))) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
     const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */

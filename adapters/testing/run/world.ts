@@ -30,6 +30,9 @@ export class World {
   readonly #disk: Disk
   readonly #limits: Partial<Limits>
   readonly #ids: () => string
+  /** Errors appear in the test, not in a log. */
+  readonly #logger: Logger = { warn: () => {}, error: (_, { error } = {}) => void (this.#error = error) }
+  #error: unknown
   #isDead = false
   #runtime: Runtime
 
@@ -46,6 +49,11 @@ export class World {
   /** Opens a world whose context contains the earlier artifacts. */
   static async open(agent: Agent, { earlier }: Pick<OpeningCase, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
     return new World(agent, await past(agent, earlier, disk), limits)
+  }
+
+  /** The last error of the author's code. */
+  get error(): unknown {
+    return this.#error
   }
 
   get runtime(): Runtime {
@@ -78,14 +86,9 @@ export class World {
   #begin(): Runtime {
     const lasting = this.#disk.open()
     const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
-    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, limits: this.#limits, logger: SILENT, store })
+    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, limits: this.#limits, logger: this.#logger, store })
   }
 }
-
-/** Errors appear in the test, not in a log. */
-const SILENT: Logger = { warn: hush, error: hush }
-
-function hush(): void {}
 
 /** The number of rests for a process to start. */
 const REST = 8

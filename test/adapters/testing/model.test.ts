@@ -288,7 +288,7 @@ await t.test('on generated charts the model goes the way of an actor of XState',
     t.strictSame(verdicts.filter(verdict => verdict.outcome === 'possible' && verdict.guards.length === 0), [], 'each walk without a guess is taken', { chart: text })
     const planned = await agentTests(agent, { cases, limit: 200, drivers: ['the chart', 'the chart, restored from JSON before every step'] }).catch((error: unknown) => {
       // It goes on for ever by itself, or counts its pending timers.
-      if (error instanceof RangeError) return { tests: [] }
+      if (error instanceof RangeError || /for ever without time passing/.test(String(error))) return { tests: [] }
       throw error
     })
     for (const { name, run } of planned.tests) {

@@ -273,6 +273,18 @@ await t.test('an impossible plan is refused with what to do', async t => {
   t.match(await rejection(agentTests(agentWith(everything), { cases, only: 'nowhere' })), { name: 'RangeError', message: /No path's name contains "nowhere"/ })
 })
 
+await t.test('a failed walk shows the error of the chart with its line', async t => {
+  class Size { isLarge() { return false } }
+  const work = setupWork({ types: { context: typed<{ size: Size }>() } }).createMachine({
+    context: () => ({ size: new Size() }), initial: 'asking',
+    states: { asking: { tags: 'input-required', on: { 'message.received': { target: 'done', actions: assign({ size: ({ context }) => (context.size.isLarge(), context.size) }) } } }, done: { type: 'final' } }
+  })
+  const { tests } = await agentTests(agentWith(work), { drivers: ['the chart, restored from JSON before every step', 'in process'], only: 'its end' })
+  const [restored, inProcess] = await Promise.all(tests.map(({ run }) => rejection(run().catch(explainFailure))))
+  t.match(Object(restored).message, /wanted: [^]*found: [^]*\n {2}error: {2}TypeError: context\.size\.isLarge is not a function \(at .*testing\.test\.ts:\d+:\d+\)?/)
+  t.match(Object(inProcess).message, /wanted: [^]*found: [^]*\n {2}error: {2}A2AError: .*context\.size is an instance of Size/)
+})
+
 await t.test('a runtime that deviates from its chart is detected at that step', async t => {
   const chart = (words: string, more: object = {}) => setupWork({}).createMachine({
     initial: 'asking',

@@ -226,6 +226,19 @@ await t.test('charts below the work', async t => {
     }
   })
 
+  await t.test('are walked by tests, and proofs see their questions', async t => {
+    const work = order(true)
+    const { never, told } = propertiesOf(work)
+    const agent = defineAgent({ card: { name: 'Order' }, work, properties: { 'nothing is noted': never(told('WORKING', (one: { message?: unknown }) => one.message !== undefined)), 'nobody is huge': never(({ context }) => context.drink === 'huge') } })
+    const cases = { messages: { small: 'small', Ann: 'Ann' } }
+    await testAgent(someWalks(t), agent, { cases })
+    const { verdicts } = await proveAgent(agent, { cases, only: ' is ' })
+    t.match(verdicts, [
+      { property: 'nothing is noted', outcome: 'confirmed', walk: { steps: [{ says: 'the client says "small"' }, { says: 'the client says "small"' }] } },
+      { property: 'nobody is huge', outcome: 'proved' }
+    ])
+  })
+
   await t.test('ask for a work that asks nothing itself', async t => {
     const { runtime } = start(t, { work: order(false) })
     const { id: taskId, status } = taskIn(await runtime.sendMessage(say('x')))

@@ -1,0 +1,241 @@
+import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
+import { directedActor, type Director } from '../../../runtime/xstate/directed-actor.ts'
+import { mayAskTwice } from '../../../runtime/authoring/question-guards.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { statesOf } from '../../../runtime/xstate/transition-names.ts'
+import { endActor, showSnapshot } from '../run/stub-actors.ts'
+import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
+import type { AllCases } from './cases.ts'
+import { modelOf, MOST_TURNS, QUIET, Schedule, type Ahead, type Model, type Turn } from './model.ts'
+import { heardBy, type ChartMove, type HeardMove } from './moves.ts'
+import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
+
+/** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */
+export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, 'events'>): Model {
+  const readings = new Set(Object.values(events).flatMap(event => shownIn(event) ?? []))
+  const hasCharts = Object.values(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).some(isMachine)
+  const isActed = hasCharts || readings.size > 0 || statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
+  return isActed ? actedModelOf(machine, new StandIns(readings)) : modelOf(machine)
+}
+
+/**
+ * The model of a work with charts among its actors, which are walked as what they are: each step is one of XState's own actors, restored
+ * from the turn before. All other actors only end, or have a snapshot, by moves. Custom actions do not run.
+ */
+function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
+  return {
+    begin: input => standIns.follow(() => new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())),
+    take: (turn, move) => {
+      const [next, ...ahead] = turn.ahead ?? []
+      if (move.type === 'own' && next) return { ...next.turn, nowMs: turn.nowMs, ahead, inbox: inboxOf(ahead) }
+      return standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, turn.chart) }).take(move))
+    }
+  }
+}
+
+/** What the chart heard, and what it did then. Only the chart's last turn in an act has the live actors, the others a copy. */
+interface Frame extends Pick<Turn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
+  readonly snapshot: { readonly status: string }
+}
+
+/** One step of the actors of a chart. */
+class Act implements Director {
+  readonly root: Actor<AnyStateMachine>
+  readonly #machine: AnyStateMachine
+  readonly #standIns: StandIns
+  readonly #before: Turn | undefined
+  readonly #schedule: Schedule
+  readonly #born = new Map<AnyActorRef, number>()
+  readonly #running = new Set<AnyActorRef>()
+  readonly #paths = new Map<AnyActorRef, string>()
+  readonly #heard: Omit<Ahead, 'turn'>[] = []
+  readonly #frames: Frame[] = []
+  /** The keys of its open questions; the last one is open now. */
+  readonly #questions: (string | undefined)[]
+  #words: unknown[] = []
+  #sent: EventObject[] = []
+  #births = 0
+  #delivered = 0
+  #endless: string | undefined
+  #isDirect = true
+  /** Whether the actors of the turn before are being made again: then nothing that they do is new. */
+  #isBack = false
+
+  constructor(machine: AnyStateMachine, standIns: StandIns, before: Turn | undefined, options: { readonly input?: unknown; readonly snapshot?: unknown }) {
+    this.#machine = machine
+    this.#standIns = standIns
+    this.#before = before
+    this.#schedule = new Schedule(before?.timers ?? [], before?.cancelable ?? {})
+    this.#questions = [before?.asks]
+    this.#isBack = before !== undefined
+    this.root = directedActor(machine, options, this)
+    this.root.subscribe({ error: () => {} })
+    if (!before) return
+    this.root.start()
+    this.#isBack = false
+    const { births = {} } = before
+    this.#births = Math.max(0, ...Object.values(births))
+    for (const { path, actor } of actorsIn(this.root.getSnapshot())) this.#born.set(actor, Number(births[path]))
+  }
+
+  take(move: ChartMove): Turn {
+    if (move.type === 'timer') return this.#fire(move)
+    const chart = this.root.getSnapshot() as AnyMachineSnapshot
+    const heard = heardBy(chart, move as HeardMove, this.#before?.asks)
+    /* c8 ignore next -- only legal moves are made */
+    if ('violations' in heard) return this.play(true, () => {})
+    const { event, question: { actor } = {} } = heard
+    if (actor) return this.play(false, () => actor.send(event))
+    const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(event), shownIn(event)]
+    const isOwn = (path: string) => !path.includes('/')
+    if (ended !== undefined) return this.play(isOwn(ended), () => endActor(actorAt(chart, ended) as AnyActorRef, event))
+    if (shown !== undefined) return this.play(isOwn(shown), () => showSnapshot(actorAt(chart, shown), event))
+    return this.play(true, () => this.root.send(event))
+  }
+
+  #fire({ timer }: Extract<ChartMove, { type: 'timer' }>): Turn {
+    const { event, route } = timer
+    const chart = this.root.getSnapshot() as AnyMachineSnapshot
+    const target = route?.to ? actorAt(chart, route.to) : this.root
+    this.#schedule.fire(timer)
+    if (route?.from === '' && route.to !== '') this.#sent.push(event)
+    return this.play(route?.to === '', () => target?.send(event))
+  }
+
+  /** Lets the actors act. `isDirect`: whether the chart itself hears first of what is done. */
+  play(isDirect: boolean, act: (self: Act) => void): Turn {
+    this.#isDirect = isDirect
+    act(this)
+    if (this.#endless !== undefined) throw new Unmodelled(`the chart and its actors send each other "${this.#endless}" for ever without time passing`)
+    this.#checkRunning()
+    this.#checkQuestions()
+    const { status, error } = this.root.getSnapshot() as AnyMachineSnapshot
+    const isThrown = status === 'error' && this.#frames.at(-1)?.snapshot.status !== 'error'
+    if (this.#frames.length === 0 && !isThrown) this.#frames.push(this.#frame(false))
+    const turns = this.#frames.map((frame, i) => this.#turnOf(frame, i === this.#frames.length - 1 && !isThrown))
+    const all = isThrown ? [...turns, this.#thrown(error, turns.at(-1))] : turns
+    const [first] = all as [Turn]
+    const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#heardIn(i + 1) }))
+    return { ...first, ahead, inbox: inboxOf(ahead), ...(!first.hasMoved && this.#before && !mayAskTwice(this.#machine) && { asked: this.#before.asked ?? this.#before }) }
+  }
+
+  /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, whom nobody hears. */
+  #checkRunning(): void {
+    const known = new Set(actorsIn(this.root.getSnapshot() as AnyMachineSnapshot).map(({ actor }) => actor))
+    for (const actor of this.#running) {
+      const { _parent: parent } = actor
+      if (parent && !known.has(actor) && isActive(actor) && isActive(parent)) throw replaced(actor.id)
+    }
+  }
+
+  /** Throws Unmodelled if charts among the actors asked what is open after no turn: a client is told of it all the same. */
+  #checkQuestions(): void {
+    const shown = [this.#before?.asks, ...this.#frames.map(({ asks }) => asks), this.#questions.at(-1)]
+    if (this.#questions.some(key => !shown.includes(key))) throw new Unmodelled('charts among its actors ask several questions, one after the other, without time passing')
+  }
+
+  cast(_: AnyActorRef, logic: AnyActorLogic): AnyActorLogic {
+    return isMachine(logic) ? logic : this.#standIns.for(logic)
+  }
+
+  acts(actor: AnyActorRef, type: string, params: unknown): boolean {
+    const { event, to, delay } = (params ?? {}) as { readonly event: EventObject; readonly to?: unknown; readonly delay?: unknown }
+    if (actor === this.root && type === 'xstate.emit') this.#words.push(event)
+    if (actor === this.root && type === 'xstate.sendTo' && to !== actor && typeof delay !== 'number') this.#sent.push(event)
+    return type.startsWith('xstate.') && type !== 'xstate.log'
+  }
+
+  delivers(source: AnyActorRef | undefined, target: AnyActorRef, event: EventObject): boolean {
+    if (this.#isBack || target.getSnapshot().status !== 'active') return false
+    if ((this.#delivered += 1) > MOST_TURNS) {
+      this.#endless ??= event.type
+      return false
+    }
+    if (target === this.root) {
+      if (!this.#isDirect && this.#frames.length === 0) this.#frames.push(this.#frame(false))
+      this.#heard.push({ event, by: source && source !== target ? source.id : undefined })
+    }
+    return true
+  }
+
+  took(actor: AnyActorRef): void {
+    this.#running.add(actor)
+    if (!this.#isBack) this.#questions.push(openQuestion(this.root.getSnapshot(), this.#questions.at(-1))?.key)
+    if (actor === this.root && !this.#isBack) this.#frames.push(this.#frame(true))
+  }
+
+  schedule(source: AnyActorRef, target: AnyActorRef, event: EventObject, delayMs: number, sendId?: string): void {
+    const route = { from: this.#pathOf(source), to: this.#pathOf(target) }
+    this.#schedule.set({ event, dueMs: (this.#before?.nowMs ?? 0) + (delayMs > 0 ? delayMs : 0), sendId, isSent: target !== this.root, route })
+  }
+
+  cancel(source: AnyActorRef, sendId: string): void {
+    this.#schedule.cancel(sendId, this.#pathOf(source))
+  }
+
+  cancelAll(source: AnyActorRef): void {
+    this.#running.delete(source)
+    this.#schedule.stop(this.#pathOf(source))
+  }
+
+  /** The path of an actor. One that has just been stopped is no child any more. */
+  #pathOf(actor: AnyActorRef): string {
+    const known = this.#paths.get(actor)
+    if (known !== undefined || actor === this.root || !actor._parent) return known ?? ''
+    const siblings = (actor._parent.getSnapshot() as AnyMachineSnapshot).children as Readonly<Record<string, AnyActorRef>>
+    const id = Object.keys(siblings).find(id => siblings[id] === actor) ?? actor.id
+    const path = pathTo(this.#pathOf(actor._parent), id)
+    this.#paths.set(actor, path)
+    return path
+  }
+
+  /** What the chart heard before a frame. It begins without an event, and a frame may come before that in which it hears something. */
+  #heardIn(frame: number): Omit<Ahead, 'turn'> {
+    return this.#heard[this.#before && this.#isDirect ? frame : frame - 1] as Omit<Ahead, 'turn'>
+  }
+
+  #frame(hasMoved: boolean): Frame {
+    const chart = this.root.getSnapshot() as AnyMachineSnapshot
+    const births = Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, this.#birthOf(actor)]))
+    const { timers, cancelable } = this.#schedule
+    return { snapshot: persisted(this.#machine, chart), asks: this.#questions.at(-1), births, timers, cancelable, words: this.#words.splice(0), sent: this.#sent.splice(0), hasMoved }
+  }
+
+  #birthOf(actor: AnyActorRef): number {
+    const known = this.#born.get(actor) ?? (this.#births += 1)
+    this.#born.set(actor, known)
+    return known
+  }
+
+  #turnOf({ snapshot, asks, words, sent, timers, cancelable, hasMoved, births }: Frame, isLast: boolean): Turn {
+    const chart = (isLast ? this.root.getSnapshot() : this.#copyOf(snapshot)) as AnyMachineSnapshot
+    const { status, output, error } = chart
+    const scheduled = isLast ? this.#schedule : { timers, cancelable }
+    const pending = status === 'active' ? { timers: scheduled.timers, cancelable: scheduled.cancelable } : { timers: [], cancelable: {} }
+    return { status, output, error, chart, asks: isLast ? this.#questions.at(-1) : asks, words, sent, hasMoved, births, ...pending, inbox: [], ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
+  }
+
+  #thrown(error: unknown, last: Turn | undefined): Turn {
+    const chart = (last ?? this.#before)?.chart ?? this.root.getSnapshot()
+    return { ...QUIET, chart, status: 'error', output: undefined, error, ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
+  }
+
+  #copyOf(snapshot: unknown): AnyMachineSnapshot {
+    this.#isBack = true
+    return directedActor(this.#machine, { snapshot }, this).getSnapshot() as AnyMachineSnapshot
+  }
+}
+
+function isActive(actor: AnyActorRef): boolean {
+  return actor.getSnapshot().status === 'active'
+}
+
+function inboxOf(ahead: readonly Ahead[]): EventObject[] {
+  return ahead.map(({ event }) => event)
+}
+
+/** A snapshot to restore, in this process. */
+function persisted(machine: AnyStateMachine, chart: AnyMachineSnapshot): Frame['snapshot'] {
+  return machine.getPersistedSnapshot(chart, { __unsafeAllowInlineActors: true })
+}
