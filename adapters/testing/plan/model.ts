@@ -1,5 +1,5 @@
-import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
-import { pureStep } from '../../../runtime/xstate/pure-step.ts'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom, Snapshot } from 'xstate'
+import { pureStart, pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { endless, withActors } from '../run/stub-actors.ts'
 import { endedIn, heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
 
@@ -64,7 +64,7 @@ export function modelOf(machine: AnyStateMachine): Model {
   }
   return {
     begin: input => {
-      const [chart, actions] = initialTransition(model, input as never)
+      const [chart, actions] = pureStart(model, input)
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
     },
     take: (turn, move) => {

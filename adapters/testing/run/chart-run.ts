@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
-import { replaceSchedule } from '../../../runtime/xstate/actor-system.ts'
+import { replaceSchedule, startRestored, takeId } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
@@ -94,6 +94,8 @@ interface Delayed {
   readonly target: AnyActorRef
   readonly event: EventObject
   readonly id: string | undefined
+  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  isFree: boolean
   /** Milliseconds since the start of the run. */
   readonly dueMs: number
   readonly fire: () => void
@@ -130,7 +132,10 @@ class ChartRun {
     this.#actor = actor
     this.#sights = []
     // Plain XState forgets them. The runtime stores them.
-    for (const { target, event, id, dueMs } of delayed) schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
+    for (const { target, event, id, dueMs, isFree } of delayed) {
+      schedule(actor, target === had ? actor : actor.getSnapshot().children[target.id] as AnyActorRef, event, dueMs - this.#nowMs, id)
+      if (isFree && id !== undefined) takeId(schedule, actor, id)
+    }
   }
 
   take(move: InnerMove | ChartMove): void {
@@ -201,12 +206,17 @@ class ChartRun {
 
   #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
     let about: Pick<Delayed, 'target' | 'event' | 'id'>
-    const drop = (dropped: Delayed) => void (this.#delayed = this.#delayed.filter(one => one !== dropped))
+    const free = (id: string | undefined) => this.#delayed.filter(one => id !== undefined && one.id === id).forEach(one => (one.isFree = true))
+    const drop = (dropped: Delayed) => {
+      this.#delayed = this.#delayed.filter(one => one !== dropped)
+      free(dropped.id)
+    }
     const actor = createActor(this.#machine, {
       ...options,
       clock: {
         setTimeout: (callback, delayMs) => {
-          const delayed: Delayed = { ...about, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          const delayed: Delayed = { ...about, isFree: false, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          free(about.id)
           this.#delayed.push(delayed)
           return delayed
         },
@@ -229,7 +239,8 @@ class ChartRun {
     }
     // A turn contains the error; without an observer XState would end the process.
     actor.subscribe({ next: see, error: see })
-    actor.start()
+    if (options.snapshot) startRestored(actor)
+    else actor.start()
     return { actor, schedule }
   }
 }
