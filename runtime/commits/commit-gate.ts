@@ -69,7 +69,7 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
 function takesPlace(actor: AnyActorRef): boolean {
   const parent = actor._parent
   const children: Record<string, AnyActorRef> | undefined = parent?.getSnapshot().children
-  if (!parent || !children || (actor.id !== UNNAMED && children[actor.id] === actor)) return false
+  if (!parent || !children || (actor.id !== UNNAMED && (actor.id !== actor.sessionId || children[actor.id] === actor))) return false
   const before = newest.get(parent)
   newest.set(parent, actor)
   return before?.getSnapshot().status === 'active'

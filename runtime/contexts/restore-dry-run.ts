@@ -84,7 +84,7 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
   // An actor that is never started restores its children, but has no effects.
   const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
-  const fault = restoreFault(actor)
+  const fault = restoreFault(actor, work.snapshot)
   if (fault !== undefined) return { outlook: 'fails', reason: reasonFor(fault) }
   if (endsAtWork && hasRunningLogic(actor)) return { outlook: 'fails', reason: NOT_RESTARTED }
   return { outlook: isMigrated ? 'migrates' : 'ok' }

@@ -5,6 +5,7 @@ import type { RestoredTask } from '../snapshots/restored-task.ts'
 import { restoreFault } from '../snapshots/snapshot-text.ts'
 import { renewedTimers } from '../timers/renewed-timers.ts'
 import type { TaskTimers } from '../timers/task-timers.ts'
+import { startRestored } from '../xstate/actor-system.ts'
 import type { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextServices } from './dependencies.ts'
@@ -24,7 +25,7 @@ export interface ResumedContext {
 /** Starts the actors of a context, and resumes its stored tasks. A task that cannot be resumed fails. */
 export function resumeTasks(tasks: readonly RestoredTask[], context: ResumedContext): void {
   for (const task of tasks) prepare(task, context)
-  context.root.start()
+  startRestored(context.root)
   for (const task of tasks) resume(task, context)
   context.timers.resume(tasks.map(task => ({ taskId: task.row.taskId, saved: withTimers(task, context) })))
 }
@@ -60,9 +61,9 @@ function resume(task: RestoredTask, context: ResumedContext): void {
 }
 
 /** Fails a task whose actor or work could not be restored. */
-function failUnrestored({ row: { taskId }, error: misfit }: RestoredTask, { root, host }: ResumedContext): void {
+function failUnrestored({ row: { taskId }, saved, error: misfit }: RestoredTask, { root, host }: ResumedContext): void {
   const task = actorOf(root, taskId)
-  const error = task && (misfit ?? restoreFault(task))
+  const error = task && (misfit ?? restoreFault(task, saved))
   if (!error) return
   host.failTask(taskId, error)
   // A task actor with an error receives no events, so the context handles it as a crashed child.

@@ -70,11 +70,11 @@ export function restoredContext(text: string, tasks: readonly RestoredTask[], in
   return context
 }
 
-/** The error of a restored actor or one below it; `undefined` if there is none. */
-export function restoreFault(actor: AnyActorRef): unknown {
+/** The error that kept an actor or one below it from being restored; `undefined` if there is none. One that had failed before is restored as such. */
+export function restoreFault(actor: AnyActorRef, stored: PersistedSnapshot | undefined): unknown {
   const { status, error, children = {} } = actor.getSnapshot() as { status: string; error: unknown; children?: Record<string, AnyActorRef> }
-  if (status === 'error') return error
-  return Object.values(children).map(restoreFault).find(fault => fault !== undefined)
+  if (status === 'error') return stored?.status === 'error' ? undefined : error
+  return Object.entries(children).map(([id, child]) => restoreFault(child, stored?.children?.[id]?.snapshot)).find(fault => fault !== undefined)
 }
 
 function checkNames({ children }: PersistedSnapshot): void {

@@ -5,7 +5,7 @@ import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import { replaceSchedule } from '../xstate/actor-system.ts'
+import { replaceSchedule, takeId } from '../xstate/actor-system.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']['schedule']
 
@@ -18,8 +18,17 @@ export interface DelayedEvent {
   readonly event: EventObject
   /** Id for `cancel`. */
   readonly id?: string
+  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  readonly isFree?: true
   /** In milliseconds since 1970. */
   readonly dueMs: number
+}
+
+/** What starts a timer that was set and held back. */
+export interface HeldTimer {
+  /** In milliseconds since 1970. */
+  readonly dueMs: number
+  readonly start: () => void
 }
 
 /**
@@ -37,19 +46,25 @@ export class DelayedEvents {
     this.#root = root
     this.#clock = clock
     this.#schedule = replaceSchedule(root.system, (source, target, event, delayMs, id) => {
-      this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0) })
+      this.#begin({ source, target, event, id, dueMs: clock.now() + (delayMs > 0 ? delayMs : 0), isFree: false })
       host.noteMove(familyOf(source))
     })
   }
 
-  /** Reschedules a stored event, if its actors exist. */
-  resume(taskId: string, { source, target, event, id, dueMs }: DelayedEvent): void {
-    const from = this.#actorAt([taskId, ...source])
-    const to = target ? this.#actorAt(target) : from
-    if (from && to) this.#begin({ source: from, target: to, event, id, dueMs })
+  /** Reschedules stored events whose actors exist. The timers are held back, so that overdue ones can be started by due time. */
+  resume(taskId: string, events: readonly DelayedEvent[]): readonly HeldTimer[] {
+    return this.#clock.heldBack(() => {
+      for (const { source, target, event, id, isFree = false, dueMs } of events) {
+        const from = this.#actorAt([taskId, ...source])
+        const to = target ? this.#actorAt(target) : from
+        if (!from || !to) continue
+        this.#begin({ source: from, target: to, event, id, dueMs, isFree })
+        if (isFree && id !== undefined) takeId(this.#schedule, from, id)
+      }
+    })
   }
 
-  /** A task's events in stored form, by due time, without those of actors that no longer exist. */
+  /** A task's events in stored form, in the order in which they were scheduled, without those of actors that no longer exist. */
   of(taskId: string): DelayedEvent[] {
     const scheduledEvents = this.#clock.eventsOf(taskId)
     if (scheduledEvents === NONE) return []
@@ -58,7 +73,7 @@ export class DelayedEvents {
       const { source, target, dueMs } = scheduled
       if (dueMs < Infinity && this.#isThere(source) && this.#isThere(target)) events.push(saved(scheduled))
     }
-    return events.toSorted((a, b) => a.dueMs - b.dueMs)
+    return events
   }
 
   /** Due time of a task's next event; Infinity if there is none. */
@@ -84,8 +99,8 @@ export class DelayedEvents {
   }
 }
 
-function saved({ source, target, event, id, dueMs }: Scheduled): DelayedEvent {
-  return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), dueMs }
+function saved({ source, target, event, id, dueMs, isFree }: Scheduled): DelayedEvent {
+  return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), ...(isFree && { isFree }), dueMs }
 }
 
 /** A scheduled event, from one actor to another or the same. */
@@ -96,6 +111,8 @@ export interface Scheduled {
   readonly id: string | undefined
   /** In milliseconds since 1970. */
   readonly dueMs: number
+  /** See {@link DelayedEvent}. */
+  isFree: boolean
 }
 
 interface Timer {
@@ -122,6 +139,7 @@ export class EventClock {
   /** Created by the first event. */
   #tasks: Map<string, Map<Timer, Scheduled>> | undefined
   #about: Scheduled | undefined
+  #held: HeldTimer[] | undefined
 
   constructor(host: TimerHost) {
     this.#clock = host.clock
@@ -139,6 +157,14 @@ export class EventClock {
     this.#about = undefined
   }
 
+  /** Runs `set`, and gives the timers of events that it sets, which have not started. */
+  heldBack(set: () => void): readonly HeldTimer[] {
+    const held: HeldTimer[] = (this.#held = [])
+    set()
+    this.#held = undefined
+    return held
+  }
+
   /** A timer that an author sets on an actor's clock has no event, and is not tracked. */
   setTimeout(callback: () => void, delayMs: number): unknown {
     const about = this.#about
@@ -152,7 +178,9 @@ export class EventClock {
       killPoint('timer due')
       if (this.#drop(timer)) callback()
     }
-    timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs)
+    const start = (delayMs: number) => void (timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs))
+    if (this.#held) this.#held.push({ dueMs: about.dueMs, start: () => start(Math.max(0, about.dueMs - this.now())) })
+    else start(delayMs)
     this.#keep(timer, about)
     return timer
   }
@@ -182,6 +210,7 @@ export class EventClock {
     const taskId = familyOf(about.source)
     const tasks = (this.#tasks ??= new Map())
     const timers = tasks.get(taskId) ?? new Map<Timer, Scheduled>()
+    freeOthers(timers, about)
     tasks.set(taskId, timers.set(timer, about))
   }
 
@@ -192,7 +221,15 @@ export class EventClock {
     const timers = this.#tasks?.get(taskId)
     if (!timers?.delete(timer)) return false
     if (timers.size === 0) this.#tasks?.delete(taskId)
+    else freeOthers(timers, timer.about)
     this.#host.noteMove(taskId)
     return true
+  }
+}
+
+/** A new event takes its id from the others; one that fires or is canceled takes it with it. */
+function freeOthers(timers: ReadonlyMap<Timer, Scheduled>, { source, id }: Scheduled): void {
+  for (const other of timers.values()) {
+    if (id !== undefined && other.id === id && other.source === source) other.isFree = true
   }
 }

@@ -75,11 +75,11 @@ export class TaskTimers {
    */
   resume(tasks: readonly { readonly taskId: string; readonly saved: SavedTimers }[]): void {
     const timers = tasks.flatMap(({ taskId, saved: { delayed = [], context } }) => {
-      const events = delayed.map(event => ({ dueMs: event.dueMs, set: () => this.#events.resume(taskId, event) }))
+      const events = this.#events.resume(taskId, delayed)
       const dueMs = context?.deadlineAtMs
-      return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]
+      return dueMs === undefined ? events : [...events, { dueMs, start: () => this.#setDeadline(taskId, dueMs) }]
     })
-    for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()
+    for (const { start } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) start()
   }
 
   /** The delayed events of a task's charts, in stored form. */

@@ -51,6 +51,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
     },
     transition: (before, event, scope) => {
       if (failedAtStart.has(scope.self)) return { ...before, status: 'stopped' }
+      if (crashed.has(scope.self) && event.type !== 'xstate.stop') return before
       if (isGiven(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
         const heard = isGiven(event) ? answered(before, event, reporters.get(scope.self)?.asks) : { event }
@@ -188,7 +189,11 @@ function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   return { ...snapshot, output } as AnyMachineSnapshot
 }
 
+/** Charts with an error, which take no more events until they are stopped. */
+const crashed = new WeakSet<AnyActorRef>()
+
 /** Reports an error in the author's chart. The restart policy decides whether the work restarts or the task fails. */
 function crash({ self, system }: Pick<AnyActorScope, 'self' | 'system'>, error: unknown): void {
+  crashed.add(self)
   hostOf(system).crash(familyOf(self), error)
 }

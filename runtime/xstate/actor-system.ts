@@ -58,6 +58,27 @@ export function replaceSchedule({ scheduler }: System, replacement: Schedule): S
   return schedule
 }
 
+/** Takes its id from the newest delayed event of an actor with this id: `cancel` does not find the event then. A second event takes the id, and is canceled. */
+export function takeId(schedule: Schedule, source: AnyActorRef, id: string): void {
+  schedule(source, source, { type: 'taskchart.id.taken' }, 0, id)
+  source.system.scheduler.cancel(source, id)
+}
+
+/**
+ * Starts a restored root actor. XState has each restored actor of `onSnapshot` send its snapshot to its parent again, which has taken it
+ * already; these are left out.
+ */
+export function startRestored(root: AnyActorRef): void {
+  const system = root.system as FullSystem
+  const relay = system._relay.bind(system)
+  const relayNews: FullSystem['_relay'] = (source, target, event) => {
+    if (!event.type.startsWith('xstate.snapshot.')) relay(source, target, event)
+  }
+  system._relay = relayNews
+  root.start()
+  system._relay = relay
+}
+
 /**
  * The options of the root actor of a context. They are no object literal, because V8 learns from a burst of tasks that literals live long.
  * From then on it allocates them in the old generation, and each keeps its whole context until a full collection. A streamed event then

@@ -1,7 +1,21 @@
-import { transition, type AnyActor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import { initialTransition, transition, type AnyActor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
+
+/** XState's `initialTransition`, in which `self` has no snapshot yet, as in an actor. */
+export function pureStart(machine: AnyStateMachine, input: unknown): Step {
+  let isBegun = false
+  const logic: Pick<AnyStateMachine, 'getInitialSnapshot'> = {
+    getInitialSnapshot: (scope, given) => {
+      if (isBegun) return machine.getInitialSnapshot(scope, given)
+      // XState makes an actor for `self` first.
+      isBegun = true
+      return undefined as never
+    }
+  }
+  return initialTransition(logic as AnyStateMachine, input as never)
+}
 
 /**
  * XState's `transition`, with two things that an actor has and `transition` has not. `self` has the snapshot before the event, and

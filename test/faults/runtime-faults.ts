@@ -49,10 +49,10 @@ export const runtimeFaults: readonly Fault[] = [
   { name: 'a waiting call is forgotten when its task leaves memory', file: 'runtime/contexts/context-registry.ts', find: 'this.#wakes.expect(live.nextWakeMs)', replace: '' },
   { name: 'a timer that fired stays in the queue', file: 'runtime/timers/delayed-events.ts', find: 'if (this.#drop(timer)) callback()', replace: 'callback()' },
   { name: 'a due delayed event that ends the process is not counted against its task', file: 'runtime/contexts/context-host.ts', unit: 'test/runtime/contexts/recovery.test.ts', find: 'if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)\n    else delivery.run()', replace: 'delivery.run()' },
-  { name: 'a timer is lost when its task is restored', file: TIMERS, find: 'for (const { set } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) set()', replace: 'for (const { set, dueMs } of timers) if (dueMs > this.#host.clock.now() + 1000) set()' },
+  { name: 'a timer is lost when its task is restored', file: TIMERS, find: 'for (const { start } of timers.toSorted((a, b) => a.dueMs - b.dueMs)) start()', replace: 'for (const { start, dueMs } of timers) if (dueMs > this.#host.clock.now() + 1000) start()' },
   { name: 'a deadline is ignored', file: TIMERS, unit: 'test/runtime/timers/deadlines.test.ts', find: `this.#setDeadline(taskId, deadlineAtMs)
     return`, replace: 'return' },
-  { name: 'a deadline is lost when its task is restored', file: TIMERS, unit: 'test/runtime/timers/deadlines.test.ts', find: 'return dueMs === undefined ? events : [...events, { dueMs, set: () => this.#setDeadline(taskId, dueMs) }]', replace: 'return events' },
+  { name: 'a deadline is lost when its task is restored', file: TIMERS, unit: 'test/runtime/timers/deadlines.test.ts', find: 'return dueMs === undefined ? events : [...events, { dueMs, start: () => this.#setDeadline(taskId, dueMs) }]', replace: 'return events' },
   { name: 'a sleep starts over when the work is replayed', file: 'runtime/work/journal.ts', unit: 'test/runtime/work/work-again.test.ts', find: 'const untilMs = isSleep(kept) ? kept.untilMs : this.#host.clock.now() + delayMs', replace: 'const untilMs = this.#host.clock.now() + delayMs' },
   { name: 'an answer is not stored', file: 'runtime/work/question-queue.ts', find: 'this.#log.keep(open.key, given)', replace: '' },
   { name: 'an answer is given to the wrong question', file: 'runtime/work/question-queue.ts', find: `const open = { key: String(ordinal), question`, replace: `const open = { key: 'answer', question` },

@@ -1,6 +1,6 @@
-import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom, Snapshot } from 'xstate'
 import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
-import { pureStep } from '../../../runtime/xstate/pure-step.ts'
+import { pureStart, pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
@@ -102,7 +102,7 @@ export function modelOf(machine: AnyStateMachine): Model {
   }
   return {
     begin: input => follow(() => {
-      const [chart, actions] = initialTransition(model, input as never)
+      const [chart, actions] = pureStart(model, input)
       checkReplaced(chart, actions, [])
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
     }),

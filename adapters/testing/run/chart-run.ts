@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
-import { replaceSchedule } from '../../../runtime/xstate/actor-system.ts'
+import { replaceSchedule, startRestored, takeId } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
@@ -97,6 +97,8 @@ interface Delayed {
   readonly target: AnyActorRef
   readonly event: EventObject
   readonly id: string | undefined
+  /** Whether `cancel` no longer finds it, since another one has taken its id. */
+  isFree: boolean
   /** Milliseconds since the start of the run. */
   readonly dueMs: number
   readonly fire: () => void
@@ -140,9 +142,11 @@ class ChartRun {
     this.#words = []
     // Plain XState forgets them. The runtime stores them.
     const again = (one: AnyActorRef) => (one === had ? actor : actorAt(actor.getSnapshot(), placed.get(one) ?? ''))
-    for (const { source, target, event, id, dueMs } of delayed) {
+    for (const { source, target, event, id, dueMs, isFree } of delayed) {
       const [from, to] = [again(source), again(target)]
-      if (from && to) schedule(from, to, event, dueMs - this.#nowMs, id)
+      if (!from || !to) continue
+      schedule(from, to, event, dueMs - this.#nowMs, id)
+      if (isFree && id !== undefined) takeId(schedule, from, id)
     }
   }
 
@@ -217,12 +221,17 @@ class ChartRun {
 
   #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
     let about: Pick<Delayed, 'source' | 'target' | 'event' | 'id'>
-    const drop = (dropped: Delayed) => void (this.#delayed = this.#delayed.filter(one => one !== dropped))
+    const free = ({ source, id }: Pick<Delayed, 'source' | 'id'>) => this.#delayed.filter(one => id !== undefined && one.id === id && one.source === source).forEach(one => (one.isFree = true))
+    const drop = (dropped: Delayed) => {
+      this.#delayed = this.#delayed.filter(one => one !== dropped)
+      free(dropped)
+    }
     const actor = createActor(this.#machine, {
       ...options,
       clock: {
         setTimeout: (callback, delayMs) => {
-          const delayed: Delayed = { ...about, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          const delayed: Delayed = { ...about, isFree: false, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          free(about)
           this.#delayed.push(delayed)
           return delayed
         },
@@ -248,7 +257,8 @@ class ChartRun {
     }
     // A turn contains the error; without an observer XState would end the process.
     actor.subscribe({ next: see, error: see })
-    actor.start()
+    if (options.snapshot) startRestored(actor)
+    else actor.start()
     return { actor, schedule }
   }
 }

@@ -9,6 +9,7 @@ import type { Property } from '../../../machines/properties/properties.ts'
 import { defineAgent, progress, propertiesOf, setupWork, textOf, typed, type AgentDefinition } from '../../../runtime/index.ts'
 import { generatedAgents } from '../../fixtures/charts/generated-charts.ts'
 import { SEED, sampleOf } from '../../fixtures/sample.ts'
+import { NO_SQLITE } from '../../fixtures/stores/sqlite.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
 
 /** An agent with this chart as its work. */
@@ -68,6 +69,31 @@ await t.test('a second timer with an id takes it from the first, which fires in 
   t.strictSame(await outcomes(two(['clock'])), { 'it never warns': ['confirmed', '10 ms pass'], 'it never expires': 'proved' })
   t.strictSame(await outcomes(two(['clock', 'clock', 'another'])), { 'it never warns': ['confirmed', '10 ms pass'], 'it never expires': 'proved' }, 'a second cancel finds none')
   await passes(t, two(['clock']))
+})
+
+/** The chart of some timers, with a kill before each step. */
+async function passesRestored(t: Test, work: AgentDefinition['work'], cases: Cases): Promise<void> {
+  await testAgent(t, agentOf(work), { cases, drivers: ['the chart, restored from JSON before every step', 'in process, killed before every step', ...(NO_SQLITE === false ? ['in process on SQLite, killed before every step'] as const : [])] })
+}
+
+await t.test('the id of two timers finds the same one after a restart', async t => {
+  const ends = { on: { warn: 'warned', expire: 'expired' } } as const
+  const work = timed.createMachine({
+    id: 'restarted', initial: 'open',
+    states: {
+      open: {
+        tags: 'input-required', meta: { prompt: 'Stop?' },
+        entry: [raise({ type: 'warn' }, { delay: 30, id: 'clock' }), raise({ type: 'expire' }, { delay: 10, id: 'clock' })],
+        on: { 'message.received': { target: 'stopped', actions: timed.cancel('clock') }, warn: 'warned', expire: 'late' }
+      },
+      stopped: ends, warned: { type: 'final' }, expired: { type: 'final', tags: 'failed' },
+      late: { tags: 'input-required', meta: { prompt: 'And now?' }, on: { 'message.received': { target: 'stopped', actions: timed.cancel('clock') }, warn: 'warned' } }
+    }
+  })
+  const { never, leadsTo } = propertiesOf(work)
+  const proof = await proveAgent(agentOf(work, { 'the second is canceled': never('expired'), 'the first goes on': leadsTo('stopped', 'warned') }), { only: 'the ' })
+  t.match(found(proof), { 'the second is canceled': 'proved', 'the first goes on': 'proved' })
+  await passesRestored(t, work, {})
 })
 
 await t.test('configurations whose timers have other events are two', async t => {
@@ -165,6 +191,18 @@ await t.test('an event for an actor is sent when its delay is over', async t => 
   const { atMostOnce, event, never, precedes, sent } = propertiesOf(work)
   const proof = await proveAgent(agentOf(work, { 'it never pulls': never(sent('pull')), 'it pulls once': atMostOnce(sent('pull')), 'it pushes first': precedes(sent('push'), sent('pull')), 'it never pulls after a stop': never(sent('pull'), { after: event('message.received') }) }), { cases: { results: { hand: {} } }, only: 'it ' })
   t.strictSame(found(proof), { 'it never pulls': ['confirmed', '10 ms pass'], 'it pulls once': 'proved', 'it pushes first': 'proved', 'it never pulls after a stop': 'proved' })
+  await passes(t, work, { results: { hand: {} } })
+})
+
+await t.test('a chart that begins has no snapshot of itself', async t => {
+  const work = helped.createMachine({
+    id: 'newborn', initial: 'waiting',
+    states: {
+      waiting: { entry: [spawnChild('hand', { id: 'hand' }), enqueueActions(({ enqueue, self }) => { if (self.getSnapshot() !== undefined) enqueue.raise({ type: 'pull' }) })], on: { pull: 'pulled' }, after: { 10: 'late' } },
+      pulled: { type: 'final' }, late: { type: 'final' }
+    }
+  })
+  t.match(found(await proveAgent(agentOf(work, { 'it is never pulled': propertiesOf(work).never('pulled') }), { cases: { results: { hand: {} } } })), { 'it is never pulled': 'proved' })
   await passes(t, work, { results: { hand: {} } })
 })
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { fromCallback } from 'xstate'
+import { fromCallback, fromPromise } from 'xstate'
 import { dryRunRestore, type Verdict } from '../../../runtime/contexts/restore-dry-run.ts'
 import { defineAgent, setupWork, type AgentDefinition } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
@@ -113,4 +113,12 @@ await t.test('any number of tasks is rehearsed', async t => {
   const life = lives(t, { work: chart('a') })
   for (let n = 0; n < 230; n += 1) await waiting(life, `c${n % 120}`)
   t.equal(Object.keys(await outlook(life, { work: chart('a') })).length, 230)
+})
+
+await t.test('a task with an actor that has failed continues', async t => {
+  const work = setupWork({ actors: { fails: fromPromise(async () => { throw new Error('no luck') }) } }).createMachine({ initial: 'asking', states: { asking: { tags: 'input-required', invoke: { src: 'fails', onError: {} } } } })
+  const life = lives(t, { work })
+  const id = await waiting(life)
+  await rest()
+  t.match(await outlook(life, { work }), { [id]: { outlook: 'ok' } })
 })

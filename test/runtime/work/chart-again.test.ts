@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, emit, fromCallback, setup, spawnChild } from 'xstate'
+import { assign, emit, fromCallback, fromTransition, sendTo, setup, spawnChild, type EventObject } from 'xstate'
 import { fromPromise, progress, setupWork } from '../../../runtime/index.ts'
 import { failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, stateName, until } from '../../fixtures/runtime/runtime-helpers.ts'
@@ -162,4 +162,46 @@ await t.test('actors that spawnChild created without an id', async t => {
     t.equal((await life.told(taskId)).at(-1), 'completed')
     t.strictSame(begun, ['done'])
   })
+})
+
+await t.test('a chart with an actor that has failed goes on after a kill', async t => {
+  const fails = fromPromise(async () => {
+    throw new Error('no luck')
+  })
+  const work = setupWork({ actors: { fails } }).createMachine({
+    initial: 'trying',
+    states: { trying: { invoke: { src: 'fails', onError: '.asking' }, initial: 'waiting', states: { waiting: {}, asking: { tags: 'input-required', on: { 'message.received': '#(machine).done' } } } }, done: { type: 'final' } }
+  })
+  const life = lives(t, { work })
+  const { id } = await open(life.runtime)
+  await reaches(life.runtime, id, 'input-required')
+  await life.kill()
+  await life.runtime.sendMessage(say('go on', { taskId: id }))
+  await reaches(life.runtime, id, 'completed')
+})
+
+await t.test('a chart sees the snapshots of its actors once, whenever it is killed', async t => {
+  const counter = fromTransition((count: number, { type }: EventObject) => (type === 'add' ? count + 1 : count), 0)
+  const work = setupWork({ types: { context: {} as { seen: number } }, actors: { counter } }).createMachine({
+    context: { seen: 0 }, initial: 'asking',
+    invoke: { src: 'counter', id: 'counter', onSnapshot: { actions: assign({ seen: ({ context }) => context.seen + 1 }) } },
+    states: { asking: { tags: 'input-required', meta: { prompt: ({ context }) => `seen ${context.seen} times` }, on: { 'message.received': { actions: sendTo('counter', { type: 'add' }) } } } }
+  })
+  const life = lives(t, { work })
+  const { id } = await open(life.runtime)
+  for (const text of ['one', 'two']) {
+    await life.kill()
+    await life.runtime.sendMessage(say(text, { taskId: id }))
+  }
+  t.match((await life.told(id)).at(-1), 'input-required: seen 3 times')
+})
+
+await t.test('a chart that has failed takes no event that came with the one at which it failed', async t => {
+  const broken = setup({}).createMachine({ context: () => { throw new Error('a broken actor') } })
+  const work = setupWork({ actors: { broken } }).createMachine({
+    initial: 'working',
+    states: { working: { entry: spawnChild('broken', { id: 'unheard' }), invoke: { src: 'broken', id: 'heard', onError: 'done' } }, done: { type: 'final' } }
+  })
+  const life = lives(t, { work, restart: { type: 'temporary' } })
+  await reaches(life.runtime, (await open(life.runtime)).id, 'failed')
 })
