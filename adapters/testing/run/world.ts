@@ -31,7 +31,7 @@ export class World {
   readonly #limits: Partial<Limits>
   readonly #ids: () => string
   /** Errors appear in the test, not in a log. */
-  readonly #logger: Logger = { warn: () => {}, error: (_, { error } = {}) => void (this.#error = error) }
+  readonly #logger: Logger = { warn: () => {}, error: (_, { error }) => void (this.#error = error) }
   #error: unknown
   #isDead = false
   #runtime: Runtime
