@@ -303,3 +303,18 @@ await t.test('a chart that throws, or whose actors do, is walked to its error', 
   const first = setupWork({ types: { context: typed<{ n: number }>() }, actors: { inner } }).createMachine({ id: 'first', context: () => { throw new Error('it begins') }, invoke: { src: 'inner' } })
   t.match((await planFor(agentOf(first))).crashes, [{ error: { message: 'it begins' } }])
 })
+
+await t.test('a prompt that reads such a snapshot is not reached, and one that throws says so', async t => {
+  const asking = (prompt: (given: { context: { meter?: AnyActorRef } }) => string, initial: string) => setupWork({ types: { context: typed<{ meter?: AnyActorRef }>() }, actors: { meter: leaves['an observable'] } }).createMachine({
+    id: 'prompting', context: ({ spawn }: { spawn: (src: string, options: object) => AnyActorRef }) => ({ meter: spawn('meter', { id: 'meter' }) }), initial,
+    states: { first: { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': 'second' } }, second: { tags: 'input-required', meta: { prompt }, on: { 'message.received': 'over' } }, over: { type: 'final' } }
+  } as never)
+  const reading = agentOf(asking(({ context }) => `At ${context.meter?.getSnapshot().context}`, 'first') as never)
+  const cases = { messages: { go: 'go' }, results: { meter: {} } }
+  const line = /in prompting\.first, if the client says "go": it reads the snapshot of meter, which no case gives/
+  t.match((await proveAgent(reading, { cases, only: 'end' })).verdicts, [{ outcome: 'unknown', why: line }])
+  t.match((await agentTests(reading, { cases, drivers: ['the chart'] })).notes(), [line])
+  const broken = (initial: string) => agentOf(asking(() => { throw new Error('no words') }, initial) as never)
+  await t.rejects(proveAgent(broken('second'), { cases }), { message: 'no words' })
+  await t.rejects(planFor(broken('first'), { cases }), { message: 'no words' })
+})
