@@ -24,15 +24,21 @@ export type Said = Numbered & { message?: MessageContent; metadata?: Record<stri
 /** A client's message, with metadata and configuration of its request, if any. */
 export type Received = { message: Message; request?: RequestDetails }
 
-/** The answer, as the open question's schema parsed it. An event that has one has been validated already. */
-export type Answered = { answer?: unknown }
+/**
+ * The answer, as the open question's schema parsed it. An event that has one has been validated already. `question`: the id of the state
+ * of the work that asked.
+ */
+export type Answered = { answer?: unknown; question?: string }
+
+/** A question of the work. `asks`: its key, if the work may ask several at once. It is found by it after a restart. */
+export type Question = Said & { message: MessageContent; asks?: string }
 
 /** Events that running work sends to its task. */
 export type WorkEvent =
   | ({ type: 'work.progressed' } & Said)
   | ({ type: 'work.produced'; artifact: ArtifactContent; append?: boolean; lastChunk?: boolean } & Numbered)
-  | ({ type: 'work.asked'; message: MessageContent } & Said)
-  | ({ type: 'work.needsAuthorization'; message: MessageContent } & Said)
+  | ({ type: 'work.asked' } & Question)
+  | ({ type: 'work.needsAuthorization' } & Question)
   | { type: 'work.resumed' }
 
 /** A word of work: every event that it sends, except `work.resumed`. */

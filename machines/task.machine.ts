@@ -3,7 +3,7 @@ import { isA2AError } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
 import { mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Crash, type Recoveries, type Recovery } from './supervision.ts'
-import type { Answered, Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
+import type { Answered, Question, Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = Said & { type: string; output?: Said; error?: unknown }
@@ -16,9 +16,10 @@ export type TaskInput = { taskId: string; contextId: string }
 /**
  * `queue`: messages that wait for a question, oldest first. An entry is the bare message if its request has no metadata and no
  * configuration. `restarts`: times of recent restarts after a crash. `recoveries`: restarts because the process had ended.
- * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970.
+ * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970. `asks`: the newest question of work that
+ * may ask several at once.
  */
-export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number }
+export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number; asks?: string }
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
@@ -53,6 +54,7 @@ export const taskMachine = setup({
       for (const artifact of artifacts) enqueue.emit({ type: 'artifact.produced', artifact, lastChunk: true })
     }),
     keepDeadline: assign((_, deadline: { deadlineAtMs?: number }) => deadline),
+    keepQuestion: assign((_, question: Pick<TaskContext, 'asks'>) => question),
     requestRestart: emit({ type: 'restart.requested' }),
     noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
     noteRecovery: assign({ recoveries: ({ context }, recovery: Recovery) => recoveriesAfter(recovery, context.recoveries) }),
@@ -116,8 +118,8 @@ export const taskMachine = setup({
               actions: { type: 'tellArtifact', params: ({ event }) => event }
             },
             // A queued message is tried as the answer, without an interruption.
-            'work.asked': [{ guard: 'hasQueued', actions: 'passOnQueued' }, { target: '.inputRequired' }],
-            'work.needsAuthorization': '.authRequired',
+            'work.asked': [{ guard: 'hasQueued', actions: 'passOnQueued' }, { target: '.inputRequired', actions: keepsQuestion() }],
+            'work.needsAuthorization': { target: '.authRequired', actions: keepsQuestion() },
             'work.crashed': [
               {
                 guard: { type: 'mayRestart', params: ({ event }) => event.crash },
@@ -189,6 +191,11 @@ function passesOn() {
   return { type: 'passOnMessage' as const, params: receivedOf }
 }
 
+/** Keeps the key of the work's question, if it has one. */
+function keepsQuestion() {
+  return { type: 'keepQuestion' as const, params: ({ event: { asks } }: { event: Question }) => (asks === undefined ? {} : { asks }) }
+}
+
 /** Queues the message for the work's next question. */
 function queues() {
   return { type: 'queueMessage' as const, params: receivedOf }
@@ -204,7 +211,7 @@ function receivedOf({ event }: { event: Received & Answered }): Received & Answe
 }
 
 function answerIn(event: Answered): Answered {
-  return 'answer' in event ? { answer: event.answer } : {}
+  return { ...('answer' in event && { answer: event.answer }), ...(event.question !== undefined && { question: event.question }) }
 }
 
 /** Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the author's leaks. */

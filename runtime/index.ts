@@ -1,6 +1,6 @@
 /**
  * taskchart: A2A tasks as statecharts. Write an agent with `defineAgent` (and `setupWork`), run it with `createRuntime`, serve it with
- * `serveWebSocket` of `taskchart/websocket`, call it with `connect` of `taskchart/client`.
+ * `serve` of `taskchart/http`, call it with `connect` of `taskchart/client`.
  */
 export { accepted, artifact, data, declined, failed, file, offer, progress, rejected, reply, text, textOf } from './authoring/words.ts'
 export { authRequired, inputRequired } from './authoring/questions.ts'

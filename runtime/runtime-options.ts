@@ -76,7 +76,7 @@ const OPTIONS: OptionKinds<RuntimeOptions> = {
   publicUrl: textSuchAs("'https://agent.example/'"),
   signCard: functionFor('a function that signs a card: cardSigner({ key }) of taskchart/cards'),
   push: withMethods(['faultOf', 'post'], 'a sender of webhooks: webhooks() of taskchart/push'),
-  cluster: withMethods(['join'], 'a cluster of taskchart/cluster'),
+  cluster: withMethods(['join'], 'a cluster, with the method join'),
   telemetry: A_TELEMETRY,
   observeProperties: TRUE_OR_FALSE
 }

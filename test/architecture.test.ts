@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import t from 'tap'
+import { parseAst } from 'vite'
 
 /** The layers from the top: a file imports from its own and from those below it. */
 const LAYERS = ['adapters', 'runtime', 'machines', 'machines/protocol'] as const
@@ -30,9 +31,17 @@ const BROWSER_PACKAGES = ['zod', 'eventsource-parser', 'leven', 'preact', 'preac
 
 const LONGEST_FILE = 500
 
+/** An import of a file. Types are not loaded. */
+interface Import {
+  readonly name: string
+  readonly loads: 'types' | 'at once' | 'later'
+}
+
 interface SourceFile {
   readonly path: string
   readonly text: string
+  readonly all: readonly Import[]
+  /** The names of its imports, also those of types. */
   readonly imports: string[]
 }
 
@@ -44,8 +53,25 @@ function sources(folder: string): SourceFile[] {
     if (entry.isDirectory()) return sources(path)
     if (!/\.tsx?$/.test(path)) return []
     const text = readFileSync(path, 'utf8')
-    return [{ path, text, imports: Array.from(text.matchAll(/(?:from|import\()\s*'([^']+)'/g), ([, name = '']) => name) }]
+    const all = importsIn(parseAst(text, { lang: path.endsWith('x') ? 'tsx' : 'ts', sourceType: 'module' }))
+    return [{ path, text, all, imports: all.map(({ name }) => name) }]
   })
+}
+
+/** The part of a syntax tree that imports are read from. */
+interface Syntax {
+  readonly type?: string
+  readonly source?: { readonly value?: unknown } | null
+  readonly importKind?: string
+  readonly exportKind?: string
+}
+
+function importsIn(node: Syntax): Import[] {
+  const { type = '', source, importKind, exportKind } = node
+  const name = source?.value
+  const isType = importKind === 'type' || exportKind === 'type' || type === 'TSImportType'
+  const own: Import[] = typeof name === 'string' ? [{ name, loads: isType ? 'types' : type === 'ImportExpression' ? 'later' : 'at once' }] : []
+  return [...own, ...Object.values(node).flat().flatMap((child: unknown) => (typeof child === 'object' && child !== null ? importsIn(child) : []))]
 }
 
 /** Where a text stands in the sources of these paths. */
@@ -53,23 +79,19 @@ function found(sign: RegExp, isMeant: (path: string) => boolean = () => true): {
   return files.filter(({ path }) => isMeant(path)).flatMap(({ path, text }) => Array.from(text.matchAll(sign), ([name]) => ({ path, name })))
 }
 
-const AT_ONCE = /from\s*'([^']+)'/g
-const LATER = /import\(\s*'([^']+)'/g
-const AT_ONCE_OR_LATER = /(?:from|import\()\s*'([^']+)'/g
-
-/** The names that a file imports at run time: imports of types are not there. */
-function importsIn(text: string, imports: RegExp): string[] {
-  return Array.from(text.replaceAll(/^(?:import|export) type .*$/gm, '').matchAll(imports), ([, name = '']) => name)
+/** The names that a file loads. */
+function loadsOf({ all }: SourceFile, when: readonly Import['loads'][]): string[] {
+  return all.flatMap(({ name, loads }) => (when.includes(loads) ? [name] : []))
 }
 
 /** The files that these load. `placed` gives the file that is loaded for a path. */
-function loadedBy(entries: readonly string[], imports: RegExp, placed = (path: string) => path): SourceFile[] {
+function loadedBy(entries: readonly string[], when: readonly Import['loads'][], placed = (path: string) => path): SourceFile[] {
   const loaded = new Map<string, SourceFile>()
   const load = (path: string) => {
     const file = files.find(file => file.path === path)
     if (!file || loaded.has(path)) return
     loaded.set(path, file)
-    for (const name of importsIn(file.text, imports).filter(name => name.startsWith('.'))) load(placed(normalize(join(dirname(path), name))))
+    for (const name of loadsOf(file, when).filter(name => name.startsWith('.'))) load(placed(normalize(join(dirname(path), name))))
   }
   for (const entry of entries) load(entry)
   return [...loaded.values()]
@@ -83,8 +105,17 @@ function roomOf(path: string): string {
   return dirname(path).replace(/^runtime\/?/, '')
 }
 
+await t.test('imports are read from the syntax, also over several lines', async t => {
+  const text = "import {\n  a\n} from './a.ts'\nimport type { B } from './b.ts'\nexport *\n  from './c.ts'\nexport const d = (e: import('./e.ts').E) => import(\n  './f.ts'\n)"
+  t.strictSame(importsIn(parseAst(text, { lang: 'ts' })), [
+    { name: './a.ts', loads: 'at once' }, { name: './b.ts', loads: 'types' }, { name: './c.ts', loads: 'at once' }, { name: './e.ts', loads: 'types' }, { name: './f.ts', loads: 'later' }
+  ])
+  t.ok(files.flatMap(({ all }) => all).length > 3000)
+  const silent = files.filter(({ imports, text }) => imports.length === 0 && /^import /m.test(text)).map(({ path }) => path)
+  t.strictSame(silent, [], 'no file has imports that were not found')
+})
+
 await t.test('imports go one way: adapters, runtime, machines, protocol', async t => {
-  t.ok(files.length > 50)
   for (const { path, imports } of files) {
     for (const name of imports.filter(name => name.startsWith('.'))) {
       const target = normalize(join(dirname(path), name))
@@ -161,17 +192,18 @@ await t.test('charts and words are pure: no Node, no clock, no ids, no console',
 await t.test('browser code imports nothing of Node, and no optional peer', async t => {
   /** Browsers get `NAME.browser.ts` in place of `NAME.ts`, if it is there. */
   const inBrowser = (path: string) => files.find(file => file.path === path.replace(/\.ts$/, '.browser.ts'))?.path ?? path
-  const loaded = loadedBy(['adapters/client/connect.ts', 'adapters/react/index.ts', 'adapters/inspector/page/main.tsx'], AT_ONCE_OR_LATER, inBrowser)
+  const loaded = loadedBy(['adapters/client/connect.ts', 'adapters/react/index.ts', 'adapters/inspector/page/main.tsx'], ['at once', 'later'], inBrowser)
   t.ok(loaded.length > 50)
-  for (const { path, text } of loaded) {
-    t.strictSame(importsIn(text, AT_ONCE_OR_LATER).filter(name => !name.startsWith('.') && !BROWSER_PACKAGES.includes(name)), [], path)
+  for (const file of loaded) {
+    const { path, text } = file
+    t.strictSame(loadsOf(file, ['at once', 'later']).filter(name => !name.startsWith('.') && !BROWSER_PACKAGES.includes(name)), [], path)
     t.notMatch(text, /\bBuffer\b/, path)
   }
 })
 
 await t.test('the command line loads a command when it runs it', async t => {
-  const [atOnce = [], later = []] = [AT_ONCE, AT_ONCE_OR_LATER].map(imports => loadedBy(['adapters/cli/bin.ts'], imports).map(({ path }) => path))
-  const commands = importsIn(readFileSync('adapters/cli/commands.ts', 'utf8'), LATER).map(name => normalize(join('adapters/cli', name)))
+  const [atOnce, later] = [loadedBy(['adapters/cli/bin.ts'], ['at once']), loadedBy(['adapters/cli/bin.ts'], ['at once', 'later'])].map(loaded => loaded.map(({ path }) => path)) as [string[], string[]]
+  const commands = files.filter(({ path }) => path === 'adapters/cli/commands.ts').flatMap(file => loadsOf(file, ['later'])).map(name => normalize(join('adapters/cli', name)))
   t.equal(commands.length, 19)
   t.strictSame(commands.filter(path => atOnce.includes(path) || !later.includes(path)), [])
   t.ok(atOnce.length < 30, `it loads ${atOnce.length} modules before that`)

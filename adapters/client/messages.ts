@@ -2,7 +2,7 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { movePart, type Offer } from '../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
-import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
+import { ANSWER_SCHEMA, QUESTION } from '../../machines/protocol/uris.ts'
 
 /**
  * The JSON Schema of the answer to a question, for a form or a model: from the status message of a task that waits for its client.
@@ -11,6 +11,11 @@ import { ANSWER_SCHEMA } from '../../machines/protocol/uris.ts'
 export function answerSchemaOf(message: Message | undefined): Record<string, unknown> | undefined {
   const schema = message?.metadata?.[ANSWER_SCHEMA]
   return isObject(schema) ? schema : undefined
+}
+
+/** A message that answers this question and no other one: its metadata names the question. Unchanged without a question. */
+export function nameQuestion<Content extends Pick<Message, 'metadata'>>(content: Content, question: Message | undefined): Content {
+  return question ? { ...content, metadata: { ...content.metadata, [QUESTION]: question.messageId } } : content
 }
 
 /** The text parts of a message or an artifact, joined by line breaks; empty without any. It is untrusted text. */

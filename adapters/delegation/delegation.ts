@@ -4,6 +4,7 @@ import { messageOf } from '../../runtime/authoring/checked-words.ts'
 import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkWait } from '../../runtime/work/journal.ts'
 import type { AgentClient } from '../client/connect.ts'
+import { nameQuestion } from '../client/messages.ts'
 import { passed } from '../client/retries/request-retry.ts'
 import { cancelRemote } from './remote/cancel-remote.ts'
 import { deliver } from './remote/deliver.ts'
@@ -73,8 +74,8 @@ export class Delegation {
   /** Takes an answer for the agent: it is stored in this turn, and sent after the commit. */
   answer(content: MessageContent): void {
     const { place, place: { host, taskId } } = this.#options
-    const to = this.#task?.record.now.status
-    const answer = { name: `${host.turnNumber}.${(this.#answered += 1)}`, content, ...(to !== undefined && { to }) }
+    const { status: to, question } = this.#task?.record.now ?? {}
+    const answer = { name: `${host.turnNumber}.${(this.#answered += 1)}`, content: nameQuestion(content, question?.event.message), ...(to !== undefined && { to }) }
     keepAnswer(place, answer)
     this.#task?.answered()
     this.#answers.push(answer)

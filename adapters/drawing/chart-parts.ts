@@ -1,3 +1,4 @@
+import { writtenGuard } from '../../runtime/authoring/written-chart.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 
 /** An actor that a state invokes. */
@@ -36,9 +37,9 @@ export function isRoute({ eventType, guard }: Trigger): boolean {
   return eventType === ROUTE && Object(partsOf(guard)[0]).name === 'routeMatches'
 }
 
-/** The author's guard of a transition. XState adds a guard to each `route`, which compares the event's `to` with the state's id. */
+/** The author's guard of a transition. XState adds a guard to each `route`, which compares the event's `to` with the state's id, and `setupWork` to answers. */
 export function authorsGuard(transition: Trigger): unknown {
-  return isRoute(transition) ? partsOf(transition.guard)[1] : transition.guard
+  return isRoute(transition) ? partsOf(transition.guard)[1] : writtenGuard(transition.guard)
 }
 
 /** The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not isFull and isOpen`. */

@@ -1,4 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
+import { writtenGuard } from '../../runtime/authoring/written-chart.ts'
 import { jsonLoss } from '../../runtime/primitives/json.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
 import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'
@@ -65,10 +66,11 @@ const HANDLERS = { done: 'onDone', error: 'onError', snapshot: 'onSnapshot' } as
 
 type RouteDefinition = Pick<AnyTransitionDefinition, 'guard' | 'actions' | 'reenter'>
 
-function transitionConfig({ target, guard, actions, reenter, description }: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
+function transitionConfig({ target, guard: given, actions, reenter, description }: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
+  const guard = writtenGuard(given)
   return {
     ...(target && { target: target.map(({ id }) => `#${id}`) }),
-    ...(guard && { guard: guardConfig(guard) }),
+    ...(guard !== undefined && { guard: guardConfig(guard) }),
     ...actionsAs('actions', actions),
     ...(reenter && { reenter }),
     ...(description !== undefined && { description })

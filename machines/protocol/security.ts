@@ -6,9 +6,6 @@ import { nonEmptyText, text } from './codec/values.ts'
 /** A list of strings as the proto has it, wrapped in an object. */
 export const StringListSchema = message({ list: optionalList(text) })
 
-/** A list of strings as the proto has it, wrapped in an object. */
-export interface StringList extends z.output<typeof StringListSchema> {}
-
 /** Security schemes that are all required, each with its scopes (§4.5). */
 export const SecurityRequirementSchema = message({ schemes: optionalMap(StringListSchema) })
 
@@ -18,14 +15,8 @@ export interface SecurityRequirement extends z.output<typeof SecurityRequirement
 /** An API key in the query, a header or a cookie (§4.5.2). */
 export const APIKeySecuritySchemeSchema = message({ description: optionalText, location: required(nonEmptyText), name: required(nonEmptyText) })
 
-/** An API key (§4.5.2); `location` is `query`, `header` or `cookie`. */
-export interface APIKeySecurityScheme extends z.output<typeof APIKeySecuritySchemeSchema> {}
-
 /** An HTTP authentication scheme such as Bearer (§4.5.3). */
 export const HTTPAuthSecuritySchemeSchema = message({ description: optionalText, scheme: required(nonEmptyText), bearerFormat: optionalText })
-
-/** An HTTP authentication scheme such as Bearer (§4.5.3). */
-export interface HTTPAuthSecurityScheme extends z.output<typeof HTTPAuthSecuritySchemeSchema> {}
 
 const scopes = filled(map(text), (): Record<string, string> => ({}))
 
@@ -38,26 +29,14 @@ export const AuthorizationCodeOAuthFlowSchema = message({
   pkceRequired: optionalFlag
 })
 
-/** OAuth 2.0's authorization code flow (§4.5.8). `scopes` maps a scope to its description. */
-export interface AuthorizationCodeOAuthFlow extends z.output<typeof AuthorizationCodeOAuthFlowSchema> {}
-
 /** OAuth 2.0's client credentials flow (§4.5.9). */
 export const ClientCredentialsOAuthFlowSchema = message({ tokenUrl: required(nonEmptyText), refreshUrl: optionalText, scopes })
-
-/** OAuth 2.0's client credentials flow (§4.5.9). */
-export interface ClientCredentialsOAuthFlow extends z.output<typeof ClientCredentialsOAuthFlowSchema> {}
 
 /** OAuth 2.0's implicit flow, which the spec deprecates. */
 export const ImplicitOAuthFlowSchema = message({ authorizationUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
 
-/** OAuth 2.0's implicit flow, which the spec deprecates. */
-export interface ImplicitOAuthFlow extends z.output<typeof ImplicitOAuthFlowSchema> {}
-
 /** OAuth 2.0's password flow, which the spec deprecates. */
 export const PasswordOAuthFlowSchema = message({ tokenUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
-
-/** OAuth 2.0's password flow, which the spec deprecates. */
-export interface PasswordOAuthFlow extends z.output<typeof PasswordOAuthFlowSchema> {}
 
 /** OAuth 2.0's device code flow (§4.5.10, RFC 8628). */
 export const DeviceCodeOAuthFlowSchema = message({
@@ -66,9 +45,6 @@ export const DeviceCodeOAuthFlowSchema = message({
   refreshUrl: optionalText,
   scopes
 })
-
-/** OAuth 2.0's device code flow (§4.5.10, RFC 8628). */
-export interface DeviceCodeOAuthFlow extends z.output<typeof DeviceCodeOAuthFlowSchema> {}
 
 /** Which OAuth 2.0 flow is offered (§4.5.7): exactly one. */
 export const OAuthFlowsSchema = oneOf(
@@ -88,20 +64,11 @@ export type OAuthFlows = z.output<typeof OAuthFlowsSchema>
 /** OAuth 2.0 (§4.5.4). */
 export const OAuth2SecuritySchemeSchema = message({ description: optionalText, flows: required(OAuthFlowsSchema), oauth2MetadataUrl: optionalText })
 
-/** OAuth 2.0 (§4.5.4). */
-export interface OAuth2SecurityScheme extends z.output<typeof OAuth2SecuritySchemeSchema> {}
-
 /** OpenID Connect, by its discovery URL (§4.5.5). */
 export const OpenIdConnectSecuritySchemeSchema = message({ description: optionalText, openIdConnectUrl: required(nonEmptyText) })
 
-/** OpenID Connect, by its discovery URL (§4.5.5). */
-export interface OpenIdConnectSecurityScheme extends z.output<typeof OpenIdConnectSecuritySchemeSchema> {}
-
 /** A client certificate (§4.5.6). */
 export const MutualTlsSecuritySchemeSchema = message({ description: optionalText })
-
-/** A client certificate (§4.5.6). */
-export interface MutualTlsSecurityScheme extends z.output<typeof MutualTlsSecuritySchemeSchema> {}
 
 /** One way to authenticate callers (§4.5.1): exactly one of five. */
 export const SecuritySchemeSchema = oneOf(

@@ -13,6 +13,9 @@ export const INPUT_EXTENSION = 'urn:taskchart:extension:input:1'
 /** The metadata key of a question's message that holds the JSON Schema of its answer (§4.1.4). */
 export const ANSWER_SCHEMA = 'urn:taskchart:answer-schema:1'
 
+/** The metadata key of a client's message that holds the `messageId` of the question that it answers (§4.1.4). */
+export const QUESTION = 'urn:taskchart:question:1'
+
 /** The metadata key of a task of A2A 0.1 that holds the members which that version lacks. */
 export const TASK_OF_01 = 'urn:taskchart:task-of-0.1'
 

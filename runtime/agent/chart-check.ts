@@ -1,25 +1,22 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { messageOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/json-schema.ts'
+import { ANSWERS, ASKING, hears } from '../authoring/question-guards.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { states } from '../xstate/persisted-snapshot.ts'
+import { statesOf } from '../xstate/transition-names.ts'
 
-const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
 
 const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
 
-/** Events that bring an answer to a chart. */
-const ANSWERS = ['message.received', 'authorization.received']
-
 /** Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to write instead. */
 export function checkChart(machine: AnyStateMachine): void {
   const loss = contextLoss(machine.config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
-  for (const node of states(machine.root)) {
+  for (const node of statesOf(machine.root)) {
     const fault = invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
     if (fault !== undefined) throw new TypeError(`The state ${nameOf(node)} ${fault}`)
   }
@@ -32,7 +29,7 @@ const warned = new WeakSet<AnyStateMachine>()
 export function warnOfChart(machine: AnyStateMachine): void {
   if (warned.has(machine)) return
   warned.add(machine)
-  for (const node of states(machine.root)) {
+  for (const node of statesOf(machine.root)) {
     const doubt = wayOnDoubt(node)
     if (doubt !== undefined) console.warn(`taskchart: The state ${nameOf(node)} ${doubt}`)
   }
@@ -150,16 +147,12 @@ function answerFault(node: AnyStateNode): string | undefined {
 function around(node: AnyStateNode): AnyStateNode[] {
   const outer: AnyStateNode[] = []
   for (let each = node.parent; each; each = each.parent) outer.push(each)
-  return [...outer, ...states(outer.findLast(({ type }) => type === 'parallel') ?? node)]
+  return [...outer, ...statesOf(outer.findLast(({ type }) => type === 'parallel') ?? node)]
 }
 
 /** Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may send it to itself. */
 function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
   if (always || invoke.length > 0) return true
-  const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || states(machine.root).some(({ entry }) => entry.length > 0)
+  const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || statesOf(machine.root).some(({ entry }) => entry.length > 0)
   return [...transitions.keys()].some(name => sendsToItself || ANSWERS.some(type => hears(name, type)))
-}
-
-function hears(name: string, type: string): boolean {
-  return name === type || name === '*' || (name.endsWith('.*') && type.startsWith(name.slice(0, -1)))
 }

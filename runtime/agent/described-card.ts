@@ -29,10 +29,10 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   supportsAuthenticatedExtendedCard: 'follows from defineAgent({ extendedCard }). Leave it out.'
 }
 
-const MEMBERS: readonly (keyof DescribedCard)[] = [
-  'name', 'description', 'version', 'skills', 'defaultInputModes', 'defaultOutputModes', 'provider', 'documentationUrl', 'iconUrl',
-  'securitySchemes', 'securityRequirements'
-]
+const MEMBERS = Object.keys({
+  name: true, description: true, version: true, skills: true, defaultInputModes: true, defaultOutputModes: true, provider: true, documentationUrl: true,
+  iconUrl: true, securitySchemes: true, securityRequirements: true
+} satisfies Record<keyof DescribedCard, true>)
 
 const SKILL = Object.keys({ id: true, name: true, description: true, tags: true, examples: true, inputModes: true, outputModes: true, securityRequirements: true } satisfies Record<keyof AgentSkill, true>)
 

@@ -1,9 +1,10 @@
-import { setup, type ActionFunction, type DelayConfig, type EventObject, type Invert, type MachineContext, type MetaObject, type ParameterizedObject, type SetupReturn, type UnknownActorLogic, type Values } from 'xstate'
+import { setup, type ActionFunction, type AnyStateMachine, type DelayConfig, type EventObject, type Invert, type MachineContext, type MetaObject, type ParameterizedObject, type SetupReturn, type UnknownActorLogic, type Values } from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'
 import { checkOptions } from '../primitives/options.ts'
+import { withQuestionGuards } from './question-guards.ts'
 import type { Failed, Rejected, Words, WorkResult, WorkWords } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
 
@@ -35,6 +36,8 @@ export interface MessageReceived {
   readonly request?: RequestDetails
   /** The message as the schema of the state's question parsed it, if it has one. */
   readonly answer?: unknown
+  /** The id of the state whose question is open; missing while the task works. */
+  readonly question?: string
 }
 
 /** An authorization that arrived out of band (`runtime.authorized`) while the work chart is tagged auth-required. Add it to the chart's `events`. */
@@ -43,6 +46,8 @@ export interface AuthorizationReceived {
   readonly data: unknown
   /** The data as the schema of the state's question parsed it, if it has one. */
   readonly answer?: unknown
+  /** The id of the state whose question is open. */
+  readonly question?: string
 }
 
 // The default of `setup` for no actors, actions or guards.
@@ -73,7 +78,10 @@ const OPTIONS = { types: true, schemas: true, actors: true, actions: true, guard
 /** The input of a work chart. `terms` is always set if it has a type. */
 export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefined> = undefined extends Terms ? WorkInput<Input, NonNullable<Terms>> : Omit<WorkInput<Input>, 'terms'> & { readonly terms: Terms }
 
-/** XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. */
+/**
+ * XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. Where two regions of a chart can ask at
+ * once, each transition on an answer in them gets the guard that the event's `question` is its own.
+ */
 export function setupWork<
   Context extends MachineContext = None,
   Actors extends Record<string, UnknownActorLogic> = None,
@@ -108,5 +116,16 @@ export function setupWork<
   WorkTag | Tag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
-  return setup(options as never) as never
+  return guardingQuestions(setup(options as never)) as never
+}
+
+/** A setup whose charts take an answer only where its question was asked. */
+function guardingQuestions({ createMachine, extend, ...others }: Made): Made {
+  return { ...others, createMachine: config => withQuestionGuards(config, createMachine), extend: more => guardingQuestions(extend(more)) }
+}
+
+/** What XState's `setup` makes, as far as it is wrapped here. */
+interface Made {
+  readonly createMachine: (config: object) => AnyStateMachine
+  readonly extend: (more: object) => Made
 }

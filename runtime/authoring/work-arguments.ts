@@ -82,7 +82,7 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
   readonly signal: AbortSignal
   /** Sends progress, an artifact or a chunk of one. Generators yield it instead. */
   readonly emit: (words: WorkWords) => void
-  /** Asks, and resolves with the answer. One question at a time. Generators yield it instead: `yield* inputRequired(…)`. */
+  /** Asks, and resolves with the answer. One question is open at a time: a second one waits. Generators yield it instead: `yield* inputRequired(…)`. */
   readonly ask: <Answer>(question: Question<Answer>) => Promise<Answer>
   /**
    * The message that answered the last question, with metadata and configuration of its request; `undefined` before the first one.

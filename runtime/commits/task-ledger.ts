@@ -1,5 +1,5 @@
 import type { AnyActorRef } from 'xstate'
-import type { Artifact, TaskArtifactUpdateEvent, TaskStatus } from '../../machines/protocol/objects.ts'
+import type { Artifact, Task, TaskArtifactUpdateEvent, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
 import type { Share } from '../access/shares.ts'
@@ -8,7 +8,7 @@ import { agentMessage } from '../authoring/words.ts'
 import { timestamp, type Clock } from '../ports/clock.ts'
 import type { Ids } from '../ports/ids.ts'
 import { SmallMap } from '../primitives/collections.ts'
-import type { TaskEvent, TaskRow } from '../store/store.ts'
+import type { StoredTask, TaskEvent, TaskRow } from '../store/store.ts'
 import type { Turn } from './turn.ts'
 
 /** An actor with those below it, and their snapshots at the time of a text. */
@@ -30,6 +30,8 @@ interface LedgerEntry {
   state: TaskState
   /** Of its newest status; empty before its first. */
   statusTime: string
+  /** `messageId` of its open question; `undefined` if it has none, or if that has not been read since a restore. */
+  question: string | undefined
   /** Bytes of its events and messages. */
   bytes: number
   /** Whether something exceeded its limit of bytes; then nothing fits any more. */
@@ -60,7 +62,7 @@ export class TaskLedger {
 
   /** Adds a new task, or a restored one with the values of its row. */
   open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', statusTime = '', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.add(taskId, { generation, state, statusTime, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
+    this.#entries.add(taskId, { generation, state, statusTime, question: undefined, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
     this.#count(snapshotBytes)
   }
 
@@ -129,6 +131,17 @@ export class TaskLedger {
     return entry !== undefined && isInterrupted(entry.state)
   }
 
+  /** The `messageId` of a task's open question, if it has one. */
+  questionOf(taskId: string): string | undefined {
+    return this.#entries.get(taskId)?.question
+  }
+
+  /** Notes the open question of a task that was restored, as it was read since; ignored if the task has moved on. */
+  noteQuestion(taskId: string, { task, generation }: StoredTask): void {
+    const entry = this.#entries.get(taskId)
+    if (entry?.generation === generation) entry.question = questionIn(task)
+  }
+
   /** Makes a task event; `undefined` for a task that has ended. */
   stamp(taskId: string, fact: Exclude<TaskFact, { type: 'restart.requested' }>): TaskEvent | undefined {
     const entry = this.#entries.get(taskId)
@@ -181,6 +194,7 @@ export class TaskLedger {
     const contextId = this.#contextId
     entry.state = fact.state
     const message = fact.message && agentMessage(fact.message, { taskId, contextId }, ids)
+    entry.question = isInterrupted(fact.state) ? message?.messageId : undefined
     const metadata = entry.generation === 1 && entry.metadata ? { ...entry.metadata, ...fact.metadata } : fact.metadata
     const { state } = fact
     // The clock may have been set back, or be another node's.
@@ -189,6 +203,11 @@ export class TaskLedger {
     const status: TaskStatus = message ? { state, message, timestamp: entry.statusTime } : { state, timestamp: entry.statusTime }
     return { statusUpdate: metadata ? { taskId, contextId, status, metadata } : { taskId, contextId, status } }
   }
+}
+
+/** The `messageId` of the open question of a task, if it has one. */
+export function questionIn({ status: { state, message } }: Task): string | undefined {
+  return isInterrupted(state) ? message?.messageId : undefined
 }
 
 function isIdentified(artifact: ArtifactContent): artifact is Artifact {

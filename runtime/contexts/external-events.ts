@@ -21,6 +21,8 @@ export type OutsideEvent =
 export interface OutsideTerms {
   /** Handle the event only if the task has this generation. */
   readonly ifGeneration?: number | undefined
+  /** The question that a message answers. */
+  readonly answers?: AnsweredQuestion | undefined
   /** Key of a message that is deduplicated. */
   readonly send?: DeduplicationKey | undefined
   /** Webhook of a message. */
@@ -29,13 +31,24 @@ export interface OutsideTerms {
   readonly trace?: TraceCarrier | undefined
 }
 
+/** Which question a message answers: `named` by the message, else the one that was open when it was received. Each is a `messageId`. */
+export interface AnsweredQuestion {
+  readonly named: string | undefined
+  readonly seen: string | undefined
+}
+
+/** Whether a message answers another question than the open one. A queued message is for whatever is asked next. */
+export function isForOther({ named, seen }: AnsweredQuestion, open: string | undefined, policy: MessagePolicy): boolean {
+  return named === undefined ? open !== undefined && seen !== open && policy !== 'queue' : named !== open
+}
+
 type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.steered' | 'message.queued' }>
 
 /**
- * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `full`: its queue is full.
- * `large`: the message exceeds its bytes. Violations: the answer is invalid.
+ * Why a task does not accept an event. `refused`: not in its state. `stale`: it has another generation. `other question`: the message answers
+ * another one than the open one. `full`: its queue is full. `large`: the message exceeds its bytes. Violations: the answer is invalid.
  */
-export type Refusal = 'refused' | 'stale' | 'full' | 'large' | readonly FieldViolation[]
+export type Refusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
 
 /** The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which gets the parsed value. */
 export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
@@ -44,7 +57,7 @@ export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: Mess
   const work: AnyActorRef | undefined = snapshot.children.work
   if (snapshot.can(event)) {
     if (event.type === 'task.cancel') return event
-    const checked = work && checkedFor(work, event)
+    const checked = work && checkedFor(work, event, snapshot.context.asks)
     if (!checked) return 'refused'
     return 'event' in checked ? checked.event : checked.violations
   }
@@ -56,13 +69,14 @@ export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: Mess
 }
 
 /** Validates an event for the work; `undefined` if the work does not handle it. If a chart's guards or schema throw, the event is accepted, and crashes the chart. */
-function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given): CheckedAnswer<Given> | undefined {
+function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given, asks?: string): CheckedAnswer<Given> | undefined {
   const run = runOf(work)
   if (run) return run.check(event)
   try {
     const snapshot = work.getSnapshot()
-    const heard = answered(snapshot, event)
-    return 'violations' in heard || snapshot.can(heard.event) ? heard : undefined
+    const heard = answered(snapshot, event, asks)
+    if ('violations' in heard) return heard
+    return (heard.question?.chart ?? snapshot).can(heard.event) ? { event: heard.event } : undefined
   } catch {
     return { event }
   }

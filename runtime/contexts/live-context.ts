@@ -23,7 +23,7 @@ import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices, HostedContext, Stay } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
-import { acceptEvent, PendingCalls, type CallOutcome, type CallTerms, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
+import { acceptEvent, isForOther, PendingCalls, type CallOutcome, type CallTerms, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import type { WorkSpans } from './work-spans.ts'
@@ -120,14 +120,16 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /** Sends an event to its task, or gives the refusal. */
-  #refusalOf(event: OutsideEvent, { ifGeneration, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
+  #refusalOf(event: OutsideEvent, { ifGeneration, answers, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
     const generation = this.tasks.generationOf(taskId)
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
+    const { agent: { messages }, limits: { queuedMessages } } = this.#services
+    if (answers && isForOther(answers, this.tasks.questionOf(taskId), messages)) return 'other question'
     this.#host.runs(taskId)
-    const taken = acceptEvent(task, event, this.#services.agent.messages, this.#services.limits.queuedMessages)
+    const taken = acceptEvent(task, event, messages, queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
     if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
     if (send) turn.sends = added(turn.sends, { ...send, taskId })

@@ -5,7 +5,8 @@ import type { None, Parameterized, Params, Provided } from '../authoring/setup-w
 import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/promises.ts'
-import { misfit, states, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
+import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
+import { statesOf } from '../xstate/transition-names.ts'
 import type { NegotiationAnswer, RespondArguments } from './negotiation.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */
@@ -50,7 +51,7 @@ export function setupNegotiation<
 export function checkRespondChart({ id, config, root, implementations }: AnyStateMachine): void {
   const loss = contextLoss(config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${id} has a context that cannot be stored: ${loss}`)
-  for (const node of states(root)) {
+  for (const node of statesOf(root)) {
     if (node.config.after) throw new TypeError(`The state ${node.id} has a delay, but a chart that negotiates moves when a message arrives. Leave after out. An offer expires by offerMs of the negotiation.`)
     const unknown = node.invoke.find(({ src }) => typeof src !== 'string' || !Object.hasOwn(implementations.actors, src))
     if (unknown) throw new TypeError(`The state ${node.id} invokes logic without a name. Name it: setupNegotiation({ actors: { price: … } }), and invoke: { src: 'price' }.`)

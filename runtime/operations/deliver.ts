@@ -55,8 +55,15 @@ export async function deliver(live: LiveContext, event: OutsideEvent, terms: Out
   if (decided instanceof Turn) return decided.rowOf(taskId)
   if (decided === 'refused') return undefined
   if (decided === 'stale') throw movedOn(taskId)
+  if (decided === 'other question') throw otherQuestion(taskId)
   if (decided === 'full') throw queueFull(taskId)
   throw decided === 'large' ? noRoom(taskId) : notThisAnswer(decided)
+}
+
+function otherQuestion(taskId: string): A2AError {
+  return new A2AError('UnsupportedOperation', `Task ${taskId} no longer asks the question that this message answers. Read the task, then answer the question in its status, if there is one.`, {
+    metadata: { taskId }
+  })
 }
 
 function queueFull(taskId: string): A2AError {

@@ -4,9 +4,11 @@ import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { isTerminal, stateText } from '../../machines/protocol/states.ts'
+import { QUESTION } from '../../machines/protocol/uris.ts'
 import type { CallContext } from '../access/call-context.ts'
 import { notThisMessage, inputViolations } from '../authoring/input-schema.ts'
 import type { Turn } from '../commits/turn.ts'
+import { questionIn } from '../commits/task-ledger.ts'
 import { readTaskOrThrow } from '../contexts/errors.ts'
 import type { OutsideTerms } from '../contexts/external-events.ts'
 import type { LiveContext } from '../contexts/live-context.ts'
@@ -49,8 +51,10 @@ export type Outcome = { readonly message: Message } | Routed
  */
 export function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
   const { taskId } = message
-  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms)
+  const named = questionNamedBy(message)
+  if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, named)
   const { contexts, ids, opening, negotiation, clock, metering } = services
+  if (named !== undefined) throw invalidParams({ field: QUESTION_FIELD, description: "is for the answer to a task's question: add the task's id as taskId" })
   const violations = opening ? inputViolations(opening, message) : []
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && readProposal(message, negotiation, clock.now())
@@ -105,7 +109,7 @@ export function withdraw({ contexts, cluster, ids }: OperationServices, key: Con
   }, connection)
 }
 
-async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms): Promise<Routed> {
+async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms, named: string | undefined): Promise<Routed> {
   const { store, contexts } = services
   const { taskId } = message
   const stored = await readTaskOrThrow(store, scope, taskId)
@@ -115,13 +119,15 @@ async function continueTask(services: OperationServices, scope: Scope, message: 
   const { details, signal } = terms
   const key = keyOf(scope, contextId)
   const event = { type: 'message.received' as const, taskId, message: { ...message, contextId }, ...(details && { request: details }) }
+  const answers = { named, seen: questionIn(stored.task) }
   const tail = new TaskTail(services, scope, taskId, { signal })
   try {
     const row = await withLostRaceRetry(contexts, key, async live => {
       terms.waits?.()
       await live.caughtUp(taskId)
+      await readQuestion(services, scope, stored, live.tasks)
       contexts.makeRoomIn(live)
-      return deliver(live, event, terms)
+      return deliver(live, event, { ...terms, answers })
     }, terms.connection)
     if (row) return { key, row, tail }
     throw refusal(await readTaskOrThrow(store, scope, taskId), terms)
@@ -129,6 +135,22 @@ async function continueTask(services: OperationServices, scope: Scope, message: 
     tail.end()
     throw error
   }
+}
+
+const QUESTION_FIELD = `message.metadata["${QUESTION}"]`
+
+/** The `messageId` of the question that a message names. Throws InvalidParams if it is none. */
+function questionNamedBy({ metadata }: Message): string | undefined {
+  const named = metadata?.[QUESTION]
+  if (named === undefined || (typeof named === 'string' && named !== '')) return named
+  throw invalidParams({ field: QUESTION_FIELD, description: 'must be the messageId of the question that the message answers' })
+}
+
+/** Reads the open question of a task that has been restored since it asked; from `stored` if that is up to date. */
+async function readQuestion({ store }: OperationServices, scope: Scope, stored: StoredTask, tasks: LiveContext['tasks']): Promise<void> {
+  const { id } = stored.task
+  if (!tasks.isInterrupted(id) || tasks.questionOf(id) !== undefined) return
+  tasks.noteQuestion(id, tasks.generationOf(id) === stored.generation ? stored : await readTaskOrThrow(store, scope, id))
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {

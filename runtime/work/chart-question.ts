@@ -1,31 +1,77 @@
-import type { AnyMachineSnapshot, EventObject } from 'xstate'
+import type { AnyActorRef, AnyMachineSnapshot, AnyStateNode, EventObject, MachineContext } from 'xstate'
 import type { FieldViolation } from '../../machines/protocol/errors.ts'
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { messageOf, questionEventOf } from '../authoring/checked-words.ts'
 import { publishedSchema } from '../authoring/json-schema.ts'
 import { contentValue } from '../authoring/message-data.ts'
+import { ASKING } from '../authoring/question-guards.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { validated } from '../ports/standard-schema.ts'
-import { activeStates } from '../xstate/persisted-snapshot.ts'
+import { NONE } from '../primitives/collections.ts'
+import { activeStates, isChart, isWithin } from '../xstate/persisted-snapshot.ts'
 
-/** The open question of a work chart: the ids of its states, its message as JSON, and the event for its task. */
+/** A question that a work chart, or a chart among its actors, asks in its present state. */
 export interface ChartQuestion {
-  readonly states: string
+  /** The actors above the asking one and the ids of the asking states, to tell it from other questions. */
+  readonly key: string
+  readonly type: 'auth-required' | 'input-required'
+  /** The actor whose chart asks; `undefined` for the work itself. */
+  readonly actor: AnyActorRef | undefined
+  readonly chart: AnyMachineSnapshot
+  /** The states that have the tag, each nested in the one before it. */
+  readonly states: readonly AnyStateNode[]
+}
+
+/** A question with its message as JSON, and the event for its task. */
+export interface AskedQuestion extends ChartQuestion {
   readonly words: string
   readonly event: WorkEvent
 }
 
-/** Tags of states that ask, in order of precedence. */
-const ASKING = ['auth-required', 'input-required'] as const satisfies readonly WorkTag[]
+/** The message of a state that asks and has no prompt. */
+const NO_PROMPT = 'The agent needs an answer to go on.'
 
-/** The chart's open question, if any: the states that have the asking tag, with message and schema of the first that has a prompt. */
-export function chartQuestion(snapshot: AnyMachineSnapshot): ChartQuestion | undefined {
-  const type = askingTag(snapshot)
-  if (!type) return undefined
-  const message = messageOf(wordsIn(snapshot, type, 'prompt') ?? 'The agent needs an answer to go on.')
-  const answerSchema = publishedSchema(metaOf(snapshot, type) ?? {})
-  const states = statesTagged(snapshot, type).map(({ id }) => id).join()
-  return { states, words: JSON.stringify(message), event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) }) }
+/**
+ * The open question of a chart: the one that was open before, if it is still asked, else the first with a prompt, in the order of the
+ * chart's states, then of its actors. `open`: the key of the one that was open.
+ */
+export function openQuestion(chart: AnyMachineSnapshot, open: string | undefined): ChartQuestion | undefined {
+  const questions = questionsOf(chart)
+  return questions.find(({ key }) => key === open) ?? questions.find(({ states }) => metaOf(states, 'prompt')?.prompt !== undefined) ?? questions[0]
+}
+
+/** The open question, with the message of the first of its states that has a prompt, and that one's schema. */
+export function askedQuestion(chart: AnyMachineSnapshot, open: string | undefined): AskedQuestion | undefined {
+  const question = openQuestion(chart, open)
+  if (!question) return undefined
+  const { type, states, chart: { context } } = question
+  const meta = metaOf(states, 'prompt')
+  const message = messageOf(called(meta?.prompt, context) ?? NO_PROMPT)
+  const answerSchema = publishedSchema(meta ?? {})
+  return { ...question, words: JSON.stringify(message), event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) }) }
+}
+
+/** The questions of a chart, and below it of its actors: one for each innermost state that asks. */
+function questionsOf(chart: AnyMachineSnapshot, path: readonly AnyActorRef[] = NONE): ChartQuestion[] {
+  if (chart.status !== 'active') return []
+  const questions = ASKING.some(tag => chart.hasTag(tag)) ? ownQuestions(chart, path) : []
+  for (const id in chart.children) {
+    const actor = chart.children[id] as AnyActorRef
+    const below = actor.getSnapshot() as AnyMachineSnapshot
+    if (isChart(below)) questions.push(...questionsOf(below, [...path, actor]))
+  }
+  return questions
+}
+
+function ownQuestions(chart: AnyMachineSnapshot, path: readonly AnyActorRef[]): ChartQuestion[] {
+  const asking = activeStates(chart).filter(({ tags }) => tags.some(tag => ASKING.includes(tag))).toSorted((one, other) => one.order - other.order)
+  const innermost = asking.filter(state => !asking.some(other => other !== state && isWithin(other, state)))
+  return innermost.map(state => {
+    const around = asking.filter(outer => isWithin(state, outer))
+    const type = around.some(({ tags }) => tags.includes('auth-required')) ? 'auth-required' : 'input-required'
+    const states = around.filter(({ tags }) => tags.includes(type))
+    return { key: [...path, ...states].map(({ id }) => id).join(), type, actor: path.at(-1), chart, states }
+  })
 }
 
 /** Whether an event brings a client's message or an authorization to the chart. */
@@ -33,37 +79,35 @@ export function isGiven(event: EventObject): event is ToWork {
   return event.type === 'message.received' || event.type === 'authorization.received'
 }
 
+/** An event for the chart that asks, or violations. */
+export type Heard<Given> = { readonly event: Given; readonly question?: ChartQuestion | undefined } | { readonly violations: FieldViolation[] }
+
 /**
- * Validates an event against the schema of the chart's question. Gives the event with the parsed answer, or violations. An event
- * that has an answer is not validated again, and neither is a message to a state that waits for an authorization. Throws what
- * the schema throws.
+ * Validates an event against the schema of the chart's open question. Gives the event with the id of the asking state as `question`, and
+ * with the parsed answer, or violations. An event that has an answer is not validated again, and neither is a message to a state that
+ * waits for an authorization. Throws what the schema throws.
  */
-export function answered<Given extends ToWork>(snapshot: AnyMachineSnapshot, event: Given): { readonly event: Given } | { readonly violations: FieldViolation[] } {
-  if ('answer' in event) return { event }
-  const tag = askingTag(snapshot)
-  const isAnswer = tag !== undefined && (tag === 'auth-required') === (event.type === 'authorization.received')
-  const schema = isAnswer ? metaOf(snapshot, tag)?.schema : undefined
-  if (!schema) return { event }
-  const checked = event.type === 'message.received' ? validated(schema, contentValue(event.message), 'message.parts') : validated(schema, event.data, 'data')
-  return 'value' in checked ? { event: { ...event, answer: checked.value } } : checked
+export function answered<Given extends ToWork>(chart: AnyMachineSnapshot, given: Given, open: string | undefined): Heard<Given> {
+  const question = openQuestion(chart, open)
+  if (!question) return { event: given }
+  const event = { ...given, question: question.states.at(-1)?.id }
+  const isAnswer = (question.type === 'auth-required') === (given.type === 'authorization.received')
+  const schema = isAnswer && !('answer' in given) ? metaOf(question.states, 'prompt')?.schema : undefined
+  if (!schema) return { event, question }
+  const checked = given.type === 'message.received' ? validated(schema, contentValue(given.message), 'message.parts') : validated(schema, given.data, 'data')
+  return 'value' in checked ? { event: { ...event, answer: checked.value }, question } : checked
 }
 
-/** The prompt or reason in the `meta` of the state that has the tag. If it is a function, calls it with the chart's context. */
-export function wordsIn(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason'): unknown {
-  const words = metaOf(snapshot, tag, member)?.[member]
-  return typeof words === 'function' ? words({ context: snapshot.context }) : words
+/** The reason in the `meta` of the state with this tag. If it is a function, calls it with the chart's context. */
+export function reasonIn(chart: AnyMachineSnapshot, tag: WorkTag): unknown {
+  return called(metaOf(activeStates(chart).filter(({ tags }) => tags.includes(tag)), 'reason')?.reason, chart.context)
 }
 
-function askingTag(snapshot: AnyMachineSnapshot): (typeof ASKING)[number] | undefined {
-  return ASKING.find(tag => snapshot.hasTag(tag))
+function called(words: WorkMeta['prompt'], context: MachineContext): unknown {
+  return typeof words === 'function' ? words({ context }) : words
 }
 
-/** The `meta` of the first state with the tag that has this member, else of the first with the tag. */
-function metaOf(snapshot: AnyMachineSnapshot, tag: WorkTag, member: 'prompt' | 'reason' = 'prompt'): WorkMeta | undefined {
-  const states = statesTagged(snapshot, tag)
+/** The `meta` of the first of these states that has this member, else of the first. */
+function metaOf(states: readonly AnyStateNode[], member: 'prompt' | 'reason'): WorkMeta | undefined {
   return (states.find(({ meta }) => meta?.[member] !== undefined) ?? states[0])?.meta
-}
-
-function statesTagged(snapshot: AnyMachineSnapshot, tag: WorkTag) {
-  return activeStates(snapshot).filter(({ tags }) => tags.includes(tag))
 }

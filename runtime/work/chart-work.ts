@@ -1,13 +1,16 @@
 import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine } from 'xstate'
+import type { TaskContext } from '../../machines/task.machine.ts'
 import type { WorkEvent } from '../../machines/task-events.ts'
 import { checkContext, endedFor, toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
+import { mayAskTwice } from '../authoring/question-guards.ts'
 import { familyOf, hostOf } from '../commits/actor-host.ts'
 import { gatedMachine, HELD_ACTIONS, withScope } from '../commits/commit-gate.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep } from '../xstate/actor-scope.ts'
+import { isChart } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
-import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from './chart-question.ts'
+import { answered, askedQuestion, isGiven, reasonIn, type AskedQuestion } from './chart-question.ts'
 
 /**
  * An author's statechart as the actor `work` of a task. Its tags drive the task's life cycle: entering a state tagged
@@ -18,6 +21,7 @@ import { answered, chartQuestion, isGiven, wordsIn, type ChartQuestion } from '.
  */
 export function workChart(machine: AnyStateMachine, counter?: TransitionCounter): AnyActorLogic {
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
+  const maySeveral = mayAskTwice(machine)
   const gated = gatedMachine(machine, counter)
   const logic = withScope(gated, { actionExecutor: (scope, action) => {
     // A word that is not valid throws here, so that the transition which emits it fails as a whole.
@@ -28,7 +32,7 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => {
-      reporters.set(scope.self, new TaskReporter(scope, undefined))
+      reporters.set(scope.self, new TaskReporter(scope.self, { isRestored: false, maySeveral }))
       try {
         return atomicStep(scope, kept => checkContext(settled(logic.getInitialSnapshot(kept, input))))
       } catch (error) {
@@ -38,21 +42,24 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
       }
     },
     restoreSnapshot: (persisted, scope) => {
-      const snapshot: AnyMachineSnapshot = gated.restoreSnapshot(persisted, scope)
-      reporters.set(scope.self, new TaskReporter(scope, snapshot))
-      return snapshot
+      reporters.set(scope.self, new TaskReporter(scope.self, { isRestored: true, maySeveral }))
+      return gated.restoreSnapshot(persisted, scope)
     },
     start: (snapshot, scope) => {
       logic.start?.(snapshot, scope)
-      reporters.get(scope.self)?.resume(hostOf(scope.system).isInterrupted(familyOf(scope.self)))
+      reporters.get(scope.self)?.resume(snapshot, hostOf(scope.system).isInterrupted(familyOf(scope.self)))
     },
     transition: (before, event, scope) => {
       if (failedAtStart.has(scope.self)) return { ...before, status: 'stopped' }
       if (isGiven(event)) reporters.get(scope.self)?.noteAnswer('queued' in event)
       try {
-        const heard = isGiven(event) ? answered(before, event) : { event }
+        const heard = isGiven(event) ? answered(before, event, reporters.get(scope.self)?.asks) : { event }
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
-        return 'event' in heard ? atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before)) : before
+        if ('violations' in heard) return before
+        const asking = 'question' in heard ? heard.question?.actor : undefined
+        if (!asking) return atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before))
+        scope.defer(() => asking.send(heard.event))
+        return before
       } catch (error) {
         reporters.get(scope.self)?.drop()
         crash(scope, error)
@@ -71,16 +78,18 @@ class TaskReporter {
   #words: WorkEvent[] = []
   /** Created by the first artifact. */
   #chunks: ArtifactChunks | undefined
-  #question: ChartQuestion | undefined
+  #question: AskedQuestion | undefined
   #isAnswered = false
   #hasTakenQueued = false
   readonly #isRestored: boolean
+  /** The charts below, whose questions are its own too; `undefined` for a chart that never has two questions at once. */
+  readonly #below: Set<AnyActorRef> | undefined
 
-  /** `restored` is the snapshot of a restored chart, whose question has been reported already. */
-  constructor({ self }: AnyActorScope, restored: AnyMachineSnapshot | undefined) {
+  /** `isRestored`: the question that the chart has then has been reported already. `maySeveral`: it may have several at once. */
+  constructor(self: AnyActorRef, { isRestored, maySeveral }: { readonly isRestored: boolean; readonly maySeveral: boolean }) {
     this.#self = self
-    this.#isRestored = restored !== undefined
-    this.#question = restored && chartQuestion(restored)
+    this.#isRestored = isRestored
+    if (maySeveral) this.#below = new Set()
     self.subscribe({
       next: (snapshot: AnyMachineSnapshot) => this.#report(snapshot),
       /* c8 ignore next -- errors of a chart are caught before; any other reaches the task, which is the actor's parent */
@@ -88,10 +97,18 @@ class TaskReporter {
     })
   }
 
+  /** The key of the open question. */
+  get asks(): string | undefined {
+    return this.#question?.key
+  }
+
   /** Interrupts or resumes the task, if the restored chart's tags differ from the task's state. */
-  resume(isInterrupted: boolean): void {
-    if (!this.#isRestored || isInterrupted === (this.#question !== undefined)) return
-    this.#send(this.#question?.event ?? { type: 'work.resumed' })
+  resume(snapshot: AnyMachineSnapshot, isInterrupted: boolean): void {
+    if (!this.#isRestored) return
+    const task = this.#self._parent?.getSnapshot() as { readonly context: TaskContext } | undefined
+    this.#question = askedQuestion(snapshot, task?.context.asks)
+    this.#watch(snapshot)
+    if (isInterrupted !== (this.#question !== undefined)) this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
   }
 
   /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
@@ -121,15 +138,36 @@ class TaskReporter {
     this.#isAnswered = false
     this.#hasTakenQueued = false
     try {
-      const is = snapshot.status === 'active' ? chartQuestion(snapshot) : undefined
+      const is = askedQuestion(snapshot, was?.key)
       this.#question = is
+      this.#watch(snapshot)
       // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
       const goesOn = (isAnswered || was?.words !== is?.words) && words.some(({ type }) => type === 'work.progressed')
-      if (was && (goesOn || was.states !== is?.states)) this.#send({ type: 'work.resumed' })
+      if (was && (goesOn || was.key !== is?.key)) this.#send({ type: 'work.resumed' })
       for (const event of words) this.#send(event)
-      if (is && (isOwed || goesOn || was?.states !== is.states || was.words !== is.words)) this.#send(is.event)
+      if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#asking(is))
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
+    }
+  }
+
+  /** The event of a question, with its key if there may be another one. */
+  #asking({ key, event }: AskedQuestion): WorkEvent {
+    return this.#below ? { ...event, asks: key } as WorkEvent : event
+  }
+
+  /** Reports what changes in the charts below. */
+  #watch({ children }: AnyMachineSnapshot): void {
+    const known = this.#below
+    if (!known) return
+    for (const actor of Object.values<AnyActorRef>(children)) {
+      const below = actor.getSnapshot() as AnyMachineSnapshot
+      if (!isChart(below)) continue
+      if (!known.has(actor)) {
+        known.add(actor)
+        actor.subscribe({ next: () => this.#report(this.#self.getSnapshot()), error() {} })
+      }
+      this.#watch(below)
     }
   }
 
@@ -146,7 +184,7 @@ function settled(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
 
 function concluded(snapshot: AnyMachineSnapshot): AnyMachineSnapshot {
   const state = (['failed', 'rejected'] as const).find(tag => snapshot.hasTag(tag))
-  const output = state ? endedFor(state, wordsIn(snapshot, state, 'reason')) : toOutcome(snapshot.output)
+  const output = state ? endedFor(state, reasonIn(snapshot, state)) : toOutcome(snapshot.output)
   return { ...snapshot, output } as AnyMachineSnapshot
 }
 

@@ -12,6 +12,8 @@ interface OpenQuestion {
   readonly key: string
   readonly question: Question
   readonly event: WorkEvent
+  /** Opens it. */
+  readonly put: () => void
   readonly resolve: (answer: unknown) => void
   readonly reject: (error: unknown) => void
 }
@@ -42,7 +44,7 @@ const EXPIRED = { expired: true } as const
 /** Journal key of the relayed question that was asked last. */
 const RELAYED = 'relayed'
 
-/** The questions of one run, one at a time. Each is answered, expires, is withdrawn, or is given up when the run ends. */
+/** The questions of one run, one at a time, in the order in which they were asked. Each is answered, expires, is withdrawn, or is given up when the run ends. */
 export class QuestionQueue {
   readonly #log: RunJournal
   readonly #task: AskedTask
@@ -50,7 +52,7 @@ export class QuestionQueue {
   /** Whether this run has had a question open. */
   #hasAsked = false
   #lastAnswer: ReceivedMessage | undefined
-  /** Relayed questions that wait until no other question is open. */
+  /** Questions that wait until no other one is open. */
   #waiting: OpenQuestion[] | undefined
 
   constructor(log: RunJournal, task: AskedTask) {
@@ -68,21 +70,20 @@ export class QuestionQueue {
   }
 
   /**
-   * Asks a question. On replay it is not asked again: the stored answer is given, or the answer is awaited. Work that crashed
+   * Asks a question, as soon as no other one is open. On replay it is not asked again: the stored answer is given, or the answer is awaited. Work that crashed
    * while its question was open asks it again.
    */
   ask(question: Question): Promise<unknown> {
     return new Promise((resolve, reject) => {
       checkArgument(question, A_QUESTION, "ask(inputRequired('Which day?'))")
-      if (this.#open) throw new TypeError('The work has an open question. Ask the next one after that is answered.')
       const log = this.#log
       const event = questionEventOf(question)
       const { deadlineMs } = question.options
       if (deadlineMs !== undefined) checkWait(deadlineMs)
       const ordinal = log.next()
-      const word = log.word(ordinal, event)
-      const open = { key: String(ordinal), question, event: { ...event, ordinal }, resolve, reject }
-      if (!this.#isAnswered(open)) this.#put(open, word !== undefined)
+      const isNew = log.word(ordinal, event) !== undefined
+      const open: OpenQuestion = { key: String(ordinal), question, event: { ...event, ordinal }, put: () => this.#put(open, isNew), resolve, reject }
+      if (!this.#isAnswered(open)) this.#enter(open, !isNew)
     })
   }
 
@@ -92,11 +93,10 @@ export class QuestionQueue {
    */
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const relayed = { key, question, event: questionEventOf(question), resolve, reject }
+      const relayed: OpenQuestion = { key, question, event: questionEventOf(question), put: () => this.#putRelayed(relayed), resolve, reject }
       if (this.#isAnswered(relayed)) return
       signal.addEventListener('abort', () => this.#withdraw(relayed), { once: true })
-      if (this.#isFreeFor(key)) this.#putRelayed(relayed)
-      else (this.#waiting ??= []).push(relayed)
+      this.#enter(relayed, this.#log.kept(RELAYED) === key)
     })
   }
 
@@ -151,10 +151,10 @@ export class QuestionQueue {
     this.#put(relayed, !isAsked)
   }
 
-  /** On replay in an interrupted task, the question that the task waits for must be the first one open. */
-  #isFreeFor(key: string): boolean {
-    if (this.#open) return false
-    return this.#hasAsked || !this.#task.isInterrupted() || this.#log.kept(RELAYED) === key
+  /** Opens a question, or lets it wait. On replay in an interrupted task, the question that the task waits for (`isAsked`) must be the first one open. */
+  #enter(question: OpenQuestion, isAsked: boolean): void {
+    if (!this.#open && (this.#hasAsked || !this.#task.isInterrupted() || isAsked)) question.put()
+    else (this.#waiting ??= []).push(question)
   }
 
   #expireIn(open: OpenQuestion): void {
@@ -193,8 +193,7 @@ export class QuestionQueue {
   }
 
   #next(): void {
-    const next = this.#waiting?.shift()
-    if (next) this.#putRelayed(next)
+    this.#waiting?.shift()?.put()
   }
 }
 

@@ -58,7 +58,10 @@ export class Replay {
   word(ordinal: number, word: Word): Word | undefined {
     if (ordinal > this.#upTo) return word
     const said = this.#words.get(ordinal)
-    this.check(ordinal, KINDS[word.type])
+    const kind = KINDS[word.type]
+    this.check(ordinal, kind)
+    // It waited for the answer to another question.
+    if (!said && kind !== 'progress' && kind !== 'artifact') return word
     if (word.type !== 'work.produced' || !said || !('artifactUpdate' in said.update)) return undefined
     return this.#artifact(ordinal, word, said.update.artifactUpdate)
   }

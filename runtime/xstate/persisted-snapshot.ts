@@ -1,4 +1,5 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import { statesOf } from './transition-names.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
@@ -29,7 +30,7 @@ function stateMisfit(node: AnyStateNode, value: unknown): string | undefined {
 }
 
 function historyMisfit({ root }: AnyStateMachine, { historyValue = {} }: PersistedSnapshot): string | undefined {
-  const ids = new Set(states(root).map(({ id }) => id))
+  const ids = new Set(statesOf(root).map(({ id }) => id))
   const gone = Object.values(historyValue).flat().find(({ id }) => !ids.has(id))
   return gone && `the chart has no state ${gone.id}, to which its history leads`
 }
@@ -49,7 +50,7 @@ function childMisfit({ implementations, root }: AnyStateMachine, { children = {}
   for (const [id, { src, snapshot }] of Object.entries(children)) {
     const logic = implementations.actors[String(src)] as AnyActorLogic | undefined
     // A chart below the work may invoke inline logic, which XState names.
-    if (!logic && states(root).some(({ invoke }) => invoke.some(each => each.src === src))) continue
+    if (!logic && statesOf(root).some(({ invoke }) => invoke.some(each => each.src === src))) continue
     const fault = logic ? misfit(logic, snapshot, `the actor ${id}`) : `the chart has no logic ${String(src)} for the actor ${id}`
     if (fault !== undefined) return fault
   }
@@ -64,9 +65,14 @@ export function activeStates(snapshot: object): readonly AnyStateNode[] {
   return (snapshot as Partial<Pick<AnyMachineSnapshot, '_nodes'>>)._nodes ?? NO_STATES
 }
 
-/** A state and all states nested in it. */
-export function states(node: AnyStateNode): AnyStateNode[] {
-  return [node, ...Object.values(node.states).flatMap(states)]
+/** Whether a state is another one, or nested in it. */
+export function isWithin(state: AnyStateNode | undefined, outer: AnyStateNode): boolean {
+  return state !== undefined && (state === outer || isWithin(state.parent, outer))
+}
+
+/** Whether a snapshot of an actor is that of a chart. */
+export function isChart(snapshot: object | undefined): snapshot is AnyMachineSnapshot {
+  return snapshot !== undefined && '_nodes' in snapshot
 }
 
 export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {

@@ -1,6 +1,7 @@
 import { pathToStateValue, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type UnknownAction } from 'xstate'
 import { prepared, type PreparedAction } from './builtin-actions.ts'
 import { countedOf, type Counted } from './transition-counter.ts'
+import { statesOf } from './transition-names.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {
@@ -39,7 +40,7 @@ export interface ChartTable {
 
 /** Makes a chart's table; `undefined` for a chart that is not flat: with parallel states, history, or a nested final state. */
 export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
-  const nodes = [machine.root, ...descendantsOf(machine.root)]
+  const nodes = statesOf(machine.root)
   if (!nodes.every(isFlat)) return undefined
   const configurations = new Map<AnyStateNode, Configuration>()
   const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
@@ -140,10 +141,6 @@ function isFlat(node: AnyStateNode): boolean {
   const transitions = [...node.transitions.values(), node.always ?? []].flat()
   const isOdd = ({ target = [], reenter }: AnyTransitionDefinition) => target.length > 1 || (!node.parent && reenter) || target.some(({ parent }) => !parent)
   return !transitions.some(isOdd) && ![...node.transitions.keys()].some(descriptor => descriptor.slice(0, -1).includes('*'))
-}
-
-function descendantsOf(node: AnyStateNode): AnyStateNode[] {
-  return Object.values(node.states as Record<string, AnyStateNode>).flatMap(child => [child, ...descendantsOf(child)])
 }
 
 function ancestorsOf({ parent }: AnyStateNode): AnyStateNode[] {

@@ -60,8 +60,16 @@ await t.test('the cashier pays once, also in a runtime of another copy of the pa
   }
 })
 
-await t.test('the scribe takes notes', async t => {
+await t.test('the form asks for an age, then for a colour', async t => {
   const { runtime } = lifeOf(t, 4)
+  const { id: taskId, status } = taskIn(await runtime.sendMessage(say('go')))
+  t.equal(textOf(status.message), 'Age?')
+  t.equal(textOf(taskIn(await runtime.sendMessage(say('7', { taskId }))).status.message), 'Colour?')
+  t.strictSame(taskIn(await runtime.sendMessage(say('red', { taskId }))).artifacts?.map(textOf), ['7, red'])
+})
+
+await t.test('the scribe takes notes', async t => {
+  const { runtime } = lifeOf(t, 5)
   const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
   for (const note of ['one', 'two']) await runtime.sendMessage(say(note, { taskId }))
   const done = taskIn(await runtime.sendMessage(say('stop', { taskId })))
@@ -71,13 +79,13 @@ await t.test('the scribe takes notes', async t => {
 await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.text, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
   t.match(guide.text, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
-  const { default: { restart, cancelGraceMs } } = lifeOf(t, 0)
+  const { default: { restart, cancelGraceMs } } = lifeOf(t, 1)
   t.match(guide.text, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
   t.match(guide.text, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
 })
 
 await t.test("the guide's agent reads the details of requests beside their messages", async t => {
-  const { runtime } = lifeOf(t, 6)
+  const { runtime } = lifeOf(t, 7)
   const asked = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }), metadata: { 'https://example.com/ext/locale': 'fi' } }))
   t.equal(textOf(asked.status.message), 'Minne?')
   const done = taskIn(await runtime.sendMessage({ ...say('Helsinki', { taskId: asked.id }), metadata: { haste: true } }))

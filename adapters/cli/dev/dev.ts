@@ -48,11 +48,19 @@ Exit codes: 0 stopped, 1 an error, 2 wrong usage, 130 or 143 stopped at once by 
   run
 }
 
+/** The options of `serve` that this command refuses, with the reason. */
+const REFUSED = {
+  grpc: 'does not speak gRPC. Use taskchart serve --grpc PORT.',
+  node: 'is no node of a cluster. Use taskchart serve --node ADDRESS.',
+  metrics: 'serves no metrics. Use taskchart serve --metrics PORT.',
+  inspect: 'always serves the page of the inspector. Leave --inspect out.'
+} satisfies Partial<Record<keyof ServeSettings, string>>
+
 async function run(args: readonly string[], io: Io): Promise<number> {
   const settings = withoutAuthorErrors(await readServeArguments(args, io, [LOOPBACK_ORIGINS]))
-  if (settings.grpc !== undefined) throw usageError('taskchart dev does not speak gRPC. Use taskchart serve --grpc PORT.')
-  if (settings.node !== undefined) throw usageError('taskchart dev is no node of a cluster. Use taskchart serve --node ADDRESS.')
-  if (settings.metrics) throw usageError('taskchart dev serves no metrics. Use taskchart serve --metrics PORT.')
+  for (const [name, why] of Object.entries(REFUSED)) {
+    if (settings[name as keyof typeof REFUSED]) throw usageError(`taskchart dev ${why}`)
+  }
   const reloader = new Reloader(settings.file, io.cwd, io.clock)
   const undo = surviveRejections(process, settings.logger)
   // Maps the stacks of compiled agents to their source. Node and tsx do so for TypeScript that they read themselves.

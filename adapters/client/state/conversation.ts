@@ -6,6 +6,7 @@ import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import { systemClock } from '../../../runtime/ports/clock.ts'
 import { artifactsByName, type ArtifactVersion } from '../artifact-versions.ts'
 import type { AgentClient } from '../connect.ts'
+import { nameQuestion } from '../messages.ts'
 import { placeOf } from '../requests.ts'
 import { passed } from '../retries/request-retry.ts'
 import { followedTask, isUnsupported, type Followable, type FollowedTask, type WatchOptions } from './followed-task.ts'
@@ -128,7 +129,7 @@ class ContextConversation implements Conversation {
   }
 
   readonly send = async (content: Content, { taskId = this.snapshot().question?.taskId ?? null, referenceTaskIds }: SendOptions = {}): Promise<void> => {
-    const { contextId } = this.snapshot()
+    const { contextId, question } = this.snapshot()
     const message: Message = {
       messageId: crypto.randomUUID(),
       role: 'ROLE_USER',
@@ -139,7 +140,7 @@ class ContextConversation implements Conversation {
     }
     this.#say([message])
     this.#view.change({ offer: undefined })
-    await this.#run(signal => this.#answer(message, signal))
+    await this.#run(signal => this.#answer(question?.taskId === taskId ? nameQuestion(message, question.message) : message, signal))
   }
 
   #close(): void {

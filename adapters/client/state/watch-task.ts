@@ -1,5 +1,7 @@
 import type { SendMessageResponse, Task } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
 import type { AgentClient } from '../connect.ts'
+import { nameQuestion } from '../messages.ts'
 import { followedTask, type Followable, type WatchOptions } from './followed-task.ts'
 import { partsOf, questionOf, type Content, type OpenQuestion } from './questions.ts'
 import { Changing, type Watched } from './watched.ts'
@@ -49,8 +51,8 @@ export function watchTask(agent: TaskAgent, taskId: string, options: WatchOption
       return task.follow({ arrived, failed: error => view.change({ error }) })
     },
     answer: content => arriveBy(() => {
-      const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, taskId, parts: partsOf(content) }
-      return agent.sendMessage({ message, configuration: { returnImmediately: true } })
+      const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', taskId, parts: partsOf(content) }
+      return agent.sendMessage({ message: nameQuestion(message, view.snapshot().question?.message), configuration: { returnImmediately: true } })
     }),
     cancel: () => arriveBy(async () => ({ task: await agent.cancelTask({ id: taskId }) }))
   }

@@ -1,5 +1,6 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
+import { writtenConfig } from '../../../runtime/authoring/written-chart.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 import type { Sink } from '../looking.ts'
@@ -65,7 +66,7 @@ export class StatelySink implements Sink {
 
   /** A chart's definition. Its initial context is data, and is redacted. */
   #config({ logic }: AnyActorRef & { readonly logic?: Partial<AnyStateMachine> }): object | undefined {
-    const config = logic?.config
+    const config = logic?.config && writtenConfig(logic.config)
     return config && 'context' in config && typeof config.context !== 'function' ? { ...config, context: this.#redact(config.context) } : config
   }
 

@@ -1,6 +1,9 @@
 import type { Actor, AnyActorLogic, AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import { directedActor, type Director } from '../../../runtime/xstate/directed-actor.ts'
-import { isMachine, states } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { mayAskTwice } from '../../../runtime/authoring/question-guards.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
+import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { statesOf } from '../../../runtime/xstate/transition-names.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
@@ -12,7 +15,7 @@ import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, 'events'>): Model {
   const readings = new Set(Object.values(events).flatMap(event => shownIn(event) ?? []))
   const hasCharts = Object.values(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).some(isMachine)
-  const isActed = hasCharts || readings.size > 0 || states(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
+  const isActed = hasCharts || readings.size > 0 || statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
   return isActed ? actedModelOf(machine, new StandIns(readings)) : modelOf(machine)
 }
 
@@ -36,7 +39,7 @@ function stepped({ ahead: [next, ...ahead] = [], nowMs }: Turn): Turn {
 }
 
 /** What the chart heard, and what it did then. Only the chart's last turn in an act has the live actors, the others a copy. */
-interface Frame extends Pick<Turn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births'> {
+interface Frame extends Pick<Turn, 'words' | 'sent' | 'timers' | 'cancelable' | 'hasMoved' | 'births' | 'asks'> {
   readonly snapshot: { readonly status: string }
 }
 
@@ -52,6 +55,8 @@ class Act implements Director {
   readonly #paths = new Map<AnyActorRef, string>()
   readonly #heard: Omit<Ahead, 'turn'>[] = []
   readonly #frames: Frame[] = []
+  /** The keys of its open questions; the last one is open now. */
+  readonly #questions: (string | undefined)[]
   #words: unknown[] = []
   #sent: EventObject[] = []
   #births = 0
@@ -66,6 +71,7 @@ class Act implements Director {
     this.#standIns = standIns
     this.#before = before
     this.#schedule = new Schedule(before?.timers ?? [], before?.cancelable ?? {})
+    this.#questions = [before?.asks]
     this.#isBack = before !== undefined
     this.root = directedActor(machine, options, this)
     this.root.subscribe({ error: () => {} })
@@ -80,10 +86,11 @@ class Act implements Director {
   take(move: ChartMove): Turn {
     if (move.type === 'timer') return this.#fire(move)
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
-    const heard = heardBy(chart, move as HeardMove)
+    const heard = heardBy(chart, move as HeardMove, this.#before?.asks)
     /* c8 ignore next -- only legal moves are made */
     if ('violations' in heard) return this.play(true, () => {})
-    const { event } = heard
+    const { event, question: { actor } = {} } = heard
+    if (actor) return this.play(false, () => actor.send(event))
     const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(event), shownIn(event)]
     const isOwn = (path: string) => !path.includes('/')
     if (ended !== undefined) return this.play(isOwn(ended), () => endActor(actorAt(chart, ended) as AnyActorRef, event))
@@ -106,6 +113,7 @@ class Act implements Director {
     act(this)
     if (this.#endless !== undefined) throw new Unmodelled(`the chart and its actors send each other "${this.#endless}" for ever without time passing`)
     this.#checkRunning()
+    this.#checkQuestions()
     const { status, error } = this.root.getSnapshot() as AnyMachineSnapshot
     const isThrown = status === 'error' && this.#frames.at(-1)?.snapshot.status !== 'error'
     if (this.#frames.length === 0 && !isThrown) this.#frames.push(this.#frame(false))
@@ -113,7 +121,7 @@ class Act implements Director {
     const all = isThrown ? [...turns, this.#thrown(error, turns.at(-1))] : turns
     const [first] = all as [Turn]
     const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#heardIn(i + 1) }))
-    return { ...first, ahead, inbox: inboxOf(ahead), ...(!first.hasMoved && this.#before && { asked: this.#before.asked ?? this.#before }) }
+    return { ...first, ahead, inbox: inboxOf(ahead), ...(!first.hasMoved && this.#before && !mayAskTwice(this.#machine) && { asked: this.#before.asked ?? this.#before }) }
   }
 
   /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, whom nobody hears. */
@@ -123,6 +131,12 @@ class Act implements Director {
       const { _parent: parent } = actor
       if (parent && !known.has(actor) && isActive(actor) && isActive(parent)) throw replaced(actor.id)
     }
+  }
+
+  /** Throws Unmodelled if charts among the actors asked what is open after no turn: a client is told of it all the same. */
+  #checkQuestions(): void {
+    const shown = [this.#before?.asks, ...this.#frames.map(({ asks }) => asks), this.#questions.at(-1)]
+    if (this.#questions.some(key => !shown.includes(key))) throw new Unmodelled('charts among its actors ask several questions, one after the other, without time passing')
   }
 
   cast(_: AnyActorRef, logic: AnyActorLogic): AnyActorLogic {
@@ -151,6 +165,7 @@ class Act implements Director {
 
   took(actor: AnyActorRef): void {
     this.#running.add(actor)
+    if (!this.#isBack) this.#questions.push(openQuestion(this.root.getSnapshot(), this.#questions.at(-1))?.key)
     if (actor === this.root && !this.#isBack) this.#frames.push(this.#frame(true))
   }
 
@@ -188,7 +203,7 @@ class Act implements Director {
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
     const births = Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, this.#birthOf(actor)]))
     const { timers, cancelable } = this.#schedule
-    return { snapshot: persisted(this.#machine, chart), births, timers, cancelable, words: this.#words.splice(0), sent: this.#sent.splice(0), hasMoved }
+    return { snapshot: persisted(this.#machine, chart), asks: this.#questions.at(-1), births, timers, cancelable, words: this.#words.splice(0), sent: this.#sent.splice(0), hasMoved }
   }
 
   #birthOf(actor: AnyActorRef): number {
@@ -197,12 +212,12 @@ class Act implements Director {
     return known
   }
 
-  #turnOf({ snapshot, words, sent, timers, cancelable, hasMoved, births }: Frame, isLast: boolean): Turn {
+  #turnOf({ snapshot, asks, words, sent, timers, cancelable, hasMoved, births }: Frame, isLast: boolean): Turn {
     const chart = (isLast ? this.root.getSnapshot() : this.#copyOf(snapshot)) as AnyMachineSnapshot
     const { status, output, error } = chart
     const scheduled = isLast ? this.#schedule : { timers, cancelable }
     const pending = status === 'active' ? { timers: scheduled.timers, cancelable: scheduled.cancelable } : { timers: [], cancelable: {} }
-    return { status, output, error, chart, words, sent, hasMoved, births, ...pending, inbox: [], ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
+    return { status, output, error, chart, asks: isLast ? this.#questions.at(-1) : asks, words, sent, hasMoved, births, ...pending, inbox: [], ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
   }
 
   #thrown(error: unknown, last: Turn | undefined): Turn {

@@ -2,6 +2,7 @@ import type { AnyMachineSnapshot, EventObject } from 'xstate'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import type { AllCases } from './cases.ts'
 import { livingIn, nextTimer, type Turn } from './model.ts'
 import { shownIn } from './actors-in.ts'
@@ -26,10 +27,8 @@ export type Standing = 'working' | 'input-required' | 'auth-required' | 'over'
 export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: HeardMove) => boolean
 
 /** The standing of a chart's task after a turn. */
-export function standingOf({ status, chart }: Turn): Standing {
-  if (status !== 'active') return 'over'
-  if (chart.hasTag('auth-required')) return 'auth-required'
-  return chart.hasTag('input-required') ? 'input-required' : 'working'
+export function standingOf({ status, chart, asks }: Turn): Standing {
+  return status === 'active' ? openQuestion(chart, asks)?.type ?? 'working' : 'over'
 }
 
 /**
@@ -50,11 +49,11 @@ export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy,
 }
 
 /** Whether the task accepts a move, if it receives such moves at all. */
-function judged({ chart }: Turn, move: HeardMove, isHeard: boolean, can: Can): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
+function judged({ chart, asks }: Turn, move: HeardMove, isHeard: boolean, can: Can): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
-  const heard = heardBy(chart, move)
+  const heard = heardBy(chart, move, asks)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
-  return can(chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
+  return can(heard.question?.chart ?? chart, heard.event, move) ? { move } : { move, refusal: 'UnsupportedOperation' }
 }
 
 function messagesOf({ messages }: AllCases): HeardMove[] {

@@ -1,6 +1,7 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
 import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'
 import { heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
@@ -30,6 +31,8 @@ export interface Route {
 /** The state of a work's chart after one move, from XState's pure functions, with the effects of the move. */
 export type Turn = Snapshot<unknown> & {
   readonly chart: AnyMachineSnapshot
+  /** The key of the open question. */
+  readonly asks: string | undefined
   /** The events that it emitted. */
   readonly words: readonly unknown[]
   /** Whether the chart received an event, or has begun; else a delayed event of its own went to an actor. */
@@ -51,7 +54,7 @@ export type Turn = Snapshot<unknown> & {
   readonly passed: readonly Turn[]
   /** The turns after this one, of the events in `inbox`, if charts among the actors are walked too: these have sent them. */
   readonly ahead?: readonly Ahead[]
-  /** The last turn in which the chart received an event, if only its actors have since. Then its question was told. */
+  /** The last turn in which the chart received an event, if only its actors have since, and none of them asks. Then its question was told. */
   readonly asked?: Turn
   /** When each actor was made, by path, if charts among the actors are walked too: each turn has other objects for the same actors. */
   readonly births?: Readonly<Record<string, number>>
@@ -91,7 +94,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
       checkReplaced(chart, actions, Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor))
-      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended })
+      return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
     } catch (error) {
       if (error instanceof Unmodelled) throw error
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
@@ -101,7 +104,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     begin: input => follow(() => {
       const [chart, actions] = initialTransition(model, input as never)
       checkReplaced(chart, actions, [])
-      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
+      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
     }),
     take: (turn, move) => follow(() => {
       const schedule = new Schedule(turn.timers, turn.cancelable)
@@ -112,7 +115,7 @@ export function modelOf(machine: AnyStateMachine): Model {
         if (!isSent) return take(turn, event, schedule)
         return { ...turn, ...QUIET, hasMoved: false, sent: [event], timers: schedule.timers, cancelable: schedule.cancelable, passed: [] }
       }
-      const heard = heardBy(turn.chart, move)
+      const heard = heardBy(turn.chart, move, turn.asks)
       /* c8 ignore next -- only legal moves are made */
       if ('violations' in heard) return turn
       const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
@@ -181,12 +184,12 @@ export function nextTimer({ timers }: Turn): Timer | undefined {
 }
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
-export function configurationKey({ status, chart, ended, timers, cancelable, inbox, ahead = [], asked }: Turn, context: unknown, times: unknown): string {
+export function configurationKey({ status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: Turn, context: unknown, times: unknown): string {
   const actorsOf = (chart: AnyMachineSnapshot) => byName(actorsIn(chart).map(({ path, src, actor }) => [path, src, ended.includes(actor), shapeOf(actor.getSnapshot())] as const))
   const pending = timers.map(({ id, event, isSent }) => [id, event, isSent] as const)
   const ids = Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id] as const)
   const last = ahead.at(-1)?.turn
-  return withoutCounts(JSON.stringify([status, chart.value, context, actorsOf(chart), asked && actorsOf(asked.chart), historyOf(chart), byName(pending), byName(ids), inbox, times, last && shapeOf(last.chart)]), chart)
+  return withoutCounts(JSON.stringify([status, chart.value, context, actorsOf(chart), asked && actorsOf(asked.chart), historyOf(chart), byName(pending), byName(ids), inbox, times, last && shapeOf(last.chart), asks]), chart)
 }
 
 /** What tells two snapshots of an actor apart. */
@@ -204,7 +207,7 @@ function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unkno
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had }: Pick<Turn, 'nowMs' | 'inbox' | 'ended'>): Turn {
+function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had, asks: open }: Pick<Turn, 'nowMs' | 'inbox' | 'ended' | 'asks'>): Turn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
@@ -218,9 +221,10 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
     else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
+  const asks = openQuestion(chart, open)?.key
   const ended = had.filter(actor => actorsIn(chart).some(one => one.actor === actor))
   const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
-  return { status, output, error, chart, hasMoved: true, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
+  return { status, output, error, chart, hasMoved: true, asks, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
 }
 
 /** The actors that may still end or send, by path. Charts that are walked do so by themselves. */

@@ -1,9 +1,8 @@
 import type { AnyMachineSnapshot, EventObject } from 'xstate'
-import type { FieldViolation } from '../../../machines/protocol/errors.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
 import type { Timer } from './model.ts'
-import { answered, isGiven } from '../../../runtime/work/chart-question.ts'
+import { answered, isGiven, type Heard } from '../../../runtime/work/chart-question.ts'
 import { actorAt, endedIn } from './actors-in.ts'
 
 /** One event of a task under test. `name` is that of its case. Time passes until the next timers fire, all that are due then. */
@@ -51,10 +50,10 @@ function endOf(actorId: string, result: unknown): EventObject {
   return { type: `xstate.done.actor.${actorId}`, actorId, output: result } as EventObject
 }
 
-/** A move as the chart receives it: an answer validated by its question's schema, or its violations by field. */
-export function heardBy(chart: AnyMachineSnapshot, move: HeardMove): { readonly event: EventObject } | { readonly violations: readonly FieldViolation[] } {
+/** A move as the chart receives it: an answer validated by the schema of the open question (`asks`: its key), or its violations by field. */
+export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string | undefined): Heard<EventObject> {
   const event = eventOf(move)
-  return isGiven(event) ? answered(chart, event) : { event: withId(event, chart) }
+  return isGiven(event) ? answered(chart, event, asks) : { event: withId(event, chart) }
 }
 
 /** The end of an actor, by the id that it has in this chart. */

@@ -2,7 +2,7 @@ import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { reasonOf } from '../../../machines/task.machine.ts'
 import { endedFor, toOutcome, toWorkEvent } from '../../../runtime/authoring/checked-words.ts'
-import { chartQuestion, wordsIn } from '../../../runtime/work/chart-question.ts'
+import { askedQuestion, reasonIn } from '../../../runtime/work/chart-question.ts'
 import type { Turn } from './model.ts'
 import type { ChartMove, Move } from './moves.ts'
 
@@ -28,7 +28,7 @@ export function toldAfter(turn: Turn, before?: Turn, move?: Move | ChartMove): C
 }
 
 function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
-  if (!turn.hasMoved) return []
+  if (turn.asked) return []
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before.asked ?? before), questionOf(turn)]
@@ -36,8 +36,8 @@ function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): Compare
   // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
   const goesOn = isAnswered && said.some(told => 'state' in told)
-  const resumed: ComparedEvent[] = was && (goesOn || was.states !== is?.states) ? [{ state: 'TASK_STATE_WORKING' }] : []
-  const asked = is && (goesOn || was?.states !== is.states || was.words !== is.words) ? [is.told] : []
+  const resumed: ComparedEvent[] = was && (goesOn || was.key !== is?.key) ? [{ state: 'TASK_STATE_WORKING' }] : []
+  const asked = is && (goesOn || was?.key !== is.key || was.words !== is.words) ? [is.told] : []
   return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
 }
 
@@ -83,8 +83,8 @@ function saidBy(words: unknown): ComparedEvent {
 }
 
 /** The question of the chart, as its task sends it. */
-function questionOf({ status, chart }: Turn): { readonly states: string; readonly words: string; readonly told: ComparedEvent } | undefined {
-  const asked = status === 'active' ? chartQuestion(chart) : undefined
+function questionOf({ status, chart, asks }: Turn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
+  const asked = status === 'active' ? askedQuestion(chart, asks) : undefined
   if (!asked || !('message' in asked.event)) return undefined
   const { type, message } = asked.event
   return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
@@ -92,7 +92,7 @@ function questionOf({ status, chart }: Turn): { readonly states: string; readonl
 
 function endOf(turn: Turn): ComparedEvent[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
-  const outcome = tag ? endedFor(tag, wordsIn(turn.chart, tag, 'reason')) : toOutcome(turn.output)
+  const outcome = tag ? endedFor(tag, reasonIn(turn.chart, tag)) : toOutcome(turn.output)
   const message = outcome.message && { message: outcome.message }
   if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
   return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]

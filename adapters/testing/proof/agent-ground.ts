@@ -84,7 +84,7 @@ interface Surroundings {
 function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
   const own = strider.ownIn(spot)
   if (own) return strider.take(spot, own)
-  const { legal } = legalMovesIn(spot, cases, messages, (_, event, move) => strider.can(spot, event, isGuess(move)))
+  const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) => strider.can({ chart, isOpen: spot.isOpen }, event, isGuess(move)))
   const offered = legal.filter(move => move.type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
   const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }
   const late: Stride = { type: 'deadline', says: 'the deadline passes', from: 'time', choices: [], source: 'the deadline', to: endedBy(spot, 'late', 'FAILED') }

@@ -5,7 +5,7 @@ import { configurationKey, ownMove, QUIET, type Model, type Turn } from '../plan
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
 import { stateText, Unmodelled } from '../plan/unmodelled.ts'
 import { guardsText, type Choice, type OpenGuards } from './open-guards.ts'
-import { clear, elapsed, fired, set, zoneKey, type Zone } from './time-zone.ts'
+import { clear, elapsed, fired, NO_TIMERS, set, zoneKey, type Zone } from './time-zone.ts'
 
 /**
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
@@ -105,7 +105,7 @@ export class Strider {
   }
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
-  can({ chart, isOpen }: Spot, event: EventObject, isGuess: boolean): boolean {
+  can({ chart, isOpen }: Pick<Spot, 'chart' | 'isOpen'>, event: EventObject, isGuess: boolean): boolean {
     const can = () => {
       try {
         return chart.can(event)
@@ -163,10 +163,10 @@ export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | und
 }
 
 /** The event that a move brings to the chart. */
-function heardIn({ chart }: Spot, move: ChartMove): EventObject | undefined {
+function heardIn({ chart, asks }: Spot, move: ChartMove): EventObject | undefined {
   if (move.type === 'own') return move.event
   if (move.type === 'timer') return move.timer.event
-  const heard = heardBy(chart, move)
+  const heard = heardBy(chart, move, asks)
   /* c8 ignore next -- only legal moves are made */
   return 'event' in heard ? heard.event : undefined
 }
@@ -180,7 +180,7 @@ function zoneAfter({ timers }: Turn, before: Spot | undefined, move: ChartMove |
   const had = new Map(before?.timers.map(timer => [timer.id, timer]))
   const has = new Map(timers.map(timer => [timer.id, timer]))
   const passed = before && move?.type === 'timer' ? fired(before.zone, move.timer.id) : undefined
-  let zone = passed ?? before?.zone ?? { ids: [], bounds: [[0]] }
+  let zone = passed ?? before?.zone ?? NO_TIMERS
   for (const id of zone.ids) if (!has.has(id)) zone = clear(zone, id)
   for (const [id, timer] of has) if (had.get(id) !== timer || !zone.ids.includes(id)) zone = set(zone, id, timer.dueMs)
   return elapsed(zone)

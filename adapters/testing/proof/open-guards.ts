@@ -1,5 +1,7 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { StateMachine, type AnyActorLogic, type AnyStateMachine } from 'xstate'
+import { withQuestionGuards } from '../../../runtime/authoring/question-guards.ts'
+import { writtenConfig } from '../../../runtime/authoring/written-chart.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { guardName } from '../../drawing/chart-parts.ts'
 
@@ -54,7 +56,7 @@ export class OpenGuards {
     const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
     const guards = mapped(implementations.guards, (guard, name) => (isCombined(guard) ? guard : open(name, guard)))
     const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic => (isMachine(logic) ? this.#openedChart(logic) : logic))
-    return new StateMachine(withGuards(config, open), { ...implementations, guards, actors } as never)
+    return withQuestionGuards(withGuards(writtenConfig(config), open), guarded => new StateMachine(guarded, { ...implementations, guards, actors } as never))
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */

@@ -3,6 +3,7 @@ import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, typ
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { replaceSchedule } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
 import { PathError } from '../path-error.ts'
@@ -112,6 +113,8 @@ class ChartRun {
   #actor: Actor<AnyStateMachine>
   #words: unknown[] = []
   #sights: Sight[] = []
+  /** The key of the open question. */
+  #asks: string | undefined
   /** The error of the chart. */
   #error: unknown
   /** The delayed events that are scheduled, in this order. */
@@ -148,12 +151,12 @@ class ChartRun {
     if (move.type === 'own') return
     if (move.type === 'timer') return this.#fire(move.timer)
     if (move.type === 'time') return this.advance(move.delayMs)
-    const heard = heardBy(this.#actor.getSnapshot(), move)
+    const heard = heardBy(this.#actor.getSnapshot(), move, this.#asks)
     /* c8 ignore next -- a path has only legal moves */
     if ('violations' in heard) return
     const [ended, shown] = [move.type === 'end' ? move.actor : endedIn(heard.event), shownIn(heard.event)]
     const path = ended ?? shown
-    if (path === undefined) return this.#actor.send(heard.event)
+    if (path === undefined) return (heard.question?.actor ?? this.#actor).send(heard.event)
     const actor = actorAt(this.#actor.getSnapshot(), path)
     if (!actor) throw new TypeError(`the chart has no actor ${path}`)
     if (ended === undefined) showSnapshot(actor, heard.event)
@@ -173,8 +176,8 @@ class ChartRun {
   /** Evaluates the guards for a refused move. The drivers with a runtime test the refusal itself. */
   refuse(move: HeardMove): void {
     const snapshot = this.#actor.getSnapshot()
-    const heard = heardBy(snapshot, move)
-    if (snapshot.status === 'active' && 'event' in heard) snapshot.can(heard.event)
+    const heard = heardBy(snapshot, move, this.#asks)
+    if (snapshot.status === 'active' && 'event' in heard) (heard.question?.chart ?? snapshot).can(heard.event)
   }
 
   /** The active states. */
@@ -227,6 +230,8 @@ class ChartRun {
       },
       inspect: seen => {
         if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined) seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+        // Charts below ask too. One that is stopped is restored with its question.
+        if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active') this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key
       }
     })
     const schedule: Schedule = (source, target, event, delayMs, id) => {

@@ -3,6 +3,7 @@ import { assign, emit, sendTo } from 'xstate'
 import { z } from 'zod'
 import { delegate, remoteAgent, type RemoteAgent, type RemoteEvent, type RemoteOptions } from '../../../adapters/delegation/index.ts'
 import { serve, type Served } from '../../../adapters/serve/serve.ts'
+import { QUESTION } from '../../../machines/protocol/uris.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { authRequired, inputRequired } from '../../../runtime/authoring/questions.ts'
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
@@ -114,6 +115,10 @@ await t.test("a chart receives another agent's events, answers its question and 
     'working', 'working: hotel: TASK_STATE_WORKING', 'artifact: a room ', 'artifact: on Monday', 'artifact: a room  on Monday'.replace('  ', ' \n'), 'completed'
   ])
   t.strictSame(desk.log, [])
+  const [theirs] = (await hotel.runtime.listTasks({})).tasks
+  const { history = [] } = await hotel.runtime.getTask({ id: String(theirs?.id) })
+  const question = history.find(({ parts: [part] }) => part && 'text' in part && part.text === 'Which day?')
+  t.equal(history.at(-1)?.metadata?.[QUESTION], question?.messageId, 'the answer names their question')
 })
 
 await t.test('a question is asked again, with the reason, if the other agent refuses the answer', async t => {

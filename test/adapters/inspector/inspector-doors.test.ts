@@ -157,8 +157,11 @@ await t.test('a passivated context is kept without its actors', async t => {
     return new WeakRef(actors.root)
   }
   const root = recorded()
-  await new Promise(resolve => setImmediate(resolve))
-  collect()
+  // One collection may leave it, if a register or a stack slot still names it.
+  for (let round = 0; round < 20 && root.deref(); round += 1) {
+    await new Promise(resolve => setImmediate(resolve))
+    collect()
+  }
   t.equal(root.deref(), undefined)
   t.ok(recorder.find('c'))
 })

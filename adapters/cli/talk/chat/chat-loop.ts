@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
 import type { Artifact, StreamResponse } from '../../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../../machines/protocol/parts.ts'
-import { isTerminal } from '../../../../machines/protocol/states.ts'
+import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
+import { nameQuestion } from '../../../client/messages.ts'
 import { acceptOffer, answerSchemaOf, declineOffer, offerIn, proposeTerms, type AgentClient, type Offer } from '../../../client/connect.ts'
 import { EXIT, type Io } from '../../command.ts'
 import { styled } from '../../text/colour.ts'
@@ -166,7 +167,7 @@ export class ChatLoop {
   }
 
   async #say(part: Part): Promise<void> {
-    const { task } = this.#watched
+    const { task, question } = this.#watched
     const message: Message = {
       messageId: crypto.randomUUID(),
       role: 'ROLE_USER',
@@ -174,7 +175,8 @@ export class ChatLoop {
       ...(this.#contextId !== undefined && { contextId: this.#contextId }),
       ...(task && (isTerminal(task.state) ? { referenceTaskIds: [task.id] } : { taskId: task.id }))
     }
-    await this.#turn(client => client.sendStreamingMessage({ message }, { signal: this.#io.signal }))
+    const named = task && isInterrupted(task.state) ? nameQuestion(message, question) : message
+    await this.#turn(client => client.sendStreamingMessage({ message: named }, { signal: this.#io.signal }))
   }
 
   /** Shows one stream. Its events about the task count even if it breaks off. */

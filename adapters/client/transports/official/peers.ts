@@ -1,5 +1,4 @@
 import type * as sdk from '@a2a-js/sdk'
-import type * as client from '@a2a-js/sdk/client'
 import type * as grpcClient from '@a2a-js/sdk/client/grpc'
 import type * as legacyGrpc from '@a2a-js/sdk/compat/v0_3/client/grpc'
 import type * as wire from '@bufbuild/protobuf/wire'
@@ -8,7 +7,6 @@ import { checkPackages } from '../../../peers/installed-packages.ts'
 import type { PackageName } from '../../../peers/tested-packages.ts'
 
 export type Sdk = typeof sdk
-export type SdkClient = typeof client
 export type SdkGrpcClient = typeof grpcClient
 export type SdkLegacyGrpc = typeof legacyGrpc
 export type Wire = typeof wire

@@ -27,12 +27,12 @@ export function Question({ taskId, status, isOpen }: { readonly taskId: string; 
       {choices.length > 0 && isOpen && (
         <div class="choices" role="group" aria-label="Choices">
           {choices.map((part, i) => (
-            <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([part], { taskId })}>{choiceText(part)}</button>
+            <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([part], { taskId, question: message })}>{choiceText(part)}</button>
           ))}
         </div>
       )}
       {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceText).join(', ')}`}</p>}
-      {isOpen && (schema || isOutOfBand) && <AnswerForm taskId={taskId} schema={schema} isOutOfBand={isOutOfBand} />}
+      {isOpen && (schema || isOutOfBand) && <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />}
       {isOpen && !schema && !isOutOfBand && <p class="quiet">{choices.length > 0 ? 'Or answer in words, below.' : 'Write your answer below.'}</p>}
     </section>
   )
@@ -40,11 +40,12 @@ export function Question({ taskId, status, isOpen }: { readonly taskId: string; 
 
 interface AnswerFormProps {
   readonly taskId: string
+  readonly question: TaskStatus['message']
   readonly schema: Record<string, unknown> | undefined
   readonly isOutOfBand: boolean
 }
 
-function AnswerForm({ taskId, schema, isOutOfBand }: AnswerFormProps) {
+function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) {
   const field = useMemo(() => fieldOf(schema ?? { type: 'string' }), [schema])
   const [draft, setDraft] = useState(() => startOf(field, schema?.default))
   const [wrong, setWrong] = useState<string>()
@@ -58,13 +59,13 @@ function AnswerForm({ taskId, schema, isOutOfBand }: AnswerFormProps) {
     setWrong(undefined)
     const value = 'value' in said ? said.value : undefined
     if (isOutOfBand && hello.peek()?.authorizes === true) return authorize(taskId, value)
-    void sendParts([typeof value === 'string' ? { text: value } : { data: value ?? null }], { taskId })
+    void sendParts([typeof value === 'string' ? { text: value } : { data: value ?? null }], { taskId, question })
   }
   if (field.kind === 'choice' && field.options.length <= MOST_BUTTONS && !isOutOfBand) {
     return (
       <div class="choices" role="group" aria-label="Choices">
         {field.options.map((option, i) => (
-          <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId })}>{choiceText({ data: option })}</button>
+          <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId, question })}>{choiceText({ data: option })}</button>
         ))}
       </div>
     )

@@ -1,6 +1,7 @@
 import { computed, signal } from '@preact/signals'
 import type { JsonValue } from '../../../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../../../machines/protocol/parts.ts'
+import { nameQuestion } from '../../../client/messages.ts'
 import { agent } from '../agent/agent.ts'
 import { askHub, authorized } from '../feed/feed.ts'
 import { hubNow } from '../frame/time.ts'
@@ -24,12 +25,14 @@ export const sendError = signal<string | undefined>(undefined)
 export interface Destination {
   readonly taskId?: string | undefined
   readonly contextId?: string | undefined
+  /** The task's question that the message answers. */
+  readonly question?: Message | undefined
   /** A task that the message refers to. */
   readonly reference?: string | undefined
 }
 
 /** Sends a message, and chooses the resulting task. Resolves with whether the agent accepted it. */
-export async function sendParts(parts: Part[], { taskId, contextId: to, reference }: Destination): Promise<boolean> {
+export async function sendParts(parts: Part[], { taskId, contextId: to, question, reference }: Destination): Promise<boolean> {
   const client = agent.peek()
   if (!client) {
     sendError.value = 'The agent is not connected. The page reconnects automatically.'
@@ -47,7 +50,7 @@ export async function sendParts(parts: Part[], { taskId, contextId: to, referenc
   isSending.value = true
   sendError.value = undefined
   try {
-    const answer = await client.sendMessage({ message, configuration: { returnImmediately: true } })
+    const answer = await client.sendMessage({ message: nameQuestion(message, question), configuration: { returnImmediately: true } })
     const context = ('task' in answer ? answer.task.contextId : answer.message.contextId) ?? to ?? contextId.peek()
     const here = context !== undefined && { contextId: context }
     const said = 'task' in answer ? [] : [{ message: { ...answer.message, ...here }, atMs: hubNow() }]

@@ -26,10 +26,10 @@ const standsHere = computed(() => lastOffer(items.value))
 const answers = computed(() => answersIn(items.value))
 const errors = computed(() => Array.from(logs.value, ([id, { error }]) => ({ id, error })).filter(({ error }) => error !== undefined))
 
-/** The state of the chosen task, or of the newest one of the context. */
-const state = computed(() => {
+/** The status of the chosen task, or of the newest one of the context. */
+const status = computed(() => {
   const events = logs.value.get(taskId.value ?? '')?.events
-  return events && lastGeneration(events) > 0 ? taskAt(events, lastGeneration(events)).status.state : undefined
+  return events && lastGeneration(events) > 0 ? taskAt(events, lastGeneration(events)).status : undefined
 })
 
 /** The user's choice of destination, until the task changes its state. */
@@ -82,10 +82,10 @@ function ItemView({ item, standsHere, answers, chosen }: ItemProps) {
 
 /** The possible destinations. The default is the task if it waits, else its context. */
 function targetsNow(): ComposerProps {
-  const [context, id, now] = [contextId.value, taskId.value, state.value]
+  const [context, id, { state: now, message } = {}] = [contextId.value, taskId.value, status.value]
   const isOpen = id !== undefined && now !== undefined && !isTerminal(now)
   const targets: ComposerProps['targets'] = [
-    ...(isOpen ? [{ name: 'task', label: isInterrupted(now) ? 'Answer the task' : 'To the task', destination: { taskId: id } } as const] : []),
+    ...(isOpen ? [{ name: 'task', label: isInterrupted(now) ? 'Answer the task' : 'To the task', destination: { taskId: id, ...(isInterrupted(now) && { question: message }) } } as const] : []),
     ...(context === undefined ? [] : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
     ...(context === undefined || isOpen || id === undefined ? [] : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
     { name: 'new', label: 'New context', destination: {} }

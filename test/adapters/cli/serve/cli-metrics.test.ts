@@ -28,7 +28,12 @@ await t.test('metrics are served where --metrics says, and announced', async t =
   t.match(await runCommand(['serve', 'hello.js', '--port', '0', '--metrics', port], { cwd }), { code: 1, stderr: `taskchart: Port ${port} is in use on 127.0.0.1. Choose another with --metrics, or --metrics 0 for any.\n` })
   t.match(await runCommand(['serve', 'hello.js', '--port', '0', '--metrics', '203.0.113.1:9464'], { cwd }), { code: 1, stderr: 'taskchart: This machine has no address 203.0.113.1. Choose another with --metrics.\n' })
   t.match(await runCommand(['serve', 'hello.js', '--port', port, '--metrics', '0'], { cwd }), { code: 1, stderr: `Port ${port} is in use` })
-  t.match(await runCommand(['dev', 'hello.js', '--metrics', '0'], { cwd }), { code: 2, stderr: 'taskchart dev serves no metrics. Use taskchart serve --metrics PORT.' })
+  for (const [option, stderr] of [
+    [['--metrics', '0'], 'taskchart dev serves no metrics. Use taskchart serve --metrics PORT.'],
+    [['--inspect'], 'taskchart dev always serves the page of the inspector. Leave --inspect out.']
+  ] as const) {
+    t.match(await runCommand(['dev', 'hello.js', ...option], { cwd }), { code: 2, stderr }, option[0])
+  }
 })
 
 await t.test('properties are observed with --observe-properties', async t => {

@@ -9,6 +9,7 @@ import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/chat
 import { lineInput } from '../../../../adapters/cli/process/line-input.ts'
 import type { LineInput } from '../../../../adapters/cli/command.ts'
 import { accepted, artifact, authRequired, data, declined, file, inputRequired, negotiation, offer, reply, text, textOf } from '../../../../runtime/index.ts'
+import { QUESTION } from '../../../../machines/protocol/uris.ts'
 import { runCommand, type Surroundings } from '../../../fixtures/cli/run-command.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { body, httpAgent } from '../../../fixtures/peers/scripted-http.ts'
@@ -37,7 +38,7 @@ function chatter(t: Test, url: string) {
 const order = z.object({ size: z.enum(['small', 'large']), count: z.number().int().min(1).default(1), note: z.string().optional(), fast: z.boolean().meta({ description: 'by bike' }) })
 
 await t.test('a chat with work that asks', async t => {
-  const { url } = await serve(t, {
+  const { url, runtime } = await serve(t, {
     work: async function* ({ message }) {
       const wanted = yield* inputRequired('What?', { schema: order })
       yield* inputRequired('Sure?')
@@ -79,6 +80,9 @@ fast (by bike): true or false
     t.match(second.stderr, new RegExp(`^The last context goes on\\. /new begins another\\.\ninput-required: Sure\\? \\(task ${taskId}\\)\n`))
     t.match(second.stdout, /"name": "Bob"/)
     t.equal(remembered().contextId, contextId)
+    const { history = [] } = await runtime.getTask({ id: taskId })
+    const places = history.map(({ metadata }) => history.findIndex(({ messageId }) => messageId === metadata?.[QUESTION]))
+    t.strictSame(places, history.map(({ role }, i) => (role === 'ROLE_USER' && i > 0 ? i - 1 : -1)), 'each answer names the question before it')
     await chat(['hi'], { args: ['--new'] })
     t.not(remembered().contextId, contextId)
   })

@@ -3,8 +3,9 @@ import { z } from 'zod'
 import {
   acceptOffer, artifactsByName, connect, conversation, foldTask, isTerminal, questionOf, textOf, watchTask, type Conversation
 } from '../../../../adapters/client/connect.ts'
+import { nameQuestion } from '../../../../adapters/client/messages.ts'
 import type { StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
-import { RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
+import { QUESTION, RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { createRuntime, defineAgent, negotiation, offer, text } from '../../../../runtime/index.ts'
 import { deferred, refusal } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { connected, painter, until } from '../../../fixtures/servers/watched.ts'
@@ -97,6 +98,31 @@ await t.test('a conversation sends, asks, answers, and is restored by another cl
   await until(reader, ({ tasks: [task] }) => task !== undefined && isTerminal(task.status.state))
   t.match(reader.snapshot().artifacts.get('boat'), [{ artifact: { parts: [{ text: 'a ' }, { text: 'red boat' }] } }], 'the other client follows it')
   t.strictSame(reader.snapshot().artifacts.get('boat')?.length, 1)
+})
+
+await t.test('an answer names its question, and a message of its own names none', async t => {
+  const unknown = { parts: [], metadata: { a: 1 } }
+  t.equal(nameQuestion(unknown, undefined), unknown)
+  const { client } = await connected(t, painter)
+  const namedIn = async (taskId: string) => {
+    const { history = [] } = await client.getTask({ id: taskId })
+    const question = history.find(({ parts: [part] }) => part && 'text' in part && part.text === 'Which colour?')
+    t.type(question?.messageId, 'string')
+    return history.filter(({ role }) => role === 'ROLE_USER').map(({ metadata }) => [undefined, question?.messageId].indexOf(metadata?.[QUESTION] as string | undefined))
+  }
+  const talk = conversation(client)
+  t.teardown(talk.open())
+  await talk.send('paint')
+  const { question } = await until(talk, ({ question }) => question !== undefined)
+  await talk.send({ data: { colour: 'red' } })
+  t.strictSame(await namedIn(String(question?.taskId)), [0, 1])
+  await talk.send('paint')
+  const asked = await until(talk, ({ question: next }) => next !== undefined && next.taskId !== question?.taskId)
+  const watched = watchTask(client, String(asked.question?.taskId))
+  t.teardown(watched.open())
+  await until(watched, ({ question }) => question !== undefined)
+  await watched.answer({ data: { colour: 'blue' } })
+  t.strictSame(await namedIn(String(asked.question?.taskId)), [0, 1])
 })
 
 await t.test('a message to a followed task replaces its stream', async t => {
