@@ -24,9 +24,10 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 }
 
 /** The limits of the proof, as lines. */
-export function boundsOf({ guesses, lost, unmodelled }: Proof): string[] {
+export function boundsOf({ guesses, lost, unmodelled, verdicts }: Proof): string[] {
+  const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
   const open = guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
-  return [...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`), ...unmodelled.map(line => `Not modelled: ${oneLine(line)}`)]
+  return [...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`), ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)]
 }
 
 /** The guards on which a counterexample depends, as a clause; empty for a confirmed one. */

@@ -27,11 +27,15 @@ function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
     begin: input => standIns.follow(() => new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())),
     take: (turn, move) => {
-      const [next, ...ahead] = turn.ahead ?? []
-      if (move.type === 'own' && next) return { ...next.turn, nowMs: turn.nowMs, ahead, inbox: inboxOf(ahead) }
+      if (move.type === 'own') return stepped(turn)
       return standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, turn.chart) }).take(move))
     }
   }
+}
+
+/** The first of the turns ahead. */
+function stepped({ ahead: [next, ...ahead] = [], nowMs }: Turn): Turn {
+  return { ...(next as Ahead).turn, nowMs, ahead, inbox: inboxOf(ahead) }
 }
 
 /** What the chart heard, and what it did then. Only the chart's last turn in an act has the live actors, the others a copy. */

@@ -48,7 +48,7 @@ export function pathTo(ownerPath: string, id: string): string {
 /** A text about a chart that is equal if its actors have other counted ids, in the same order. */
 export function withoutCounts(text: string, chart: AnyMachineSnapshot): string {
   const ids = actorsIn(chart).flatMap(({ id }) => (COUNTED.test(id) ? [id] : [])).toSorted((one, other) => numberOf(one) - numberOf(other))
-  return ids.length === 0 ? text : text.replaceAll(/\bx:\d+\b/g, id => (ids.includes(id) ? `x ${ids.indexOf(id)}` : id))
+  return ids.reduce((text, id, i) => text.replaceAll(new RegExp(`\\b${id}\\b`, 'g'), `x ${i}`), text)
 }
 
 /** The id of the actor whose end an event is. */

@@ -35,7 +35,7 @@ export function standingOf({ status, chart, asks }: Turn): Standing {
  * Every case as a move, sorted into accepted and refused after this turn. Ends of actors, events and timers are never illegal, since they
  * occur only if there is such an actor or timer. Of several timers only the next can fire.
  */
-export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy, can: Can = (chart, event) => chart.can(event)): LegalMoves {
+export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy, can: Can): LegalMoves {
   const standing = standingOf(turn)
   // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)

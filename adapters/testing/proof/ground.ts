@@ -80,6 +80,7 @@ export class Strider {
     try {
       return this.#taken(spot, { move, says, from, isGuess, ...(source !== undefined && { source }) }, isOpen)
     } catch (error) {
+      /* c8 ignore next -- a turn contains the chart's own errors */
       if (!(error instanceof Unmodelled)) throw error
       this.miss(spot, `in ${stateText(spot.chart)}, if ${says}: ${error.message}`)
       return []

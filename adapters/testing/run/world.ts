@@ -31,13 +31,15 @@ export class World {
   readonly #limits: Partial<Limits>
   readonly #ids: () => string
   /** Errors appear in the test, not in a log. */
-  readonly #logger: Logger = { warn: () => {}, error: (_, { error }) => void (this.#error = error) }
-  #error: unknown
+  readonly #logger: Logger
+  readonly #errors: unknown[] = []
   #isDead = false
   #runtime: Runtime
 
   private constructor(agent: Agent, { disk, clock, ids }: Past, limits: Partial<Limits>) {
     // Time does not pass, so there is no cleanup time, and no restart of crashed work. Paths use streams.
+    const note: Logger['error'] = (_, { error }) => void this.#errors.push(error)
+    this.#logger = { warn: note, error: note }
     this.#agent = { ...agent, capabilities: {}, cancelGraceMs: 0, restart: { ...agent.restart, type: 'temporary' } }
     this.#disk = disk
     this.#limits = limits
@@ -53,7 +55,7 @@ export class World {
 
   /** The last error of the author's code. */
   get error(): unknown {
-    return this.#error
+    return this.#errors.findLast(error => error !== undefined)
   }
 
   get runtime(): Runtime {

@@ -1,8 +1,9 @@
 import t, { type Test } from 'tap'
-import { assign, emit, fromCallback, fromEventObservable, fromObservable, fromPromise, fromTransition, sendParent, sendTo, setup, spawnChild, type ActorRefFrom, type AnyActorRef, type Subscribable } from 'xstate'
+import { assign, cancel, emit, fromCallback, fromEventObservable, fromObservable, fromPromise, fromTransition, log, raise, sendParent, sendTo, setup, spawnChild, type ActorRefFrom, type AnyActorRef, type Subscribable } from 'xstate'
 import { agentTests, planFor, proveAgent, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
+import { modelWith } from '../../../adapters/testing/plan/acted-model.ts'
 import type { Property } from '../../../machines/properties/properties.ts'
-import { defineAgent, progress, propertiesOf, setupWork, typed, type AgentDefinition } from '../../../runtime/index.ts'
+import { defineAgent, progress, propertiesOf, setupWork, textOf, typed, type AgentDefinition, type MessageReceived } from '../../../runtime/index.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
 
 /** An agent with this chart as its work. */
@@ -254,4 +255,66 @@ await t.test('an actor that runs on unseen, since another one has its id, is not
     } as never)
     t.match((await proveAgent(agentOf(again as never))).verdicts, [{ outcome: 'unknown', why: /^in again\.asking, if the client says "an answer": two actors have the id one/ }, {}], src)
   }
+})
+
+await t.test('charts among the actors keep their own timers, which end with them', async t => {
+  const inner = setup({ types: { events: {} as { type: 'calm' } | { type: 'wait' } } }).createMachine({
+    id: 'inner', initial: 'on',
+    states: { on: { entry: [raise({ type: 'wait' }, { delay: 30, id: 'shared' }), sendParent({ type: 'late' }, { delay: 40, id: 'late' }), sendParent({ type: 'soon' }, { delay: -1 })], on: { calm: { actions: cancel('shared') }, wait: 'over' } }, over: { type: 'final' } }
+  })
+  const logged: string[] = []
+  const work = setupWork({ types: { events: typed<{ type: 'late' } | { type: 'soon' } | { type: 'mine' }>() }, actors: { inner }, actions: { shout: () => void logged.push('shout') } }).createMachine({
+    id: 'outer', initial: 'asking',
+    states: {
+      asking: {
+        tags: 'input-required', meta: { prompt: 'Stop?' }, invoke: { src: 'inner', id: 'inner', onDone: 'waited' },
+        entry: ['shout', log('begun'), raise({ type: 'mine' }, { delay: 35, id: 'shared' }), sendTo('inner', { type: 'calm' }, { delay: 20 }), sendTo(({ self }) => self, { type: 'soon' })],
+        on: { 'message.received': 'stopped', mine: 'mine', soon: { actions: emit(progress('Soon.')) } }
+      },
+      stopped: { after: { 60: 'over' }, on: { late: 'haunted' } }, mine: { after: { 60: 'over' }, on: { late: 'haunted' } },
+      waited: { type: 'final' }, haunted: { type: 'final' }, over: { type: 'final' }
+    }
+  } as never)
+  const never = propertiesOf(work as never).never as (state: string) => Property
+  const proof = await proveAgent(agentOf(work as never, { 'it never waits': never('waited'), 'it is never its own': never('mine'), 'it is never haunted': never('haunted') }), { only: 'never ' })
+  t.match(found(proof), { 'it never waits': 'proved', 'it is never its own': ['confirmed'], 'it is never haunted': 'proved' })
+  logged.length = 0
+  const { begin } = modelWith(work as never, { events: {} })
+  const { timers, inbox } = begin(undefined)
+  t.strictSame([timers.map(({ id }) => id), inbox], [['inner/shared', 'inner/late', 'inner/soon', 'shared', 'calm'], [{ type: 'soon' }]])
+  t.strictSame(logged, [], 'custom actions do not run')
+})
+
+await t.test('a chart that throws, or whose actors do, is walked to its error', async t => {
+  const inner = setup({ types: { events: {} as { type: 'break' } | { type: 'call' } } }).createMachine({
+    id: 'inner', on: { break: { actions: assign(() => { throw new Error('inner breaks') }) }, call: { actions: [sendParent({ type: 'called' }), sendParent({ type: 'thrown' }), sendParent({ type: 'called' })] } }
+  })
+  const chart = (handles: object, on: object) => setupWork({ types: { events: typed<{ type: 'called' } | { type: 'thrown' }>() }, actors: { inner } }).createMachine({
+    id: 'outer', initial: 'asking', invoke: { src: 'inner', id: 'inner', ...handles },
+    states: { asking: { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': { target: 'busy', actions: sendTo('inner', ({ event }) => ({ type: textOf((event as unknown as MessageReceived).message) })) } } }, busy: { on }, over: { type: 'final' } }
+  } as never)
+  const thrown = { called: {}, thrown: { actions: assign(() => { throw new Error('outer breaks') }) } }
+  const cases = { messages: { break: 'break', call: 'call' } }
+  const { tests, notes } = await agentTests(agentOf(chart({ onError: '.over' }, thrown) as never), { cases, drivers: DRIVERS })
+  for (const { run, name, driver } of tests) await t.resolves(run(), `${driver}: ${name}`)
+  t.match(notes(), [/^the chart throws, opened by "start", then the client says "call": Error: outer breaks \(at .*actors\.test\.ts:\d+/])
+  const { verdicts } = await proveAgent(agentOf(chart({}, {}) as never), { cases, only: 'throws' })
+  t.match(verdicts, [{ outcome: 'confirmed', walk: { steps: [{ says: 'the client says "break"' }, { says: 'it receives "xstate.error.actor.inner" from inner' }] } }])
+  const first = setupWork({ types: { context: typed<{ n: number }>() }, actors: { inner } }).createMachine({ id: 'first', context: () => { throw new Error('it begins') }, invoke: { src: 'inner' } })
+  t.match((await planFor(agentOf(first))).crashes, [{ error: { message: 'it begins' } }])
+})
+
+await t.test('a prompt that reads such a snapshot is not reached, and one that throws says so', async t => {
+  const asking = (prompt: (given: { context: { meter?: AnyActorRef } }) => string, initial: string) => setupWork({ types: { context: typed<{ meter?: AnyActorRef }>() }, actors: { meter: leaves['an observable'] } }).createMachine({
+    id: 'prompting', context: ({ spawn }: { spawn: (src: string, options: object) => AnyActorRef }) => ({ meter: spawn('meter', { id: 'meter' }) }), initial,
+    states: { first: { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': 'second' } }, second: { tags: 'input-required', meta: { prompt }, on: { 'message.received': 'over' } }, over: { type: 'final' } }
+  } as never)
+  const reading = agentOf(asking(({ context }) => `At ${context.meter?.getSnapshot().context}`, 'first') as never)
+  const cases = { messages: { go: 'go' }, results: { meter: {} } }
+  const line = /in prompting\.first, if the client says "go": it reads the snapshot of meter, which no case gives/
+  t.match((await proveAgent(reading, { cases, only: 'end' })).verdicts, [{ outcome: 'unknown', why: line }])
+  t.match((await agentTests(reading, { cases, drivers: ['the chart'] })).notes(), [line])
+  const broken = (initial: string) => agentOf(asking(() => { throw new Error('no words') }, initial) as never)
+  await t.rejects(proveAgent(broken('second'), { cases }), { message: 'no words' })
+  await t.rejects(planFor(broken('first'), { cases }), { message: 'no words' })
 })

@@ -173,6 +173,8 @@ await t.test('a chart that sends itself events for ever has no tests, and no end
   const work = exploding.createMachine({ id: 'echo', initial: 'open', states: { open: { entry: sendTo(self, { type: 'again' }), on: { again: { target: 'open', reenter: true } } } } })
   await t.rejects(planFor(agentOf(work)), { name: 'RangeError', message: /^the chart goes on for ever without time passing\. It sends itself "again"/ })
   t.match(found(await proveAgent(agentOf(work))), { 'every task can end': ['confirmed', 'it receives "again" from itself'] })
+  const later = exploding.createMachine({ id: 'later', initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': 'open' } }, open: { entry: sendTo(self, { type: 'again' }), on: { again: { target: 'open', reenter: true } } } } })
+  await t.rejects(planFor(agentOf(later)), { name: 'RangeError', message: /^the chart goes on for ever/ })
 })
 
 const helped = setupWork({ types: { events: typed<{ type: 'pull' }>() }, actors: { hand: fromPromise(async () => {}) } })
