@@ -1,5 +1,6 @@
-import { transition, type AnyActor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import { StateMachine, transition, type AnyActor, type AnyActorLogic, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
+import { isMachine } from './persisted-snapshot.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 
@@ -24,4 +25,19 @@ export function pureStep(machine: AnyStateMachine, before: AnyMachineSnapshot, e
     }
   }
   return transition(logic as AnyStateMachine, before, event as never)
+}
+
+/** The limit of microsteps in one macrostep of a chart that sets none, so that an endless cycle is an error. */
+export const MOST_MICROSTEPS = 10_000
+
+/** Whether this is the error of a chart, uncompiled, that goes round until the limit. */
+export function isEndless(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('Infinite loop detected')
+}
+
+/** The chart, and the charts among its actors, with that limit. Unlike `options` of a machine, its configuration stays with `provide`. */
+export function withStepLimit({ config, implementations }: AnyStateMachine): AnyStateMachine {
+  const actors = Object.entries(implementations.actors as Readonly<Record<string, AnyActorLogic>>)
+  const limited = actors.map(([name, logic]) => [name, isMachine(logic) ? withStepLimit(logic) : logic] as const)
+  return new StateMachine({ ...config, options: { maxIterations: MOST_MICROSTEPS, ...config.options } }, { ...implementations, actors: Object.fromEntries(limited) })
 }

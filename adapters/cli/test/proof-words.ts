@@ -24,9 +24,10 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 }
 
 /** The limits of the proof, as lines. */
-export function boundsOf({ guesses, lost }: Proof): string[] {
+export function boundsOf({ met, guesses, lost }: Proof): string[] {
+  const bound = met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
   const open = guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
-  return [...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`)]
+  return [...bound, ...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`)]
 }
 
 /** The guards on which a counterexample depends, as a clause; empty for a confirmed one. */

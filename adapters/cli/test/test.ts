@@ -12,11 +12,11 @@ import { counter } from '../text/live-line.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { oneLine, plain, shellText, shellWord } from '../text/terminal-text.ts'
 import { testServerCommand } from './test-server.ts'
-import { loadTesting, planError, readKind } from './testing.ts'
+import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
-  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
+  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--complete] [--limit NUMBER] [--time SECONDS] [--memory MB] [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
@@ -28,7 +28,7 @@ Coverage and failed paths are saved beside the module, in .taskchart, for the pa
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths whose name contains this text
   --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
-  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
+${boundsHelp(1000, 15)}  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
 
 URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
 what to send in each state of a task. Nothing is known about the agent, so its answers decide what can be tested. A
@@ -43,12 +43,12 @@ ${ACCESS_HELP}  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC;
 ${ENVIRONMENT_HELP}
   --tap           write TAP to stdout instead
 
-Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped with Ctrl-C.
+Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 4 a bound is met, 130 stopped with Ctrl-C.
 `,
   run
 }
 
-const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
+const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, complete: { type: 'boolean' }, ...BOUND_FLAGS, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
 
 const SERVER_OPTIONS = {
   only: { type: 'string' },
@@ -74,14 +74,14 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
-  const { values: { paths, only, driver: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  const { values: { paths, only, driver: texts, complete, strict, tap, ...bounds }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadUnlessStopped(file, io)
   const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
   if (drivers?.length === 0) throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
-  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...readBounds(bounds), ...(complete && { complete }), ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
   const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
   if (tap) io.stdout.write(tapHead(tests.length))

@@ -1,5 +1,6 @@
 import type { AnyStateMachine } from 'xstate'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
+import type { Bounds } from '../bounds.ts'
 import type { AllCases } from './cases.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
@@ -15,15 +16,14 @@ export interface Territory {
   readonly input: unknown
   readonly cases: AllCases
   readonly policy: MessagePolicy
-  /** The maximum number of configurations. */
-  readonly limit: number
+  readonly bounds: Bounds
 }
 
 /**
- * Finds every configuration of a chart once, shortest paths first. Throws RangeError above the limit: if the context counts or grows,
+ * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context counts or grows,
  * `memory` has to reduce it.
  */
-export function explore({ machine, input, cases, policy, limit }: Territory): Configuration[] {
+export function explore({ machine, input, cases, policy, bounds }: Territory): Configuration[] {
   const { begin, take } = clockedModelOf(machine)
   const places = placesFrom(begin(input), {
     take,
@@ -31,7 +31,7 @@ export function explore({ machine, input, cases, policy, limit }: Territory): Co
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.
     describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
-    limit
+    bounds
   })
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy).illegal }))
 }

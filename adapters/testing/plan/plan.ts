@@ -5,9 +5,11 @@ import type { WorkInput } from '../../../runtime/authoring/work-arguments.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
+import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
 import { bargainPlan, type BargainPath } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { inputFor } from '../run/world.ts'
+import { BOUND_OPTIONS, Bounds, type BoundOptions } from '../bounds.ts'
 import { casesWith, type Cases, type OpeningCase } from './cases.ts'
 import { explore, type Configuration } from './explore.ts'
 import type { Taken } from './graph.ts'
@@ -64,24 +66,26 @@ export interface Plan {
 }
 
 /** The options of a plan. */
-export interface PlanOptions {
+export interface PlanOptions extends BoundOptions {
   readonly cases?: Cases
   /** The kind of paths. Default `cover`. */
   readonly kind?: PathKind
-  /** The maximum number of configurations per opening message. Default 1,000. */
-  readonly limit?: number
 }
 
 export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
   cases: objectSuchAs("{ opening: { start: 'start' } }"),
   kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
-  limit: [value => Number(value) > 0, 'a number above 0']
+  ...BOUND_OPTIONS
 }
+
+/** The default of `limit`. */
+const MOST_CONFIGURATIONS = 1000
 
 /**
  * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
  * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
- * TypeError if the agent has no tasks, or an opening message opens none; RangeError for too many configurations or simple paths.
+ * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations, if `limit` says
+ * no other), or for too many simple paths.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)
@@ -91,14 +95,15 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
 export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPayloads): Promise<Plan> {
   checkAgent(agent, 'planFor')
   checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
-  const { cases: given = {}, kind = 'cover', limit = 1000 } = options
+  const { cases: given = {}, kind = 'cover', limit = MOST_CONFIGURATIONS } = options
+  const bounds = new Bounds({ ...options, limit })
   const { messages: policy, negotiate } = agent
   const { machine, isChart } = chartOf(agent)
   const made = await madeCases(agent, machine, load)
   const lacks = made.lacksGenerator ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`] : []
   const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
-  const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
+  const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, bounds) : []
   const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks }
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
@@ -107,7 +112,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
     })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
-    const found = explore({ machine, input, cases, policy, limit })
+    const found = explore({ machine, input, cases, policy, bounds })
     plan.configurations += found.length
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
@@ -125,7 +130,7 @@ export function chartOf(agent: Agent): Pick<Plan, 'machine' | 'isChart'> {
   checkAgent(agent, 'chartOf')
   const { work } = agent
   if (!work) throw new TypeError('it has no work to test.')
-  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
+  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: withStepLimit(work), isChart: true }
 }
 
 function noTerms({ lacksGenerator }: MadeCases): TypeError {

@@ -101,6 +101,20 @@ await t.test('test lists unreached parts in its summary, and fails for them only
   t.match(await run('test', 'light.js', '--strict', '--driver', 'in process'), { code: 2, stderr: /--strict needs a driver that walks the chart alone\. Add --driver "the chart"\./ })
 })
 
+await t.test('the bounds of a search are options, and one that is met has the exit code of what is not proved', async t => {
+  for (const command of ['paths', 'test']) {
+    t.match(await run(command, 'light.js', '--limit', '1'), { code: 4, stderr: /Light, of light\.js, cannot be tested: not every configuration of the chart was found: there are more than 1 configurations\. / }, command)
+  }
+  for (const command of ['paths', 'test', 'prove']) {
+    t.match(await run(command, 'light.js', '--time', '0.000001', '--memory', '1', '--limit', '100'), { code: 4 }, command)
+    t.match(await run(command, 'light.js', '--time', 'x'), { code: 2, stderr: /--time has to be a number above 0, not x\./ }, command)
+    t.match(await run(command, 'light.js', '--limit', '1.5'), { code: 2 }, command)
+    t.match(await run(command, 'light.js', '--memory', '0'), { code: 2 }, command)
+    t.match(await run('help', command), { stdout: /--limit NUMBER .*; default (?:1000|20000)\n {2}--time SECONDS .*\n {2}--memory MB / }, command)
+  }
+  t.match(await run('prove', 'light.js', '--time', '0.000001'), { stdout: /\nunknown .*: the time limit of 0\.000001 s has passed after 1 configurations\n[^]*\nNot all was explored: the time limit of 0\.000001 s has passed after 1 configurations\. Raise that bound, or give memory in the cases\.\n/ })
+})
+
 await t.test('an agent whose first message opens no task gets the lines to add', async t => {
   t.match(await run('test', 'shy.js'), {
     code: 1,
