@@ -3,8 +3,9 @@ import { coverageFile } from '../../inspector/coverage-file.ts'
 import type { FailedWalk } from '../../inspector/test-result.ts'
 import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
 import type { ReachedParts } from '../../testing/coverage.ts'
+import { DrawError } from '../../testing/plan/draws.ts'
 import { isUrl, readArguments } from '../arguments.ts'
-import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP } from '../talk/agent-connection.ts'
 import { styled } from '../text/colour.ts'
@@ -28,7 +29,8 @@ Coverage and failed paths are saved beside the module, in .taskchart, for the pa
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths whose name contains this text
   --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
-${boundsHelp(1000, 15)}  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
+${boundsHelp(1000, 15)}  --complete      walk every path on SQLite too; the default is those that visit each configuration, since it is slow
+  --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
 
 URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
 what to send in each state of a task. Nothing is known about the agent, so its answers decide what can be tested. A
@@ -86,7 +88,8 @@ async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
   const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
   if (tap) io.stdout.write(tapHead(tests.length))
   const textOf = (outcome: Outcome, number: number) => (tap ? tapPoint({ name: nameOf(outcome), failure: outcome.failure }, number) : failureText(outcome, aloneOf(outcome.test), io.colours.stdout))
-  const outcomes = await outcomesOf(tests, explainFailure, io, textOf)
+  const explained = (error: unknown) => (error instanceof DrawError ? planError(file, agent.card)(error) : explainFailure(error))
+  const outcomes = await outcomesOf(tests, explained, io, textOf)
   const walks = outcomes.flatMap(({ test, failure, at }) => (failure === undefined ? [] : [{ name: test.name, driver: test.driver, message: failure.slice(0, LONGEST_FAILURE), alone: aloneOf(test), steps: test.steps(), at }]))
   await keepReached(resolve(io.cwd, file), reached(), walks.slice(0, MOST_WALKS), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
@@ -122,7 +125,7 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
       signal.throwIfAborted()
       now = test.name
       let at = 0
-      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
+      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, failureIn)
       const outcome = { test, at, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
       if (failure !== undefined) failures += 1
@@ -135,6 +138,12 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
   } finally {
     line.end()
   }
+}
+
+/** The text of a failure. What concerns all tests ends the command. */
+function failureIn(error: unknown): string {
+  if (error instanceof CommandError) throw error
+  return (error as Error).message
 }
 
 function nameOf({ test: { driver, name } }: Outcome): string {

@@ -2,6 +2,7 @@ import type { AnyStateMachine } from 'xstate'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { Bounds } from '../bounds.ts'
 import type { AllCases } from './cases.ts'
+import type { DrawWatch } from './draws.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { clockedModelOf, configurationKey, type Turn } from './model.ts'
@@ -17,14 +18,16 @@ export interface Territory {
   readonly cases: AllCases
   readonly policy: MessagePolicy
   readonly bounds: Bounds
+  /** Sees whether the chart draws random numbers. */
+  readonly watch: DrawWatch
 }
 
 /**
  * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context counts or grows,
  * `memory` has to reduce it.
  */
-export function explore({ machine, input, cases, policy, bounds }: Territory): Configuration[] {
-  const { begin, take } = clockedModelOf(machine)
+export function explore({ machine, input, cases, policy, bounds, watch }: Territory): Configuration[] {
+  const { begin, take } = watch.over(clockedModelOf(machine))
   const places = placesFrom(begin(input), {
     take,
     legalIn: turn => legalMovesIn(turn, cases, policy).legal,

@@ -9,8 +9,9 @@ import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
 import { bargainPlan, type BargainPath } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { inputFor } from '../run/world.ts'
-import { BOUND_OPTIONS, Bounds, type BoundOptions } from '../bounds.ts'
+import { BOUND_OPTIONS, BoundError, Bounds, type BoundOptions } from '../bounds.ts'
 import { casesWith, type Cases, type OpeningCase } from './cases.ts'
+import { DrawError, DrawWatch } from './draws.ts'
 import { explore, type Configuration } from './explore.ts'
 import type { Taken } from './graph.ts'
 import type { Refused } from './legal-moves.ts'
@@ -40,6 +41,8 @@ export interface Path {
   readonly begins: readonly ComparedEvent[]
   readonly start: Turn
   readonly steps: readonly Step[]
+  /** Whether it goes further than all shortest ways on which it is. Together these paths visit every configuration. */
+  readonly isDeepest: boolean
 }
 
 /** A path on which the chart throws. `guessed`: the actors on it whose result no case gives, by `src`. */
@@ -61,6 +64,8 @@ export interface Plan {
   readonly configurations: number
   /** The paths on which the chart throws, or has an invalid output, because of an error in it or in the cases. */
   readonly crashes: readonly Crash[]
+  /** Whether its chart draws random numbers, so that an actor may go another way than a path. */
+  readonly draws: boolean
   /** Lines about missing packages without which there are fewer paths. */
   readonly lacks: readonly string[]
 }
@@ -85,7 +90,8 @@ const MOST_CONFIGURATIONS = 1000
  * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
  * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
  * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations, if `limit` says
- * no other), or for too many simple paths.
+ * no other), or for too many simple paths; DrawError, a
+ * TypeError, instead of that if its chart draws random numbers.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)
@@ -104,7 +110,8 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, bounds) : []
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks }
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], draws: false, lacks }
+  const watch = new DrawWatch()
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -112,7 +119,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
     })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
-    const found = explore({ machine, input, cases, policy, bounds })
+    const found = exploredWith(watch, () => explore({ machine, input, cases, policy, bounds, watch }))
     plan.configurations += found.length
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
@@ -121,8 +128,18 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
       if (fault) plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
     }
   }
+  plan.draws = watch.isDrawn
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
   return plan
+}
+
+/** What is explored. A chart that draws random numbers may have no end of configurations. */
+function exploredWith(watch: DrawWatch, explored: () => Configuration[]): Configuration[] {
+  try {
+    return explored()
+  } catch (error) {
+    throw watch.isDrawn && error instanceof BoundError ? new DrawError(error) : error
+  }
 }
 
 /** The chart of an agent's work, or the model for work without one. Throws TypeError if the agent has no tasks. */
@@ -158,18 +175,19 @@ function pathsOf(kind: PathKind, configurations: readonly Configuration[], opene
 function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)
-  const path = (more: readonly Step[], name: string) => pathOf(opened, start, [...steps, ...more], name)
+  const path = (more: readonly Step[], name: string, isDeepest = false) => pathOf(opened, start, [...steps, ...more], name, isDeepest)
+  const isDeepest = !legal.some(({ isWay }) => isWay)
   const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened.name, moves)
-  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`)]
+  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`, isDeepest)]
   const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
   const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
-  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]))]
+  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 
-function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string): Path {
-  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps }
+function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string, isDeepest = true): Path {
+  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps, isDeepest }
 }
 
 const CANCEL: Move = { type: 'cancel' }
