@@ -111,11 +111,11 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './testing': {
     values: `
-      PATH_KINDS PathError VirtualClock agentTests allDrivers chartMermaid chartOf checkWalk describeBargainMove describeMove explainFailure
+      BoundError PATH_KINDS PathError VirtualClock agentTests allDrivers chartMermaid chartOf checkWalk describeBargainMove describeMove explainFailure
       planFor promelaOf proveAgent proveChart testAgent
     `,
     types: `
-      AgentTestOptions AgentTests AnyTerm AtStep BargainMove BargainPath ByName Cases ChartCases Choice ComparedEvent Coverage CoverageCount CoverageGap Driver Move
+      AgentTestOptions AgentTests AnyTerm AtStep BargainMove BargainPath BoundOptions ByName Cases ChartCases Choice ComparedEvent Coverage CoverageCount CoverageGap Driver Move
       OpeningCase Path PathKind PathTest Plan PlanOptions Proof ProofOptions PropertyWords ReachedParts Step Term TestContext Verdict Walk WalkStep WalkToCheck WalkedStep
     `
   },

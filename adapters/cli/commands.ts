@@ -3,6 +3,8 @@ import type { Command, NamedCommand } from './command.ts'
 /** An entry of the table. Its command is loaded when it runs or shows its help: all of them have 600 modules. */
 export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
   readonly load: () => Promise<Command>
+  /** Whether it computes for long with an agent's chart, without a pause in which it could hear a signal. */
+  readonly computes?: true
 }
 
 /** All commands, in the order of the help. Help, completion and corrections come from this table. */
@@ -18,10 +20,10 @@ export const COMMANDS: readonly CommandEntry[] = [
   { name: 'tasks', summary: 'list, show, export and cancel the tasks of a file or an agent', load: async () => (await import('./tasks/command.ts')).tasksCommand },
   { name: 'db', summary: 'back up, copy, shrink, migrate, check or count what serve --db stores', load: async () => (await import('./db.ts')).dbCommand },
   { name: 'replay', summary: 'check whether an agent can continue its stored tasks', load: async () => (await import('./test/replay.ts')).replayCommand },
-  { name: 'paths', summary: "show every path through an agent's chart", load: async () => (await import('./test/paths.ts')).pathsCommand },
-  { name: 'test', summary: "test every path through an agent's chart, or any A2A server", load: async () => (await import('./test/test.ts')).testCommand },
-  { name: 'coverage', summary: 'show which transitions of the chart the tasks of a store took', load: async () => (await import('./test/coverage.ts')).coverageCommand },
-  { name: 'prove', summary: 'prove the properties of an agent, or show the shortest counterexample', load: async () => (await import('./test/prove.ts')).proveCommand },
+  { name: 'paths', summary: "show every path through an agent's chart", load: async () => (await import('./test/paths.ts')).pathsCommand, computes: true },
+  { name: 'test', summary: "test every path through an agent's chart, or any A2A server", load: async () => (await import('./test/test.ts')).testCommand, computes: true },
+  { name: 'coverage', summary: 'show which transitions of the chart the tasks of a store took', load: async () => (await import('./test/coverage.ts')).coverageCommand, computes: true },
+  { name: 'prove', summary: 'prove the properties of an agent, or show the shortest counterexample', load: async () => (await import('./test/prove.ts')).proveCommand, computes: true },
   { name: 'graph', summary: 'draw the charts of an agent', load: async () => (await import('./graph.ts')).graphCommand },
   { name: 'open', summary: 'open the page of an agent in the browser', load: async () => (await import('./open.ts')).openCommand },
   { name: 'doctor', summary: 'say what is wrong on this machine or with an agent, and what mends it', load: async () => (await import('./doctor/doctor.ts')).doctorCommand },

@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { writtenGuard } from '../../runtime/authoring/written-chart.ts'
+import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
 import { jsonLoss } from '../../runtime/primitives/json.ts'
 import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
 import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'

@@ -1,12 +1,13 @@
 import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import { checkOptions, textSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
 import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
 import { describeBargainMove } from './negotiation/moves.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
 import { errorText } from './path-error.ts'
+import { DrawError } from './plan/draws.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
 import { propertyName } from './plan/unmodelled.ts'
 import { walkChart, walkedSteps, type AtStep, type Liveness, type WalkedStep } from './run/chart-run.ts'
@@ -21,9 +22,14 @@ export interface AgentTestOptions extends PlanOptions {
   readonly drivers?: readonly Driver[]
   /** Only paths whose name contains this text. */
   readonly only?: string
+  /**
+   * Whether every driver walks every path. Default false: on SQLite, which is slow, the paths are those that visit each configuration, unless
+   * `only` chooses some.
+   */
+  readonly complete?: boolean
 }
 
-const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_DRIVERS, only: textSuchAs("'is canceled'") }
+const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_DRIVERS, only: textSuchAs("'is canceled'"), complete: TRUE_OR_FALSE }
 
 /** One test: a path with one driver. Rejects with PathError at an unexpected result. */
 export interface PathTest {
@@ -56,7 +62,7 @@ export interface AgentTests {
   readonly shortfall: () => CoverageGap | undefined
   /** Lines to print: paths on which the chart throws, and uncovered parts if the chart was walked alone. */
   readonly notes: () => string[]
-  /** Lines to print after the results: packages that are not installed, and what was not tested without them. */
+  /** Lines to print after the results: what was not tested, and how to test it, such as packages to install. */
   readonly lacks: readonly string[]
 }
 
@@ -68,21 +74,32 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   checkAgent(agent, 'agentTests')
   checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
-  const { drivers: chosenDrivers, only = '', ...options } = given
-  const { machine, isChart, paths, bargains, configurations, crashes, unmodelled, lacks: ungenerated } = await planFor(agent, options)
+  const { drivers: chosenDrivers, only = '', complete = false, ...options } = given
+  const { machine, isChart, paths, bargains, configurations, crashes, unmodelled, draws, lacks: ungenerated } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
   if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}. ${nearestNames(only, [...paths, ...bargains].map(({ name }) => name))}`)
   const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
-  const lacks = [...unwalked, ...ungenerated]
+  const fewer = chosen.filter(({ isDeepest }) => isDeepest)
+  const walkedBy = (driver: Driver) => {
+    const { disk }: Partial<Manner> = Object(DRIVERS[driver])
+    return disk === 'SQLite' && !complete && only === '' ? fewer : chosen
+  }
+  const shortened = drivers.filter(driver => walkedBy(driver).length < chosen.length)
+  const left = shortened.map(driver => `${driver}: ${fewer.length} of ${chosen.length} paths, which visit each configuration. To walk all of them: --complete, or complete: true`)
+  const lacks = [...unwalked, ...ungenerated, ...left]
   const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
-    if (typeof manner === 'string') walkChart(path, manner, log, at)
-    else await walk(agent, isChart ? new StubActors(machine) : new ScriptedWork(), path, manner, at)
+    try {
+      if (typeof manner === 'string') walkChart(path, manner, log, at)
+      else await walk(agent, isChart ? new StubActors(machine) : new ScriptedWork(), path, manner, at)
+    } catch (error) {
+      throw draws ? new DrawError(error) : error
+    }
   }
   const tests = drivers.flatMap(driver => [
-    ...chosen.map(path => pathTest(driver, path.name, at => walkPath(path, driver, at), () => walkedSteps(path, machine))),
+    ...walkedBy(driver).map(path => pathTest(driver, path.name, at => walkPath(path, driver, at), () => walkedSteps(path, machine))),
     ...bargainTests(agent, chosenBargains, driver)
   ])
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')

@@ -3,6 +3,7 @@
  * with tap, `agentTests` gives them to any other runner, `planFor` only finds the paths.
  */
 export { agentTests } from './agent-tests.ts'
+export { BoundError } from './bounds.ts'
 export { chartMermaid } from '../drawing/mermaid.ts'
 export { describeMove } from './plan/moves.ts'
 export { describeBargainMove } from './negotiation/moves.ts'
@@ -16,6 +17,7 @@ export { VirtualClock } from './run/virtual-clock.ts'
 export { allDrivers } from './run/drivers.ts'
 
 export type { AgentTestOptions, AgentTests, PathTest, CoverageGap } from './agent-tests.ts'
+export type { BoundOptions } from './bounds.ts'
 export type { Cases, ByName, OpeningCase } from './plan/cases.ts'
 export type { Coverage, ReachedParts, CoverageCount } from './coverage.ts'
 export type { Move } from './plan/moves.ts'

@@ -2,7 +2,7 @@ import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type 
 import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
 import { statesOf } from '../xstate/transition-names.ts'
 import type { WorkTag } from './setup-work.ts'
-import { noteWrittenConfig, noteWrittenGuard } from './written-chart.ts'
+import { noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
 
 /** Tags of states that ask. */
 export const ASKING: readonly string[] = ['input-required', 'auth-required'] satisfies WorkTag[]

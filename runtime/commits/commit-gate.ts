@@ -4,11 +4,9 @@ import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
+import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, hostOf } from './actor-host.ts'
-
-/** Default limit of eventless transitions in one macrostep, so that an endless cycle is an error. */
-const MAX_ITERATIONS = 10_000
 
 const START_FAILED = 'taskchart.start.failed'
 
@@ -25,7 +23,7 @@ export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyAct
 export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
   const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })
-  if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MAX_ITERATIONS }
+  if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
   return compiled(provided)
 }

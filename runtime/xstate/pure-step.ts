@@ -1,5 +1,7 @@
-import { initialTransition, transition, type AnyActor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import { initialTransition, StateMachine, transition, type AnyActor, type AnyActorLogic, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
 import type { FullSystem } from './actor-system.ts'
+import { isMachine } from './persisted-snapshot.ts'
+import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
 
 type Step = ReturnType<typeof transition<AnyStateMachine>>
 
@@ -38,4 +40,22 @@ export function pureStep(machine: AnyStateMachine, before: AnyMachineSnapshot, e
     }
   }
   return transition(logic as AnyStateMachine, before, event as never)
+}
+
+/** The limit of microsteps in one macrostep of a chart that sets none, so that an endless cycle is an error. */
+export const MOST_MICROSTEPS = 10_000
+
+/** Whether this is the error of a chart, uncompiled, that goes round until the limit. */
+export function isEndless(error: unknown): boolean {
+  return error instanceof Error && error.message.startsWith('Infinite loop detected')
+}
+
+/** The chart, and the charts among its actors, with that limit. Unlike `options` of a machine, its configuration stays with `provide`. */
+export function withStepLimit({ config, implementations }: AnyStateMachine): AnyStateMachine {
+  const actors = Object.entries(implementations.actors as Readonly<Record<string, AnyActorLogic>>)
+  const limited = actors.map(([name, logic]) => [name, isMachine(logic) ? withStepLimit(logic) : logic] as const)
+  const options = { maxIterations: MOST_MICROSTEPS, ...config.options }
+  const machine = new StateMachine({ ...config, options }, { ...implementations, actors: Object.fromEntries(limited) })
+  noteWrittenConfig(machine.config, { ...writtenConfig(config), options })
+  return machine
 }

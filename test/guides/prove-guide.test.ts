@@ -94,7 +94,7 @@ await t.test('the model for SPIN goes to stdout, or to a file that is not the us
   for (const _ of ['new', 'again']) t.strictSame(await prove('refund.ts', '--promela', 'refund.pml', '--only', 'approved'), { code: 0, stdout: '', stderr: 'refund.pml\n' })
   t.equal(readFileSync(join(folder, 'refund.pml'), 'utf8'), stdout)
   t.match(await prove('over.js', '--promela', 'over.js'), { code: 1, stderr: 'taskchart: over.js exists and was not written by this command. Move it away, or give another FILE.\n' })
-  t.match(await prove('refund.ts', '--promela', '--limit', '1'), { code: 1, stderr: /Refunds, of refund\.ts, cannot be written as a model: there are more configurations than the limit\./ })
+  t.match(await prove('refund.ts', '--promela', '--limit', '1'), { code: 4, stderr: /Refunds, of refund\.ts, cannot be written as a model: there are more than 1 configurations\./ })
   t.match(await prove('price.js', '--promela'), { stdout: /No case gives results of price/ })
 })
 

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import t from 'tap'
 import { enqueueActions, type AnyStateMachine } from 'xstate'
 import { proveChart, type ChartCases } from '../../adapters/testing/index.ts'
+import { Bounds } from '../../adapters/testing/bounds.ts'
 import { chartGround } from '../../adapters/testing/proof/chart-ground.ts'
 import { counterexampleIn } from '../../adapters/testing/proof/counterexample.ts'
 import { spaceOf, type Space } from '../../adapters/testing/proof/space.ts'
@@ -29,7 +30,7 @@ const charts = {
 
 /** The configurations of a chart, up to several times as many as the real one has. */
 function explored(machine: AnyStateMachine, { cases }: Proved): Space[] {
-  return cases.map(given => spaceOf(chartGround(machine, given).ground, 2000))
+  return cases.map(given => spaceOf(chartGround(machine, given).ground, new Bounds({ limit: 2000 })))
 }
 
 /** The first property that a chart does not have. */

@@ -24,10 +24,11 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 }
 
 /** The limits of the proof, as lines. */
-export function boundsOf({ guesses, lost, unmodelled, verdicts }: Proof): string[] {
+export function boundsOf({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
   const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
+  const bound = met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
   const open = guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
-  return [...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`), ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)]
+  return [...bound, ...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`), ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)]
 }
 
 /** The guards on which a counterexample depends, as a clause; empty for a confirmed one. */

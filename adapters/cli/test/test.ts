@@ -3,8 +3,9 @@ import { coverageFile } from '../../inspector/coverage-file.ts'
 import type { FailedWalk } from '../../inspector/test-result.ts'
 import type { PathTest, CoverageGap } from '../../testing/agent-tests.ts'
 import type { ReachedParts } from '../../testing/coverage.ts'
+import { DrawError } from '../../testing/plan/draws.ts'
 import { isUrl, readArguments } from '../arguments.ts'
-import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP } from '../talk/agent-connection.ts'
 import { styled } from '../text/colour.ts'
@@ -12,11 +13,11 @@ import { counter } from '../text/live-line.ts'
 import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
 import { oneLine, plain, shellText, shellWord } from '../text/terminal-text.ts'
 import { testServerCommand } from './test-server.ts'
-import { loadTesting, planError, readKind } from './testing.ts'
+import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart test`: tests every path of an agent, or a server at a URL. */
 export const testCommand: Command = {
-  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--strict] [--tap]
+  usage: `taskchart test AGENT.ts|js [--paths KIND] [--only TEXT] [--driver TEXT]… [--complete] [--limit NUMBER] [--time SECONDS] [--memory MB] [--strict] [--tap]
        taskchart test URL [--text TEXT]… [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]… [--wait SECONDS] [--only TEXT] [--tap]`,
   details: `AGENT: walks every path of taskchart paths: with the chart alone, live and restored from JSON before every step; in a
 runtime in this process, also restarted and killed before every step; and over the wire. Time is virtual, and the actors
@@ -28,6 +29,7 @@ Coverage and failed paths are saved beside the module, in .taskchart, for the pa
   --paths KIND    cover (the default), shortest or simple, as taskchart paths has them
   --only TEXT     only paths whose name contains this text
   --driver TEXT   only drivers whose name contains this text, such as "WebSocket"; may be given more than once
+${boundsHelp(1000, 15)}  --complete      walk every path on SQLite too; the default is those that visit each configuration, since it is slow
   --strict        also fail, with code 3, if a part of the chart was not reached or the chart throws on a path
 
 URL: tests a server against the requirements of A2A 1.0, over each binding that its card offers. A chart of the protocol chooses
@@ -43,12 +45,12 @@ ${ACCESS_HELP}  --binding NAME  only over WEBSOCKET, JSONRPC, HTTP+JSON or GRPC;
 ${ENVIRONMENT_HELP}
   --tap           write TAP to stdout instead
 
-Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 130 stopped with Ctrl-C.
+Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 4 a bound is met, 130 stopped with Ctrl-C.
 `,
   run
 }
 
-const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
+const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, complete: { type: 'boolean' }, ...BOUND_FLAGS, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
 
 const SERVER_OPTIONS = {
   only: { type: 'string' },
@@ -74,19 +76,20 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 }
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
-  const { values: { paths, only, driver: texts, strict, tap }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  const { values: { paths, only, driver: texts, complete, strict, tap, ...bounds }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadUnlessStopped(file, io)
   const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
   if (drivers?.length === 0) throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
-  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
+  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...readBounds(bounds), ...(complete && { complete }), ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
   if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
   const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
   if (tap) io.stdout.write(tapHead(tests.length))
   const textOf = (outcome: Outcome, number: number) => (tap ? tapPoint({ name: nameOf(outcome), failure: outcome.failure }, number) : failureText(outcome, aloneOf(outcome.test), io.colours.stdout))
-  const outcomes = await outcomesOf(tests, explainFailure, io, textOf)
+  const explained = (error: unknown) => (error instanceof DrawError ? planError(file, agent.card)(error) : explainFailure(error))
+  const outcomes = await outcomesOf(tests, explained, io, textOf)
   const walks = outcomes.flatMap(({ test, failure, at }) => (failure === undefined ? [] : [{ name: test.name, driver: test.driver, message: failure.slice(0, LONGEST_FAILURE), alone: aloneOf(test), steps: test.steps(), at }]))
   await keepReached(resolve(io.cwd, file), reached(), walks.slice(0, MOST_WALKS), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
@@ -122,7 +125,7 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
       signal.throwIfAborted()
       now = test.name
       let at = 0
-      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, (error: unknown) => (error as Error).message)
+      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, failureIn)
       const outcome = { test, at, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
       if (failure !== undefined) failures += 1
@@ -135,6 +138,12 @@ async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown
   } finally {
     line.end()
   }
+}
+
+/** The text of a failure. What concerns all tests ends the command. */
+function failureIn(error: unknown): string {
+  if (error instanceof CommandError) throw error
+  return (error as Error).message
 }
 
 function nameOf({ test: { driver, name } }: Outcome): string {

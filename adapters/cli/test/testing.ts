@@ -2,7 +2,8 @@ import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { INSTALL_TOOLS } from '../../drawing/layout/layout.ts'
 import type * as testing from '../../testing/index.ts'
 import type { PathKind } from '../../testing/plan/path-kinds.ts'
-import { CommandError, usageError } from '../command.ts'
+import { BoundError, type BoundOptions } from '../../testing/bounds.ts'
+import { CommandError, EXIT, usageError } from '../command.ts'
 import { didYouMean } from '../text/did-you-mean.ts'
 
 /** The module that makes tests of an agent's chart. */
@@ -24,10 +25,41 @@ export function readKind(text: string, kinds: Testing['PATH_KINDS']): PathKind {
   return kind
 }
 
+/** The options that bound an exploration. */
+export const BOUND_FLAGS = { limit: { type: 'string' }, time: { type: 'string' }, memory: { type: 'string' } } as const
+
+/** Their help, with the default number of configurations. */
+export function boundsHelp(configurations: number, width: number): string {
+  const lines = [
+    ['--limit NUMBER', `the maximum number of configurations per opening message; default ${configurations}`],
+    ['--time SECONDS', 'the longest time of the search for them; default 120'],
+    ['--memory MB', 'the most memory for them; default 1024']
+  ] as const
+  return lines.map(([option, meaning]) => `  ${option.padEnd(width)} ${meaning}\n`).join('')
+}
+
+/** The bounds that these options set. Throws CommandError for one that is no number above 0. */
+export function readBounds(given: { readonly [Name in keyof typeof BOUND_FLAGS]?: string | undefined }): BoundOptions {
+  const { limit, time, memory } = given
+  return {
+    ...(limit !== undefined && { limit: positive('--limit', limit, Number.isInteger) }),
+    ...(time !== undefined && { timeLimitMs: positive('--time', time) * 1000 }),
+    ...(memory !== undefined && { memoryLimitBytes: positive('--memory', memory) * 2 ** 20 })
+  }
+}
+
+function positive(option: string, text: string, isRight = Number.isFinite): number {
+  const number = Number(text)
+  if (!(number > 0 && isRight(number))) throw usageError(`${option} has to be a number above 0, not ${text}.`)
+  return number
+}
+
 /** Turns an error of `planFor`, or of `proveAgent`, into a CommandError. */
 export function planError(file: string, { name }: Agent['card'], done = 'tested'): (cause: unknown) => never {
   return cause => {
     const [what = '', ...lines] = (cause as Error).message.split('\n')
-    throw new CommandError(`${name}, of ${file}, cannot be ${done}: ${what}`, { cause, details: lines.join('\n') })
+    // What met a bound is not refuted, and not proved.
+    const exitCode = cause instanceof BoundError ? EXIT.waiting : EXIT.error
+    throw new CommandError(`${name}, of ${file}, cannot be ${done}: ${what}`, { cause, exitCode, details: lines.join('\n') })
   }
 }

@@ -1,6 +1,6 @@
 import type * as stately from '@statelyai/inspect'
 import type { AnyActorRef, AnyStateMachine, InspectionEvent } from 'xstate'
-import { writtenConfig } from '../../../runtime/authoring/written-chart.ts'
+import { writtenConfig } from '../../../runtime/xstate/written-chart.ts'
 import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
 import type { Sink } from '../looking.ts'

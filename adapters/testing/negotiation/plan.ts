@@ -1,4 +1,5 @@
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
+import type { Bounds } from '../bounds.ts'
 import { placesFrom, type Place, type Taken } from '../plan/graph.ts'
 import { shortestWays, simpleWays, type PathKind } from '../plan/path-kinds.ts'
 import { requestsOf, responsesOf, type BargainCases } from './cases.ts'
@@ -33,9 +34,9 @@ export function roundsIn({ rounds }: Negotiation): number {
  * Plans the tests of a negotiation: every move of the client, and every result of `respond`, in each reachable configuration. There are at
  * most two rounds and one waiting message.
  */
-export function bargainPlan(negotiation: Negotiation, cases: BargainCases, kind: PathKind, limit: number): BargainPath[] {
+export function bargainPlan(negotiation: Negotiation, cases: BargainCases, kind: PathKind, bounds: Bounds): BargainPath[] {
   const { begin, take } = bargainModel(negotiation, { rounds: roundsIn(negotiation), waitingLimit: WAITING_LIMIT })
-  const places = placesFrom(begin(), { take, legalIn: legalIn(negotiation, cases), keyOf, describeMove: describeBargainMove, limit })
+  const places = placesFrom(begin(), { take, legalIn: legalIn(negotiation, cases), keyOf, describeMove: describeBargainMove, bounds })
   return waysOf(kind, places).map(way => ({ name: sentenceOf(way), steps: way.map(({ move, turn }) => ({ move, heard: turn.heard, asks: isAsking(turn) })) }))
 }
 

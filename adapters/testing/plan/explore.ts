@@ -1,7 +1,9 @@
 import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
+import type { Bounds } from '../bounds.ts'
 import { modelWith } from './acted-model.ts'
 import type { AllCases } from './cases.ts'
+import type { DrawWatch } from './draws.ts'
 import { placesFrom, type Place } from './graph.ts'
 import { legalMovesIn, type Refused } from './legal-moves.ts'
 import { clockedModelOf, configurationKey, type Turn } from './model.ts'
@@ -18,18 +20,19 @@ export interface Territory {
   readonly input: unknown
   readonly cases: AllCases
   readonly policy: MessagePolicy
-  /** The maximum number of configurations. */
-  readonly limit: number
+  readonly bounds: Bounds
+  /** Sees whether the chart draws random numbers. */
+  readonly watch: DrawWatch
   /** Told of each move that the model cannot follow. */
   readonly lose: (turn: Turn, move: InnerMove, error: Unmodelled) => void
 }
 
 /**
- * Finds every configuration of a chart once, shortest paths first. Throws RangeError above the limit: if the context counts or grows,
+ * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context counts or grows,
  * `memory` has to reduce it. Throws Unmodelled if the model cannot follow its start.
  */
-export function explore({ machine, input, cases, policy, limit, lose }: Territory): Configuration[] {
-  const { begin, take } = clockedModelOf(modelWith(machine, cases))
+export function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
+  const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))
   const taken = new WeakMap<InnerMove, Turn>()
   const isFollowed = (turn: Turn, move: InnerMove) => {
     try {
@@ -51,7 +54,7 @@ export function explore({ machine, input, cases, policy, limit, lose }: Territor
     keyOf: turn => keyOf(turn, cases),
     // Two actors of one logic end with the same words.
     describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
-    limit
+    bounds
   })
   return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy, can).illegal }))
 }

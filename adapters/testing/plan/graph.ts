@@ -1,6 +1,7 @@
 import { adjacencyMapToArray, getAdjacencyMap } from '@xstate/graph'
 import type { ActorLogic, EventObject, Snapshot } from 'xstate'
 import { checkPackages } from '../../peers/installed-packages.ts'
+import { BoundError, type Bounds } from '../bounds.ts'
 
 checkPackages(['@xstate/graph'])
 
@@ -30,16 +31,17 @@ export interface Terrain<Turn, Move> {
   /** Identifies a configuration. */
   readonly keyOf: (turn: Turn) => string
   readonly describeMove: (move: Move) => string
-  /** The maximum number of configurations. */
-  readonly limit: number
+  /** Default: none. */
+  readonly bounds?: Bounds
 }
 
-/** Finds every configuration once with @xstate/graph, shortest paths first. Throws RangeError above the limit. */
-export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, describeMove, limit }: Terrain<Turn, Move>): Place<Turn, Move>[] {
+/** Finds every configuration once with @xstate/graph, shortest paths first. Throws BoundError if a bound is met. */
+export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, describeMove, bounds }: Terrain<Turn, Move>): Place<Turn, Move>[] {
   const keys = new Set<string>()
   const serializeState = (turn: Turn): string => {
     const key = keyOf(turn)
-    if (keys.add(key).size > limit) throw tooMany(limit)
+    const met = keys.has(key) ? undefined : bounds?.met(keys.add(key).size)
+    if (met !== undefined) throw new BoundError(`not every configuration of the chart was found: ${met}. Raise that bound, or give cases.memory, the part of its context that decides where a path may lead, such as context => Math.min(context.rounds, 3).`)
     return key
   }
   const graph = adjacencyMapToArray(getAdjacencyMap(logicOf(take), {
@@ -69,8 +71,4 @@ export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObj
 /** The part of actor logic that the graph needs: snapshots are turns, events are moves. */
 function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(transition: Terrain<Turn, Move>['take']): ActorLogic<Turn, Move, undefined> {
   return { transition } as unknown as ActorLogic<Turn, Move, undefined>
-}
-
-function tooMany(limit: number): RangeError {
-  return new RangeError(`The chart has more than ${limit} configurations. Give cases.memory, the part of its context that decides where a path may lead, such as context => Math.min(context.rounds, 3).`)
 }

@@ -1,3 +1,4 @@
+import { BoundError } from '../bounds.ts'
 import type { Place, Taken } from './graph.ts'
 
 /**
@@ -18,7 +19,7 @@ export function shortestWays<Turn, Move>(places: readonly Place<Turn, Move>[]): 
 }
 
 /**
- * All paths without a repeated configuration, except prefixes of others. Throws RangeError above 10,000: a dense chart has exponentially
+ * All paths without a repeated configuration, except prefixes of others. Throws BoundError above 10,000: a dense chart has exponentially
  * many. The search stops at the limit, which @xstate/graph cannot do.
  */
 export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (readonly Taken<Turn, Move>[])[] {
@@ -28,7 +29,7 @@ export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (
     been.add(here)
     const next = here.legal.filter(({ to }) => !been.has(to))
     for (const { move, turn, to } of next) go(to, [...way, { move, turn }])
-    if (next.length === 0 && ways.push(way) > MOST_SIMPLE) throw new RangeError(`The chart has more than ${MOST_SIMPLE} simple paths. Walk the cover, which takes every move in every configuration.`)
+    if (next.length === 0 && ways.push(way) > MOST_SIMPLE) throw new BoundError(`the chart has more than ${MOST_SIMPLE} simple paths. Walk the cover, which takes every move in every configuration.`)
     been.delete(here)
   }
   if (start) go(start, [])

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
+import type { Border } from './guard-borders.ts'
 
 checkPackages(['fast-check'])
 
@@ -25,6 +26,29 @@ const DEEPEST = 5
 export function payloadsFor(schema: JsonSchema, count: number, takes: (value: unknown) => boolean): unknown[] {
   const taken = new Map(candidates(schema).filter(takes).map(value => [JSON.stringify(value), value]))
   return [...taken].toSorted(([one], [other]) => one.length - other.length).slice(0, count).map(([, value]) => value)
+}
+
+/**
+ * Values that match a JSON Schema with numbers on both sides of borders: of those that compare the name of a member in this member, of others in
+ * every number.
+ */
+export function payloadsAt(schema: JsonSchema, borders: readonly Border[], takes: (value: unknown) => boolean): unknown[] {
+  const taken = borders.length === 0 ? [] : candidates(schema).filter(takes)
+  const placed = taken.map(value => ({ value, places: numbersIn(value) })).toSorted((one, other) => other.places.length - one.places.length)
+  const { value, places = [] } = { ...placed[0] }
+  const names = new Set(places.map(place => place.at(-1)))
+  const sidesAt = (place: readonly string[]) => borders.filter(({ name }) => name === place.at(-1) || name === undefined || !names.has(name)).flatMap(({ sides }) => sides)
+  return places.flatMap(place => [...new Set(sidesAt(place))].map(side => withValueAt(value, place, side))).filter(takes)
+}
+
+/** The places of the numbers in a value, as the names that lead there. */
+function numbersIn(value: unknown): string[][] {
+  if (typeof value === 'number') return [[]]
+  return isObject(value) ? Object.entries(value).flatMap(([name, member]) => numbersIn(member).map(place => [name, ...place])) : []
+}
+
+function withValueAt(value: unknown, [name, ...rest]: readonly string[], set: number): unknown {
+  return name === undefined ? set : { ...(value as object), [name]: withValueAt(Object(value)[name], rest, set) }
 }
 
 /** Empty for a contradictory schema, or an unsupported pattern. */

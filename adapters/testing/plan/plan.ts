@@ -5,11 +5,14 @@ import type { WorkInput } from '../../../runtime/authoring/work-arguments.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
+import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
 import { bargainPlan, type BargainPath } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
+import { BOUND_OPTIONS, BoundError, Bounds, type BoundOptions } from '../bounds.ts'
 import { casesWith, type Cases, type OpeningCase } from './cases.ts'
+import { DrawError, DrawWatch } from './draws.ts'
 import { explore, type Configuration } from './explore.ts'
 import type { Taken } from './graph.ts'
 import type { Refused } from './legal-moves.ts'
@@ -40,6 +43,8 @@ export interface Path {
   readonly begins: readonly ComparedEvent[]
   readonly start: Turn
   readonly steps: readonly Step[]
+  /** Whether it goes further than all shortest ways on which it is. Together these paths visit every configuration. */
+  readonly isDeepest: boolean
 }
 
 /** A path on which the chart throws. `guessed`: the actors on it whose result no case gives, by `src`. */
@@ -63,29 +68,34 @@ export interface Plan {
   readonly crashes: readonly Crash[]
   /** What was not walked, since no case gives something of an actor: lines with the state, the actor and what to add. */
   readonly unmodelled: readonly string[]
+  /** Whether its chart draws random numbers, so that an actor may go another way than a path. */
+  readonly draws: boolean
   /** Lines about missing packages without which there are fewer paths. */
   readonly lacks: readonly string[]
 }
 
 /** The options of a plan. */
-export interface PlanOptions {
+export interface PlanOptions extends BoundOptions {
   readonly cases?: Cases
   /** The kind of paths. Default `cover`. */
   readonly kind?: PathKind
-  /** The maximum number of configurations per opening message. Default 1,000. */
-  readonly limit?: number
 }
 
 export const PLAN_OPTIONS: OptionKinds<PlanOptions> = {
   cases: objectSuchAs("{ opening: { start: 'start' } }"),
   kind: [value => PATH_KINDS.some(kind => kind === value), PATH_KINDS.map(kind => `'${kind}'`).join(' or ')],
-  limit: [value => Number(value) > 0, 'a number above 0']
+  ...BOUND_OPTIONS
 }
+
+/** The default of `limit`. */
+const MOST_CONFIGURATIONS = 1000
 
 /**
  * Plans the tests of an agent: each move that its work accepts in each reachable configuration, a cancel there, and each move that it must
  * refuse there. Work without a chart is replaced by scripted work, so that the life of its task is tested, not the work. Throws
- * TypeError if the agent has no tasks, or an opening message opens none; RangeError for too many configurations or simple paths.
+ * TypeError if the agent has no tasks, or an opening message opens none; BoundError, a RangeError, if a bound is met (1,000 configurations, if `limit` says
+ * no other), or for too many simple paths; DrawError, a
+ * TypeError, instead of that if its chart draws random numbers.
  */
 export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<Plan> {
   return planWith(agent, options)
@@ -95,7 +105,8 @@ export async function planFor(agent: Agent, options: PlanOptions = {}): Promise<
 export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPayloads): Promise<Plan> {
   checkAgent(agent, 'planFor')
   checkOptions(options, PLAN_OPTIONS, 'planFor', 'planFor(agent, { cases })')
-  const { cases: given = {}, kind = 'cover', limit = 1000 } = options
+  const { cases: given = {}, kind = 'cover', limit = MOST_CONFIGURATIONS } = options
+  const bounds = new Bounds({ ...options, limit })
   const { messages: policy, negotiate } = agent
   const { machine: work, isChart } = chartOf(agent)
   const machine = withResults(work, given.results ?? {})
@@ -104,10 +115,11 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   const lacks = made.lacksGenerator ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`] : []
   const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
-  const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, limit) : []
+  const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, bounds) : []
   const unmodelled = new Set<string>()
   const lose = ({ chart }: Turn, move: InnerMove, { message }: Error) => void unmodelled.add(`in ${stateText(chart)}, if ${describeMove(move)}: ${message}`)
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], lacks, get unmodelled() { return [...unmodelled] } }
+  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], draws: false, lacks, get unmodelled() { return [...unmodelled] } }
+  const watch = new DrawWatch()
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
       if (cases.isOpeningGiven) throw error
@@ -115,7 +127,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
     })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
-    const found = followed(() => explore({ machine, input, cases, policy, limit, lose }), line => unmodelled.add(`opened by "${name}": ${line}`))
+    const found = followed(() => exploredWith(watch, () => explore({ machine, input, cases, policy, bounds, watch, lose })), line => unmodelled.add(`opened by "${name}": ${line}`))
     plan.configurations += found.length
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
@@ -125,6 +137,7 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
       if (fault) plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
     }
   }
+  plan.draws = watch.isDrawn
   if (plan.paths.length === 0 && unmodelled.size > 0) throw new TypeError(`nothing can be walked. ${[...unmodelled].join('\n')}`)
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
   return plan
@@ -141,12 +154,21 @@ function followed(explored: () => Configuration[], note: (line: string) => void)
   }
 }
 
+/** What is explored. A chart that draws random numbers may have no end of configurations. */
+function exploredWith(watch: DrawWatch, explored: () => Configuration[]): Configuration[] {
+  try {
+    return explored()
+  } catch (error) {
+    throw watch.isDrawn && error instanceof BoundError ? new DrawError(error) : error
+  }
+}
+
 /** The chart of an agent's work, or the model for work without one. Throws TypeError if the agent has no tasks. */
 export function chartOf(agent: Agent): Pick<Plan, 'machine' | 'isChart'> {
   checkAgent(agent, 'chartOf')
   const { work } = agent
   if (!work) throw new TypeError('it has no work to test.')
-  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: work, isChart: true }
+  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: withStepLimit(work), isChart: true }
 }
 
 function noTerms({ lacksGenerator }: MadeCases): TypeError {
@@ -174,18 +196,19 @@ function pathsOf(kind: PathKind, configurations: readonly Configuration[], opene
 function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)
-  const path = (more: readonly Step[], name: string) => pathOf(opened, start, [...steps, ...more], name)
+  const path = (more: readonly Step[], name: string, isDeepest = false) => pathOf(opened, start, [...steps, ...more], name, isDeepest)
+  const isDeepest = !legal.some(({ isWay }) => isWay)
   const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened.name, moves)
-  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`)]
+  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`, isDeepest)]
   const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
   const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
-  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]))]
+  return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 
-function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string): Path {
-  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps }
+function pathOf({ opening, input }: Opened, start: Turn, steps: readonly Step[], name: string, isDeepest = true): Path {
+  return { name, opening, input, begins: [...OPENED, ...toldAfter(start)], start, steps, isDeepest }
 }
 
 const CANCEL: Move = { type: 'cancel' }

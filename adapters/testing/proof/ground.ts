@@ -1,5 +1,6 @@
 import type { EventObject } from 'xstate'
 import type { Ending, StepSeen, Told } from '../../../machines/properties/terms.ts'
+import { isEndless } from '../../../runtime/xstate/pure-step.ts'
 import type { Taken } from '../plan/graph.ts'
 import { configurationKey, ownMove, QUIET, type Model, type Turn } from '../plan/model.ts'
 import { describeMove, heardBy, type ChartMove } from '../plan/moves.ts'
@@ -97,7 +98,8 @@ export class Strider {
     const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
     if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
     return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
-      if (result.status !== 'error' || choices.some(({ throws }) => throws)) return [stride(result, choices)]
+      // An endless cycle is one whatever the data is.
+      if (result.status !== 'error' || isEndless(result.error) || choices.some(({ throws }) => throws)) return [stride(result, choices)]
       this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
       this.cut.add(spot)
       return []

@@ -1,5 +1,6 @@
 import type { Property } from '../../../machines/properties/properties.ts'
 import type { Moment } from '../../../machines/properties/terms.ts'
+import { BoundError } from '../bounds.ts'
 import { formulaOf } from './promela-formula.ts'
 import type { Edge, Node, Space } from './space.ts'
 
@@ -25,7 +26,8 @@ const STILL = 0
  * gone. Fairness `choice` is a walk that settles somewhere, and from then on takes the steps of each configuration in turn.
  */
 export function promelaModel({ name, spaces, properties, bounds }: Modelled): string {
-  if (spaces.some(({ isWhole }) => !isWhole)) throw new RangeError('there are more configurations than the limit. Give a higher one, or memory in the cases.')
+  const [met] = spaces.flatMap(({ met }) => met ?? [])
+  if (met !== undefined) throw new BoundError(`${met}. Raise that bound, or give memory in the cases.`)
   const claims = properties.map(([name, property], i) => ({ name, property, id: `p${i + 1}`, formula: formulaOf(property, `p${i + 1}`) }))
   const names = Object.entries(Object.assign({}, ...claims.map(({ formula }) => formula.names)) as ReturnType<typeof formulaOf>['names'])
   const moments = new Numbers(BETWEEN + 1)

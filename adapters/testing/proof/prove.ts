@@ -5,6 +5,8 @@ import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { checkArgument, checkOptions, objectSuchAs, textSuchAs, withMembers, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
+import { BOUND_OPTIONS, Bounds, type BoundOptions } from '../bounds.ts'
 import type { Cases } from '../plan/cases.ts'
 import { idsOf, recordedRun, takeMoves } from '../run/chart-run.ts'
 import { agentGrounds } from './agent-ground.ts'
@@ -14,10 +16,8 @@ import { guardsText, OpenGuards, type Choice } from './open-guards.ts'
 import { promelaModel } from './promela.ts'
 import { spaceOf, type Edge, type Space } from './space.ts'
 
-/** The options of a proof. */
-export interface ProofOptions {
-  /** The maximum number of configurations per opening message. Default 20,000. Above it nothing is proved, but counterexamples are. */
-  readonly limit?: number
+/** The options of a proof. If a bound is met (20,000 configurations, if `limit` says no other), nothing is proved, but counterexamples are found. */
+export interface ProofOptions extends BoundOptions {
   /** Only properties whose name contains this text. */
   readonly only?: string
 }
@@ -73,6 +73,8 @@ export interface Proof {
   readonly configurations: number
   /** Whether these are all. */
   readonly isWhole: boolean
+  /** The bound that was met, as a clause, if they are not all. */
+  readonly met?: string
   /** The openings, as clauses. */
   readonly openings: readonly string[]
   /** The data that no case gives, as clauses. Guards hold both ways from there. */
@@ -85,7 +87,7 @@ export interface Proof {
 
 const OPTIONS: OptionKinds<ProofOptions & { readonly cases: Cases }> = {
   cases: objectSuchAs("{ opening: { start: 'start' } }"),
-  limit: [value => Number(value) > 0, 'a number above 0'],
+  ...BOUND_OPTIONS,
   only: textSuchAs("'is paid'")
 }
 
@@ -108,8 +110,8 @@ export async function proveAgent(agent: Agent, options: AgentProofOptions = {}):
 
 /**
  * Writes the explored chart of an agent and its properties as a model for SPIN, another prover. SPIN decides by it whether the properties hold on
- * every walk; it takes the configurations and their steps as they are. Takes the options of `proveAgent` and throws its errors, and RangeError if
- * there are more configurations than the limit.
+ * every walk; it takes the configurations and their steps as they are. Takes the options of `proveAgent` and throws its errors, and BoundError if a
+ * bound is met.
  */
 export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
   const { spaces, properties, unseen: { guesses, lost, unmodelled } } = await exploredAgent(agent, options, 'promelaOf')
@@ -120,13 +122,14 @@ export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): 
 /** The options of a proof of an agent. */
 type AgentProofOptions = ProofOptions & { readonly cases?: Cases }
 
-async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURATIONS, ...options }: AgentProofOptions, caller: string) {
+async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProofOptions, caller: string) {
   checkAgent(agent, caller)
-  checkOptions({ cases, limit, ...options }, OPTIONS, caller, `${caller}(agent, { cases })`)
+  checkOptions({ cases, ...options }, OPTIONS, caller, `${caller}(agent, { cases })`)
   const { work, properties = {} } = agent
   if (typeof work !== 'object') throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
+  const bounds = new Bounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
   const unseen = await agentGrounds(agent, cases)
-  const spaces = unseen.grounds.map(ground => spaceOf(ground, limit))
+  const spaces = unseen.grounds.map(ground => spaceOf(ground, bounds))
   return { spaces, properties: chosenOf({ ...properties, ...OWN_PROPERTIES }, options), unseen }
 }
 
@@ -134,11 +137,13 @@ async function exploredAgent(agent: Agent, { cases = {}, limit = MOST_CONFIGURAT
  * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws RangeError if no property has the
  * text `only`.
  */
-export function proveChart(machine: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
-  checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
+export function proveChart(chart: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
+  checkArgument(chart, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
+  const machine = withStepLimit(chart)
   const { ground, lost, unmodelled } = chartGround(machine, cases)
   const guesses = cases.events ? [] : ['data of events']
-  return proofOf(machine, [spaceOf(ground, options.limit ?? MOST_CONFIGURATIONS)], chosenOf(properties, options), { guesses, lost, unmodelled })
+  const bounds = new Bounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
+  return proofOf(machine, [spaceOf(ground, bounds)], chosenOf(properties, options), { guesses, lost, unmodelled })
 }
 
 const MOST_CONFIGURATIONS = 20_000
@@ -159,25 +164,26 @@ function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }:
 
 function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Named, { guesses, lost, unmodelled }: Unseen): Proof {
   const isWhole = spaces.length > 0 && spaces.every(space => space.isWhole)
+  const [met] = spaces.flatMap(space => space.met ?? [])
   const verdicts = chosen.map(([name, property]): Verdict => {
     const [shortest] = spaces.flatMap(space => {
       const found = counterexampleIn(space, property)
       return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
     }).toSorted((one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found))
     const named = { property: name, ...(property.fairness && { fairness: property.fairness }) }
-    if (!shortest) return { ...named, ...unseen(property, spaces, isWhole, { lost, unmodelled }) }
+    if (!shortest) return { ...named, ...unseen(property, spaces, met, { lost, unmodelled }) }
     const { space, found, isReal } = shortest
     const walk = walkOf(machine, space, found, property)
     return isReal ? { ...named, outcome: 'confirmed', walk } : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
   })
-  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost], unmodelled: [...unmodelled] }
+  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, ...(met !== undefined && { met }), openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost], unmodelled: [...unmodelled] }
 }
 
 /** The verdict without a counterexample. */
-function unseen({ readsContext }: Property, spaces: readonly Space[], isWhole: boolean, { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
+function unseen({ readsContext }: Property, spaces: readonly Space[], met: string | undefined, { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
   const [first] = unmodelled
   if (first !== undefined) return { outcome: 'unknown', why: first }
-  if (!isWhole) return { outcome: 'unknown', why: 'there are more configurations than the limit' }
+  if (met !== undefined) return { outcome: 'unknown', why: met }
   if (lost.size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
   if (readsContext && spaces.some(({ isOpen }) => isOpen)) return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
   return { outcome: 'proved' }

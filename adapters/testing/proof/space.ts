@@ -1,4 +1,5 @@
 import { momentsOf, type Moment } from '../../../machines/properties/terms.ts'
+import type { Bounds } from '../bounds.ts'
 import { placesFrom } from '../plan/graph.ts'
 import { startsIn } from '../plan/model.ts'
 import { keyOf, seen, type Ground, type Spot, type Stride } from './ground.ts'
@@ -9,7 +10,7 @@ export interface Node {
   readonly edges: readonly Edge[]
   /** The sources that can act here: actors, timers, the client. */
   readonly sources: ReadonlySet<string>
-  /** Whether its steps are unknown, since the limit was reached. */
+  /** Whether its steps are unknown, since a bound was met. */
   readonly isCut: boolean
 }
 
@@ -29,24 +30,28 @@ export interface Space {
   readonly nodes: readonly Node[]
   readonly moments: readonly Moment[]
   readonly isWhole: boolean
+  /** The bound that was met, as a clause. */
+  readonly met: string | undefined
   readonly isOpen: boolean
 }
 
 /**
- * Explores a chart with @xstate/graph, shortest walks first, up to a number of configurations.
+ * Explores a chart with @xstate/graph, shortest walks first, until a bound is met.
  *
  * This takes the adjacency map of @xstate/graph, its breadth-first search and its serialization of states. @xstate/graph lacks the following.
  * Its limit throws, and gives nothing that was found. An event has one outcome; here each outcome is an event of its own. It knows neither
  * actors nor timers and their order; here their ends are moves. It finds no cycles.
  */
-export function spaceOf(ground: Ground, limit: number): Space {
+export function spaceOf(ground: Ground, bounds: Bounds): Space {
   const keys = new Set<string>()
   const cut = new Set<string>()
+  let met: string | undefined
   const key = (spot: Spot) => keyOf(spot, ground.memory)
   const places = placesFrom<Spot, Stride>(ground.start, {
     take: (_, stride) => stride.to,
     legalIn: spot => {
-      if (keys.size <= limit) return ground.stridesFrom(spot)
+      met ??= bounds.met(keys.size)
+      if (met === undefined) return ground.stridesFrom(spot)
       cut.add(key(spot))
       return []
     },
@@ -55,8 +60,7 @@ export function spaceOf(ground: Ground, limit: number): Space {
       keys.add(found)
       return found
     },
-    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : '']),
-    limit: Infinity
+    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : ''])
   })
   const numbers = new Map(places.map((place, number) => [place, number]))
   const nodes = places.map(({ turn: spot, legal }): Node => {
@@ -68,7 +72,7 @@ export function spaceOf(ground: Ground, limit: number): Space {
     }))
     return { spot, edges, sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])), isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot))) }
   })
-  return { ground, nodes, moments: momentsOf(seen(undefined, undefined, ground.start)), isWhole: cut.size === 0, isOpen: places.some(({ turn }) => turn.isOpen) }
+  return { ground, nodes, moments: momentsOf(seen(undefined, undefined, ground.start)), isWhole: cut.size === 0, met, isOpen: places.some(({ turn }) => turn.isOpen) }
 }
 
 /** The source of an actor's end. */

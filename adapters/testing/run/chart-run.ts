@@ -81,11 +81,16 @@ export function idsOf(states: readonly AnyStateNode[]): string[] {
   return states.toSorted((one, other) => one.order - other.order).map(({ id }) => id)
 }
 
-/** A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call. */
+/** A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call, each once. */
 export function recordedRun(machine: AnyStateMachine, input: unknown): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
-  const taken: string[] = []
-  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.push(transitionName(transition)) }, input)
-  return { run, transitionsSince: () => taken.splice(0) }
+  const taken = new Set<string>()
+  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.add(transitionName(transition)) }, input)
+  const transitionsSince = () => {
+    const all = [...taken]
+    taken.clear()
+    return all
+  }
+  return { run, transitionsSince }
 }
 
 /** The records of a run. */

@@ -77,7 +77,7 @@ await t.test('each word is a formula', t => {
 })
 
 await t.test('a chart with more configurations than the limit has no model', async t => {
-  await t.rejects(promelaOf(agent, { limit: 1 }), { name: 'RangeError', message: /^there are more configurations than the limit\./ })
+  await t.rejects(promelaOf(agent, { limit: 1 }), { name: 'RangeError', message: /^there are more than 1 configurations\. Raise that bound/ })
 })
 
 await t.test('SPIN and the proof agree on generated charts', { skip: NO_SPIN, timeout: 1_000_000 }, async t => {

@@ -1,6 +1,8 @@
 import t from 'tap'
-import { assign, cancel, createMachine, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate'
-import { checkWalk, proveAgent, proveChart, type Proof, type Verdict } from '../../../adapters/testing/index.ts'
+import { assign, cancel, createMachine, emit, enqueueActions, fromPromise, raise, sendTo, setup } from 'xstate'
+import { BoundError, checkWalk, planFor, proveAgent, proveChart, type Proof, type Verdict } from '../../../adapters/testing/index.ts'
+import { Bounds } from '../../../adapters/testing/bounds.ts'
+import { OWN_PROPERTIES } from '../../../adapters/testing/proof/prove.ts'
 import { defineAgent, propertiesOf, setupWork, typed, type AuthorizationReceived } from '../../../runtime/index.ts'
 
 const card = { name: 'Proved' }
@@ -205,7 +207,7 @@ await t.test('the proof says what it could not see', async t => {
   const agent = defineAgent({ card, work, properties: { 'it goes on': unreachable('over'), 'it counts': propertiesOf(work).always('counting', { after: 'over' }) } })
   const results = { count: { one: { n: 1 } } }
   const bounded = await proveAgent(agent, { cases: { results }, limit: 5 })
-  t.match(bounded, { isWhole: false, verdicts: [{ outcome: 'unknown', why: 'there are more configurations than the limit' }, {}, {}, { outcome: 'unknown' }] })
+  t.match(bounded, { isWhole: false, met: 'there are more than 5 configurations', verdicts: [{ outcome: 'unknown', why: 'there are more than 5 configurations' }, {}, {}, { outcome: 'unknown' }] })
   const open = await proveAgent(agent)
   t.match(open.lost, [/^count ends with "done", with data that no case gives: .*undefined/])
   t.match(open.verdicts[1], { outcome: 'unknown', why: 'the chart throws with data that no case gives' })
@@ -300,4 +302,43 @@ await t.test('a guard that throws makes a bare chart throw, which is a step', t 
   const { never, terminal } = propertiesOf(chart)
   t.match(proveChart(chart, { 'it goes on': never(terminal) }, { events: [{ type: 'open' }] }).verdicts, [{ outcome: 'confirmed' }])
   t.end()
+})
+
+await t.test('a chart that goes round for ever is a counterexample, at its start and later, whatever the data is', async t => {
+  const round = { a: { always: 'b' }, b: { always: 'a' } } as const
+  const atOnce = await proveAgent(defineAgent({ card, work: setupWork({}).createMachine({ initial: 'a', states: round }) }))
+  t.match(atOnce, { configurations: 1, verdicts: [{ property: 'the chart never throws', outcome: 'confirmed', walk: { kind: 'moment', begins: { state: 'a', transitions: ['(machine).a on its own to b', '(machine).b on its own to a'], told: ['SUBMITTED', 'WORKING', 'FAILED'] } } }, { outcome: 'proved' }] })
+  const work = setupWork({ actors: { below: createMachine({}) } }).createMachine({ id: 'round', initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': 'a' } }, ...round } })
+  for (const given of [{}, { messages: { yes: 'yes' } }]) {
+    const later = await proveAgent(defineAgent({ card, work }), { cases: given })
+    t.match(later.verdicts[0], { outcome: 'confirmed', walk: { steps: [{ transitions: ['round.asking on message.received to a', 'round.a on its own to b', 'round.b on its own to a'] }] } })
+    t.equal(later.lost.length, 0)
+  }
+  const raising = createMachine({ initial: 'a', states: { a: { entry: raise({ type: 'on' }), on: { on: { target: 'a', reenter: true } } } } })
+  t.match(proveChart(raising, OWN_PROPERTIES).verdicts, [{ outcome: 'confirmed' }, {}])
+  const { crashes } = await planFor(defineAgent({ card, work: setupWork({}).createMachine({ initial: 'a', states: round }) }))
+  t.match(crashes, [{ way: 'opened by "start"', error: /more than 10000 microsteps/ }])
+})
+
+await t.test('a chart that grows for ever meets a bound of configurations, time or memory, which is said', async t => {
+  const work = setupWork({ types: { context: typed<{ n: number }>() }, actors: { worker: fromPromise(async () => {}) } }).createMachine({
+    context: { n: 0 }, initial: 'asking',
+    states: { asking: { tags: 'input-required', on: { 'message.received': { actions: assign({ n: ({ context, spawn }) => { spawn('worker', { id: `worker ${context.n}` }); return context.n + 1 } }) } } } }
+  })
+  const agent = defineAgent({ card, work })
+  const bounds = [[{ limit: 3 }, /^there are more than 3 configurations$/], [{ timeLimitMs: 1e-3 }, /^the time limit of 0.000001 s has passed after \d+ configurations$/]] as const
+  for (const [bound, met] of bounds) {
+    t.match(await proveAgent(agent, bound), { isWhole: false, met, verdicts: [{ outcome: 'unknown', why: met }, { outcome: 'unknown', why: met }] })
+    t.match(proveChart(work, OWN_PROPERTIES, {}, bound).met, met)
+    const refused = { name: 'RangeError', message: new RegExp(`^not every configuration of the chart was found: ${met.source.slice(1, -1)}\\. Raise that bound, or give cases\\.memory`) }
+    await t.rejects(planFor(agent, bound), refused)
+    t.ok((await planFor(agent, bound).catch((error: unknown) => error)) instanceof BoundError)
+  }
+  let used = 5
+  const bounded = new Bounds({ limit: 9, memoryLimitBytes: 2 ** 21 }, { ms: () => 0, bytes: () => used })
+  used += 2 ** 21
+  t.equal(bounded.met(9), undefined)
+  used += 1
+  t.equal(bounded.met(9), 'more than the memory limit of 2 MB is needed after 9 configurations')
+  for (const wrong of ['timeLimitMs', 'memoryLimitBytes']) await t.rejects(planFor(agent, { [wrong]: 0 }), { name: 'TypeError', message: new RegExp(`^${wrong} has to be`) })
 })

@@ -1,14 +1,15 @@
 import t from 'tap'
 import { z } from 'zod'
-import { assign, emit, fromCallback, fromPromise } from 'xstate'
+import { and, assign, createMachine, emit, fromCallback, fromPromise, not, setup } from 'xstate'
 import { SQLITE_PACKAGE } from '../../../adapters/storage/driver.ts'
-import { agentTests } from '../../../adapters/testing/agent-tests.ts'
+import { agentTests, type AgentTestOptions } from '../../../adapters/testing/agent-tests.ts'
 import { CoverageLog } from '../../../adapters/testing/coverage.ts'
-import { chartMermaid, chartOf, explainFailure, planFor, testAgent, VirtualClock, type Cases } from '../../../adapters/testing/index.ts'
+import { chartMermaid, chartOf, explainFailure, planFor, testAgent, VirtualClock, type Cases, type Path } from '../../../adapters/testing/index.ts'
+import { guardBorders } from '../../../adapters/testing/plan/guard-borders.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
 import { planWith } from '../../../adapters/testing/plan/plan.ts'
 import type { PathKind } from '../../../adapters/testing/plan/path-kinds.ts'
-import { payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
+import { payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
 import { allDrivers, availableDrivers } from '../../../adapters/testing/run/drivers.ts'
 import { walk } from '../../../adapters/testing/run/path-run.ts'
@@ -140,6 +141,22 @@ await t.test('a chart of 30 states and 100 transitions is explored, but not all 
   t.ok(paths.length >= 100 && paths.length < 200, `${paths.length} paths`)
   t.match(await rejection(planFor(agentWith(work), { cases, kind: 'simple' })), { name: 'RangeError', message: /more than 10000 simple paths\. Walk the cover/ })
   await testAgent(someWalks(t), agentWith(work), { cases, drivers: ['the chart', 'in process'] })
+})
+
+await t.test('on SQLite, the paths are those that visit each configuration, unless all are asked for', async t => {
+  const { paths } = await planFor(agentWith(everything), { cases })
+  const visited = (chosen: readonly Path[]) => new Set(chosen.flatMap(({ start, steps }) => [start, ...steps.flatMap(({ turn }) => turn ?? [])].map(({ status, chart }) => JSON.stringify([status, chart.value, chart.context]))))
+  const deepest = paths.filter(({ isDeepest }) => isDeepest)
+  t.strictSame(visited(deepest), visited(paths))
+  t.ok(deepest.length < paths.length / 2, `${deepest.length} of ${paths.length}`)
+  const drivers = ['in process', 'in process on SQLite, killed before every step'] as const
+  const countsOf = async (options: AgentTestOptions) => {
+    const { tests, lacks } = await agentTests(agentWith(everything), { cases, drivers, ...options })
+    return [...drivers.map(driver => tests.filter(test => test.driver === driver).length), lacks.some(line => line.startsWith(`${drivers[1]}: ${deepest.length} of ${paths.length} paths`))]
+  }
+  t.strictSame(await countsOf({}), [paths.length, deepest.length, true])
+  t.strictSame(await countsOf({ complete: true }), [paths.length, paths.length, false])
+  t.strictSame(await countsOf({ only: 'opened' }), [paths.length, paths.length, false])
 })
 
 await t.test('paths are walked on SQLite', { skip: NO_SQLITE }, async t => {
@@ -384,4 +401,52 @@ await t.test("the virtual clock fires delays beyond Node's maximum after a milli
   t.strictSame(fired.at(-1), 'later')
   t.equal(clock.now(), Date.parse('2026-01-01T00:00:00.002Z'))
   t.end()
+})
+
+await t.test('a chart that draws random numbers is told so, once it matters', async t => {
+  const { random } = Math
+  const drawing = (draw: () => unknown, shows: boolean, loops = false) => agentWith(setupWork({ types: { context: typed<{ drawn: unknown }>() } }).createMachine({
+    context: { drawn: 0 }, initial: 'asking',
+    states: { asking: { tags: 'input-required', on: { 'message.received': { ...(!loops && { target: 'over' }), actions: assign({ drawn: draw }) } } }, over: { type: 'final' } },
+    output: ({ context }) => ({ artifact: text(shows ? String(context.drawn) : 'a number') })
+  }))
+  const told = { name: 'TypeError', message: /^its chart draws random numbers, .*fromPromise/ }
+  const numbers = new Uint8Array(16)
+  for (const draw of [() => Math.random(), () => crypto.randomUUID(), () => String(crypto.getRandomValues(numbers))]) {
+    const runs = async (shows: boolean) => (await agentTests(drawing(draw, shows), { drivers: ['in process'], only: 'its end' })).tests.map(({ run }) => run)
+    for (const run of await runs(true)) await t.rejects(run(), told)
+    for (const run of await runs(false)) await run()
+    await t.rejects(planFor(drawing(draw, true, true), { limit: 20 }), told)
+  }
+  t.strictSame([Math.random, Object.keys(crypto)], [random, []])
+})
+
+await t.test('borders of numbers are read from guards', t => {
+  type Given = { readonly event: { readonly age: number; readonly text: string; readonly more: { readonly size: number } } }
+  const of = (...guards: unknown[]) => guardBorders(createMachine({ initial: 'a', states: { a: { on: { go: guards.map(guard => ({ guard: guard as never })) } } } }))
+  t.strictSame(of(({ event }: Given) => event.age >= 18), [{ name: 'age', sides: [17, 18] }])
+  t.strictSame(of(({ event }: Given) => event.age > 18 && event.more.size < -2.5), [{ name: 'age', sides: [18, 19] }, { name: 'size', sides: [-3.5, -2.5] }])
+  t.strictSame(of(({ event }: Given) => 18 <= event.age || 1_000 < event.more.size), [{ name: 'age', sides: [17, 18] }, { name: 'size', sides: [1000, 1001] }])
+  t.strictSame(of(({ event }: Given) => Number(event.text) === 7 || [1].map(() => 5).length !== 2), [{ name: 'text', sides: [7, 8] }, { name: 'length', sides: [2, 3] }])
+  t.strictSame(of(() => 5, 'named', undefined, not(and([(({ event }: Given) => event.age <= 3) as never, 'named']) as never)), [{ name: 'age', sides: [3, 4] }])
+  t.strictSame(of({ type: 'atLeast', params: { age: 18, name: 'x' } }, { type: 'is', params: 2 }), [{ sides: [17, 18, 19] }, { sides: [1, 2, 3] }])
+  t.strictSame(guardBorders(setup({ guards: { isOld: () => Date.now() > 65 } }).createMachine({})), [{ sides: [65, 66] }])
+  t.end()
+})
+
+await t.test('generated values take guards on numbers both ways', async t => {
+  const schema = z.object({ name: z.string(), age: z.number().int().min(0).max(99), home: z.object({ rooms: z.number().int() }).optional() })
+  const work = setupWork({ guards: { isAdult: ({ event }) => answerOf(event as never, schema).age >= 18, isHoused: ({ event }) => Number(answerOf(event as never, schema).home?.rooms) > 3 } }).createMachine({
+    initial: 'asking',
+    states: { asking: { tags: 'input-required', meta: { schema }, on: { 'message.received': [{ guard: 'isHoused', target: 'housed' }, { guard: 'isAdult', target: 'adult' }, { target: 'child' }] } }, housed: { type: 'final' }, adult: { type: 'final' }, child: { type: 'final' } }
+  })
+  const { messages } = await madeCases(agentWith(work), work)
+  const values = Object.values(messages).map(words => Object(words).parts[0].data)
+  t.match([17, 18].map(age => values.some(value => value.age === age)), [true, true])
+  t.match([3, 4].map(rooms => values.some(value => value.home?.rooms === rooms)), [true, true])
+  t.strictSame((await testAgent(someWalks(t), agentWith(work), { drivers: ['the chart'] })).guards.missing, [])
+  const whole = payloadsAt({ type: 'integer', maximum: 18 }, [{ name: 'age', sides: [17, 18] }, { sides: [18, 19] }], value => Number(value) <= 18)
+  t.strictSame(whole, [17, 18])
+  t.strictSame(payloadsAt({ type: 'string' }, [{ sides: [1] }], value => typeof value === 'string'), [])
+  t.strictSame(payloadsAt({ type: 'string' }, [{ sides: [1] }], () => false), [])
 })

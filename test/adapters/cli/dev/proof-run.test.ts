@@ -34,7 +34,7 @@ await t.test('a proof is shown with the reason of each verdict, and the steps of
   t.match(choice, { outcome: 'proved', says: /^in \d configurations, if everything that is possible again and again happens in the end$/ })
   const open = shownProof(await proveAgent(agent, { only: 'lit' }), 'lamp.ts', 5)
   t.match(open, { bounds: ['No case gives results of hand, so guards hold both ways from there.'], verdicts: [{ outcome: 'possible', says: 'if isDark' }] })
-  t.match(shownProof(await proveAgent(agent, { limit: 1 }), 'lamp.ts', 5).verdicts.at(-1), { outcome: 'unknown', says: 'there are more configurations than the limit' })
+  t.match(shownProof(await proveAgent(agent, { limit: 1 }), 'lamp.ts', 5).verdicts.at(-1), { outcome: 'unknown', says: 'there are more than 1 configurations' })
   const waits = propertiesOf(work).leadsTo('on', 'off')
   t.match(shownProof(await proveAgent(defineAgent({ card, work, properties: { waits } }), { only: 'waits' }), 'lamp.ts', 5).verdicts, [{ says: /, if whatever waits goes on$/ }])
 })

@@ -30,6 +30,12 @@ const work = setupWork({}).createMachine({
 })
 export default defineAgent({ card: { name: 'Forgetful' }, work })
 `,
+  'dice.js': `
+import { defineAgent, setupWork } from 'taskchart'
+import { assign } from 'xstate'
+const work = setupWork({}).createMachine({ context: {}, initial: 'rolling', states: { rolling: { always: { target: 'done', actions: assign({ n: () => Math.random() }) } }, done: { type: 'final' } }, output: ({ context }) => ({ artifact: { text: String(context.n) } }) })
+export default defineAgent({ card: { name: 'Dice' }, work })
+`,
   'function.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })",
   'echo.js': "import { defineAgent, reply } from 'taskchart'\nexport default defineAgent({ card: { name: 'Echo' }, negotiate: () => reply('x') })",
   'wrong.js': "import { defineAgent } from 'taskchart'\nexport const cases = 5\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })",
@@ -74,10 +80,14 @@ await t.test('paths writes lines of JSON, and a drawing', async t => {
   t.match(await run('paths', 'wrong.js'), { code: 1, stderr: /The export cases of wrong\.js has to be an object/ })
 })
 
+const onSqlite = 'in process on SQLite, killed before every step'
+
 await t.test('test walks the paths, and prints what it has reached', { skip: NO_SQLITE }, async t => {
   const { code, stdout } = await run('test', 'light.js')
   t.equal(code, 0)
-  t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '33 passed, 0 failed', ''])
+  t.strictSame(stdout.split('\n'), ['states: 3 of 3', 'transitions: 1 of 1', 'tags: 1 of 1', 'guard outcomes: 2 of 2', '31 passed, 0 failed', `${onSqlite}: 1 of 3 paths, which visit each configuration. To walk all of them: --complete, or complete: true`, ''])
+  t.match(await run('test', 'light.js', '--complete', '--driver', 'SQLite'), { code: 0, stdout: /^3 passed, 0 failed\n$/ })
+  t.match(await run('test', 'light.js', '--only', 'cancels', '--driver', 'SQLite'), { code: 0, stdout: /^1 passed, 0 failed\n$/ })
   t.match(await run('test', 'light.js', '--driver', 'WebSocket', '--only', 'cancels'), { code: 0, stdout: '2 passed, 0 failed\n' })
   t.match(await run('test', 'light.js', '--driver', 'pigeon'), { code: 2, stderr: /No driver's name contains that --driver\. The drivers are: the chart; / })
   t.match(await run('test', 'light.js', '--only', 'nowhere'), { code: 1, stderr: /No path's name contains "nowhere"\. There are \d+, such as 'opened by / })
@@ -99,6 +109,24 @@ await t.test('test lists unreached parts in its summary, and fails for them only
   t.match(await run('test', 'function.js', '--driver', 'in process, restarted', '--strict'), { code: 0 })
   t.match(await run('test', 'light.js', '--strict', '--only', 'cancels'), { code: 2, stderr: /--strict needs every path\. Leave out --only\./ })
   t.match(await run('test', 'light.js', '--strict', '--driver', 'in process'), { code: 2, stderr: /--strict needs a driver that walks the chart alone\. Add --driver "the chart"\./ })
+})
+
+await t.test('the bounds of a search are options, and one that is met has the exit code of what is not proved', async t => {
+  for (const command of ['paths', 'test']) {
+    t.match(await run(command, 'light.js', '--limit', '1'), { code: 4, stderr: /Light, of light\.js, cannot be tested: not every configuration of the chart was found: there are more than 1 configurations\. / }, command)
+  }
+  for (const command of ['paths', 'test', 'prove']) {
+    t.match(await run(command, 'light.js', '--time', '0.000001', '--memory', '1', '--limit', '100'), { code: 4 }, command)
+    t.match(await run(command, 'light.js', '--time', 'x'), { code: 2, stderr: /--time has to be a number above 0, not x\./ }, command)
+    t.match(await run(command, 'light.js', '--limit', '1.5'), { code: 2 }, command)
+    t.match(await run(command, 'light.js', '--memory', '0'), { code: 2 }, command)
+    t.match(await run('help', command), { stdout: /--limit NUMBER .*; default (?:1000|20000)\n {2}--time SECONDS .*\n {2}--memory MB / }, command)
+  }
+  t.match(await run('prove', 'light.js', '--time', '0.000001'), { stdout: /\nunknown .*: the time limit of 0\.000001 s has passed after 1 configurations\n[^]*\nNot all was explored: the time limit of 0\.000001 s has passed after 1 configurations\. Raise that bound, or give memory in the cases\.\n/ })
+})
+
+await t.test('a chart that draws random numbers is one error, not one of each test', async t => {
+  t.match(await run('test', 'dice.js', '--driver', 'in process'), { code: 1, stdout: '', stderr: /^taskchart: Dice, of dice\.js, cannot be tested: its chart draws random numbers, [^\n]*\n$/ })
 })
 
 await t.test('an agent whose first message opens no task gets the lines to add', async t => {
