@@ -7,6 +7,27 @@ export interface PersistedSnapshot {
   readonly value?: StateValue
   readonly historyValue?: Readonly<Record<string, readonly { readonly id: string }[]>>
   readonly children?: Readonly<Record<string, { readonly src: unknown; readonly snapshot: PersistedSnapshot }>>
+  /** The ids of the active states in the order in which they were entered, of a machine with regions. */
+  readonly entered?: readonly string[]
+}
+
+/**
+ * Has a machine with regions persist the order in which its states were entered. XState restores the order of the chart: of eventless
+ * transitions that several regions have at once it then takes another one first.
+ */
+export function keepOrder(machine: AnyStateMachine): AnyStateMachine {
+  if (!states(machine.root).some(({ type }) => type === 'parallel')) return machine
+  const persist = machine.getPersistedSnapshot.bind(machine)
+  const restore = machine.restoreSnapshot.bind(machine)
+  const replaced: Pick<AnyStateMachine, 'getPersistedSnapshot' | 'restoreSnapshot'> = {
+    getPersistedSnapshot: (snapshot, options) => ({ ...persist(snapshot, options), entered: snapshot._nodes.map(({ id }) => id) }),
+    restoreSnapshot: (persisted, scope) => {
+      const { entered = [], ...others } = persisted as PersistedSnapshot
+      const snapshot = restore(others as typeof persisted, scope)
+      return Object.assign(snapshot, { _nodes: snapshot._nodes.toSorted((one, other) => entered.indexOf(one.id) - entered.indexOf(other.id)) })
+    }
+  }
+  return Object.assign(machine, replaced)
 }
 
 /**

@@ -96,6 +96,24 @@ await t.test('the id of two timers finds the same one after a restart', async t 
   await passesRestored(t, work, {})
 })
 
+await t.test('of regions that go on at once the same one goes first after a restart', async t => {
+  const work = setupWork({ types: { context: typed<{ n: number }>() }, guards: { isOn: ({ context }) => context.n === 1 } }).createMachine({
+    id: 'regions', context: { n: 0 }, initial: 'both',
+    states: {
+      both: {
+        tags: 'input-required', meta: { prompt: 'Well?' }, type: 'parallel',
+        states: {
+          left: { initial: 'one', states: { one: { on: { 'message.received': 'two' } }, two: { on: { 'message.received': { actions: assign({ n: 1 }) } }, always: { guard: 'isOn', target: '#regions.leftFirst' } } } },
+          right: { initial: 'one', states: { one: { always: { guard: 'isOn', target: '#regions.rightFirst' } } } }
+        }
+      },
+      leftFirst: { type: 'final', tags: 'failed' }, rightFirst: { type: 'final' }
+    }
+  })
+  t.match(found(await proveAgent(agentOf(work, { 'the left never goes first': propertiesOf(work).never('leftFirst') }))), { 'the left never goes first': 'proved' })
+  await passesRestored(t, work, {})
+})
+
 await t.test('configurations whose timers have other events are two', async t => {
   const work = timed.createMachine({
     id: 'either', initial: 'open',
