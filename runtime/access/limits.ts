@@ -32,8 +32,9 @@ export interface Limits {
   /** Events of one task. Over it, the task fails. Default 10,000. */
   eventsPerTask: number
   /**
-   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, as JSON text. Over it, the task fails, and
-   * messages that do not fit are refused with RateLimited. Default 16 MiB.
+   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, its newest snapshot, which has the context of a chart,
+   * and the journal of its work, as JSON text. Over it, the task fails, and messages that do not fit are refused with RateLimited.
+   * Default 16 MiB.
    */
   taskBytes: number
   /** Messages that wait for the next question of one task, or for an answer of one negotiation. Over it, they are refused with RateLimited. Default 16. */

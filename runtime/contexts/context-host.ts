@@ -1,4 +1,5 @@
 import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskFact } from '../../machines/task-events.ts'
@@ -18,7 +19,7 @@ import { readAllEvents } from '../streams/whole-task.ts'
 import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
-import { checkReadable, WorkInputs } from '../work/work-input.ts'
+import { checkReadable, isOpening, WorkInputs } from '../work/work-input.ts'
 import { tell } from '../xstate/lean-actor.ts'
 import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
@@ -105,13 +106,13 @@ export class ContextHost implements ActorHost {
     const bytes = jsonBytes(fact)
     const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
     if (hasRoom) this.#addBytes(taskId, bytes)
-    const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
+    const tooLarge = hasRoom ? undefined : this.#tooManyBytes(taskId, bytes)
+    const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
     const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
     const event = told && tasks.stamp(taskId, told)
     if (event) this.#context.pipeline.turn.note(event)
-    if (!hasRoom) {
-      if (tasks.fill(taskId)) this.failTask(taskId, tooManyBytes(taskBytes))
-    } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
+    if (tooLarge) this.#failFull(taskId, tooLarge)
+    else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
   /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
@@ -130,6 +131,27 @@ export class ContextHost implements ActorHost {
     const bytes = this.#context.tasks.addBytes(taskId, added)
     const most = NEARLY_FULL * taskBytes
     if (bytes >= most && bytes - added < most) this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
+  }
+
+  #tooManyBytes(taskId: string, added: number): A2AError {
+    const { tasks } = this.#context
+    return tasks.fullBy(taskId) ?? tooManyBytes(this.#services.limits.taskBytes, tasks.sizeOf(taskId) + added)
+  }
+
+  /** Fails a task that exceeds its limit of bytes, once. */
+  #failFull(taskId: string, error: A2AError): void {
+    if (this.#context.tasks.fill(taskId, error)) this.failTask(taskId, error)
+  }
+
+  /** Throws RateLimited if a task with this snapshot exceeds its limit of bytes. */
+  checkSnapshot(taskId: string, snapshot: string): void {
+    const { taskBytes } = this.#services.limits
+    const { tasks } = this.#context
+    const bytes = tasks.sizeOf(taskId, snapshot.length)
+    if (bytes <= taskBytes) return
+    const error = tooManyBytes(taskBytes, bytes)
+    tasks.fill(taskId, error)
+    throw error
   }
 
   bytesOf(taskId: string): number {
@@ -182,8 +204,11 @@ export class ContextHost implements ActorHost {
     return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
-  readJournal(taskId: string): Promise<JournalRow[]> {
-    return this.#services.reads.readJournal(this.key, taskId)
+  async readJournal(taskId: string): Promise<JournalRow[]> {
+    const rows = await this.#services.reads.readJournal(this.key, taskId)
+    // What the task was opened with counts as its message.
+    this.#context.tasks.setJournalBytes(taskId, rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0))
+    return rows
   }
 
   readEvents(taskId: string): Promise<TaskEvent[]> {
@@ -204,8 +229,15 @@ export class ContextHost implements ActorHost {
 
   keep(row: JournalRow): void {
     if (this.#isOver) return
-    this.#context.pipeline.turn.keep(row)
-    this.noteMove(row.taskId)
+    const { taskId, value } = row
+    const { tasks, pipeline } = this.#context
+    const bytes = jsonBytes(value)
+    if (tasks.has(taskId) && !tasks.hasRoom(taskId, bytes, this.#services.limits.taskBytes)) {
+      return this.#failFull(taskId, this.#tooManyBytes(taskId, bytes))
+    }
+    tasks.addJournalBytes(taskId, bytes)
+    pipeline.turn.keep(row)
+    this.noteMove(taskId)
   }
 
   cleansUp(taskId: string, settled: Promise<unknown>): void {

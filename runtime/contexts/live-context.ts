@@ -273,7 +273,9 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #textOf(taskId: string): TaskText | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      const made = actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      if (made) this.#host.checkSnapshot(taskId, made.text)
+      return made
     } catch (error) {
       this.#host.failTask(taskId, error)
       return undefined
