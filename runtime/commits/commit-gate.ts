@@ -1,9 +1,9 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import { checkContext, checkDelayed } from '../authoring/checked-words.ts'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject, Snapshot } from 'xstate'
+import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { isMachine } from '../xstate/persisted-snapshot.ts'
+import { isMachine, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, hostOf } from './actor-host.ts'
 
@@ -24,7 +24,7 @@ export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyAct
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
 export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  const provided = machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })
+  const provided = withOwnContext(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) }))
   if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MAX_ITERATIONS }
   counter?.watch(provided)
   return compiled(provided)
@@ -88,10 +88,17 @@ export const HELD_ACTIONS = {
   }
 } satisfies ScopeChanges
 
+/** A snapshot of logic that is no machine; that of `fromTransition` has the state as its context. */
+type Leaf = Snapshot<unknown> & { readonly context?: unknown }
+
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
   const started = new WeakSet<object>()
   return {
     ...logic,
+    getInitialSnapshot: (scope, input) => {
+      const snapshot: Leaf = logic.getInitialSnapshot(scope, input)
+      return logic.start ? snapshot : checkState(scope.id, snapshot)
+    },
     start: (snapshot, scope) => afterCommit(scope, () => {
       if (scope.self.getSnapshot().status !== 'active') return
       started.add(scope.self)
@@ -108,7 +115,8 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
         afterCommit(scope, () => started.has(scope.self) && logic.transition(snapshot, event, scope))
         return { ...snapshot, status: 'stopped', input: undefined }
       }
-      if (started.has(scope.self) || !logic.start) return logic.transition(snapshot, event, scope)
+      if (!logic.start) return checkState(scope.id, logic.transition(snapshot, event, scope) as Leaf)
+      if (started.has(scope.self)) return logic.transition(snapshot, event, scope)
       // Not started yet, so the event is sent again after the start.
       afterCommit(scope, () => scope.self.send(event))
       return snapshot

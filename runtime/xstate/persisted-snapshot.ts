@@ -1,4 +1,5 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import { plainCopy } from '../primitives/json.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
@@ -71,4 +72,12 @@ export function states(node: AnyStateNode): AnyStateNode[] {
 
 export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
+}
+
+/** The machine, whose actors each begin with a copy of a constant context: an assignment that changes it in place would reach all of them. */
+export function withOwnContext<Machine extends AnyStateMachine>(machine: Machine): Machine {
+  const { config } = machine
+  const { context } = config
+  if (typeof context !== 'object') return machine
+  return Object.assign(machine.provide({}), { config: { ...config, context: () => plainCopy(context) } }) as Machine
 }
