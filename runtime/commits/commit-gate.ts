@@ -5,7 +5,7 @@ import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-sc
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
-import { familyOf, hostOf } from './actor-host.ts'
+import { familyOf, HASTY_MS, hostOf } from './actor-host.ts'
 
 /** Default limit of eventless transitions in one macrostep, so that an endless cycle is an error. */
 const MAX_ITERATIONS = 10_000
@@ -92,7 +92,12 @@ export const HELD_ACTIONS = {
 type Leaf = Snapshot<unknown> & { readonly context?: unknown }
 
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
-  const started = new WeakSet<object>()
+  /** When each began, in milliseconds since 1970. */
+  const started = new WeakMap<object, number>()
+  const noteEnd = ({ self, system }: AnyActorScope): void => {
+    const host = hostOf(system)
+    if (host.clock.now() - (started.get(self) ?? -Infinity) < HASTY_MS) host.noteHaste(familyOf(self))
+  }
   return {
     ...logic,
     getInitialSnapshot: (scope, input) => {
@@ -101,7 +106,7 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
     },
     start: (snapshot, scope) => afterCommit(scope, () => {
       if (scope.self.getSnapshot().status !== 'active') return
-      started.add(scope.self)
+      started.set(scope.self, hostOf(scope.system).clock.now())
       try {
         logic.start?.(snapshot, scope)
       } catch (error) {
@@ -112,11 +117,16 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
       noteMove(scope)
       if (event.type === START_FAILED) return { ...snapshot, status: 'error', error: event.error }
       if (event.type === 'xstate.stop') {
+        noteEnd(scope)
         afterCommit(scope, () => started.has(scope.self) && logic.transition(snapshot, event, scope))
         return { ...snapshot, status: 'stopped', input: undefined }
       }
       if (!logic.start) return checkState(scope.id, logic.transition(snapshot, event, scope) as Leaf)
-      if (started.has(scope.self)) return logic.transition(snapshot, event, scope)
+      if (started.has(scope.self)) {
+        const after: Leaf = logic.transition(snapshot, event, scope)
+        if (after.status !== 'active') noteEnd(scope)
+        return after
+      }
       // Not started yet, so the event is sent again after the start.
       afterCommit(scope, () => scope.self.send(event))
       return snapshot

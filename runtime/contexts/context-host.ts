@@ -12,6 +12,7 @@ import { factAtEventLimit } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
+import { NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
@@ -25,6 +26,7 @@ import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { WORK_FAILED } from './observers.ts'
 import { ContextRecovery } from './recovery.ts'
+import { TaskPaces } from './task-paces.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 const DEFAULT_HISTORY = 50
@@ -42,6 +44,8 @@ export class ContextHost implements ActorHost {
   /** Created for a context with stored tasks. */
   #recovery: ContextRecovery | undefined
   readonly #inputs: WorkInputs
+  /** Created by the first hasty turn. */
+  #paces: TaskPaces | undefined
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: WorkSpans) {
@@ -162,6 +166,20 @@ export class ContextHost implements ActorHost {
     if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.move(taskId)
   }
 
+  noteHaste(taskId: string): void {
+    if (this.#context.tasks.has(taskId) && !this.#isOver) (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
+  }
+
+  /** Stops slowing a task, and runs what waits: a client has written to it. */
+  hurry(taskId: string): void {
+    for (const effect of this.#paces?.forget(taskId) ?? NONE) this.run(effect)
+  }
+
+  /** Runs an effect that is committed, unless its task is slowed: then it waits. */
+  runInTime(effect: Effect): void {
+    if (!this.#paces?.keepsBack(effect)) this.run(effect)
+  }
+
   afterCommit(effect: Effect): void {
     if (this.#isOver) this.run(effect)
     else if (!this.#recovery?.keepsBack(effect)) this.#context.pipeline.turn.after(effect)
@@ -181,12 +199,14 @@ export class ContextHost implements ActorHost {
   ended(taskId: string): void {
     this.#context.timers.clearTask(taskId)
     this.#inputs.ended(taskId)
+    for (const effect of this.#paces?.forget(taskId) ?? NONE) this.afterCommit(effect)
   }
 
   /** Releases what the context uses, because it leaves memory. */
   leave(): void {
     this.traces?.leave()
     this.#inputs.leave()
+    this.#paces?.clear()
   }
 
   async readTask(taskId: string): Promise<Task> {
@@ -288,7 +308,7 @@ export class ContextHost implements ActorHost {
   deliver(delivery: Effect): void {
     this.runs(delivery.taskId)
     if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
-    else delivery.run()
+    else if (!this.#paces?.keepsBack(delivery)) delivery.run()
   }
 
   /** Runs an effect after its commit. An error in it crashes the task's work. */

@@ -134,6 +134,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     if (webhook) turn.webhooks = added(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     tell(this.#root, taken)
+    this.#host.hurry(taskId)
     return undefined
   }
 
@@ -181,7 +182,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   run(effect: Effect): void {
-    this.#host.run(effect)
+    this.#host.runInTime(effect)
   }
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */

@@ -172,8 +172,8 @@ await t.test('a constant context that an assignment changes in place is that of 
   })
   const work = setupWork({ types: { context: {} as typeof listed }, actors: { below } }).createMachine({
     context: listed, initial: 'a', entry: assign(push),
-    states: { a: { invoke: { src: 'below', onDone: { target: 'b', actions: assign({ names: ({ context, event }) => [...context.names, String(event.output)] }) } } }, b: { type: 'final' } },
-    output: ({ context }) => ({ artifact: `${context.names.join()} ${'none' in context.by}` })
+    states: { a: { invoke: { src: 'below', onDone: { target: 'b', actions: assign({ names: ({ context, event }) => [...context.names, `${event.output as number}`] }) } } }, b: { type: 'final' } },
+    output: ({ context }) => ({ artifact: `${context.names.join()} ${String('none' in context.by)}` })
   })
   const { runtime } = lives(t, { work })
   for (const contextId of ['one', 'another']) {

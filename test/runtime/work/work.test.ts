@@ -425,7 +425,7 @@ await t.test('work as a chart', async t => {
 
   await t.test('a state of fromTransition that JSON changes fails the task, since the actor would continue with another', async t => {
     for (const isLater of [false, true]) {
-      const clock = fromTransition(() => ({ at: new Date(0) } as object), isLater ? {} : { at: new Date(0) })
+      const clock = fromTransition((): object => ({ at: new Date(0) }), isLater ? {} : { at: new Date(0) })
       const work = setupWork({ actors: { clock } }).createMachine({
         invoke: { src: 'clock', id: 'clock' }, entry: sendTo('clock', { type: 'tick' }), initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} }
       })
