@@ -1,4 +1,5 @@
 import { initialTransition, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type ExecutableActionsFrom, type Snapshot } from 'xstate'
+import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { endless, withActors } from '../run/stub-actors.ts'
 import { endedIn, heardBy, type ChartMove, type InnerMove, type OwnMove } from './moves.ts'
@@ -54,7 +55,7 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
  */
 export function modelOf(machine: AnyStateMachine): Model {
   const model = withActors(machine, endless)
-  const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
+  const taken = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
       return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended })
@@ -62,9 +63,19 @@ export function modelOf(machine: AnyStateMachine): Model {
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
+  const take = (turn: Turn, event: EventObject, schedule: Schedule, more?: Partial<Turn>): Turn => {
+    const { context } = turn.chart
+    const was = contextText(context)
+    const after = taken(turn, event, schedule, more)
+    if (contextText(context) !== was) throw changedInPlace(turn.chart, event)
+    return after
+  }
   return {
     begin: input => {
+      const { context } = machine.config
+      const was = contextText(context)
       const [chart, actions] = initialTransition(model, input as never)
+      if (contextText(context) !== was) throw changedInPlace(chart, { type: BEGINS })
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [] })
     },
     take: (turn, move) => {
@@ -84,6 +95,27 @@ export function modelOf(machine: AnyStateMachine): Model {
     }
   }
 }
+
+/** A context as text, to see whether it was changed in place; empty if JSON cannot express it. */
+function contextText(context: unknown): string {
+  try {
+    return JSON.stringify(context)
+  } catch {
+    return ''
+  }
+}
+
+/** The error of a chart that changes its context in place: the walks that share it would see the change. Names the actions that may do it. */
+function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
+  const active = activeStates(chart)
+  const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
+  const around = type === BEGINS ? active : transitions.flatMap(({ target = [] }) => target)
+  const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
+  const names = new Set(actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : [])))
+  return new TypeError(`The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`)
+}
+
+const BEGINS = 'xstate.init'
 
 /** Nothing is told, sent, or waits. */
 export const QUIET = { hasMoved: true, words: [], sent: [], timers: [], cancelable: {}, inbox: [] } satisfies Partial<Turn>
