@@ -32,10 +32,16 @@ export interface Limits {
   /** Events of one task. Over it, the task fails. Default 10,000. */
   eventsPerTask: number
   /**
-   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, as JSON text. Over it, the task fails, and
-   * messages that do not fit are refused with RateLimited. Default 16 MiB.
+   * Bytes of one task: its artifacts with every chunk, its statuses and its messages, its newest snapshot, which has the context of a chart,
+   * and the journal of its work, as JSON text. Over it, the task fails, and messages that do not fit are refused with RateLimited.
+   * Default 16 MiB.
    */
   taskBytes: number
+  /**
+   * Turns of one task within a second that only the chart's own haste causes: events that it delays by less than 10 ms, and actors that
+   * ended less than 10 ms after they started. Over it, turns of the task wait, 10 ms at first, up to a second. Default 100.
+   */
+  hastyTurns: number
   /** Messages that wait for the next question of one task, or for an answer of one negotiation. Over it, they are refused with RateLimited. Default 16. */
   queuedMessages: number
   /**
@@ -135,6 +141,7 @@ export const defaultLimits: Limits = {
   tasksPerContext: 256,
   eventsPerTask: 10_000,
   taskBytes: 16 * 1024 * 1024,
+  hastyTurns: 100,
   queuedMessages: 16,
   recoveries: 5,
   liveContexts: 10_000,

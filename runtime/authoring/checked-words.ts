@@ -96,6 +96,13 @@ function checkInputs(children: AnyMachineSnapshot['children'], before: AnyMachin
   }
 }
 
+/** Throws InvalidAgentResponse if logic of `fromTransition` has a state that JSON changes: it would differ after a restart. */
+export function checkState<State extends { readonly context?: unknown }>(id: string, snapshot: State): State {
+  const loss = snapshot.context === undefined ? undefined : jsonLoss(snapshot.context, 'state', 'context')
+  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart has an actor ${id} whose state cannot be stored: ${loss}`)
+  return snapshot
+}
+
 /** Throws InvalidAgentResponse if a chart delays an event that JSON changes: it would differ after a restart. */
 export function checkDelayed({ event }: { readonly event: EventObject }): void {
   const loss = jsonLoss(event, 'event', 'kept')

@@ -18,6 +18,9 @@ export interface NegotiationTraces {
   negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T>
 }
 
+/** What ends, or comes, sooner than this is hasty, in milliseconds. */
+export const HASTY_MS = 10
+
 /**
  * The live context, as its actors use it. Actor logic is shared by all contexts, so it gets the host of its actor system from
  * {@link hostOf}.
@@ -47,6 +50,8 @@ export interface ActorHost {
   bytesOf(taskId: string): number
   /** Marks a task as changed, so that the turn saves it. */
   noteMove(taskId: string): void
+  /** Notes that something in a chart ended at once, or that an event of its own came at once: see `limits.hastyTurns`. */
+  noteHaste(taskId: string): void
   /** Runs an effect when everything decided so far is committed; at once if the context has stopped. */
   afterCommit(effect: Effect): void
   /** If the store refused the newest commit, resolves when it accepts commits again; else `undefined`. Never rejects. */

@@ -1,12 +1,12 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
-import { checkContext, checkDelayed } from '../authoring/checked-words.ts'
+import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject, Snapshot } from 'xstate'
+import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { isMachine, keepOrder } from '../xstate/persisted-snapshot.ts'
+import { isMachine, keepOrder, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
-import { familyOf, hostOf } from './actor-host.ts'
+import { familyOf, HASTY_MS, hostOf } from './actor-host.ts'
 
 const START_FAILED = 'taskchart.start.failed'
 
@@ -22,7 +22,7 @@ export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyAct
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
 export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  const provided = keepOrder(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) }))
+  const provided = keepOrder(withOwnContext(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })))
   if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
   return compiled(provided)
@@ -86,13 +86,25 @@ export const HELD_ACTIONS = {
   }
 } satisfies ScopeChanges
 
+/** A snapshot of logic that is no machine; that of `fromTransition` has the state as its context. */
+type Leaf = Snapshot<unknown> & { readonly context?: unknown }
+
 function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
-  const started = new WeakSet<object>()
+  /** When each began, in milliseconds since 1970. */
+  const started = new WeakMap<object, number>()
+  const noteEnd = ({ self, system }: AnyActorScope): void => {
+    const host = hostOf(system)
+    if (host.clock.now() - (started.get(self) ?? -Infinity) < HASTY_MS) host.noteHaste(familyOf(self))
+  }
   return {
     ...logic,
+    getInitialSnapshot: (scope, input) => {
+      const snapshot: Leaf = logic.getInitialSnapshot(scope, input)
+      return logic.start ? snapshot : checkState(scope.id, snapshot)
+    },
     start: (snapshot, scope) => afterCommit(scope, () => {
       if (scope.self.getSnapshot().status !== 'active') return
-      started.add(scope.self)
+      started.set(scope.self, hostOf(scope.system).clock.now())
       try {
         logic.start?.(snapshot, scope)
       } catch (error) {
@@ -103,10 +115,16 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
       noteMove(scope)
       if (event.type === START_FAILED) return { ...snapshot, status: 'error', error: event.error }
       if (event.type === 'xstate.stop') {
+        noteEnd(scope)
         afterCommit(scope, () => started.has(scope.self) && logic.transition(snapshot, event, scope))
         return { ...snapshot, status: 'stopped', input: undefined }
       }
-      if (started.has(scope.self) || !logic.start) return logic.transition(snapshot, event, scope)
+      if (!logic.start) return checkState(scope.id, logic.transition(snapshot, event, scope) as Leaf)
+      if (started.has(scope.self)) {
+        const after: Leaf = logic.transition(snapshot, event, scope)
+        if (after.status !== 'active') noteEnd(scope)
+        return after
+      }
       // Not started yet, so the event is sent again after the start.
       afterCommit(scope, () => scope.self.send(event))
       return snapshot

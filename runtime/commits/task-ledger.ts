@@ -1,4 +1,5 @@
 import type { AnyActorRef } from 'xstate'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task, TaskArtifactUpdateEvent, TaskStatus } from '../../machines/protocol/objects.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import type { ArtifactContent, TaskFact } from '../../machines/task-events.ts'
@@ -34,11 +35,13 @@ interface LedgerEntry {
   question: string | undefined
   /** Bytes of its events and messages. */
   bytes: number
-  /** Whether something exceeded its limit of bytes; then nothing fits any more. */
-  isFull: boolean
+  /** Set when something exceeded its limit of bytes: then nothing fits any more. */
+  full: A2AError | undefined
   /** Bytes in memory: of its messages, and of its snapshot. */
   messageBytes: number
   snapshotBytes: number
+  /** Bytes of the journal of its work, as far as it was read or written here. */
+  journalBytes: number
   /** Its newest text, if it was made here. */
   text: TaskText | undefined
   /** Metadata of the task itself, which its first event carries. */
@@ -62,7 +65,7 @@ export class TaskLedger {
 
   /** Adds a new task, or a restored one with the values of its row. */
   open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', statusTime = '', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.add(taskId, { generation, state, statusTime, question: undefined, bytes, isFull: false, messageBytes: 0, snapshotBytes, text: undefined, metadata })
+    this.#entries.add(taskId, { generation, state, statusTime, question: undefined, bytes, full: undefined, messageBytes: 0, snapshotBytes, journalBytes: 0, text: undefined, metadata })
     this.#count(snapshotBytes)
   }
 
@@ -75,15 +78,21 @@ export class TaskLedger {
     return this.#entries.get(taskId)?.generation ?? 0
   }
 
-  /** Bytes of a task; 0 for an unknown task. */
+  /** Bytes of a task's events and messages; 0 for an unknown task. */
   bytesOf(taskId: string): number {
     return this.#entries.get(taskId)?.bytes ?? 0
+  }
+
+  /** Bytes of everything that is stored of a task, with a snapshot of this size; 0 for an unknown task. */
+  sizeOf(taskId: string, snapshotBytes = this.#entries.get(taskId)?.snapshotBytes ?? 0): number {
+    const entry = this.#entries.get(taskId)
+    return entry ? entry.bytes + entry.journalBytes + snapshotBytes : 0
   }
 
   /** Whether a task may have this many more bytes. */
   hasRoom(taskId: string, bytes: number, limit: number): boolean {
     const entry = this.#entries.get(taskId)
-    return entry !== undefined && !entry.isFull && entry.bytes + bytes <= limit
+    return entry !== undefined && !entry.full && this.sizeOf(taskId) + bytes <= limit
   }
 
   /** Adds bytes to a task. Gives the sum. */
@@ -92,6 +101,17 @@ export class TaskLedger {
     /* c8 ignore next -- a task emits nothing after its end */
     if (!entry) return 0
     return (entry.bytes += bytes)
+  }
+
+  /** Adds bytes to the journal of a task, or sets them to those of the journal that was read. */
+  addJournalBytes(taskId: string, bytes: number): void {
+    const entry = this.#entries.get(taskId)
+    if (entry) entry.journalBytes += bytes
+  }
+
+  setJournalBytes(taskId: string, bytes: number): void {
+    const entry = this.#entries.get(taskId)
+    if (entry) entry.journalBytes = bytes
   }
 
   /** Counts a message that a task keeps in memory. */
@@ -114,11 +134,17 @@ export class TaskLedger {
     if (freedBytes > 0) this.#count(-freedBytes)
   }
 
+  /** The error with which a task became full; `undefined` if it is not. */
+  fullBy(taskId: string): A2AError | undefined {
+    return this.#entries.get(taskId)?.full
+  }
+
   /** Marks a task as full. Gives whether it was not before. */
-  fill(taskId: string): boolean {
+  fill(taskId: string, error: A2AError): boolean {
     const entry = this.#entries.get(taskId)
-    if (!entry || entry.isFull) return false
-    return (entry.isFull = true)
+    if (!entry || entry.full) return false
+    entry.full = error
+    return true
   }
 
   ids(): readonly string[] {

@@ -1,4 +1,5 @@
 import type { ContextFact, ContextMachineEvent } from '../../machines/context.machine.ts'
+import type { A2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { Received, TaskFact } from '../../machines/task-events.ts'
@@ -11,6 +12,7 @@ import { factAtEventLimit } from '../commits/task-ledger.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
+import { NONE } from '../primitives/collections.ts'
 import { jsonBytes } from '../primitives/json.ts'
 import type { ContextKey, JournalRow, MessageRow, TaskEvent } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
@@ -18,12 +20,13 @@ import { readAllEvents } from '../streams/whole-task.ts'
 import { isPermanent, awaitTask } from '../work/awaited-tasks.ts'
 import { readHistory } from '../work/context-history.ts'
 import { ENDED_SLEEP, ENDLESS_SLEEP } from '../work/replay.ts'
-import { checkReadable, WorkInputs } from '../work/work-input.ts'
+import { checkReadable, isOpening, WorkInputs } from '../work/work-input.ts'
 import { tell } from '../xstate/lean-actor.ts'
 import type { ContextServices, HostedContext } from './dependencies.ts'
 import { readWholeOrThrow, tooManyBytes, tooManyEvents } from './errors.ts'
 import { WORK_FAILED } from './observers.ts'
 import { ContextRecovery } from './recovery.ts'
+import { TaskPaces } from './task-paces.ts'
 import type { WorkSpans } from './work-spans.ts'
 
 const DEFAULT_HISTORY = 50
@@ -41,6 +44,8 @@ export class ContextHost implements ActorHost {
   /** Created for a context with stored tasks. */
   #recovery: ContextRecovery | undefined
   readonly #inputs: WorkInputs
+  /** Created by the first hasty turn. */
+  #paces: TaskPaces | undefined
   #isEnding = false
 
   constructor(key: ContextKey, services: ContextServices, context: HostedContext, traces?: WorkSpans) {
@@ -105,13 +110,13 @@ export class ContextHost implements ActorHost {
     const bytes = jsonBytes(fact)
     const hasRoom = generation === 0 || tasks.hasRoom(taskId, bytes, taskBytes)
     if (hasRoom) this.#addBytes(taskId, bytes)
-    const full = hasRoom ? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask)) : tooManyBytes(taskBytes)
+    const tooLarge = hasRoom ? undefined : this.#tooManyBytes(taskId, bytes)
+    const full = tooLarge ?? (generation < eventsPerTask ? undefined : tooManyEvents(eventsPerTask))
     const told = full ? factAtEventLimit(fact, full.message, hasRoom) : fact
     const event = told && tasks.stamp(taskId, told)
     if (event) this.#context.pipeline.turn.note(event)
-    if (!hasRoom) {
-      if (tasks.fill(taskId)) this.failTask(taskId, tooManyBytes(taskBytes))
-    } else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
+    if (tooLarge) this.#failFull(taskId, tooLarge)
+    else if (event?.generation === eventsPerTask && !isLast(event)) this.failTask(taskId, tooManyEvents(eventsPerTask))
   }
 
   /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
@@ -132,12 +137,47 @@ export class ContextHost implements ActorHost {
     if (bytes >= most && bytes - added < most) this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
   }
 
+  #tooManyBytes(taskId: string, added: number): A2AError {
+    const { tasks } = this.#context
+    return tasks.fullBy(taskId) ?? tooManyBytes(this.#services.limits.taskBytes, tasks.sizeOf(taskId) + added)
+  }
+
+  /** Fails a task that exceeds its limit of bytes, once. */
+  #failFull(taskId: string, error: A2AError): void {
+    if (this.#context.tasks.fill(taskId, error)) this.failTask(taskId, error)
+  }
+
+  /** Throws RateLimited if a task with this snapshot exceeds its limit of bytes. */
+  checkSnapshot(taskId: string, snapshot: string): void {
+    const { taskBytes } = this.#services.limits
+    const { tasks } = this.#context
+    const bytes = tasks.sizeOf(taskId, snapshot.length)
+    if (bytes <= taskBytes) return
+    const error = tooManyBytes(taskBytes, bytes)
+    tasks.fill(taskId, error)
+    throw error
+  }
+
   bytesOf(taskId: string): number {
     return this.#context.tasks.bytesOf(taskId)
   }
 
   noteMove(taskId: string): void {
     if (this.#context.tasks.has(taskId) && !this.#isOver) this.#context.pipeline.turn.move(taskId)
+  }
+
+  noteHaste(taskId: string): void {
+    if (this.#context.tasks.has(taskId) && !this.#isOver) (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
+  }
+
+  /** Stops slowing a task, and runs what waits: a client has written to it. */
+  hurry(taskId: string): void {
+    for (const effect of this.#paces?.forget(taskId) ?? NONE) this.run(effect)
+  }
+
+  /** Runs an effect that is committed, unless its task is slowed: then it waits. */
+  runInTime(effect: Effect): void {
+    if (!this.#paces?.keepsBack(effect)) this.run(effect)
   }
 
   afterCommit(effect: Effect): void {
@@ -159,12 +199,14 @@ export class ContextHost implements ActorHost {
   ended(taskId: string): void {
     this.#context.timers.clearTask(taskId)
     this.#inputs.ended(taskId)
+    for (const effect of this.#paces?.forget(taskId) ?? NONE) this.afterCommit(effect)
   }
 
   /** Releases what the context uses, because it leaves memory. */
   leave(): void {
     this.traces?.leave()
     this.#inputs.leave()
+    this.#paces?.clear()
   }
 
   async readTask(taskId: string): Promise<Task> {
@@ -182,8 +224,11 @@ export class ContextHost implements ActorHost {
     return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
-  readJournal(taskId: string): Promise<JournalRow[]> {
-    return this.#services.reads.readJournal(this.key, taskId)
+  async readJournal(taskId: string): Promise<JournalRow[]> {
+    const rows = await this.#services.reads.readJournal(this.key, taskId)
+    // What the task was opened with counts as its message.
+    this.#context.tasks.setJournalBytes(taskId, rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0))
+    return rows
   }
 
   readEvents(taskId: string): Promise<TaskEvent[]> {
@@ -204,8 +249,15 @@ export class ContextHost implements ActorHost {
 
   keep(row: JournalRow): void {
     if (this.#isOver) return
-    this.#context.pipeline.turn.keep(row)
-    this.noteMove(row.taskId)
+    const { taskId, value } = row
+    const { tasks, pipeline } = this.#context
+    const bytes = jsonBytes(value)
+    if (tasks.has(taskId) && !tasks.hasRoom(taskId, bytes, this.#services.limits.taskBytes)) {
+      return this.#failFull(taskId, this.#tooManyBytes(taskId, bytes))
+    }
+    tasks.addJournalBytes(taskId, bytes)
+    pipeline.turn.keep(row)
+    this.noteMove(taskId)
   }
 
   cleansUp(taskId: string, settled: Promise<unknown>): void {
@@ -256,7 +308,7 @@ export class ContextHost implements ActorHost {
   deliver(delivery: Effect): void {
     this.runs(delivery.taskId)
     if (this.#recovery?.isUnderWay(delivery.taskId)) this.afterCommit(delivery)
-    else delivery.run()
+    else if (!this.#paces?.keepsBack(delivery)) delivery.run()
   }
 
   /** Runs an effect after its commit. An error in it crashes the task's work. */

@@ -59,8 +59,8 @@ export function tooManyEvents(limit: number): A2AError {
 }
 
 /** Reason of a task that exceeds `limits.taskBytes`. */
-export function tooManyBytes(limit: number): A2AError {
-  return new A2AError('RateLimited', `The task was ended: its artifacts, statuses and messages would exceed ${limit} bytes, the limit of this agent for one task.`)
+export function tooManyBytes(limit: number, bytes: number): A2AError {
+  return new A2AError('RateLimited', `The task was ended: with its artifacts, statuses, messages, context and journal it would have ${bytes} bytes, and ${limit} are the limit of this agent for one task.`)
 }
 
 /** The error for a task that does not exist or belongs to another caller, which look the same (§3.3.2). */

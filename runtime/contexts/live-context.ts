@@ -136,6 +136,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     if (webhook) turn.webhooks = added(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
     tell(this.#root, taken)
+    this.#host.hurry(taskId)
     return undefined
   }
 
@@ -183,7 +184,7 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   run(effect: Effect): void {
-    this.#host.run(effect)
+    this.#host.runInTime(effect)
   }
 
   /* c8 ignore next 3 -- the context chart does not fail; if it does, the context is reloaded */
@@ -275,7 +276,9 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #textOf(taskId: string): TaskText | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      return actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      const made = actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      if (made) this.#host.checkSnapshot(taskId, made.text)
+      return made
     } catch (error) {
       this.#host.failTask(taskId, error)
       return undefined

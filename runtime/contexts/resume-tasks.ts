@@ -53,7 +53,7 @@ function resume(task: RestoredTask, context: ResumedContext): void {
   if (task.isOther) host.noteMove(taskId)
   // The limits may have been higher when the task was stored.
   if (generation >= eventsPerTask) host.failTask(taskId, tooManyEvents(eventsPerTask))
-  else if (bytes > taskBytes) host.failTask(taskId, tooManyBytes(taskBytes))
+  else if (bytes > taskBytes) host.failTask(taskId, tooManyBytes(taskBytes, bytes))
   const actor = actorOf(context.root, taskId)
   if (!host.recovery.isExpected(taskId)) return
   if (wasHere) host.recovery.goOn(taskId)

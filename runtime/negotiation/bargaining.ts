@@ -6,6 +6,7 @@ import { messageOf, wordOf } from '../authoring/checked-words.ts'
 import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated, withScope } from '../commits/commit-gate.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
+import { withOwnContext } from '../xstate/persisted-snapshot.ts'
 import type { Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
 import { checkedTerms } from './proposals.ts'
@@ -13,7 +14,9 @@ import { chartAnswer } from './respond-chart.ts'
 
 /** A lasting negotiation as the actor `bargaining` of a context. Its decisions are sent to the context. */
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
-  const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(negotiation, input, hostOf(system), signal)))
+  const { respond: given } = negotiation
+  const own: Negotiation = typeof given === 'function' ? negotiation : { ...negotiation, respond: withOwnContext(given) }
+  const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal)))
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
   const logic = withScope(machine, {
     emit: ({ system }, fact) => hostOf(system).send({ type: 'request.decided', output: (fact as NegotiationFact).outcome })

@@ -148,6 +148,17 @@ function isPlain(value: object): boolean {
   return root !== null && Object.getPrototypeOf(root) === null
 }
 
+/** A deep copy of lists and plain objects, also of those that contain themselves. Everything else is shared. */
+export function plainCopy<T>(value: T, copies = new Map<unknown, unknown>()): T {
+  if (typeof value !== 'object' || value === null || !isPlain(value)) return value
+  const known = copies.get(value)
+  if (known !== undefined) return known as T
+  const copy: Record<string, unknown> = Array.isArray(value) ? ([] as never) : {}
+  copies.set(value, copy)
+  for (const [name, member] of Object.entries(value)) copy[name] = plainCopy(member, copies)
+  return copy as T
+}
+
 function isActor(value: object): boolean {
   return 'sessionId' in value && 'send' in value && 'ref' in value
 }

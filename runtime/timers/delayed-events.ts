@@ -1,6 +1,6 @@
 import type { AnyActorRef, EventObject } from 'xstate'
 import type { ContextMachineEvent } from '../../machines/context.machine.ts'
-import { familyOf, pathOf } from '../commits/actor-host.ts'
+import { familyOf, HASTY_MS, pathOf } from '../commits/actor-host.ts'
 import type { Effect } from '../commits/turn.ts'
 import type { Clock } from '../ports/clock.ts'
 import { NONE } from '../primitives/collections.ts'
@@ -125,6 +125,7 @@ export interface TimerHost {
   readonly clock: Clock
   /** Called when the timers of a task have changed, so that the task is saved. */
   noteMove(taskId: string): void
+  noteHaste(taskId: string): void
   /** Runs the delivery of a due event, at once or later; until then the event counts as scheduled. */
   deliver(delivery: Effect): void
   /** Runs the callback of an alarm. */
@@ -176,7 +177,9 @@ export class EventClock {
     const taskId = familyOf(about.source)
     const run = () => {
       killPoint('timer due')
-      if (this.#drop(timer)) callback()
+      if (!this.#drop(timer)) return
+      if (delayMs < HASTY_MS) this.#host.noteHaste(taskId)
+      callback()
     }
     const start = (delayMs: number) => void (timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs))
     if (this.#held) this.#held.push({ dueMs: about.dueMs, start: () => start(Math.max(0, about.dueMs - this.now())) })

@@ -44,6 +44,11 @@ export function storeOpened(taskId: string, { extensions, request }: Opened, tur
   if (request !== NO_DETAILS) turn.keep({ taskId, key: REQUEST, value: request })
 }
 
+/** Whether a row of a journal has what {@link storeOpened} stores. */
+export function isOpening({ key }: JournalRow): boolean {
+  return key === ACTIVATION || key === REQUEST
+}
+
 /** Extensions and request details, from the journal of the task. */
 export function openedIn(journal: readonly JournalRow[]): Opened {
   const valueOf = (name: string) => journal.find(({ key }) => key === name)?.value

@@ -1,4 +1,5 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
+import { plainCopy } from '../primitives/json.ts'
 import { statesOf } from './transition-names.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
@@ -16,7 +17,7 @@ export interface PersistedSnapshot {
  * transitions that several regions have at once it then takes another one first.
  */
 export function keepOrder(machine: AnyStateMachine): AnyStateMachine {
-  if (!states(machine.root).some(({ type }) => type === 'parallel')) return machine
+  if (!statesOf(machine.root).some(({ type }) => type === 'parallel')) return machine
   const persist = machine.getPersistedSnapshot.bind(machine)
   const restore = machine.restoreSnapshot.bind(machine)
   const replaced: Pick<AnyStateMachine, 'getPersistedSnapshot' | 'restoreSnapshot'> = {
@@ -98,4 +99,12 @@ export function isChart(snapshot: object | undefined): snapshot is AnyMachineSna
 
 export function isMachine(logic: AnyActorLogic): logic is AnyStateMachine {
   return 'implementations' in logic && 'provide' in logic
+}
+
+/** The machine, whose actors each begin with a copy of a constant context: an assignment that changes it in place would reach all of them. */
+export function withOwnContext<Machine extends AnyStateMachine>(machine: Machine): Machine {
+  const { config } = machine
+  const { context } = config
+  if (typeof context !== 'object') return machine
+  return Object.assign(machine.provide({}), { config: { ...config, context: () => plainCopy(context) } }) as Machine
 }

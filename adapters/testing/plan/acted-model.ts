@@ -7,8 +7,8 @@ import { statesOf } from '../../../runtime/xstate/transition-names.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import { modelOf, MOST_TURNS, QUIET, Schedule, type Ahead, type Model, type Turn } from './model.ts'
-import { heardBy, type ChartMove, type HeardMove } from './moves.ts'
+import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Ahead, type Model, type Turn } from './model.ts'
+import { eventOf, heardBy, type ChartMove, type HeardMove } from './moves.ts'
 import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 
 /** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */
@@ -25,10 +25,19 @@ export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, '
  */
 function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
-    begin: input => standIns.follow(() => new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())),
+    begin: input => withoutChange(
+      machine.config.context,
+      () => standIns.follow(() => new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())),
+      ({ chart }) => changedInPlace(chart, { type: BEGINS })
+    ),
     take: (turn, move) => {
       if (move.type === 'own') return stepped(turn)
-      return standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, turn.chart) }).take(move))
+      const { chart } = turn
+      return withoutChange(
+        chart.context,
+        () => standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, chart) }).take(move)),
+        () => changedInPlace(chart, move.type === 'timer' ? move.timer.event : eventOf(move))
+      )
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom, Snapshot } from 'xstate'
 import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
+import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { pureStart, pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
@@ -90,7 +91,7 @@ export function modelOf(machine: AnyStateMachine): Model {
     if (sending) throw unread(sending.id)
     return turn
   })
-  const take = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
+  const taken = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
       checkReplaced(chart, actions, Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor))
@@ -100,9 +101,13 @@ export function modelOf(machine: AnyStateMachine): Model {
       return { ...turn, ...QUIET, status: 'error', output: undefined, error, passed: [] }
     }
   }
+  const take = (turn: Turn, event: EventObject, schedule: Schedule, more?: Partial<Turn>): Turn => {
+    const { chart } = turn
+    return withoutChange(chart.context, () => taken(turn, event, schedule, more), () => changedInPlace(chart, event))
+  }
   return {
     begin: input => follow(() => {
-      const [chart, actions] = pureStart(model, input)
+      const [chart, actions] = withoutChange(machine.config.context, () => pureStart(model, input), ([chart]) => changedInPlace(chart, { type: BEGINS }))
       checkReplaced(chart, actions, [])
       return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
     }),
@@ -133,6 +138,36 @@ function checkReplaced(chart: AnyMachineSnapshot, actions: Actions, before: read
   const gone = [...before, ...spawned].find(actor => actor && !known.includes(actor))
   if (gone) throw replaced(gone.id)
 }
+
+/** The result of a step. Throws this error if the step changed the context in place. */
+export function withoutChange<T>(context: unknown, step: () => T, error: (result: T) => TypeError): T {
+  const was = contextText(context)
+  const result = step()
+  if (contextText(context) !== was) throw error(result)
+  return result
+}
+
+/** A context as text, to see whether it was changed in place; empty if JSON cannot express it. */
+function contextText(context: unknown): string {
+  try {
+    return JSON.stringify(context)
+  } catch {
+    return ''
+  }
+}
+
+/** The error of a chart that changes its context in place: the walks that share it would see the change. Names the actions that may do it. */
+export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject): TypeError {
+  const active = activeStates(chart)
+  const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
+  const around = type === BEGINS ? active : transitions.flatMap(({ target = [] }) => target)
+  const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
+  const names = new Set(actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : [])))
+  return new TypeError(`The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`)
+}
+
+/** The event with which a chart begins. */
+export const BEGINS = 'xstate.init'
 
 /** Nothing is told, sent, or waits. */
 export const QUIET = { hasMoved: true, words: [], sent: [], timers: [], cancelable: {}, inbox: [] } satisfies Partial<Turn>

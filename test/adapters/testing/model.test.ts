@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { assign, enqueueActions, fromPromise, raise, sendTo, spawnChild, stopChild, type AnyActorRef, type DoneActorEvent } from 'xstate'
+import { assign, createMachine, enqueueActions, fromPromise, raise, sendTo, spawnChild, stopChild, type AnyActorRef, type DoneActorEvent } from 'xstate'
 import { planFor, proveAgent, proveChart, testAgent, type Cases, type Proof } from '../../../adapters/testing/index.ts'
 import { agentTests } from '../../../adapters/testing/agent-tests.ts'
 import { modelOf } from '../../../adapters/testing/plan/model.ts'
@@ -196,6 +196,32 @@ await t.test('a chart that sends itself events for ever has no tests, and no end
 })
 
 const helped = setupWork({ types: { events: typed<{ type: 'pull' }>() }, actors: { hand: fromPromise(async () => {}) } })
+
+await t.test('an action that changes the context in place is named, by tests and by proofs', async t => {
+  type Listed = { list: number[] }
+  const listing = setupWork({
+    types: { context: typed<Listed>() },
+    actions: { push: assign(({ context }) => ({ list: (context.list.push(1), context.list) })) },
+    guards: { pushes: ({ context }) => context.list.push(1) > 0 }
+  })
+  const asking = { tags: 'input-required', meta: { prompt: '?' } } as const
+  const charts = [
+    [listing.createMachine({ id: 'c', context: () => ({ list: [] }), initial: 'a', states: { a: { ...asking, on: { 'message.received': { target: 'b', actions: 'push' } } }, b: { type: 'final' } } }), '"a" on message.received, by push'],
+    [listing.createMachine({ id: 'c', context: { list: [] }, initial: 'a', states: { a: { ...asking, on: { 'message.received': { target: 'b' } } }, b: { type: 'final', entry: [{ type: 'push' }, () => {}] } } }), '"a" on message.received, by push'],
+    [listing.createMachine({ id: 'c', context: { list: [] }, initial: 'a', entry: 'push', states: { a: { ...asking, on: { 'message.received': 'b' } }, b: { type: 'final' } } }), '"a" on xstate.init, by push'],
+    [listing.createMachine({ id: 'c', context: { list: [] }, initial: 'a', states: { a: { after: { 1000: { guard: 'pushes', target: 'b' } } }, b: { type: 'final' } } }), '"a" on xstate.after.1000.c.a, by a guard']
+  ] as const
+  for (const [work, says] of charts) {
+    const message = `The chart c changes its context in place, in the state ${says}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`
+    const { never } = propertiesOf(work)
+    await t.rejects(proveAgent(agentOf(work, { ends: never('b') })), { name: 'TypeError', message }, `proof: ${says}`)
+    await t.rejects(agentTests(agentOf(work), {}), { name: 'TypeError', message }, `tests: ${says}`)
+    const withChart = work.provide({ actors: { below: createMachine({}) } })
+    await t.rejects(agentTests(agentOf(withChart as typeof work), {}), { name: 'TypeError', message }, `with a chart among its actors: ${says}`)
+  }
+  const large = setupWork({ types: { context: typed<{ n: unknown }>() } }).createMachine({ context: () => ({ n: 1n }), initial: 'a', states: { a: { after: { 1000: 'b' } }, b: { type: 'final' } } })
+  t.equal(modelOf(large).begin({}).status, 'active')
+})
 
 await t.test('an event for an actor is sent when its delay is over', async t => {
   const work = helped.createMachine({

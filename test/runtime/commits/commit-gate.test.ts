@@ -5,6 +5,7 @@ import { gated } from '../../../runtime/commits/commit-gate.ts'
 import type { Effect } from '../../../runtime/commits/turn.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { recordingLogger } from '../../fixtures/runtime/runtime-helpers.ts'
+import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const key = { tenant: '', principal: 'anna', contextId: 'c' }
 
@@ -16,7 +17,7 @@ await t.test('runtime logic runs only in a context of the runtime', async t => {
 
 await t.test('leaf logic without a start, and observing logic, wait for the commit as promises do', async t => {
   const held: Effect[] = []
-  const host = { key, noteMove: () => {}, afterCommit: (effect: Effect) => void held.push(effect), logger: recordingLogger().logger } as unknown as ActorHost
+  const host = { key, clock: new TestClock(), noteMove: () => {}, noteHaste: () => {}, afterCommit: (effect: Effect) => void held.push(effect), logger: recordingLogger().logger } as unknown as ActorHost
   const count = gated(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
   t.notOk(isMachine(count))
   const counter = createActor(count)

@@ -119,6 +119,16 @@ await t.test('a chart that has ended with a reply begins again with the next mes
   for (const answer of ['a', 'b', 'a']) t.equal(brief(await tell(runtime, 'x')), answer)
 })
 
+await t.test('a constant context that a chart changes in place is that of its negotiation alone', async t => {
+  const heard = { texts: [] as string[] }
+  const listening = setupNegotiation({ types: { terms: typed(terms), context: typed<typeof heard>() } }).createMachine({
+    context: heard,
+    on: { 'message.received': { actions: [assign(({ context, event }) => ({ texts: (context.texts.push(textOf(event.message)), context.texts) })), emit(({ context }) => reply(context.texts.join()))] } }
+  })
+  const { runtime } = start(t, mover(listening))
+  for (const contextId of ['one', 'another']) t.equal(brief(await runtime.sendMessage(say('hello', { contextId }))), 'hello')
+})
+
 await t.test('a chart that waits too long for its actor is too late', async t => {
   const waits = setupNegotiation({ types: { terms: typed(terms) }, actors: { never: fromPromise(() => new Promise<never>(() => {})) } }).createMachine({
     initial: 'a', states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }

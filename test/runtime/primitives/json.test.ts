@@ -1,7 +1,7 @@
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { createActor, fromTransition } from 'xstate'
-import { jsonBytes, contextLoss, jsonLoss, sameJson } from '../../../runtime/primitives/json.ts'
+import { jsonBytes, contextLoss, jsonLoss, plainCopy, sameJson } from '../../../runtime/primitives/json.ts'
 
 await t.test('what JSON changes is found at any depth, with its path and what to write', async t => {
   class Ticket {
@@ -51,6 +51,19 @@ await t.test('what nests too deeply to be copied in time is refused before it go
   let deep: unknown = 'end'
   for (let depth = 0; depth < 5000; depth += 1) deep = [deep]
   t.match(jsonLoss(deep, 'it', 'sent'), /^it(\[0\])+… must not be nested more than 64 deep\.$/)
+})
+
+await t.test('a plain copy shares no list and no plain object with the original, also if that contains itself', t => {
+  const shared = new Date(0)
+  const original: Record<string, unknown> = { list: [1, { a: null, none: undefined }], shared, text: 'x' }
+  original['self'] = original
+  const copy = plainCopy(original)
+  t.strictSame(copy, original)
+  t.equal(copy['self'], copy)
+  t.equal(copy['shared'], shared)
+  t.not(copy['list'], original['list'])
+  t.not((copy['list'] as unknown[])[1], (original['list'] as unknown[])[1])
+  t.end()
 })
 
 await t.test('JSON values are the same if their texts say the same, in any order of their members', t => {

@@ -1,8 +1,8 @@
 import t from 'tap'
 import { assign, emit, fromCallback, fromTransition, sendTo, setup, spawnChild, type EventObject } from 'xstate'
-import { fromPromise, progress, setupWork } from '../../../runtime/index.ts'
+import { fromPromise, progress, setupWork, textOf } from '../../../runtime/index.ts'
 import { failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
-import { open, reaches, rest, say, stateName, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import { open, reaches, rest, say, stateName, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -204,4 +204,22 @@ await t.test('a chart that has failed takes no event that came with the one at w
   })
   const life = lives(t, { work, restart: { type: 'temporary' } })
   await reaches(life.runtime, (await open(life.runtime)).id, 'failed')
+})
+
+await t.test('a constant context that an assignment changes in place is that of its task alone, also in a chart below it', async t => {
+  const listed = { names: ['first'], by: { none: undefined } }
+  const push = ({ context }: { context: typeof listed }) => ({ names: (context.names.push('next'), context.names) })
+  const below = setup({ types: { context: {} as typeof listed } }).createMachine({
+    context: listed, initial: 'a', states: { a: { type: 'final', entry: assign(push) } }, output: ({ context }) => context.names.length
+  })
+  const work = setupWork({ types: { context: {} as typeof listed }, actors: { below } }).createMachine({
+    context: listed, initial: 'a', entry: assign(push),
+    states: { a: { invoke: { src: 'below', onDone: { target: 'b', actions: assign({ names: ({ context, event }) => [...context.names, `${event.output as number}`] }) } } }, b: { type: 'final' } },
+    output: ({ context }) => ({ artifact: `${context.names.join()} ${String('none' in context.by)}` })
+  })
+  const { runtime } = lives(t, { work })
+  for (const contextId of ['one', 'another']) {
+    t.equal(taskIn(await runtime.sendMessage(say('x', { contextId }))).artifacts?.map(textOf).join(), 'first,next,2 true')
+  }
+  t.strictSame(listed, { names: ['first'], by: { none: undefined } })
 })

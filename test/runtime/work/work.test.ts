@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, raise, sendTo, spawnChild, type AnyActorRef } from 'xstate'
+import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, raise, sendTo, spawnChild, type AnyActorRef } from 'xstate'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../../runtime/index.ts'
@@ -421,6 +421,18 @@ await t.test('work as a chart', async t => {
     const { runtime: other } = start(t, { work: chart({ until: '1970', none: undefined }) })
     const { id: at } = taskIn(await other.sendMessage(say('x')))
     t.equal(stateName(taskIn(await other.sendMessage(say('y', { taskId: at }, { returnImmediately: true }))).status.state), 'working')
+  })
+
+  await t.test('a state of fromTransition that JSON changes fails the task, since the actor would continue with another', async t => {
+    for (const isLater of [false, true]) {
+      const clock = fromTransition((): object => ({ at: new Date(0) }), isLater ? {} : { at: new Date(0) })
+      const work = setupWork({ actors: { clock } }).createMachine({
+        invoke: { src: 'clock', id: 'clock' }, entry: sendTo('clock', { type: 'tick' }), initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} }
+      })
+      const { runtime } = start(t, { work })
+      const says = "The agent's chart has an actor clock whose state cannot be stored: state.at is a Date, which JSON does not keep. Write a text: date.toISOString()."
+      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
+    }
   })
 
   await t.test('a delayed event that JSON changes fails the task, since it would arrive as another', async t => {
