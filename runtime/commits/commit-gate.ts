@@ -3,7 +3,7 @@ import { checkContext, checkDelayed, checkState } from '../authoring/checked-wor
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
-import { isMachine, keepOrder, withOwnContext } from '../xstate/persisted-snapshot.ts'
+import { isMachine, keepDetails, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 import { familyOf, HASTY_MS, hostOf } from './actor-host.ts'
@@ -22,7 +22,7 @@ export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyAct
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
 export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  const provided = keepOrder(withOwnContext(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })))
+  const provided = keepDetails(withOwnContext(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })))
   if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
   return compiled(provided)

@@ -82,6 +82,7 @@ class TaskReporter {
   #question: AskedQuestion | undefined
   #isAnswered = false
   #hasTakenQueued = false
+  #hasWarned = false
   readonly #isRestored: boolean
   /** The charts below, whose questions are its own too; `undefined` for a chart that never has two questions at once. */
   readonly #below: Set<AnyActorRef> | undefined
@@ -143,13 +144,21 @@ class TaskReporter {
       this.#question = is
       this.#watch(snapshot)
       // Progress after an answer, or between two questions, resumes the task first, even if the same state asks again.
-      const goesOn = (isAnswered || was?.words !== is?.words) && words.some(({ type }) => type === 'work.progressed')
+      const hasProgress = words.some(({ type }) => type === 'work.progressed')
+      const goesOn = (isAnswered || was?.words !== is?.words) && hasProgress
       if (was && (goesOn || was.key !== is?.key)) this.#send({ type: 'work.resumed' })
+      else if (was && hasProgress) this.#warnDropped()
       for (const event of words) this.#send(event)
       if (is && (isOwed || goesOn || was?.key !== is.key || was.words !== is.words)) this.#send(this.#asking(is))
     } catch (error) {
       crash({ self: this.#self, system: this.#self.system }, error)
     }
+  }
+
+  #warnDropped(): void {
+    if (this.#hasWarned) return
+    this.#hasWarned = true
+    hostOf(this.#self.system).logger.warn('progress was dropped because the task waits for an answer', { taskId: familyOf(this.#self) })
   }
 
   /** The event of a question, with its key if there may be another one. */

@@ -10,20 +10,29 @@ export interface PersistedSnapshot {
   readonly children?: Readonly<Record<string, { readonly src: unknown; readonly snapshot: PersistedSnapshot }>>
   /** The ids of the active states in the order in which they were entered, of a machine with regions. */
   readonly entered?: readonly string[]
+  /** The ids of the actors that the active states invoke, and that the machine has stopped. */
+  readonly stopped?: readonly string[]
 }
 
 /**
- * Has a machine with regions persist the order in which its states were entered. XState restores the order of the chart: of eventless
- * transitions that several regions have at once it then takes another one first.
+ * Has a machine persist what XState leaves out. Of one with regions that is the order in which its states were entered: XState restores the
+ * order of the chart, and takes another eventless transition first if several regions have one. And it is which invoked actors were
+ * stopped: they are not missing.
  */
-export function keepOrder(machine: AnyStateMachine): AnyStateMachine {
-  if (!statesOf(machine.root).some(({ type }) => type === 'parallel')) return machine
+export function keepDetails(machine: AnyStateMachine): AnyStateMachine {
+  const nodes = statesOf(machine.root)
+  const hasRegions = nodes.some(({ type }) => type === 'parallel')
+  if (!hasRegions && nodes.every(({ invoke }) => invoke.length === 0)) return machine
   const persist = machine.getPersistedSnapshot.bind(machine)
   const restore = machine.restoreSnapshot.bind(machine)
   const replaced: Pick<AnyStateMachine, 'getPersistedSnapshot' | 'restoreSnapshot'> = {
-    getPersistedSnapshot: (snapshot, options) => ({ ...persist(snapshot, options), entered: snapshot._nodes.map(({ id }) => id) }),
+    getPersistedSnapshot: (snapshot, options) => {
+      const { _nodes: active, children } = snapshot
+      const stopped = active.flatMap(({ invoke }) => invoke.flatMap(({ id }) => (id in children ? [] : [id])))
+      return { ...persist(snapshot, options), ...(hasRegions && { entered: active.map(({ id }) => id) }), ...(stopped.length > 0 && { stopped }) }
+    },
     restoreSnapshot: (persisted, scope) => {
-      const { entered = [], ...others } = persisted as PersistedSnapshot
+      const { entered = [], stopped: _, ...others } = persisted as PersistedSnapshot
       const snapshot = restore(others as typeof persisted, scope)
       return Object.assign(snapshot, { _nodes: snapshot._nodes.toSorted((one, other) => entered.indexOf(one.id) - entered.indexOf(other.id)) })
     }
@@ -58,11 +67,11 @@ function historyMisfit({ root }: AnyStateMachine, { historyValue = {} }: Persist
 }
 
 /** A misfit of the active states: the chart has ended in them, or they invoke an actor that was not stored. */
-function activeMisfit(machine: AnyStateMachine, { value, children = {} }: PersistedSnapshot): string | undefined {
+function activeMisfit(machine: AnyStateMachine, { value, children = {}, stopped = [] }: PersistedSnapshot): string | undefined {
   const { status, _nodes: nodes } = machine.resolveState({ value: value as StateValue, context: {} })
   if (status === 'done') return `the chart ends in the state ${nodes.at(-1)?.id}`
   for (const node of nodes) {
-    const missing = node.invoke.find(({ id }) => !(id in children))
+    const missing = node.invoke.find(({ id }) => !(id in children || stopped.includes(id)))
     if (missing) return `the state ${node.id} invokes an actor ${missing.id}, which was not there`
   }
   return undefined

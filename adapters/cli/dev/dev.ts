@@ -59,7 +59,8 @@ const REFUSED = {
 async function run(args: readonly string[], io: Io): Promise<number> {
   const settings = withoutAuthorErrors(await readServeArguments(args, io, [LOOPBACK_ORIGINS]))
   for (const [name, why] of Object.entries(REFUSED)) {
-    if (settings[name as keyof typeof REFUSED]) throw usageError(`taskchart dev ${why}`)
+    const given = settings[name as keyof typeof REFUSED]
+    if (given !== undefined && given !== false) throw usageError(`taskchart dev ${why}`)
   }
   const reloader = new Reloader(settings.file, io.cwd, io.clock)
   const undo = surviveRejections(process, settings.logger)

@@ -32,11 +32,14 @@ function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): Compare
   const fault = faultOf(turn)
   if (fault) return [{ state: 'TASK_STATE_FAILED', message: { parts: [{ text: reasonOf(fault.error) }] } }]
   const [was, is] = [before && questionOf(before.asked ?? before), questionOf(turn)]
-  const said = turn.words.map(saidBy)
+  const all = turn.words.map(saidBy)
   // An emitted status after an answer is visible even if the same question follows.
   const isAnswered = move?.type === 'message' || move?.type === 'authorization' || was?.words !== is?.words
-  const goesOn = isAnswered && said.some(told => 'state' in told)
-  const resumed: ComparedEvent[] = was && (goesOn || was.key !== is?.key) ? [{ state: 'TASK_STATE_WORKING' }] : []
+  const goesOn = isAnswered && all.some(told => 'state' in told)
+  const isResumed = was && (goesOn || was.key !== is?.key)
+  // A task that waits for an answer drops progress.
+  const said = was && !isResumed ? all.filter(told => !('state' in told)) : all
+  const resumed: ComparedEvent[] = isResumed ? [{ state: 'TASK_STATE_WORKING' }] : []
   const asked = is && (goesOn || was?.key !== is.key || was.words !== is.words) ? [is.told] : []
   return [...resumed, ...said, ...asked, ...(turn.status === 'done' ? endOf(turn) : [])]
 }

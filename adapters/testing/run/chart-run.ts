@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { replaceSchedule, startRestored, takeId } from '../../../runtime/xstate/actor-system.ts'
-import { activeStates, keepOrder } from '../../../runtime/xstate/persisted-snapshot.ts'
+import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { transitionName } from '../../../runtime/xstate/transition-names.ts'
 import { CoverageLog } from '../coverage.ts'
@@ -131,7 +131,7 @@ class ChartRun {
   constructor(log: RunLog, input: unknown) {
     const { watched } = log
     this.#log = log
-    this.#machine = keepOrder(withLeaves(watched, ending))
+    this.#machine = keepDetails(withLeaves(watched, ending))
     this.#actor = this.#begin({ input }).actor
   }
 

@@ -439,7 +439,7 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   const sockets: Socket[] = []
   server.on('connection', socket => sockets.push(socket))
   await listening(t, server)
-  return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30 } }, { server })), sockets }
+  return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, hastyTurns: Infinity } }, { server })), sockets }
 }
 
 await t.test('a frame that cannot be handled ends its connection, and nothing else', async t => {

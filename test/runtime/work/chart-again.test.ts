@@ -1,6 +1,8 @@
 import t from 'tap'
-import { assign, emit, fromCallback, fromTransition, sendTo, setup, spawnChild, type EventObject } from 'xstate'
-import { fromPromise, progress, setupWork, textOf } from '../../../runtime/index.ts'
+import { assign, emit, fromCallback, fromTransition, sendTo, setup, spawnChild, stopChild, type EventObject } from 'xstate'
+import { testAgent } from '../../../adapters/testing/index.ts'
+import { defineAgent, fromPromise, progress, setupWork, textOf } from '../../../runtime/index.ts'
+import { someWalks } from '../../fixtures/charts/some-walks.ts'
 import { failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { open, reaches, rest, say, stateName, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
 
@@ -204,6 +206,35 @@ await t.test('a chart that has failed takes no event that came with the one at w
   })
   const life = lives(t, { work, restart: { type: 'temporary' } })
   await reaches(life.runtime, (await open(life.runtime)).id, 'failed')
+})
+
+await t.test('an invoked actor that the chart has stopped is not missing after the end of the process', async t => {
+  const ear = fromCallback<EventObject>(() => {})
+  const work = setupWork({ actors: { ear } }).createMachine({
+    initial: 'a',
+    states: { a: { tags: 'input-required', invoke: { src: 'ear', id: 'ear' }, on: { 'message.received': [{ guard: ({ event }) => textOf(event.message) === 'stop', actions: stopChild('ear') }, { target: 'b' }] } }, b: { type: 'final' } }
+  })
+  const life = lives(t, { work })
+  const { id: taskId } = await open(life.runtime)
+  await reaches(life.runtime, taskId, 'input-required')
+  await life.runtime.sendMessage(say('stop', { taskId }, { returnImmediately: true }))
+  await life.kill()
+  t.equal(stateName(taskIn(await life.runtime.sendMessage(say('go', { taskId }))).status.state), 'completed')
+})
+
+await t.test('progress that a chart tells while it asks is dropped, and the log says so once', async t => {
+  const work = setupWork({}).createMachine({
+    initial: 'a', states: { a: { tags: 'input-required', after: { 1000: { actions: emit(progress('late')) } , 2000: { actions: emit(progress('later')) } }, on: { 'message.received': 'b' } }, b: { type: 'final' } }
+  })
+  const life = lives(t, { work })
+  const { id } = await open(life.runtime)
+  await reaches(life.runtime, id, 'input-required')
+  await life.pass(SECOND)
+  await life.pass(SECOND)
+  t.strictSame(await life.told(id), ['submitted', 'working', 'input-required: The agent needs an answer to go on.'])
+  t.match(life.log, [{ level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }])
+  t.equal(life.log.length, 1)
+  await testAgent(someWalks(t), defineAgent({ card: { name: 'Late' }, work }))
 })
 
 await t.test('a constant context that an assignment changes in place is that of its task alone, also in a chart below it', async t => {
