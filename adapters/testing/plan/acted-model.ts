@@ -7,7 +7,7 @@ import { statesOf } from '../../../runtime/xstate/transition-names.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Ahead, type Model, type Turn } from './model.ts'
+import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Ahead, type Model, type Timer, type Turn } from './model.ts'
 import { eventOf, heardBy, type ChartMove, type HeardMove } from './moves.ts'
 import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 
@@ -61,6 +61,8 @@ class Act implements Director {
   readonly #schedule: Schedule
   readonly #born = new Map<AnyActorRef, number>()
   readonly #running = new Set<AnyActorRef>()
+  /** The sender and the receiver of each timer that was set in this step. */
+  readonly #set = new Map<Timer, readonly AnyActorRef[]>()
   readonly #paths = new Map<AnyActorRef, string>()
   readonly #heard: Omit<Ahead, 'turn'>[] = []
   readonly #frames: Frame[] = []
@@ -181,6 +183,8 @@ class Act implements Director {
   schedule(source: AnyActorRef, target: AnyActorRef, event: EventObject, delayMs: number, sendId?: string): void {
     const route = { from: this.#pathOf(source), to: this.#pathOf(target) }
     this.#schedule.set({ event, dueMs: (this.#before?.nowMs ?? 0) + (delayMs > 0 ? delayMs : 0), sendId, isSent: target !== this.root, route })
+    const timer = this.#schedule.timers.at(-1)
+    if (timer) this.#set.set(timer, [source, target])
   }
 
   cancel(source: AnyActorRef, sendId: string): void {
@@ -189,7 +193,7 @@ class Act implements Director {
 
   cancelAll(source: AnyActorRef): void {
     this.#running.delete(source)
-    this.#schedule.stop(this.#pathOf(source))
+    this.#schedule.stop(this.#pathOf(source), timer => this.#set.get(timer)?.includes(source) ?? true)
   }
 
   /** The path of an actor. One that has just been stopped is no child any more. */

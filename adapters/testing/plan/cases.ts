@@ -43,7 +43,7 @@ export interface Cases {
    */
   readonly results?: Readonly<Record<string, ByName<unknown>>>
   /** Events that the chart's own actors send to it, and their snapshots: `{ type: 'xstate.snapshot.ID', snapshot: { context } }`. Default: none. */
-  readonly events?: ByName<EventObject>
+  readonly events?: ByName<EventObject & { readonly [member: string]: unknown }>
   /** The part of the chart's context that decides which paths are possible. Default: all of it. */
   readonly memory?: (context: unknown) => unknown
 }

@@ -320,10 +320,16 @@ export class Schedule {
     if (timer.sendId !== undefined) this.#forget(keyOf(timer.sendId, timer.route?.from))
   }
 
-  /** Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others. */
-  stop(path: string): void {
-    for (const { sendId, route } of Object.values(this.cancelable)) if (route?.from === path) this.cancel(String(sendId), path)
-    this.timers = this.timers.filter(({ sendId, route }) => route?.to !== path && (route?.from !== path || sendId !== undefined))
+  /**
+   * Drops the timers of an actor that stops. Of those that share an id XState cancels the last one only; the others reach others.
+   * `isOf`: whether a timer with its path is its own, and not that of an actor which has begun in its place.
+   */
+  stop(path: string, isOf: (timer: Timer) => boolean): void {
+    for (const timer of Object.values(this.cancelable)) if (timer.route?.from === path && isOf(timer)) this.cancel(String(timer.sendId), path)
+    this.timers = this.timers.filter(timer => {
+      const { sendId, route } = timer
+      return !isOf(timer) || (route?.to !== path && (route?.from !== path || sendId !== undefined))
+    })
   }
 
   #drop(dropped: Timer | undefined): void {

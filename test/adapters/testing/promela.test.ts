@@ -87,9 +87,9 @@ await t.test('SPIN and the proof agree on generated charts', { skip: NO_SPIN, ti
   const agents = sampleOf(t, generatedAgents(100, SEED), 3, 20)
   const found = new Set<string>()
   const compare = async ({ agent, cases, fairness, text }: (typeof agents)[number], i: number) => {
-    const { verdicts, isWhole } = await proveAgent(agent, { cases, only: '. ', limit: 300 })
-    // Timers without an id may add up for ever.
-    if (!isWhole) return
+    const { verdicts, isWhole, unmodelled } = await proveAgent(agent, { cases, only: '. ', limit: 300 })
+    // Timers without an id may add up for ever, and SPIN takes the configurations as they are.
+    if (!isWhole || unmodelled.length > 0) return
     const spin = await spinVerdicts(join(folder, `${i}`), await promelaOf(agent, { cases, only: '. ' }), fairness)
     t.strictSame(verdicts.map(({ property }, i) => [property, spin[i]]), verdicts.map(({ property, outcome }) => [property, outcome === 'proved']), `chart ${i + 1}`, { chart: text })
     for (const { outcome } of verdicts) found.add(outcome)

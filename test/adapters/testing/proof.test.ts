@@ -314,6 +314,12 @@ await t.test('a chart that goes round for ever is a counterexample, at its start
     t.match(later.verdicts[0], { outcome: 'confirmed', walk: { steps: [{ transitions: ['round.asking on message.received to a', 'round.a on its own to b', 'round.b on its own to a'] }] } })
     t.equal(later.lost.length, 0)
   }
+  const counting = setupWork({ types: { context: {} as { n: number } }, guards: { goesOn: () => true } }).createMachine({
+    id: 'counting', context: { n: 0 }, initial: 'asking',
+    states: { asking: { tags: 'input-required', on: { 'message.received': 'a' } }, a: { always: { guard: 'goesOn', target: 'a', reenter: true, actions: assign({ n: ({ context }) => context.n + 1 }) } } }
+  })
+  const { verdicts: [counted] } = await proveAgent(defineAgent({ card, work: counting }))
+  t.not(counted?.outcome, 'proved', 'each of its guards could fail')
   const raising = createMachine({ initial: 'a', states: { a: { entry: raise({ type: 'on' }), on: { on: { target: 'a', reenter: true } } } } })
   t.match(proveChart(raising, OWN_PROPERTIES).verdicts, [{ outcome: 'confirmed' }, {}])
   const { crashes } = await planFor(defineAgent({ card, work: setupWork({}).createMachine({ initial: 'a', states: round }) }))

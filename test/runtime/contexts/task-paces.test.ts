@@ -102,6 +102,15 @@ await t.test('turns are counted for a second: a task that is hasty now and then 
   t.equal(stateName((await reaches(other.runtime, id, 'completed')).status.state), 'completed')
 })
 
+await t.test('a slowed task fails at its deadline', async t => {
+  const { runtime, clock, log } = start(t, { work: retrying(() => {}, 'promise'), deadlineMs: 5 }, { limits: { hastyTurns: 5 } })
+  const { id } = await open(runtime)
+  await until(() => log.some(({ message }) => message === SLOWED))
+  await rest()
+  clock.increment(5)
+  t.equal(stateName((await reaches(runtime, id, 'failed')).status.state), 'failed')
+})
+
 await t.test('what waits is dropped when its context leaves memory', async t => {
   let count = 0
   const { runtime, clock, log } = start(t, { work: retrying(() => void (count += 1), 'promise') })

@@ -17,7 +17,8 @@ type Answers = { age: number; colour: string }
 function person(more: { readonly delayMs?: number } = {}) {
   const schema = z.coerce.number().int()
   return setupWork({
-    types: { context: {} as Answers, events: {} as { type: 'colour.guessed' } },
+    types: { context: {} as Answers, events: {} as { type: 'colour.guessed' } }
+  }).extend({
     guards: { isColour: ({ event }) => 'message' in event && wordsOf(event.message) !== 'none' }
   }).createMachine({
     id: 'person', type: 'parallel', context: { age: 0, colour: '' },

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, raise, sendTo, spawnChild, type AnyActorRef } from 'xstate'
+import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, raise, sendTo, spawnChild, type ActorLogic, type AnyActorRef, type EventObject, type Snapshot } from 'xstate'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
 import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../../runtime/index.ts'
@@ -433,6 +433,13 @@ await t.test('work as a chart', async t => {
       const says = "The agent's chart has an actor clock whose state cannot be stored: state.at is a Date, which JSON does not keep. Write a text: date.toISOString()."
       t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
     }
+  })
+
+  await t.test('logic of one\'s own needs no state', async t => {
+    const none: ActorLogic<Snapshot<unknown>, EventObject> = { getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }), transition: snapshot => snapshot, getPersistedSnapshot: snapshot => snapshot }
+    const work = setupWork({ actors: { none } }).createMachine({ invoke: { src: 'none', id: 'none' }, entry: sendTo('none', { type: 'tick' }), initial: 'a', states: { a: { always: 'b' }, b: { type: 'final' } } })
+    const { runtime } = start(t, { work })
+    t.match(ended(await runtime.sendMessage(say('x'))), { state: 'completed' })
   })
 
   await t.test('a delayed event that JSON changes fails the task, since it would arrive as another', async t => {
