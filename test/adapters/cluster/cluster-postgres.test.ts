@@ -160,7 +160,12 @@ await t.test('nodes whose clocks are minutes off share the time of the database'
   const asleep = taskIn(await ahead.runtime.sendMessage(say('x', { contextId: await contextOf(ahead) }, { returnImmediately: true })))
   await ahead.runtime.settled()
   await endSession(these, ahead)
-  await until(async () => (await behind.runtime.getTask({ id: asleep.id })).status.state === 'TASK_STATE_COMPLETED')
+  // On a busy machine the node may have lost its own session meanwhile, and joins again.
+  const stateThere = () => behind.runtime.getTask({ id: asleep.id }).then(({ status: { state } }) => state, (error: unknown) => {
+    t.match(error, { code: 'Overloaded' })
+    return undefined
+  })
+  await until(async () => (await stateThere()) === 'TASK_STATE_COMPLETED')
   t.ok(await now() >= fromMs + 1500, 'not too early')
   const { timestamp = '' } = (await behind.runtime.getTask({ id: asleep.id })).status
   t.ok(Date.parse(timestamp) >= fromMs + 1400 && Date.parse(timestamp) <= await now() + 100, timestamp)
