@@ -1,5 +1,5 @@
 import t from 'tap'
-import { assign, createActor, emit, setup } from 'xstate'
+import { assign, createActor, emit, sendParent, sendTo, setup } from 'xstate'
 import { z } from 'zod'
 import { proveAgent, testAgent } from '../../../adapters/testing/index.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
@@ -257,6 +257,22 @@ await t.test('charts below the work', async t => {
     await reaches(life.runtime, taskId, 'input-required')
     t.equal((await refusal(life.runtime.sendMessage(say('no', { taskId })))).code, 'UnsupportedOperation')
     t.equal(stateName(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).status.state), 'completed')
+  })
+
+  await t.test('that ask twice in one step tell both questions, which the model does not know', async t => {
+    const asks = (prompt: string) => ({ tags: 'input-required', meta: { prompt } })
+    const echo = setup({}).createMachine({ on: { ping: { actions: sendParent({ type: 'next' }) } } })
+    const asker = setup({ actors: { echo } }).createMachine({
+      id: 'asker', invoke: { src: 'echo', id: 'echo' }, initial: 'zero',
+      states: { zero: { ...asks('Zero?'), on: { 'message.received': 'one' } }, one: { ...asks('One?'), entry: sendTo('echo', { type: 'ping' }), on: { next: 'two' } }, two: { ...asks('Two?'), on: { 'message.received': 'end' } }, end: { type: 'final' } }
+    })
+    const work = setupWork({ actors: { asker } }).createMachine({ initial: 'a', states: { a: { invoke: { src: 'asker', id: 'asker', onDone: 'b' } }, b: { type: 'final' } } })
+    const life = lives(t, { work })
+    const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
+    t.equal(textOf(taskIn(await life.runtime.sendMessage(say('y', { taskId }))).status.message), 'Two?')
+    t.strictSame(await life.told(taskId), ['submitted', 'working', 'input-required: Zero?', 'working', 'input-required: One?', 'working', 'input-required: Two?'])
+    const { verdicts } = await proveAgent(defineAgent({ card: { name: 'Asker' }, work }), { cases: { messages: { yes: 'yes' } }, only: 'throws' })
+    t.match(verdicts, [{ outcome: 'unknown', why: /charts among its actors ask several questions, one after the other, without time passing/ }])
   })
 
   await t.test('that fail at an answer fail their work', async t => {
