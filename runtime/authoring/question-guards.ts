@@ -12,7 +12,7 @@ export const ANSWERS: readonly string[] = ['message.received', 'authorization.re
 
 /** Whether a name in a chart's `on` (`message.received`, `message.*`, `*`) stands for an event of this type. */
 export function hears(name: string, type: string): boolean {
-  return name === type || name === '*' || (name.endsWith('.*') && type.startsWith(name.slice(0, -1)))
+  return name === type || name === '*' || (name.endsWith('.*') && `${type}.`.startsWith(name.slice(0, -1)))
 }
 
 type StateConfig = AnyStateNode['config']

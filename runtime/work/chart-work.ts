@@ -84,7 +84,7 @@ class TaskReporter {
   #hasTakenQueued = false
   #hasWarned = false
   readonly #isRestored: boolean
-  /** The charts below, whose questions are its own too; `undefined` for a chart that never has two questions at once. */
+  /** The charts below that are watched, since they may ask too; `undefined` if the chart never has two questions at once. */
   readonly #below: Set<AnyActorRef> | undefined
 
   /** `isRestored`: the question that the chart has then has been reported already. `maySeveral`: it may have several at once. */

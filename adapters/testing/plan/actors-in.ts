@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate'
+import { isChart } from '../../../runtime/xstate/persisted-snapshot.ts'
 
 /** An actor of a chart, or of a chart among its actors. */
 export interface PlacedActor {
@@ -27,9 +28,8 @@ export function actorsIn(owner: AnyMachineSnapshot, ownerPath = ''): PlacedActor
   return children.flatMap(([id, actor]) => {
     const path = pathTo(ownerPath, COUNTED.test(id) ? `x ${counted.indexOf(id)}` : id)
     const snapshot: object = actor.getSnapshot()
-    const isChart = isOfChart(snapshot)
-    const below = isChart ? actorsIn(snapshot, path) : []
-    return [{ path, id, actor, src: typeof actor.src === 'string' ? actor.src : id, owner, ownerPath, isChart }, ...below]
+    const below = isChart(snapshot) ? actorsIn(snapshot, path) : []
+    return [{ path, id, actor, src: typeof actor.src === 'string' ? actor.src : id, owner, ownerPath, isChart: isChart(snapshot) }, ...below]
   })
 }
 
@@ -64,10 +64,6 @@ export function shownIn({ type }: EventObject): string | undefined {
 }
 
 const SHOWN = /^xstate\.snapshot\.(.*)$/s
-
-function isOfChart(snapshot: object): snapshot is AnyMachineSnapshot {
-  return 'children' in snapshot && 'historyValue' in snapshot
-}
 
 function numberOf(id: string): number {
   return Number(id.slice(2))

@@ -1,4 +1,5 @@
-import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, EventObject, Snapshot } from 'xstate'
+import type { AnyActorLogic, AnyActorRef, AnyMachineSnapshot, Snapshot } from 'xstate'
+import { ANSWERS, hears } from '../../../runtime/authoring/question-guards.ts'
 import { isMachine, activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { ending } from '../run/stub-actors.ts'
 import { actorsIn } from './actors-in.ts'
@@ -100,7 +101,7 @@ export function unsentIn(turn: Pick<Turn, 'chart' | 'status' | 'ended'>, senders
   const given = Object.values(events).map(({ type }) => type)
   return actorsIn(turn.chart).flatMap(({ actor, id, src, owner, ownerPath }) => {
     if (!senders.has(src) || turn.ended.includes(actor) || actor.getSnapshot().status !== 'active') return []
-    const open = heardIn(owner, id).filter(type => ownerPath !== '' || !given.some(one => matches(one, type)))
+    const open = heardIn(owner, id).filter(type => ownerPath !== '' || !given.some(one => hears(type, one)))
     const [first] = open
     if (first === undefined) return []
     const example = first.includes('*') ? 'an.event' : first
@@ -123,12 +124,5 @@ export function propertyName(src: string): string {
 /** The types of events that the active states take, of those that an actor may send. */
 function heardIn(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
-  return [...types].filter(type => !FROM_CLIENTS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`))
-}
-
-const FROM_CLIENTS = ['message.received', 'authorization.received']
-
-/** Whether an event has the type of a transition, which may be a wildcard. */
-function matches(type: EventObject['type'], descriptor: string): boolean {
-  return descriptor === type || descriptor === '*' || (descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1)))
+  return [...types].filter(type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`))
 }

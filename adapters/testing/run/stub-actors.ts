@@ -49,6 +49,7 @@ export class StubActors implements WorkDouble {
     return actor
   }
 }
+
 /** The depth of a work's actor below its context and its task. */
 const WORK_DEPTH = 2
 
