@@ -16,11 +16,23 @@ export interface Asked {
 
 /** Reads `--quick`, `--only send,stream` and `--node PATH`. Throws TypeError that says what may be given. */
 export function readArguments(given: readonly string[]): Asked {
-  const { values } = parseArgs({ args: [...given], options: { quick: { type: 'boolean', default: false }, only: { type: 'string' }, node: { type: 'string', default: process.execPath } } })
+  const { values } = parseArgs({
+    args: [...given],
+    options: {
+      quick: { type: 'boolean', default: false },
+      only: { type: 'string' },
+      node: { type: 'string', default: process.execPath }
+    }
+  })
   const all = Object.keys(scenarios)
   const names = values.only?.split(',') ?? all
   const unknown = names.find(name => !all.includes(name))
   if (unknown !== undefined) throw new TypeError(`There is no scenario ${JSON.stringify(unknown)}: ${all.join(', ')}.`)
   if (!existsSync(values.node)) throw new TypeError(`There is no Node at ${values.node}.`)
-  return { scale: values.quick ? quick : full, names, isFull: !values.quick && values.only === undefined, node: values.node }
+  return {
+    scale: values.quick ? quick : full,
+    names,
+    isFull: !values.quick && values.only === undefined,
+    node: values.node
+  }
 }

@@ -40,7 +40,8 @@ export class StreamCheck {
 
   /** Says how many events there were, once the stream has ended. */
   end(): number {
-    if (this.#seen !== this.events) throw new Error(`A stream had ${this.#seen} events and should have had ${this.events}.`)
+    if (this.#seen !== this.events)
+      throw new Error(`A stream had ${this.#seen} events and should have had ${this.events}.`)
     return this.#seen
   }
 }

@@ -19,19 +19,39 @@ export const ours: Contender = { name: 'taskchart, WebSocket', file: 'ours', loa
 export const oursDurable: Contender = { ...ours, name: 'taskchart, WebSocket, SQLite', options: { durable: true } }
 
 /** The same with a connection for each request in flight: as many clients that know nothing of each other. */
-export const oursCrowd: Contender = { name: 'taskchart, WebSocket, a connection for each', file: 'ours', load: webSocketLoad }
+export const oursCrowd: Contender = {
+  name: 'taskchart, WebSocket, a connection for each',
+  file: 'ours',
+  load: webSocketLoad
+}
 
 /** The same with its inspector beside it, at which nobody looks. */
-export const oursInspectable: Contender = { ...ours, name: 'taskchart with its inspector, nobody looks', options: { inspected: true } }
+export const oursInspectable: Contender = {
+  ...ours,
+  name: 'taskchart with its inspector, nobody looks',
+  options: { inspected: true }
+}
 
 /** The same while it records, as in `taskchart dev`, and nobody looks. */
-export const oursRecorded: Contender = { ...ours, name: 'taskchart with its inspector, which records', options: { inspected: true, recorded: true } }
+export const oursRecorded: Contender = {
+  ...ours,
+  name: 'taskchart with its inspector, which records',
+  options: { inspected: true, recorded: true }
+}
 
 /** The inspector while a page is connected, which reads what it is told. */
-export const oursInspected: Contender = { ...oursInspectable, name: 'taskchart with its inspector, a page looks', load: inspectedLoad }
+export const oursInspected: Contender = {
+  ...oursInspectable,
+  name: 'taskchart with its inspector, a page looks',
+  load: inspectedLoad
+}
 
 /** The same with properties observed. */
-export const oursObserving: Contender = { ...ours, name: 'taskchart with observeProperties', options: { observed: true } }
+export const oursObserving: Contender = {
+  ...ours,
+  name: 'taskchart with observeProperties',
+  options: { observed: true }
+}
 
 /** taskchart over HTTP: JSON-RPC, streams as server-sent events; a connection for each request in flight. */
 export const oursHttp: Contender = { name: 'taskchart, HTTP', file: 'ours', load: httpLoad }

@@ -19,7 +19,8 @@ export function wordsOf(errand: Errand): string {
 /** Reads {@link wordsOf} back. Anything else is an answer, which asks for the artifact. */
 export function errandIn(words: string): Errand {
   const [, count, characters] = /^chunks (\d+)(?: of (\d+))?$/.exec(words) ?? []
-  if (count !== undefined) return { kind: 'chunks', count: Number(count), ...(characters !== undefined && { characters: Number(characters) }) }
+  if (count !== undefined)
+    return { kind: 'chunks', count: Number(count), ...(characters !== undefined && { characters: Number(characters) }) }
   return words === 'ask' ? { kind: 'ask' } : { kind: 'artifact' }
 }
 

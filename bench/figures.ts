@@ -28,7 +28,10 @@ export interface Figures {
 export const OFFICIAL = { contender: express, name: 'Express' }
 
 /** The figures of a race, a line for each server. */
-export function figuresOf(lanes: readonly Lane[], { times, baseline: { contender: compared } = OFFICIAL }: Pick<Race, 'times' | 'baseline'>): Figures[] {
+export function figuresOf(
+  lanes: readonly Lane[],
+  { times, baseline: { contender: compared } = OFFICIAL }: Pick<Race, 'times' | 'baseline'>
+): Figures[] {
   const baseline = lanes.find(({ contender }) => contender === compared)?.rounds ?? []
   return lanes.map(({ contender, rounds }) => {
     const compare = (of: (round: Round) => number) => median(rounds.map((round, n) => ratio(round, baseline[n], of)))

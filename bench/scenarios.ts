@@ -41,7 +41,8 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'postgres-growth': async (scale, show) => {
     for (const { title, rows } of await postgresGrowthTables(scale)) show(section(title, rows))
   },
-  tenants: async (scale, show) => show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
+  tenants: async (scale, show) =>
+    show(section('SendMessage of one tenant, 50 a second, beside another that floods', await tenantTable(scale))),
   memory: async (scale, show) => {
     show(section('Memory of a task that waits in input-required', await memoryTable(scale)))
     show(section('Memory of an idle connection', await connectionTable(scale)))

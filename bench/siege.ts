@@ -21,8 +21,14 @@ const { values } = parseArgs({
 })
 const seconds = Number(values.seconds)
 const options: SiegeOptions = {
-  seed: Number(values.seed), connections: Number(values.connections), only: values.only.split(',').filter(text => text !== ''), node: values.node,
-  attackMs: seconds * 1000, idleMs: Math.min(10, seconds) * 1000, apartMs: Math.min(20, seconds) * 1000, holdMs: 2000
+  seed: Number(values.seed),
+  connections: Number(values.connections),
+  only: values.only.split(',').filter(text => text !== ''),
+  node: values.node,
+  attackMs: seconds * 1000,
+  idleMs: Math.min(10, seconds) * 1000,
+  apartMs: Math.min(20, seconds) * 1000,
+  holdMs: 2000
 }
 console.log(`Seed ${options.seed}.`)
 if (values.each) await eachAlone()
@@ -49,7 +55,9 @@ async function allTogether(): Promise<void> {
 async function eachAlone(): Promise<void> {
   for (const name of namesOf(options.only)) {
     const { longest, peaks, failures, told } = await siegeOfOne(name, options)
-    console.log(`${name}: longest wait ${whole(longest)} ms, heap ${mibs(peaks.heap)}, resident ${mibs(peaks.rss)}, file ${mibs(peaks.file)}, log ${mibs(peaks.log)} MiB, blocked ${whole(peaks.blockedMs)} ms; ${told ? answers(told.codes) : ''}`)
+    console.log(
+      `${name}: longest wait ${whole(longest)} ms, heap ${mibs(peaks.heap)}, resident ${mibs(peaks.rss)}, file ${mibs(peaks.file)}, log ${mibs(peaks.log)} MiB, blocked ${whole(peaks.blockedMs)} ms; ${told ? answers(told.codes) : ''}`
+    )
     for (const failure of [...failures.slice(0, 3), ...(told?.defects ?? [])]) console.log(`  ${failure}`)
   }
 }

@@ -17,7 +17,13 @@ const { values } = parseArgs({
   }
 })
 const lifeMs = Number(values.life) * 1000
-const options = { lives: Math.max(1, Math.round((Number(values.minutes) * 60_000) / lifeMs)), lifeMs, visitors: Number(values.visitors), pauseMs: Number(values.pause), node: values.node }
+const options = {
+  lives: Math.max(1, Math.round((Number(values.minutes) * 60_000) / lifeMs)),
+  lifeMs,
+  visitors: Number(values.visitors),
+  pauseMs: Number(values.pause),
+  node: values.node
+}
 const [load = NaN] = loadavg()
 const found = await soak(options, line => console.log(line))
 const [loadAfter = NaN] = loadavg()

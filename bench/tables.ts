@@ -5,22 +5,51 @@ import type { Race } from './race.ts'
 const BUSY = 0.9
 
 /** A race's figures as a Markdown table. A load generator that was the limit, or close to it, stands in bold. */
-export function raceTable({ unit, isTimed, baseline: { name: compared } = OFFICIAL }: Pick<Race, 'unit' | 'isTimed' | 'baseline'>, figures: readonly Figures[]): string {
+export function raceTable(
+  { unit, isTimed, baseline: { name: compared } = OFFICIAL }: Pick<Race, 'unit' | 'isTimed' | 'baseline'>,
+  figures: readonly Figures[]
+): string {
   return table(
-    ['Server', ...(isTimed ? ['ms/task'] : []), `${unit}s/s`, 'spread', `server CPU µs/${unit}`, 'p10', `kB/${unit}`, `× ${compared}, rate`, `× ${compared}, CPU`, 'busy: server', 'busy: load'],
-    figures.map(({ name, wallMs, rate, spread, cpuMicros, cpuP10, allocated, timesAsFast, timesAsSparing, serverBusy, loadBusy }) => [
-      name,
-      ...(isTimed ? [short(wallMs)] : []),
-      whole(rate),
-      percent(spread),
-      short(cpuMicros),
-      short(cpuP10),
-      short(allocated / 1000),
-      times(timesAsFast),
-      times(timesAsSparing),
-      percent(serverBusy),
-      loadBusy >= BUSY ? `**${percent(loadBusy)}**` : percent(loadBusy)
-    ])
+    [
+      'Server',
+      ...(isTimed ? ['ms/task'] : []),
+      `${unit}s/s`,
+      'spread',
+      `server CPU µs/${unit}`,
+      'p10',
+      `kB/${unit}`,
+      `× ${compared}, rate`,
+      `× ${compared}, CPU`,
+      'busy: server',
+      'busy: load'
+    ],
+    figures.map(
+      ({
+        name,
+        wallMs,
+        rate,
+        spread,
+        cpuMicros,
+        cpuP10,
+        allocated,
+        timesAsFast,
+        timesAsSparing,
+        serverBusy,
+        loadBusy
+      }) => [
+        name,
+        ...(isTimed ? [short(wallMs)] : []),
+        whole(rate),
+        percent(spread),
+        short(cpuMicros),
+        short(cpuP10),
+        short(allocated / 1000),
+        times(timesAsFast),
+        times(timesAsSparing),
+        percent(serverBusy),
+        loadBusy >= BUSY ? `**${percent(loadBusy)}**` : percent(loadBusy)
+      ]
+    )
   )
 }
 

@@ -15,12 +15,25 @@ export default defineAgent({
   card: {
     name: 'Units',
     description: 'Converts kilometres and miles, kilograms and pounds.',
-    skills: [{ id: 'convert', name: 'Convert', description: 'Converts the amount in the message.', tags: ['units'], examples: ['5 km'] }]
+    skills: [
+      {
+        id: 'convert',
+        name: 'Convert',
+        description: 'Converts the amount in the message.',
+        tags: ['units'],
+        examples: ['5 km']
+      }
+    ]
   },
   work: ({ message }) => {
     const { amount, unit } = /(?<amount>\d{1,9}(?:\.\d{1,9})?) *(?<unit>[a-z]+)/.exec(textOf(message))?.groups ?? {}
     const [factor, other] = UNITS.get(unit) ?? []
     if (factor === undefined) return rejected(`Say an amount in ${[...UNITS.keys()].join(', ')}.`)
-    return { artifact: { name: 'answer.txt', parts: [text(`${amount} ${unit} are ${(Number(amount) * factor).toFixed(2)} ${other}.`)] } }
+    return {
+      artifact: {
+        name: 'answer.txt',
+        parts: [text(`${amount} ${unit} are ${(Number(amount) * factor).toFixed(2)} ${other}.`)]
+      }
+    }
   }
 })

@@ -10,7 +10,11 @@ type Cup = { size: z.infer<typeof size>; coffee: string }
 /** Makes coffee: a statechart whose tags set the status of the task, with a question that accepts only the sizes of its schema. */
 const barista = setupWork({
   types: { context: typed<Cup>() },
-  actors: { brew: fromPromise<string, Pick<Cup, 'size'>>(({ input, signal }) => pause(BREWING_MS, `a ${input.size} coffee`, { signal })) }
+  actors: {
+    brew: fromPromise<string, Pick<Cup, 'size'>>(({ input, signal }) =>
+      pause(BREWING_MS, `a ${input.size} coffee`, { signal })
+    )
+  }
 }).createMachine({
   id: 'barista',
   context: { size: 'small', coffee: '' },
@@ -48,7 +52,15 @@ export default defineAgent({
   card: {
     name: 'Barista',
     description: 'Makes coffee, small or large.',
-    skills: [{ id: 'coffee', name: 'Make coffee', description: 'Asks for the size and makes a coffee.', tags: ['coffee'], examples: ['a coffee'] }]
+    skills: [
+      {
+        id: 'coffee',
+        name: 'Make coffee',
+        description: 'Asks for the size and makes a coffee.',
+        tags: ['coffee'],
+        examples: ['a coffee']
+      }
+    ]
   },
   work: barista,
   // Claims about every walk: `npx taskchart prove` proves them, or shows the shortest walk on which one is false.

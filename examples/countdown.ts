@@ -33,17 +33,31 @@ const countdown = setupWork({
         ]
       }
     },
-    refused: { type: 'final', tags: 'rejected', meta: { reason: `Send me a number from 1 to ${HIGHEST} to count down from.` } },
+    refused: {
+      type: 'final',
+      tags: 'rejected',
+      meta: { reason: `Send me a number from 1 to ${HIGHEST} to count down from.` }
+    },
     liftOff: { type: 'final' }
   },
-  output: ({ context }) => ({ artifact: { name: 'countdown.txt', parts: [text(`Counted down from ${context.from}. Lift-off!`)] } })
+  output: ({ context }) => ({
+    artifact: { name: 'countdown.txt', parts: [text(`Counted down from ${context.from}. Lift-off!`)] }
+  })
 })
 
 export default defineAgent({
   card: {
     name: 'Countdown',
     description: 'Counts down from a number, one a second.',
-    skills: [{ id: 'countdown', name: 'Count down', description: 'Counts down from the number in the message.', tags: ['time'], examples: ['3'] }]
+    skills: [
+      {
+        id: 'countdown',
+        name: 'Count down',
+        description: 'Counts down from the number in the message.',
+        tags: ['time'],
+        examples: ['3']
+      }
+    ]
   },
   work: countdown
 })

@@ -15,11 +15,22 @@ export default defineAgent({
   card: {
     name: 'Travel desk',
     description: 'Plans a night away, and has a hotel book the room.',
-    skills: [{ id: 'night', name: 'A night away', description: 'Has a room booked in the place of the message.', tags: ['travel'], examples: ['a room in Helsinki'] }]
+    skills: [
+      {
+        id: 'night',
+        name: 'A night away',
+        description: 'Has a room booked in the place of the message.',
+        tags: ['travel'],
+        examples: ['a room in Helsinki']
+      }
+    ]
   },
   work: async work => {
     const { artifacts, message } = await delegate(work, hotel, work.message, { deadlineMs: 24 * 3600 * 1000 })
     const booking = artifacts.map(textOf).join(' ')
-    return { artifact: { name: 'plan.txt', parts: [text(`Take the night train. ${booking}`)] }, ...(message && { message }) }
+    return {
+      artifact: { name: 'plan.txt', parts: [text(`Take the night train. ${booking}`)] },
+      ...(message && { message })
+    }
   }
 })

@@ -1,4 +1,18 @@
-import { accepted, declined, defineAgent, negotiation, offer, progress, reply, setupNegotiation, setupWork, text, textOf, typed, type RespondArguments } from 'taskchart'
+import {
+  accepted,
+  declined,
+  defineAgent,
+  negotiation,
+  offer,
+  progress,
+  reply,
+  setupNegotiation,
+  setupWork,
+  text,
+  textOf,
+  typed,
+  type RespondArguments
+} from 'taskchart'
 import { emit } from 'xstate'
 import { z } from 'zod'
 
@@ -18,7 +32,16 @@ const haggling = setupNegotiation({
   id: 'haggling',
   initial: 'opening',
   states: {
-    opening: { on: { 'message.received': { target: 'bargaining', actions: emit(({ event }) => offer({ ...bidIn(event), euros: 100 }, { message: 'With a van and two people.' })) } } },
+    opening: {
+      on: {
+        'message.received': {
+          target: 'bargaining',
+          actions: emit(({ event }) =>
+            offer({ ...bidIn(event), euros: 100 }, { message: 'With a van and two people.' })
+          )
+        }
+      }
+    },
     bargaining: {
       initial: 'high',
       on: {
@@ -29,8 +52,24 @@ const haggling = setupNegotiation({
         ]
       },
       states: {
-        high: { on: { 'message.received': { guard: 'isLow', target: 'lowest', actions: emit(({ event }) => offer({ ...bidIn(event), euros: LEAST }, { message: 'My last word.' })) } } },
-        lowest: { on: { 'message.received': { guard: 'isLow', target: '#apart', actions: emit(declined('Then we cannot help you.')) } } }
+        high: {
+          on: {
+            'message.received': {
+              guard: 'isLow',
+              target: 'lowest',
+              actions: emit(({ event }) => offer({ ...bidIn(event), euros: LEAST }, { message: 'My last word.' }))
+            }
+          }
+        },
+        lowest: {
+          on: {
+            'message.received': {
+              guard: 'isLow',
+              target: '#apart',
+              actions: emit(declined('Then we cannot help you.'))
+            }
+          }
+        }
       }
     },
     agreed: { type: 'final' },
@@ -44,14 +83,24 @@ const moving = setupWork({ types: { context: typed<Terms>(), terms: typed(terms)
   context: ({ input }) => input.terms,
   initial: 'driving',
   states: { driving: { entry: emit(progress('On the road.')), after: { 1000: 'moved' } }, moved: { type: 'final' } },
-  output: ({ context }) => ({ artifact: { name: 'bill.txt', parts: [text(`Moved on ${context.day}, for ${context.euros} euros.`)] } })
+  output: ({ context }) => ({
+    artifact: { name: 'bill.txt', parts: [text(`Moved on ${context.day}, for ${context.euros} euros.`)] }
+  })
 })
 
 const card = { name: 'Mover', description: 'Moves your furniture, for a price that we agree upon.' }
-export default defineAgent({ card, negotiate: negotiation({ terms, offerMs: 24 * 3600 * 1000, respond: haggling }), work: moving })
+export default defineAgent({
+  card,
+  negotiate: negotiation({ terms, offerMs: 24 * 3600 * 1000, respond: haggling }),
+  work: moving
+})
 
 /** What the client bids: the terms that it proposes, or those in its words. */
-function bidIn({ message, proposal, standing }: Pick<RespondArguments<Terms>, 'message' | 'proposal' | 'standing'>): Terms {
+function bidIn({
+  message,
+  proposal,
+  standing
+}: Pick<RespondArguments<Terms>, 'message' | 'proposal' | 'standing'>): Terms {
   const words = textOf(message)
   const day = /saturday/i.test(words) ? 'Saturday' : (standing?.terms.day ?? 'Friday')
   return proposal ?? { euros: Number(/\d+/.exec(words) ?? 0), day }

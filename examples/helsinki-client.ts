@@ -13,7 +13,13 @@ const contextId = crypto.randomUUID()
 /** Books something, based on other tasks of the context, and resolves when that is done. */
 async function book(wish: string, ...basis: Task[]): Promise<Task> {
   console.log(`asked:  ${wish}`)
-  const message: Message = { messageId: crypto.randomUUID(), contextId, role: 'ROLE_USER', parts: [{ text: wish }], referenceTaskIds: basis.map(({ id }) => id) }
+  const message: Message = {
+    messageId: crypto.randomUUID(),
+    contextId,
+    role: 'ROLE_USER',
+    parts: [{ text: wish }],
+    referenceTaskIds: basis.map(({ id }) => id)
+  }
   const answer = await client.sendMessage({ message })
   if (!('task' in answer)) throw new TypeError('This is not the agent of helsinki.ts.')
   console.log(`booked: ${namesOf(answer.task)}, based on ${basis.map(namesOf).join() || 'nothing'}`)

@@ -1,4 +1,16 @@
-import { artifactToRefine, defineAgent, failed, prerequisites, progress, rejected, text, textOf, type Message, type Task, type WorkArguments } from 'taskchart'
+import {
+  artifactToRefine,
+  defineAgent,
+  failed,
+  prerequisites,
+  progress,
+  rejected,
+  text,
+  textOf,
+  type Message,
+  type Task,
+  type WorkArguments
+} from 'taskchart'
 
 /** The bookings, found by the first words that match: the result, and how long booking takes. */
 const OFFERS = [
@@ -17,8 +29,17 @@ type Offer = (typeof OFFERS)[number]
  */
 export default defineAgent({
   card: {
-    name: 'Helsinki', description: 'Books flights, hotels, snowmobiles and spas, each in a task of its own.',
-    skills: [{ id: 'book', name: 'Book a part of a trip', description: 'Books what the message says, once the tasks that it refers to are done.', tags: ['travel'], examples: ['Book a flight to Helsinki.', 'Based on the flight, book a hotel.'] }]
+    name: 'Helsinki',
+    description: 'Books flights, hotels, snowmobiles and spas, each in a task of its own.',
+    skills: [
+      {
+        id: 'book',
+        name: 'Book a part of a trip',
+        description: 'Books what the message says, once the tasks that it refers to are done.',
+        tags: ['travel'],
+        examples: ['Book a flight to Helsinki.', 'Based on the flight, book a hotel.']
+      }
+    ]
   },
   deadlineMs: 24 * 3600 * 1000,
   work: async work => {
@@ -46,7 +67,10 @@ async function basisOf(work: WorkArguments): Promise<Task[]> {
   const messages = await work.history(500)
   const opened = messages.filter(({ taskId }, at) => messages.findIndex(other => other.taskId === taskId) === at)
   const place = /\btask (\d+)\b/i.exec(basis)?.[1]
-  const meant = place === undefined ? opened.filter(message => offerIn(message)?.asked.test(basis)) : opened.slice(Number(place) - 1, Number(place))
+  const meant =
+    place === undefined
+      ? opened.filter(message => offerIn(message)?.asked.test(basis))
+      : opened.slice(Number(place) - 1, Number(place))
   const taskId = meant.length === 1 ? meant[0]?.taskId : undefined
   return [await work.completed(taskId ?? (await artifactToRefine(work, { what: 'booking' })).taskId)]
 }

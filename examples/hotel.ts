@@ -5,7 +5,15 @@ export default defineAgent({
   card: {
     name: 'Hotel',
     description: 'Books a room.',
-    skills: [{ id: 'room', name: 'Book a room', description: 'Books a room in the place of the message.', tags: ['travel'], examples: ['a room in Helsinki'] }]
+    skills: [
+      {
+        id: 'room',
+        name: 'Book a room',
+        description: 'Books a room in the place of the message.',
+        tags: ['travel'],
+        examples: ['a room in Helsinki']
+      }
+    ]
   },
   work: async function* ({ message }) {
     yield progress(`Looking for ${textOf(message)}.`)

@@ -6,7 +6,8 @@ import { scriptedModel } from './scripted-model.ts'
 
 /** A model that calls the tool to buy, and reports the result. */
 const model = scriptedModel(({ from, words }) => {
-  if (from === 'user') return { say: 'I have found a ticket for 29 euros.', tool: 'buy', input: { what: words, euros: 29 } }
+  if (from === 'user')
+    return { say: 'I have found a ticket for 29 euros.', tool: 'buy', input: { what: words, euros: 29 } }
   return words === 'execution-denied' ? 'Then I leave it at that.' : `It is yours: ${words}.`
 })
 
@@ -18,7 +19,15 @@ export default defineAgent({
   card: {
     name: 'Tickets',
     description: 'Buys tickets, if you say yes.',
-    skills: [{ id: 'buy', name: 'Buy a ticket', description: 'Buys the ticket in the message.', tags: ['travel'], examples: ['a ticket to Rome'] }]
+    skills: [
+      {
+        id: 'buy',
+        name: 'Buy a ticket',
+        description: 'Buys the ticket in the message.',
+        tags: ['travel'],
+        examples: ['a ticket to Rome']
+      }
+    ]
   },
   work: modelWork({
     model,

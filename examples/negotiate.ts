@@ -12,7 +12,15 @@ export default defineAgent({
   card: {
     name: 'Gardener',
     description: 'Mows your lawn, for a price that we agree upon.',
-    skills: [{ id: 'mow', name: 'Mow a lawn', description: 'Mows a lawn at a price.', tags: ['garden'], examples: ['Mow my lawn', '40 euros?', 'Deal'] }]
+    skills: [
+      {
+        id: 'mow',
+        name: 'Mow a lawn',
+        description: 'Mows a lawn at a price.',
+        tags: ['garden'],
+        examples: ['Mow my lawn', '40 euros?', 'Deal']
+      }
+    ]
   },
   negotiate: negotiation({
     terms: z.object({ euros: z.number().positive() }),
@@ -22,13 +30,18 @@ export default defineAgent({
       if (/\b(?:deal|ok|yes)\b/i.test(words)) return accepted()
       if (/\b(?:no|bye)\b/i.test(words)) return declined('A pity. Come again when the grass is higher.')
       const euros = proposal?.euros ?? eurosIn(words)
-      if (euros === undefined) return standing ? reply(`It is ${standing.terms.euros} euros. Deal?`) : offer({ euros: ASKED }, { message: 'I would do it tomorrow.' })
+      if (euros === undefined)
+        return standing
+          ? reply(`It is ${standing.terms.euros} euros. Deal?`)
+          : offer({ euros: ASKED }, { message: 'I would do it tomorrow.' })
       if (euros >= LEAST) return accepted({ euros })
       const between = Math.max(LEAST, Math.round(((standing?.terms.euros ?? ASKED) + euros) / 2))
       return offer({ euros: between }, { message: `Not for ${euros} euros, but I could come down a bit.` })
     }
   }),
-  work: ({ terms }) => ({ artifact: { name: 'receipt.txt', parts: [{ text: `One lawn, mown for ${terms.euros} euros.` }] } })
+  work: ({ terms }) => ({
+    artifact: { name: 'receipt.txt', parts: [{ text: `One lawn, mown for ${terms.euros} euros.` }] }
+  })
 })
 
 function eurosIn(words: string): number | undefined {

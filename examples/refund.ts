@@ -14,8 +14,15 @@ const refund = setupWork({
   initial: 'asking',
   states: {
     asking: { tags: 'input-required', meta: { prompt: 'How much?' }, on: { 'message.received': 'approving' } },
-    approving: { tags: 'auth-required', meta: { prompt: 'May I pay that?' }, on: { 'authorization.received': 'paying' } },
-    paying: { entry: assign({ left: ({ context }) => context.left - 1 }), invoke: { src: 'pay', onDone: 'paid', onError: 'declined' } },
+    approving: {
+      tags: 'auth-required',
+      meta: { prompt: 'May I pay that?' },
+      on: { 'authorization.received': 'paying' }
+    },
+    paying: {
+      entry: assign({ left: ({ context }) => context.left - 1 }),
+      invoke: { src: 'pay', onDone: 'paid', onError: 'declined' }
+    },
     declined: {
       tags: 'input-required',
       meta: { prompt: 'The bank declines. Another amount?' },
@@ -41,7 +48,9 @@ export default defineAgent({
   card: { name: 'Refunds', description: 'Pays refunds that were approved.' },
   work: refund,
   properties: {
-    'an amount is approved before it is paid': precedes(event('authorization.received'), 'paying', { after: event('message.received') }),
+    'an amount is approved before it is paid': precedes(event('authorization.received'), 'paying', {
+      after: event('message.received')
+    }),
     'every refund comes to an end': eventually(terminal),
     'the bank pays at most once': atMostOnce(done('pay'))
   }

@@ -11,7 +11,15 @@ export default defineAgent({
   card: {
     name: 'Reminder',
     description: 'Reminds you later.',
-    skills: [{ id: 'remind', name: 'Remind', description: 'Reminds you of what the message says, when it says.', tags: ['time'], examples: ['remind me in 10 minutes to call Ann'] }]
+    skills: [
+      {
+        id: 'remind',
+        name: 'Remind',
+        description: 'Reminds you of what the message says, when it says.',
+        tags: ['time'],
+        examples: ['remind me in 10 minutes to call Ann']
+      }
+    ]
   },
   work: async function* ({ message, sleep }) {
     const { when, count, unit = '', what } = REMINDER.exec(textOf(message))?.groups ?? {}

@@ -30,7 +30,8 @@ export default defineAgent({
 
 /** The ended spans below one, or at the top, each indented more than its parent. */
 function spansBelow(parentId: string | undefined, indent = ''): string[] {
-  return ended.getFinishedSpans()
+  return ended
+    .getFinishedSpans()
     .filter(({ parentSpanContext }) => parentSpanContext?.spanId === parentId)
     .flatMap(span => [`${indent}${span.name}`, ...spansBelow(span.spanContext().spanId, `${indent}  `)])
 }

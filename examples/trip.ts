@@ -15,7 +15,15 @@ export default defineAgent({
   card: {
     name: 'Trip',
     description: 'Plans a trip of one day, and books it.',
-    skills: [{ id: 'trip', name: 'Plan a trip', description: 'Plans a trip to the place in the message.', tags: ['travel'], examples: ['a trip to Rome'] }]
+    skills: [
+      {
+        id: 'trip',
+        name: 'Plan a trip',
+        description: 'Plans a trip to the place in the message.',
+        tags: ['travel'],
+        examples: ['a trip to Rome']
+      }
+    ]
   },
   work: async function* ({ message, step, signal }) {
     const place = placeIn(textOf(message))
@@ -23,14 +31,24 @@ export default defineAgent({
     const euros = yield* inputRequired('How many euros may it cost?', { schema: budget })
 
     yield progress(`Looking at what there is in ${place} on ${day}.`)
-    const stops = [`${day}, 9:00: the market of ${place}`, '12:30: lunch in the old town', `15:00: the museum, ${euros > 200 ? 'with' : 'without'} a guide`]
+    const stops = [
+      `${day}, 9:00: the market of ${place}`,
+      '12:30: lunch in the old town',
+      `15:00: the museum, ${euros > 200 ? 'with' : 'without'} a guide`
+    ]
     for (const [i, stop] of stops.entries()) {
       const isLast = i === stops.length - 1
-      yield artifact({ artifactId: 'itinerary', name: 'itinerary.txt', parts: [text(`${stop}\n`)] }, { append: i > 0, lastChunk: isLast })
+      yield artifact(
+        { artifactId: 'itinerary', name: 'itinerary.txt', parts: [text(`${stop}\n`)] },
+        { append: i > 0, lastChunk: isLast }
+      )
     }
 
-    const authorization = yield* authRequired(`Please authorize a payment of ${euros} euros.`, { schema: z.object({ payment: z.string() }) })
-    if ('message' in authorization) return failed(`Not booked: "${textOf(authorization.message)}". Your itinerary is above.`)
+    const authorization = yield* authRequired(`Please authorize a payment of ${euros} euros.`, {
+      schema: z.object({ payment: z.string() })
+    })
+    if ('message' in authorization)
+      return failed(`Not booked: "${textOf(authorization.message)}". Your itinerary is above.`)
     const { payment } = authorization.data
     const ticket = await step('book', ({ idempotencyKey }) => book(place, payment, idempotencyKey, signal))
     return { artifact: { name: 'ticket.txt', parts: [text(ticket)] }, message: `Have a nice day in ${place}!` }

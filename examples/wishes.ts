@@ -7,12 +7,20 @@ export function isAboutDrawing(message: Message): boolean {
 
 /** Whether a message asks to change a picture: it refers to one, or says "make it red". */
 export function isChange(message: Message): boolean {
-  return (message.referenceTaskIds ?? []).length > 0 || /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
+  return (
+    (message.referenceTaskIds ?? []).length > 0 ||
+    /\b(?:make|turn|paint|colou?r|modify|change) (?:it|that|this|the)\b/i.test(textOf(message))
+  )
 }
 
 /** The message with its boats called pictures: "the red boat" means a picture by its description. */
 export function aboutPictures(message: Message): Message {
-  return { ...message, parts: message.parts.map(part => ('text' in part ? { ...part, text: part.text.replaceAll(/\b(?:(?:sail)?boat|ship|yacht)\b/gi, 'picture') } : part)) }
+  return {
+    ...message,
+    parts: message.parts.map(part =>
+      'text' in part ? { ...part, text: part.text.replaceAll(/\b(?:(?:sail)?boat|ship|yacht)\b/gi, 'picture') } : part
+    )
+  }
 }
 
 /** The first of `sailboat_image.png`, `sailboat_image_2.png`, … that is not taken. */

@@ -1,7 +1,25 @@
-import { assign, emit, enqueueActions, fromPromise, sendTo, setup, spawnChild, stopChild, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
+import {
+  assign,
+  emit,
+  enqueueActions,
+  fromPromise,
+  sendTo,
+  setup,
+  spawnChild,
+  stopChild,
+  type DoneActorEvent,
+  type ErrorActorEvent,
+  type EventObject
+} from 'xstate'
 import type { FieldViolation } from './protocol/errors.ts'
 import { negotiationMachine } from './negotiation.machine.ts'
-import type { ContextRequest, NegotiationLimits, NegotiationMachineEvent, NegotiationOutcome, Terms } from './negotiation-events.ts'
+import type {
+  ContextRequest,
+  NegotiationLimits,
+  NegotiationMachineEvent,
+  NegotiationOutcome,
+  Terms
+} from './negotiation-events.ts'
 import { taskMachine } from './task.machine.ts'
 import type { MessageContent, TaskMachineEvent } from './task-events.ts'
 
@@ -31,7 +49,12 @@ export type Refusal = 'full' | 'crowded' | 'failed' | 'late'
  * `negotiates`: each request is negotiated separately before a task is opened. `bargains`: all requests go to one lasting
  * negotiation with these limits. `taskLimit`: maximum number of live tasks.
  */
-export type ContextInput = { contextId: string; negotiates: boolean; bargains?: NegotiationLimits | undefined; taskLimit: number }
+export type ContextInput = {
+  contextId: string
+  negotiates: boolean
+  bargains?: NegotiationLimits | undefined
+  taskLimit: number
+}
 
 /**
  * `tasks`: ids of the live tasks, oldest first. `negotiations`: ids of the calls whose request is being negotiated.
@@ -58,7 +81,11 @@ export const contextMachine = setup({
     emitted: {} as ContextFact,
     input: {} as ContextInput
   },
-  actors: { task: taskMachine, negotiation: fromPromise<NegotiationOutcome, ContextRequest>(notProvided), bargaining: negotiationMachine },
+  actors: {
+    task: taskMachine,
+    negotiation: fromPromise<NegotiationOutcome, ContextRequest>(notProvided),
+    bargaining: negotiationMachine
+  },
   guards: {
     negotiates: ({ context }) => context.negotiates,
     bargains: ({ context }) => context.bargains !== undefined,
@@ -70,127 +97,160 @@ export const contextMachine = setup({
     isDeal: (_, outcome: NegotiationOutcome) => isDeal(outcome),
     opensTask: ({ context }, outcome: NegotiationOutcome) => isDeal(outcome) && hasRoom({ context })
   }
-}).extend({
-  actions: {
-    negotiate: enqueueActions(({ context, enqueue }, request: ContextRequest) => {
-      enqueue.assign({ negotiations: [...context.negotiations, request.callId] })
-      enqueue.spawnChild('negotiation', { id: request.callId, input: request })
-    }),
-    bargain: enqueueActions(({ context, enqueue }, request: ContextRequest) => {
-      const { bargains, isBargaining, negotiations } = context
-      enqueue.assign({ negotiations: [...negotiations, request.callId], isBargaining: true })
-      if (!isBargaining) enqueue.spawnChild('bargaining', { id: BARGAINING, input: bargains as NegotiationLimits })
-      enqueue.sendTo(BARGAINING, { type: 'request.received', request })
-    }),
-    withdraw: enqueueActions(({ context, enqueue }, { taskId }: ContextRequest) => {
-      enqueue.sendTo(taskId, { type: 'task.cancel', taskId })
-      if (context.isBargaining) enqueue.sendTo(BARGAINING, { type: 'client.withdrew' } satisfies NegotiationMachineEvent)
-    }),
-    tellBargaining: sendTo(BARGAINING, (_, type: 'deal.made' | 'deal.off') => ({ type }) satisfies NegotiationMachineEvent),
-    noteTask: assign({ tasks: ({ context }, { request }: Opening) => [...context.tasks, request.taskId] }),
-    tellOpened: emit((_, { request, terms }: Opening) => ({ type: 'task.opened', request, ...(terms && { terms }) })),
-    spawnTask: spawnChild('task', {
-      id: ({ event }) => openingOf(event).request.taskId,
-      input: ({ context, event }) => ({ taskId: openingOf(event).request.taskId, contextId: context.contextId })
-    }),
-    rejectTask: enqueueActions(({ enqueue }, { request: { taskId }, reason }: Opening) => {
-      if (reason) enqueue.sendTo(taskId, { type: 'task.reject', taskId, message: reason })
-    }),
-    answer: enqueueActions(({ enqueue }, outcome: NegotiationOutcome) => {
-      if (outcome.decision === 'replied') enqueue.emit({ type: 'request.answered', request: outcome.request, reply: outcome.reply })
-    }),
-    refuse: emit((_, refused: Refused) => ({ type: 'request.refused', ...refused })),
-    tellCrash: emit((_, actorId: string) => ({ type: 'child.crashed', actorId })),
-    passOn: sendTo((_, taskId: string) => taskId, ({ event }) => event),
-    stopChild: stopChild((_, actorId: string) => actorId),
-    stopBargaining: enqueueActions(({ context, enqueue }) => {
-      for (const actorId of context.negotiations) enqueue.emit({ type: 'child.crashed', actorId })
-      enqueue.stopChild(BARGAINING)
-      enqueue.assign({ negotiations: [], isBargaining: false })
-    }),
-    forget: assign(({ context }, actorId: string) => ({
-      tasks: context.tasks.filter(id => id !== actorId),
-      negotiations: context.negotiations.filter(id => id !== actorId)
-    }))
-  }
-}).createMachine({
-  id: 'context',
-  context: ({ input }) => startingContext(input),
-  initial: 'idle',
-  states: {
-    // No task and no negotiation is running, so the actor may leave memory. An offer may still be open.
-    idle: {
-      on: {
-        'request.received': [
-          { guard: { type: 'withdraws', params: requestOf }, target: 'busy', actions: [...opensTask(), { type: 'withdraw', params: requestOf }] },
-          { guard: 'negotiates', target: 'busy', actions: { type: 'negotiate', params: ({ event }) => event.request } },
-          { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
-          { target: 'busy', actions: opensTask() }
-        ],
-        // The lasting negotiation has no final state. If it fails, the next request spawns a new one.
-        'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
-        'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
-      }
-    },
-    busy: {
-      always: { guard: 'isEmpty', target: 'idle' },
-      on: {
-        'request.received': [
-          { guard: { type: 'withdraws', params: requestOf }, actions: [...opensTask(), { type: 'withdraw', params: requestOf }] },
-          { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
-          { guard: 'bargains', actions: { type: 'bargain', params: ({ event }) => event.request } },
-          { guard: 'hasRoom', actions: opensTask() },
-          { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
-        ],
-        'request.decided': [
-          { guard: { type: 'isReply', params: outcomeOf }, actions: [{ type: 'answer', params: outcomeOf }, forgetsRequest()] },
-          {
-            guard: { type: 'opensTask', params: outcomeOf },
-            actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, { type: 'tellBargaining', params: 'deal.made' }, forgetsRequest()]
+})
+  .extend({
+    actions: {
+      negotiate: enqueueActions(({ context, enqueue }, request: ContextRequest) => {
+        enqueue.assign({ negotiations: [...context.negotiations, request.callId] })
+        enqueue.spawnChild('negotiation', { id: request.callId, input: request })
+      }),
+      bargain: enqueueActions(({ context, enqueue }, request: ContextRequest) => {
+        const { bargains, isBargaining, negotiations } = context
+        enqueue.assign({ negotiations: [...negotiations, request.callId], isBargaining: true })
+        if (!isBargaining) enqueue.spawnChild('bargaining', { id: BARGAINING, input: bargains as NegotiationLimits })
+        enqueue.sendTo(BARGAINING, { type: 'request.received', request })
+      }),
+      withdraw: enqueueActions(({ context, enqueue }, { taskId }: ContextRequest) => {
+        enqueue.sendTo(taskId, { type: 'task.cancel', taskId })
+        if (context.isBargaining)
+          enqueue.sendTo(BARGAINING, { type: 'client.withdrew' } satisfies NegotiationMachineEvent)
+      }),
+      tellBargaining: sendTo(
+        BARGAINING,
+        (_, type: 'deal.made' | 'deal.off') => ({ type }) satisfies NegotiationMachineEvent
+      ),
+      noteTask: assign({ tasks: ({ context }, { request }: Opening) => [...context.tasks, request.taskId] }),
+      tellOpened: emit((_, { request, terms }: Opening) => ({ type: 'task.opened', request, ...(terms && { terms }) })),
+      spawnTask: spawnChild('task', {
+        id: ({ event }) => openingOf(event).request.taskId,
+        input: ({ context, event }) => ({ taskId: openingOf(event).request.taskId, contextId: context.contextId })
+      }),
+      rejectTask: enqueueActions(({ enqueue }, { request: { taskId }, reason }: Opening) => {
+        if (reason) enqueue.sendTo(taskId, { type: 'task.reject', taskId, message: reason })
+      }),
+      answer: enqueueActions(({ enqueue }, outcome: NegotiationOutcome) => {
+        if (outcome.decision === 'replied')
+          enqueue.emit({ type: 'request.answered', request: outcome.request, reply: outcome.reply })
+      }),
+      refuse: emit((_, refused: Refused) => ({ type: 'request.refused', ...refused })),
+      tellCrash: emit((_, actorId: string) => ({ type: 'child.crashed', actorId })),
+      passOn: sendTo(
+        (_, taskId: string) => taskId,
+        ({ event }) => event
+      ),
+      stopChild: stopChild((_, actorId: string) => actorId),
+      stopBargaining: enqueueActions(({ context, enqueue }) => {
+        for (const actorId of context.negotiations) enqueue.emit({ type: 'child.crashed', actorId })
+        enqueue.stopChild(BARGAINING)
+        enqueue.assign({ negotiations: [], isBargaining: false })
+      }),
+      forget: assign(({ context }, actorId: string) => ({
+        tasks: context.tasks.filter(id => id !== actorId),
+        negotiations: context.negotiations.filter(id => id !== actorId)
+      }))
+    }
+  })
+  .createMachine({
+    id: 'context',
+    context: ({ input }) => startingContext(input),
+    initial: 'idle',
+    states: {
+      // No task and no negotiation is running, so the actor may leave memory. An offer may still be open.
+      idle: {
+        on: {
+          'request.received': [
+            {
+              guard: { type: 'withdraws', params: requestOf },
+              target: 'busy',
+              actions: [...opensTask(), { type: 'withdraw', params: requestOf }]
+            },
+            {
+              guard: 'negotiates',
+              target: 'busy',
+              actions: { type: 'negotiate', params: ({ event }) => event.request }
+            },
+            { guard: 'bargains', target: 'busy', actions: { type: 'bargain', params: ({ event }) => event.request } },
+            { target: 'busy', actions: opensTask() }
+          ],
+          // The lasting negotiation has no final state. If it fails, the next request spawns a new one.
+          'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
+          'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
+        }
+      },
+      busy: {
+        always: { guard: 'isEmpty', target: 'idle' },
+        on: {
+          'request.received': [
+            {
+              guard: { type: 'withdraws', params: requestOf },
+              actions: [...opensTask(), { type: 'withdraw', params: requestOf }]
+            },
+            { guard: 'negotiates', actions: { type: 'negotiate', params: ({ event }) => event.request } },
+            { guard: 'bargains', actions: { type: 'bargain', params: ({ event }) => event.request } },
+            { guard: 'hasRoom', actions: opensTask() },
+            { actions: { type: 'refuse', params: ({ event }) => ({ request: event.request, reason: 'full' }) } }
+          ],
+          'request.decided': [
+            {
+              guard: { type: 'isReply', params: outcomeOf },
+              actions: [{ type: 'answer', params: outcomeOf }, forgetsRequest()]
+            },
+            {
+              guard: { type: 'opensTask', params: outcomeOf },
+              actions: [
+                ...opensTask(),
+                { type: 'rejectTask', params: ({ event }) => openingOf(event) },
+                { type: 'tellBargaining', params: 'deal.made' },
+                forgetsRequest()
+              ]
+            },
+            {
+              guard: { type: 'isDeal', params: outcomeOf },
+              actions: [
+                { type: 'refuse', params: ({ event }) => refusal(event.output) },
+                { type: 'tellBargaining', params: 'deal.off' },
+                forgetsRequest()
+              ]
+            },
+            { actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, forgetsRequest()] }
+          ],
+          'message.received': { guard: isItsTask(), actions: passesOn() },
+          'message.steered': { guard: isItsTask(), actions: passesOn() },
+          'message.queued': { guard: isItsTask(), actions: passesOn() },
+          'authorization.received': { guard: isItsTask(), actions: passesOn() },
+          'work.crashed': { guard: isItsTask(), actions: passesOn() },
+          'task.start': { guard: isItsTask(), actions: passesOn() },
+          'task.recover': { guard: isItsTask(), actions: passesOn() },
+          'recovery.undone': { guard: isItsTask(), actions: passesOn() },
+          'task.cancel': { guard: isItsTask(), actions: passesOn() },
+          'task.fail': { guard: isItsTask(), actions: passesOn() },
+          'xstate.done.actor.*': [
+            {
+              guard: { type: 'isTask', params: ({ event }) => event.actorId },
+              actions: letsGo()
+            },
+            {
+              guard: { type: 'isReply', params: ({ event }) => event.output },
+              actions: [{ type: 'answer', params: ({ event }) => event.output }, ...letsGo()]
+            },
+            {
+              guard: { type: 'opensTask', params: ({ event }) => event.output },
+              actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, ...letsGo()]
+            },
+            // The author's negotiation threw, or the context is at its task limit.
+            {
+              actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...letsGo()]
+            }
+          ],
+          'xstate.error.actor.*': {
+            actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
           },
-          {
-            guard: { type: 'isDeal', params: outcomeOf },
-            actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, { type: 'tellBargaining', params: 'deal.off' }, forgetsRequest()]
-          },
-          { actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, forgetsRequest()] }
-        ],
-        'message.received': { guard: isItsTask(), actions: passesOn() },
-        'message.steered': { guard: isItsTask(), actions: passesOn() },
-        'message.queued': { guard: isItsTask(), actions: passesOn() },
-        'authorization.received': { guard: isItsTask(), actions: passesOn() },
-        'work.crashed': { guard: isItsTask(), actions: passesOn() },
-        'task.start': { guard: isItsTask(), actions: passesOn() },
-        'task.recover': { guard: isItsTask(), actions: passesOn() },
-        'recovery.undone': { guard: isItsTask(), actions: passesOn() },
-        'task.cancel': { guard: isItsTask(), actions: passesOn() },
-        'task.fail': { guard: isItsTask(), actions: passesOn() },
-        'xstate.done.actor.*': [
-          {
-            guard: { type: 'isTask', params: ({ event }) => event.actorId },
-            actions: letsGo()
-          },
-          {
-            guard: { type: 'isReply', params: ({ event }) => event.output },
-            actions: [{ type: 'answer', params: ({ event }) => event.output }, ...letsGo()]
-          },
-          {
-            guard: { type: 'opensTask', params: ({ event }) => event.output },
-            actions: [...opensTask(), { type: 'rejectTask', params: ({ event }) => openingOf(event) }, ...letsGo()]
-          },
-          // The author's negotiation threw, or the context is at its task limit.
-          {
-            actions: [{ type: 'refuse', params: ({ event }) => refusal(event.output) }, ...letsGo()]
-          }
-        ],
-        'xstate.error.actor.*': {
-          actions: [{ type: 'tellCrash', params: ({ event }) => event.actorId }, ...letsGo()]
-        },
-        'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
-        'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
+          'xstate.done.actor.bargaining': { actions: 'stopBargaining' },
+          'xstate.error.actor.bargaining': { actions: 'stopBargaining' }
+        }
       }
     }
-  }
-})
+  })
 
 // ---- implementations ----
 
@@ -216,13 +276,18 @@ function opensTask() {
 
 /** Reads what a task is opened with from an event: the request itself, or the outcome of its negotiation. */
 function openingOf(event: EventObject): Opening {
-  return 'output' in event ? (event.output as Opening) : { request: (event as Extract<ContextMachineEvent, { request: unknown }>).request }
+  return 'output' in event
+    ? (event.output as Opening)
+    : { request: (event as Extract<ContextMachineEvent, { request: unknown }>).request }
 }
 
 /** Actions that stop and forget a child that has ended. */
 function letsGo() {
   const params = ({ event }: { event: { actorId: string } }) => event.actorId
-  return [{ type: 'stopChild', params }, { type: 'forget', params }] as const
+  return [
+    { type: 'stopChild', params },
+    { type: 'forget', params }
+  ] as const
 }
 
 /** Whether the task that an event names is live. */
@@ -260,10 +325,18 @@ function isDeal({ decision }: NegotiationOutcome): boolean {
 function refusal(outcome: NegotiationOutcome): Refused {
   const { request, decision } = outcome
   if (decision !== 'failed') return { request, reason: decision === 'crowded' ? decision : 'full' }
-  return { request, reason: outcome.isLate ? 'late' : decision, ...(outcome.violations && { violations: outcome.violations }) }
+  return {
+    request,
+    reason: outcome.isLate ? 'late' : decision,
+    ...(outcome.violations && { violations: outcome.violations })
+  }
 }
 
 /** Placeholder for the author's negotiation, which the runtime provides. */
 function notProvided(): Promise<NegotiationOutcome> {
-  return Promise.reject(new TypeError('The context chart has no negotiation. Provide one: contextMachine.provide({ actors: { negotiation } }).'))
+  return Promise.reject(
+    new TypeError(
+      'The context chart has no negotiation. Provide one: contextMachine.provide({ actors: { negotiation } }).'
+    )
+  )
 }

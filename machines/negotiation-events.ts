@@ -47,7 +47,13 @@ export type StandingOffer = { offerId: string; round: number; terms: Terms; expi
  * The input of the author's logic for one request. `round` counts the offers of both sides, including a proposal in this request.
  * `memory` is what the logic gave with its last answer in this negotiation: the snapshot of its chart, if it is one.
  */
-export type Matter = { request: ContextRequest; round: number; standing?: StandingOffer; proposal?: Terms; memory?: unknown }
+export type Matter = {
+  request: ContextRequest
+  round: number
+  standing?: StandingOffer
+  proposal?: Terms
+  memory?: unknown
+}
 
 /** The author's decision. `accepted` without terms accepts those that the request proposes, or else those of the open offer. */
 export type Opinion =
@@ -58,7 +64,11 @@ export type Opinion =
   | { decision: 'failed'; isLate?: boolean }
 
 /** Events that a negotiation receives: requests, whether the context could open a task for the deal, and that the client gives the negotiation up. */
-export type NegotiationMachineEvent = { type: 'request.received'; request: ContextRequest & { arrived: Arrival } } | { type: 'deal.made' } | { type: 'deal.off' } | { type: 'client.withdrew' }
+export type NegotiationMachineEvent =
+  | { type: 'request.received'; request: ContextRequest & { arrived: Arrival } }
+  | { type: 'deal.made' }
+  | { type: 'deal.off' }
+  | { type: 'client.withdrew' }
 
 /** The event that a negotiation emits: the outcome of a request. */
 export type NegotiationFact = { type: 'request.decided'; outcome: NegotiationOutcome }

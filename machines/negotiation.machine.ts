@@ -1,5 +1,16 @@
 import { assign, emit, fromPromise, setup } from 'xstate'
-import type { Arrival, ContextRequest, Matter, NegotiationFact, NegotiationLimits, NegotiationMachineEvent, NegotiationOutcome, Opinion, StandingOffer, Terms } from './negotiation-events.ts'
+import type {
+  Arrival,
+  ContextRequest,
+  Matter,
+  NegotiationFact,
+  NegotiationLimits,
+  NegotiationMachineEvent,
+  NegotiationOutcome,
+  Opinion,
+  StandingOffer,
+  Terms
+} from './negotiation-events.ts'
 import { offerPart, type Offer } from './protocol/negotiation.ts'
 import type { MessageContent } from './task-events.ts'
 
@@ -12,7 +23,12 @@ type Situation = { context: NegotiationContext }
  * `round`: number of offers so far, by either side. `standing`: the agent's open offer. `requests`: the current request, then those that
  * wait. `memory`: what the author's logic wants back for the next request; null or missing if nothing.
  */
-export type NegotiationContext = NegotiationLimits & { round: number; standing: StandingOffer | null; requests: Request[]; memory?: unknown }
+export type NegotiationContext = NegotiationLimits & {
+  round: number
+  standing: StandingOffer | null
+  requests: Request[]
+  memory?: unknown
+}
 
 /**
  * The negotiation of one context, which lasts as long as the context. Requests are answered one at a time.
@@ -32,13 +48,19 @@ export const negotiationMachine = setup({
   guards: {
     hasAnsweredAll: ({ context }) => context.requests.length === 0,
     hasPlace: ({ context }) => context.requests.length <= context.waitingLimit,
-    hasExpired: ({ context }) => context.standing !== null && context.standing.expiresAtMs <= atHand(context).arrived.atMs,
-    acceptsOffer: ({ context }) => context.standing !== null && context.standing.offerId === atHand(context).arrived.accepts,
-    declinesOffer: ({ context }) => context.standing !== null && context.standing.offerId === atHand(context).arrived.declines,
+    hasExpired: ({ context }) =>
+      context.standing !== null && context.standing.expiresAtMs <= atHand(context).arrived.atMs,
+    acceptsOffer: ({ context }) =>
+      context.standing !== null && context.standing.offerId === atHand(context).arrived.accepts,
+    declinesOffer: ({ context }) =>
+      context.standing !== null && context.standing.offerId === atHand(context).arrived.declines,
     meansNoOffer: ({ context }) => (atHand(context).arrived.accepts ?? atHand(context).arrived.declines) !== undefined,
-    proposesTooOften: ({ context }) => atHand(context).arrived.proposes !== undefined && context.round >= context.rounds,
-    offersTooOften: ({ context }, opinion: Opinion) => opinion.decision === 'offered' && roundOf(context) >= context.rounds,
-    agrees: ({ context }, opinion: Opinion) => opinion.decision === 'rejected' || acceptedTerms(context, opinion) !== undefined,
+    proposesTooOften: ({ context }) =>
+      atHand(context).arrived.proposes !== undefined && context.round >= context.rounds,
+    offersTooOften: ({ context }, opinion: Opinion) =>
+      opinion.decision === 'offered' && roundOf(context) >= context.rounds,
+    agrees: ({ context }, opinion: Opinion) =>
+      opinion.decision === 'rejected' || acceptedTerms(context, opinion) !== undefined,
     accepts: (_, opinion: Opinion) => opinion.decision === 'accepted',
     offers: (_, opinion: Opinion) => opinion.decision === 'offered',
     declines: (_, opinion: Opinion) => opinion.decision === 'declined',
@@ -55,7 +77,14 @@ export const negotiationMachine = setup({
   }
 }).createMachine({
   id: 'negotiation',
-  context: ({ input: { rounds, waitingLimit } }) => ({ rounds, waitingLimit, round: 0, standing: null, requests: [], memory: null }),
+  context: ({ input: { rounds, waitingLimit } }) => ({
+    rounds,
+    waitingLimit,
+    round: 0,
+    standing: null,
+    requests: [],
+    memory: null
+  }),
   initial: 'quiet',
   // Requests that wait are still answered.
   on: { 'client.withdrew': { actions: 'forgetOffers' } },
@@ -93,15 +122,36 @@ export const negotiationMachine = setup({
             onDone: [
               { guard: { type: 'agrees', params: opinionOf }, target: 'agreeing', actions: tells(deal) },
               // The author accepts, but the request has no proposal and no offer is open.
-              { guard: { type: 'accepts', params: opinionOf }, target: 'judging', actions: [tells(whatStands), 'goOn'] },
-              { guard: { type: 'offersTooOften', params: opinionOf }, target: 'judging', actions: [tells(tooOften), 'forgetOffers', 'goOn'] },
+              {
+                guard: { type: 'accepts', params: opinionOf },
+                target: 'judging',
+                actions: [tells(whatStands), 'goOn']
+              },
+              {
+                guard: { type: 'offersTooOften', params: opinionOf },
+                target: 'judging',
+                actions: [tells(tooOften), 'forgetOffers', 'goOn']
+              },
               {
                 guard: { type: 'offers', params: opinionOf },
                 target: 'judging',
-                actions: [{ type: 'keepOffer', params: ({ event }) => event.output as Offered }, remembers(), tells(newOffer), 'goOn']
+                actions: [
+                  { type: 'keepOffer', params: ({ event }) => event.output as Offered },
+                  remembers(),
+                  tells(newOffer),
+                  'goOn'
+                ]
               },
-              { guard: { type: 'declines', params: opinionOf }, target: 'judging', actions: [tells(words), 'forgetOffers', 'goOn'] },
-              { guard: { type: 'replies', params: opinionOf }, target: 'judging', actions: [tells(words), 'countRound', remembers(), 'goOn'] },
+              {
+                guard: { type: 'declines', params: opinionOf },
+                target: 'judging',
+                actions: [tells(words), 'forgetOffers', 'goOn']
+              },
+              {
+                guard: { type: 'replies', params: opinionOf },
+                target: 'judging',
+                actions: [tells(words), 'countRound', remembers(), 'goOn']
+              },
               { target: 'judging', actions: [tells(noAnswer), 'goOn'] }
             ],
             onError: { target: 'judging', actions: [tells(failure), 'goOn'] }
@@ -121,11 +171,16 @@ export const negotiationMachine = setup({
 
 // ---- implementations ----
 
-type Decision = NegotiationOutcome extends infer Outcome ? (Outcome extends unknown ? Omit<Outcome, 'request'> : never) : never
+type Decision = NegotiationOutcome extends infer Outcome
+  ? Outcome extends unknown
+    ? Omit<Outcome, 'request'>
+    : never
+  : never
 
 /** Action that emits the outcome of the current request. */
 function tells<Cause>(decisionIn: (situation: Situation & { event: Cause }) => Decision) {
-  const params = (situation: Situation & { event: Cause }) => ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
+  const params = (situation: Situation & { event: Cause }) =>
+    ({ request: atHand(situation.context), ...decisionIn(situation) }) as NegotiationOutcome
   return { type: 'tell' as const, params }
 }
 
@@ -147,7 +202,10 @@ function deal({ context, event }: Situation & { event: Answered }): Decision {
 
 function newOffer({ context, event }: Situation & { event: Answered }): Decision {
   const { parts, ...words } = (event.output as Offered).words
-  return { decision: 'replied', reply: { ...words, parts: [...parts, offerPart(wireOffer(context.standing as StandingOffer))] } }
+  return {
+    decision: 'replied',
+    reply: { ...words, parts: [...parts, offerPart(wireOffer(context.standing as StandingOffer))] }
+  }
 }
 
 function words({ event }: { event: Answered }): Decision {
@@ -167,12 +225,18 @@ function noDeal(): Decision {
 }
 
 function tooOften({ context: { rounds } }: Situation): Decision {
-  return { decision: 'replied', reply: { parts: [{ text: `There is no deal: the offer limit of ${rounds} is reached.` }] } }
+  return {
+    decision: 'replied',
+    reply: { parts: [{ text: `There is no deal: the offer limit of ${rounds} is reached.` }] }
+  }
 }
 
 function whatStands({ context: { standing } }: Situation): Decision {
   if (!standing) return { decision: 'replied', reply: { parts: [{ text: 'This offer is not open any more.' }] } }
-  return { decision: 'replied', reply: { parts: [{ text: 'This offer is not open any more. The open offer is:' }, offerPart(wireOffer(standing))] } }
+  return {
+    decision: 'replied',
+    reply: { parts: [{ text: 'This offer is not open any more. The open offer is:' }, offerPart(wireOffer(standing))] }
+  }
 }
 
 function opinionOf({ event }: { event: Answered }): Opinion {
@@ -192,15 +256,26 @@ function roundOf(context: NegotiationContext): number {
 function matterOf(context: NegotiationContext): Matter {
   const { arrived, ...request } = atHand(context)
   const { standing, memory = null } = context
-  return { request, round: roundOf(context), ...(standing && { standing }), ...(arrived.proposes && { proposal: arrived.proposes }), ...(memory !== null && { memory }) }
+  return {
+    request,
+    round: roundOf(context),
+    ...(standing && { standing }),
+    ...(arrived.proposes && { proposal: arrived.proposes }),
+    ...(memory !== null && { memory })
+  }
 }
 
 /** The terms that the author accepts: its own, else the proposed ones, else those of the open offer. */
 function acceptedTerms(context: NegotiationContext, opinion: Opinion): Terms | undefined {
-  return opinion.decision === 'accepted' ? opinion.terms ?? atHand(context).arrived.proposes ?? context.standing?.terms : undefined
+  return opinion.decision === 'accepted'
+    ? (opinion.terms ?? atHand(context).arrived.proposes ?? context.standing?.terms)
+    : undefined
 }
 
-function standingFrom(context: NegotiationContext, offer: Offered['offer']): Pick<NegotiationContext, 'round' | 'standing'> {
+function standingFrom(
+  context: NegotiationContext,
+  offer: Offered['offer']
+): Pick<NegotiationContext, 'round' | 'standing'> {
   const round = roundOf(context) + 1
   return { round, standing: { ...offer, round } }
 }
@@ -212,5 +287,9 @@ function wireOffer({ offerId, round, terms, expiresAtMs }: StandingOffer): Offer
 
 /** Placeholder for the author's logic, which the runtime provides. */
 function notProvided(): Promise<Opinion> {
-  return Promise.reject(new TypeError('The negotiation chart has no logic to answer with. Provide it: negotiationMachine.provide({ actors: { respond } }).'))
+  return Promise.reject(
+    new TypeError(
+      'The negotiation chart has no logic to answer with. Provide it: negotiationMachine.provide({ actors: { respond } }).'
+    )
+  )
 }

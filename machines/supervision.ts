@@ -64,6 +64,9 @@ export function withoutNewest({ done, atMs }: Recoveries): Recoveries {
 }
 
 /** Times of the recoveries within the period since the last progress, oldest first. */
-export function fruitless({ atMs, done, periodMs }: Omit<Recovery, 'intensity'>, before: Recoveries | undefined): number[] {
+export function fruitless(
+  { atMs, done, periodMs }: Omit<Recovery, 'intensity'>,
+  before: Recoveries | undefined
+): number[] {
   return before?.done === done ? before.atMs.filter(recoveredMs => atMs - recoveredMs < periodMs) : []
 }

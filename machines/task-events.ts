@@ -64,7 +64,9 @@ export type TaskMachineEvent =
   | ({ type: 'authorization.received'; taskId: string; data: unknown } & Answered)
 
 /** Events that a task forwards to its work. A `queued` message was sent before the question that it is now checked against. */
-export type ToWork = ({ type: 'message.received'; queued?: true } & Received & Answered) | ({ type: 'authorization.received'; data: unknown } & Answered)
+export type ToWork =
+  | ({ type: 'message.received'; queued?: true } & Received & Answered)
+  | ({ type: 'authorization.received'; data: unknown } & Answered)
 
 /** Events that a task emits. The runtime adds time and generation. */
 export type TaskFact =

@@ -2,8 +2,27 @@ import { assign, emit, enqueueActions, fromPromise, sendTo, setup } from 'xstate
 import { isA2AError } from './protocol/errors.ts'
 import type { Message } from './protocol/parts.ts'
 import type { TaskState } from './protocol/states.ts'
-import { mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Crash, type Recoveries, type Recovery } from './supervision.ts'
-import type { Answered, Question, Received, Said, TaskFact, TaskMachineEvent, ToWork, WorkEvent, WorkOutcome } from './task-events.ts'
+import {
+  mayRecover,
+  mayRestart,
+  recoveriesAfter,
+  restartsAfter,
+  withoutNewest,
+  type Crash,
+  type Recoveries,
+  type Recovery
+} from './supervision.ts'
+import type {
+  Answered,
+  Question,
+  Received,
+  Said,
+  TaskFact,
+  TaskMachineEvent,
+  ToWork,
+  WorkEvent,
+  WorkOutcome
+} from './task-events.ts'
 
 type Completion = Extract<WorkOutcome, { state: 'completed' }>
 type StatusCause = Said & { type: string; output?: Said; error?: unknown }
@@ -19,7 +38,13 @@ export type TaskInput = { taskId: string; contextId: string }
  * `deadlineAtMs`: when the runtime fails the task if it has not ended, in milliseconds since 1970. `asks`: the newest question of work that
  * may ask several at once.
  */
-export type TaskContext = TaskInput & { queue: (Message | Received)[]; restarts: number[]; recoveries?: Recoveries; deadlineAtMs?: number; asks?: string }
+export type TaskContext = TaskInput & {
+  queue: (Message | Received)[]
+  restarts: number[]
+  recoveries?: Recoveries
+  deadlineAtMs?: number
+  asks?: string
+}
 
 /**
  * The life of one A2A task (§4.1.3), from submission to a terminal state.
@@ -57,16 +82,33 @@ export const taskMachine = setup({
     keepQuestion: assign((_, question: Pick<TaskContext, 'asks'>) => question),
     requestRestart: emit({ type: 'restart.requested' }),
     noteRestart: assign({ restarts: ({ context }, crash: Crash) => restartsAfter(crash, context.restarts) }),
-    noteRecovery: assign({ recoveries: ({ context }, recovery: Recovery) => recoveriesAfter(recovery, context.recoveries) }),
-    forgetRecovery: assign(({ context }) => (context.recoveries ? { recoveries: withoutNewest(context.recoveries) } : {})),
-    queueMessage: assign({ queue: ({ context }, received: Received) => [...context.queue, received.request ? received : received.message] }),
+    noteRecovery: assign({
+      recoveries: ({ context }, recovery: Recovery) => recoveriesAfter(recovery, context.recoveries)
+    }),
+    forgetRecovery: assign(({ context }) =>
+      context.recoveries ? { recoveries: withoutNewest(context.recoveries) } : {}
+    ),
+    queueMessage: assign({
+      queue: ({ context }, received: Received) => [...context.queue, received.request ? received : received.message]
+    }),
     passOnQueued: enqueueActions(({ context, enqueue }) => {
       const [next, ...queue] = context.queue
-      if (next) enqueue.sendTo('work', { type: 'message.received', ...('message' in next ? next : { message: next }), queued: true } satisfies ToWork)
+      if (next)
+        enqueue.sendTo('work', {
+          type: 'message.received',
+          ...('message' in next ? next : { message: next }),
+          queued: true
+        } satisfies ToWork)
       enqueue.assign({ queue })
     }),
-    passOnMessage: sendTo('work', (_, received: Received & Answered) => ({ type: 'message.received', ...received }) satisfies ToWork),
-    passOnAuthorization: sendTo('work', (_, given: { data: unknown } & Answered) => ({ type: 'authorization.received', ...given }) satisfies ToWork)
+    passOnMessage: sendTo(
+      'work',
+      (_, received: Received & Answered) => ({ type: 'message.received', ...received }) satisfies ToWork
+    ),
+    passOnAuthorization: sendTo(
+      'work',
+      (_, given: { data: unknown } & Answered) => ({ type: 'authorization.received', ...given }) satisfies ToWork
+    )
   }
 }).createMachine({
   id: 'task',
@@ -94,7 +136,10 @@ export const taskMachine = setup({
         submitted: {
           entry: tells('TASK_STATE_SUBMITTED'),
           on: {
-            'task.start': { target: 'started', actions: { type: 'keepDeadline', params: ({ event }) => deadlineOf(event) } },
+            'task.start': {
+              target: 'started',
+              actions: { type: 'keepDeadline', params: ({ event }) => deadlineOf(event) }
+            },
             'message.queued': { actions: queues() }
           }
         },
@@ -118,7 +163,10 @@ export const taskMachine = setup({
               actions: { type: 'tellArtifact', params: ({ event }) => event }
             },
             // A queued message is tried as the answer, without an interruption.
-            'work.asked': [{ guard: 'hasQueued', actions: 'passOnQueued' }, { target: '.inputRequired', actions: keepsQuestion() }],
+            'work.asked': [
+              { guard: 'hasQueued', actions: 'passOnQueued' },
+              { target: '.inputRequired', actions: keepsQuestion() }
+            ],
             'work.needsAuthorization': { target: '.authRequired', actions: keepsQuestion() },
             'work.crashed': [
               {
@@ -193,7 +241,10 @@ function passesOn() {
 
 /** Keeps the key of the work's question, if it has one. */
 function keepsQuestion() {
-  return { type: 'keepQuestion' as const, params: ({ event: { asks } }: { event: Question }) => (asks === undefined ? {} : { asks }) }
+  return {
+    type: 'keepQuestion' as const,
+    params: ({ event: { asks } }: { event: Question }) => (asks === undefined ? {} : { asks })
+  }
 }
 
 /** Queues the message for the work's next question. */
@@ -211,7 +262,10 @@ function receivedOf({ event }: { event: Received & Answered }): Received & Answe
 }
 
 function answerIn(event: Answered): Answered {
-  return { ...('answer' in event && { answer: event.answer }), ...(event.question !== undefined && { question: event.question }) }
+  return {
+    ...('answer' in event && { answer: event.answer }),
+    ...(event.question !== undefined && { question: event.question })
+  }
 }
 
 /** Reason of a failure for clients: the message of an `A2AError`, else a fixed text, so that no other error of the author's leaks. */
@@ -236,5 +290,7 @@ function startInput(event: TaskMachineEvent): unknown {
 
 /** Placeholder for the author's logic, which the runtime provides. */
 function notProvided(): Promise<WorkOutcome> {
-  return Promise.reject(new TypeError('The task chart has no work. Provide it: taskMachine.provide({ actors: { work } }).'))
+  return Promise.reject(
+    new TypeError('The task chart has no work. Provide it: taskMachine.provide({ actors: { work } }).')
+  )
 }

@@ -2,7 +2,20 @@
  * taskchart: A2A tasks as statecharts. Write an agent with `defineAgent` (and `setupWork`), run it with `createRuntime`, serve it with
  * `serve` of `taskchart/http`, call it with `connect` of `taskchart/client`.
  */
-export { accepted, artifact, data, declined, failed, file, offer, progress, rejected, reply, text, textOf } from './authoring/words.ts'
+export {
+  accepted,
+  artifact,
+  data,
+  declined,
+  failed,
+  file,
+  offer,
+  progress,
+  rejected,
+  reply,
+  text,
+  textOf
+} from './authoring/words.ts'
 export { authRequired, inputRequired } from './authoring/questions.ts'
 export { answerOf, dataOf } from './authoring/message-data.ts'
 export { negotiation } from './negotiation/negotiation.ts'
@@ -36,7 +49,13 @@ export type { Logger } from './ports/logger.ts'
 export type { NamedTask } from './operations/task-names.ts'
 export type { TaskName } from './access/call-context.ts'
 export type { NegotiateFunction, NegotiationArguments } from './negotiation/per-message.ts'
-export type { Negotiation, NegotiationAnswer, NegotiationOptions, OpenOffer, RespondArguments } from './negotiation/negotiation.ts'
+export type {
+  Negotiation,
+  NegotiationAnswer,
+  NegotiationOptions,
+  OpenOffer,
+  RespondArguments
+} from './negotiation/negotiation.ts'
 export type { Runtime } from './runtime.ts'
 export type { RuntimeOptions } from './runtime-options.ts'
 export type { AuthorizationReceived, MessageReceived, WorkMeta, WorkTag } from './authoring/setup-work.ts'
@@ -46,7 +65,13 @@ export type { Refinement, RefiningOptions } from './work/refining.ts'
 export type { Tenant, TenantOptions } from './access/tenants.ts'
 export type { Retention } from './store/retention.ts'
 export type { RestartOption } from './agent/policies.ts'
-export type { ReceivedMessage, WorkStepArguments, Step, StepArguments, WorkArguments } from './authoring/work-arguments.ts'
+export type {
+  ReceivedMessage,
+  WorkStepArguments,
+  Step,
+  StepArguments,
+  WorkArguments
+} from './authoring/work-arguments.ts'
 export type { WorkFunction } from './work/function-work.ts'
 export type { WorkGenerator } from './work/function-work.ts'
 export type { Authorization, Question, QuestionOptions } from './authoring/questions.ts'
@@ -54,10 +79,30 @@ export type { SignCard } from './agent/signed-cards.ts'
 export type { StandardSchema } from './ports/standard-schema.ts'
 export type { MessagePolicy } from './agent/policies.ts'
 export type { EarlierArtifact, WorkInput } from './authoring/work-arguments.ts'
-export type { Accepted, ArtifactWords, Declined, Failed, Offered, ProducedArtifact, Progress, Rejected, Reply, Words, WorkResult, WorkWords } from './authoring/words.ts'
+export type {
+  Accepted,
+  ArtifactWords,
+  Declined,
+  Failed,
+  Offered,
+  ProducedArtifact,
+  Progress,
+  Rejected,
+  Reply,
+  Words,
+  WorkResult,
+  WorkWords
+} from './authoring/words.ts'
 export type { ErrorCode } from '../machines/protocol/errors.ts'
 export type { AgentCard, AgentExtension, AgentInterface, AgentSkill } from '../machines/protocol/card.ts'
-export type { Artifact, ListTasksResponse, SendMessageResponse, StreamResponse, Task, TaskStatus } from '../machines/protocol/objects.ts'
+export type {
+  Artifact,
+  ListTasksResponse,
+  SendMessageResponse,
+  StreamResponse,
+  Task,
+  TaskStatus
+} from '../machines/protocol/objects.ts'
 export type { Message, Part } from '../machines/protocol/parts.ts'
 export type { RequestDetails } from '../machines/protocol/requests.ts'
 export type { TaskState } from '../machines/protocol/states.ts'

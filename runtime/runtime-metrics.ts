@@ -45,42 +45,102 @@ const COUNT_MS = 2000
 const COUNT_SERVES_MS = 1000
 
 /** A server on its own. */
-const ALONE: NodeFigures = { shards: 0, nodes: 0, forwarded: 0, moves: { gained: 0, given: 0, lost: 0 }, refusals: { join: 0, caller: 0, node: 0 } }
+const ALONE: NodeFigures = {
+  shards: 0,
+  nodes: 0,
+  forwarded: 0,
+  moves: { gained: 0, given: 0, lost: 0 },
+  refusals: { join: 0, caller: 0, node: 0 }
+}
 
 const IDLE: StoreStatus = { isStopped: false, waitingReads: 0, waitingWrites: 0 }
 
 /** Every metric: its definition, and how it is read. */
 const METRICS: readonly (MetricDefinition & { readonly values: (readings: Readings) => readonly MetricValue[] })[] = [
-  gauge('ready', '1', 'Whether the runtime can serve calls, as /readyz reports: 1 or 0', ({ health }) => one(health().isReady ? 1 : 0)),
-  gauge('tasks', '{task}', 'Open tasks in the store, by state', ({ tasks }) => (tasks ? OPEN.map(state => ({ value: tasks[state], attributes: { state: nameOf(state) } })) : [])),
+  gauge('ready', '1', 'Whether the runtime can serve calls, as /readyz reports: 1 or 0', ({ health }) =>
+    one(health().isReady ? 1 : 0)
+  ),
+  gauge('tasks', '{task}', 'Open tasks in the store, by state', ({ tasks }) =>
+    tasks ? OPEN.map(state => ({ value: tasks[state], attributes: { state: nameOf(state) } })) : []
+  ),
   counter('tasks.opened', '{task}', 'Tasks opened', ({ counters }) => one(counters.openedTasks)),
-  counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) => by('state', counters.endedTasks, nameOf)),
+  counter('tasks.ended', '{task}', 'Tasks ended, by terminal state', ({ counters }) =>
+    by('state', counters.endedTasks, nameOf)
+  ),
   counter('events', '{event}', 'Events of tasks that were committed', ({ counters }) => one(counters.events)),
-  counter('property.violations', '{task}', 'Tasks that violated a property, if properties are observed', ({ counters }) => by('property', counters.violations)),
+  counter(
+    'property.violations',
+    '{task}',
+    'Tasks that violated a property, if properties are observed',
+    ({ counters }) => by('property', counters.violations)
+  ),
   counter('commits', '{commit}', 'Commits that the store accepted', ({ counters }) => one(counters.commits)),
-  counter('commit.failures', '{commit}', 'Commits that the store refused, or that lost a race against another process', ({ counters }) =>
-    by('reason', { refused: counters.refusedCommits, race: counters.lostRaces })),
+  counter(
+    'commit.failures',
+    '{commit}',
+    'Commits that the store refused, or that lost a race against another process',
+    ({ counters }) => by('reason', { refused: counters.refusedCommits, race: counters.lostRaces })
+  ),
   gauge('contexts', '{context}', 'Contexts in memory', ({ contexts }) => one(contexts.size)),
   counter('calls', '{call}', 'Calls of operations', ({ counters }) => by('operation', counters.calls)),
-  counter('call.errors', '{call}', 'Calls and requests that were answered with an error, by its code', ({ counters }) => by('reason', counters.errors)),
-  counter('refused.requests', '{request}', 'Requests and handshakes that a server refused before it read them, by HTTP status', ({ counters }) => by('status', counters.refusals)),
-  gauge('waiting.calls', '{call}', 'Calls that wait to be parsed or to start', ({ scheduler }) => one(scheduler.waiting)),
+  counter('call.errors', '{call}', 'Calls and requests that were answered with an error, by its code', ({ counters }) =>
+    by('reason', counters.errors)
+  ),
+  counter(
+    'refused.requests',
+    '{request}',
+    'Requests and handshakes that a server refused before it read them, by HTTP status',
+    ({ counters }) => by('status', counters.refusals)
+  ),
+  gauge('waiting.calls', '{call}', 'Calls that wait to be parsed or to start', ({ scheduler }) =>
+    one(scheduler.waiting)
+  ),
   gauge('connections', '{connection}', 'Open WebSockets, and HTTP requests in progress', ({ counters }) =>
-    by('transport', { http: counters.connectionsBy('http'), websocket: counters.connectionsBy('websocket') })),
-  gauge('store.waiting', '{call}', 'Reads and writes that the store has not answered', ({ status }) => by('kind', { read: status.waitingReads, write: status.waitingWrites })),
-  gauge('webhooks.waiting', '{webhook}', 'Webhooks with an event that is not delivered', ({ webhooks }) => one(webhooks?.waiting ?? 0)),
-  counter('webhook.posts', '{post}', 'Posts to webhooks, by result', ({ counters }) => by('result', counters.deliveries)),
-  counter('webhooks.given_up', '{webhook}', 'Webhooks that were given up', ({ counters }) => one(counters.webhooksGivenUp)),
-  gauge('cluster.nodes', '{node}', 'Nodes of the cluster that this one knows; 0 for a server on its own', ({ node }) => one(node.nodes)),
+    by('transport', { http: counters.connectionsBy('http'), websocket: counters.connectionsBy('websocket') })
+  ),
+  gauge('store.waiting', '{call}', 'Reads and writes that the store has not answered', ({ status }) =>
+    by('kind', { read: status.waitingReads, write: status.waitingWrites })
+  ),
+  gauge('webhooks.waiting', '{webhook}', 'Webhooks with an event that is not delivered', ({ webhooks }) =>
+    one(webhooks?.waiting ?? 0)
+  ),
+  counter('webhook.posts', '{post}', 'Posts to webhooks, by result', ({ counters }) =>
+    by('result', counters.deliveries)
+  ),
+  counter('webhooks.given_up', '{webhook}', 'Webhooks that were given up', ({ counters }) =>
+    one(counters.webhooksGivenUp)
+  ),
+  gauge('cluster.nodes', '{node}', 'Nodes of the cluster that this one knows; 0 for a server on its own', ({ node }) =>
+    one(node.nodes)
+  ),
   gauge('cluster.shards', '{shard}', 'Shards of this node', ({ node }) => one(node.shards)),
-  counter('cluster.shard.moves', '{shard}', 'Shards that this node gained, gave to another node, or lost', ({ node }) => by('kind', node.moves)),
-  counter('cluster.refusals', '{refusal}', 'Times that this node could not join, refused a caller that is no node of the cluster, or could not use another node', ({ node }) => by('kind', node.refusals)),
-  counter('cluster.forwarded', '{call}', 'Changes that another node made for this one', ({ node }) => one(node.forwarded)),
-  gauge('event_loop.delay', 's', 'Delay of the event loop in the last 30 seconds or more', ({ delays: { p50, p99, max } }) => by('statistic', { p50, p99, max })),
+  counter('cluster.shard.moves', '{shard}', 'Shards that this node gained, gave to another node, or lost', ({ node }) =>
+    by('kind', node.moves)
+  ),
+  counter(
+    'cluster.refusals',
+    '{refusal}',
+    'Times that this node could not join, refused a caller that is no node of the cluster, or could not use another node',
+    ({ node }) => by('kind', node.refusals)
+  ),
+  counter('cluster.forwarded', '{call}', 'Changes that another node made for this one', ({ node }) =>
+    one(node.forwarded)
+  ),
+  gauge(
+    'event_loop.delay',
+    's',
+    'Delay of the event loop in the last 30 seconds or more',
+    ({ delays: { p50, p99, max } }) => by('statistic', { p50, p99, max })
+  ),
   counter('event_loop.busy', 's', 'Time for which the event loop ran code', () => one(busySeconds()))
 ]
 
-const DEFINITIONS = METRICS.map(({ name, kind, unit, description }): MetricDefinition => ({ name, kind, unit, description }))
+const DEFINITIONS = METRICS.map(({ name, kind, unit, description }): MetricDefinition => ({
+  name,
+  kind,
+  unit,
+  description
+}))
 
 /** The metrics of one runtime. Nothing is measured before the first read, except for the counters. */
 export class RuntimeMetrics implements MetricSource {
@@ -98,7 +158,13 @@ export class RuntimeMetrics implements MetricSource {
   async read(): Promise<readonly Metric[]> {
     const delays = this.#delay.read()
     const tasks = await this.#openTasks()
-    const readings: Readings = { ...this.#parts, tasks, delays, status: this.#parts.store.status?.() ?? IDLE, node: this.#parts.cluster?.figures() ?? ALONE }
+    const readings: Readings = {
+      ...this.#parts,
+      tasks,
+      delays,
+      status: this.#parts.store.status?.() ?? IDLE,
+      node: this.#parts.cluster?.figures() ?? ALONE
+    }
     return METRICS.map(({ values, ...definition }) => ({ ...definition, values: values(readings) }))
   }
 
@@ -109,9 +175,14 @@ export class RuntimeMetrics implements MetricSource {
   /** One count at a time; `undefined` if it fails or takes long, since the other metrics then matter most. */
   #openTasks(): Promise<OpenTasks | undefined> {
     const { clock } = this.#parts
-    if (!this.#count || (this.#countedAtMs !== undefined && Math.abs(clock.now() - this.#countedAtMs) >= COUNT_SERVES_MS)) {
+    if (
+      !this.#count ||
+      (this.#countedAtMs !== undefined && Math.abs(clock.now() - this.#countedAtMs) >= COUNT_SERVES_MS)
+    ) {
       this.#countedAtMs = undefined
-      this.#count = this.#countTasks().catch(() => undefined).finally(() => (this.#countedAtMs = clock.now()))
+      this.#count = this.#countTasks()
+        .catch(() => undefined)
+        .finally(() => (this.#countedAtMs = clock.now()))
     }
     return inTime(this.#count, COUNT_MS, 'the store', clock).catch(() => undefined)
   }
@@ -131,11 +202,21 @@ export class RuntimeMetrics implements MetricSource {
 const STATES = Object.keys(TASK_STATES) as TaskState[]
 const OPEN = STATES.filter(state => !isTerminal(state))
 
-function gauge(name: string, unit: string, description: string, values: (readings: Readings) => readonly MetricValue[]) {
+function gauge(
+  name: string,
+  unit: string,
+  description: string,
+  values: (readings: Readings) => readonly MetricValue[]
+) {
   return { name: `taskchart.${name}`, kind: 'gauge', unit, description, values } as const
 }
 
-function counter(name: string, unit: string, description: string, values: (readings: Readings) => readonly MetricValue[]) {
+function counter(
+  name: string,
+  unit: string,
+  description: string,
+  values: (readings: Readings) => readonly MetricValue[]
+) {
   return { name: `taskchart.${name}`, kind: 'counter', unit, description, values } as const
 }
 

@@ -10,7 +10,19 @@ import type { Ids } from './ports/ids.ts'
 import type { Logger } from './ports/logger.ts'
 import type { Cluster } from './operations/cluster.ts'
 import type { WebhookSender } from './ports/webhook-sender.ts'
-import { A_CLOCK, A_LOGGER, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, textSuchAs, TRUE_OR_FALSE, withMethods, type OptionKinds } from './primitives/options.ts'
+import {
+  A_CLOCK,
+  A_LOGGER,
+  checkOptions,
+  functionFor,
+  kindOf,
+  objectSuchAs,
+  textsSuchAs,
+  textSuchAs,
+  TRUE_OR_FALSE,
+  withMethods,
+  type OptionKinds
+} from './primitives/options.ts'
 import type { Retention } from './store/retention.ts'
 import type { Store } from './store/store.ts'
 import { A_TELEMETRY, type Telemetry } from './telemetry/telemetry.ts'
@@ -61,7 +73,10 @@ export interface RuntimeOptions {
 
 const OPTIONS: OptionKinds<RuntimeOptions> = {
   agent: [isAgent, 'what defineAgent gives: createRuntime({ agent: defineAgent({ card, work }) })'],
-  store: withMethods(['commit', 'loadContext', 'readTask'], 'a store: memoryStore(), or sqliteStore(file) of taskchart/sqlite'),
+  store: withMethods(
+    ['commit', 'loadContext', 'readTask'],
+    'a store: memoryStore(), or sqliteStore(file) of taskchart/sqlite'
+  ),
   clock: A_CLOCK,
   ids: functionFor('a function that gives a new id at each call'),
   logger: A_LOGGER,
@@ -96,18 +111,24 @@ export function checkRuntimeOptions(options: unknown): void {
   const misplaced = isObject(options) ? Object.keys(options).find(name => Object.hasOwn(ELSEWHERE, name)) : undefined
   if (misplaced !== undefined) throw new TypeError(`createRuntime has no ${misplaced}. Write ${ELSEWHERE[misplaced]}.`)
   checkOptions(options, OPTIONS, 'createRuntime', 'createRuntime({ agent })')
-  if (isObject(options) && options['agent'] === undefined) throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
+  if (isObject(options) && options['agent'] === undefined)
+    throw new TypeError('agent is missing: createRuntime({ agent: defineAgent({ card, work }) }).')
 }
 
 /** Throws TypeError for a value that is no runtime, with what to write. */
 export function checkRuntime(given: unknown, taker: string): void {
   if (isObject(given) && typeof given['sendMessage'] === 'function' && isObject(given['settings'])) return
-  throw new TypeError(`${taker} takes a runtime, not ${isAgent(given) ? 'an agent' : kindOf(given)}: ${taker}(createRuntime({ agent })).`)
+  throw new TypeError(
+    `${taker} takes a runtime, not ${isAgent(given) ? 'an agent' : kindOf(given)}: ${taker}(createRuntime({ agent })).`
+  )
 }
 
 /** Throws TypeError for a value that is no agent, with what to write. */
 export function checkAgent(given: unknown, taker: string): void {
-  if (!isAgent(given)) throw new TypeError(`${taker} takes what defineAgent gives, not ${kindOf(given)}: ${taker}(defineAgent({ card, work })).`)
+  if (!isAgent(given))
+    throw new TypeError(
+      `${taker} takes what defineAgent gives, not ${kindOf(given)}: ${taker}(defineAgent({ card, work })).`
+    )
 }
 
 /** Whether a value is an agent, including one from another copy of this package. */

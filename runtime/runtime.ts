@@ -58,11 +58,17 @@ import { TaskLoads } from './work/task-loads.ts'
  */
 export interface Runtime {
   sendMessage(params: OperationRequests['sendMessage'], call?: CallContext): Promise<SendMessageResponse>
-  sendStreamingMessage(params: OperationRequests['sendStreamingMessage'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
+  sendStreamingMessage(
+    params: OperationRequests['sendStreamingMessage'],
+    call?: CallContext
+  ): AsyncGenerator<StreamResponse, void, undefined>
   getTask(params: OperationRequests['getTask'], call?: CallContext): Promise<Task>
   listTasks(params: OperationRequests['listTasks'], call?: CallContext): Promise<ListTasksResponse>
   cancelTask(params: OperationRequests['cancelTask'], call?: CallContext): Promise<Task>
-  subscribeToTask(params: OperationRequests['subscribeToTask'], call?: CallContext): AsyncGenerator<StreamResponse, void, undefined>
+  subscribeToTask(
+    params: OperationRequests['subscribeToTask'],
+    call?: CallContext
+  ): AsyncGenerator<StreamResponse, void, undefined>
   /**
    * Delivers an out-of-band authorization to a task that waits for one (§7.6). `data` is any JSON value for its work. It is stored until
    * the task has ended, so pass a reference rather than a secret. Throws UnsupportedOperation if the task waits for no authorization,
@@ -83,21 +89,40 @@ export interface Runtime {
    * The newest messages of a context, of all its tasks and of none, oldest first: those before the message that opened a task, if one is
    * given. They have 1 MiB together. Use it only for the context of a task or answer that another operation has given to the caller.
    */
-  messagesBefore(place: { readonly contextId: string; readonly taskId?: string | undefined }, call?: CallContext): Promise<ContextMessage[]>
+  messagesBefore(
+    place: { readonly contextId: string; readonly taskId?: string | undefined },
+    call?: CallContext
+  ): Promise<ContextMessage[]>
   /**
    * Cancels what a caller's own name refers to, as CancelTask does. If that is an answer without a task, its negotiation ends: `message` opens
    * a task that is canceled at once. Waits for the answer to a message of the name that is being negotiated.
    */
   cancelNamed(name: string, message: Message, call?: CallContext): Promise<Task>
-  createTaskPushNotificationConfig(params: OperationRequests['createTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
-  getTaskPushNotificationConfig(params: OperationRequests['getTaskPushNotificationConfig'], call?: CallContext): Promise<TaskPushNotificationConfig>
-  listTaskPushNotificationConfigs(params: OperationRequests['listTaskPushNotificationConfigs'], call?: CallContext): Promise<ListTaskPushNotificationConfigsResponse>
-  deleteTaskPushNotificationConfig(params: OperationRequests['deleteTaskPushNotificationConfig'], call?: CallContext): Promise<Record<string, never>>
+  createTaskPushNotificationConfig(
+    params: OperationRequests['createTaskPushNotificationConfig'],
+    call?: CallContext
+  ): Promise<TaskPushNotificationConfig>
+  getTaskPushNotificationConfig(
+    params: OperationRequests['getTaskPushNotificationConfig'],
+    call?: CallContext
+  ): Promise<TaskPushNotificationConfig>
+  listTaskPushNotificationConfigs(
+    params: OperationRequests['listTaskPushNotificationConfigs'],
+    call?: CallContext
+  ): Promise<ListTaskPushNotificationConfigsResponse>
+  deleteTaskPushNotificationConfig(
+    params: OperationRequests['deleteTaskPushNotificationConfig'],
+    call?: CallContext
+  ): Promise<Record<string, never>>
   getExtendedAgentCard(params: OperationRequests['getExtendedAgentCard'], call?: CallContext): Promise<AgentCard>
   /** The agent's card (§4.4.1) for a server with these interfaces: for all listed tenants, or for one, even if that does not exist. */
   agentCard(interfaces: readonly AgentInterface[], tenant?: string): AgentCard
   /** The agent's card, changed by `change`, then signed if the runtime signs cards. Rejects with InternalError if that fails. */
-  signedCard(interfaces: readonly AgentInterface[], tenant?: string, change?: (card: AgentCard) => AgentCard): Promise<AgentCard>
+  signedCard(
+    interfaces: readonly AgentInterface[],
+    tenant?: string,
+    change?: (card: AgentCard) => AgentCard
+  ): Promise<AgentCard>
   /** Sets the writer for webhooks that were registered in an older version of A2A. Adapters for older versions call it. */
   writesWebhooks(version: string, writing: WebhookBodyWriter): void
   /** Whether the runtime can serve calls now: what `/readyz` of its servers answers. Reads memory only. */
@@ -137,32 +162,98 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const capabilities = capabilitiesOf(agent, options.push !== undefined)
   const extensions = extensionsOf(agent)
   const tenants = new Tenants(options.tenants, limits, logger)
-  const metering = new Metering({ store, clock, limits, tenants, shared: options.cluster && { inTurn: agent.negotiate === undefined } })
-  const cards = new AgentCards({ agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities }, tenants, options.signCard, { limits, clock, logger })
+  const metering = new Metering({
+    store,
+    clock,
+    limits,
+    tenants,
+    shared: options.cluster && { inTurn: agent.negotiate === undefined }
+  })
+  const cards = new AgentCards(
+    { agent, security: authenticate ? cardSecurityOf(authenticate) : {}, capabilities },
+    tenants,
+    options.signCard,
+    { limits, clock, logger }
+  )
   const scheduler = new CallScheduler()
   const counters = new Counters()
-  const settings = settingsOf(options, { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters })
+  const settings = settingsOf(options, {
+    capabilities,
+    limits,
+    logger,
+    clock,
+    extensions,
+    metering,
+    tenants,
+    scheduler,
+    counters
+  })
   // Contexts, streams, webhooks and observers.
   const feeds = new TaskSubscriptions()
   const observers = new Observers(logger)
   if (options.observeProperties) observers.add(new PropertyWatch({ agent, store, clock, logger, counters }))
   const sender = capabilities.pushNotifications ? options.push : undefined
-  const webhooks = sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
+  const webhooks =
+    sender && new Webhooks({ store, clock, logger, limits, counters, sender, sharesByTenant: tenants.areSeveral })
   const cleanUps = new CleanupTracker(clock, logger, agent.cancelGraceMs)
   const recoveryQueue = new RecoveryQueue(clock)
   const reads = new PatientReads(store, clock)
   const loads = new TaskLoads({ store: reads, limits, logger })
-  const heat = store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
-  const contexts = new ContextRegistry({ store, reads, clock, ids, logger, limits, sharesByTenant: tenants.areSeveral, metering, feeds, loads, logic: contextLogic(agent, heat?.counter), agent, cleanUps, recoveryQueue, observers, counters, telemetry, webhooks, owns: options.cluster && (key => cluster?.owns(key) === true) })
+  const heat =
+    store.countTransitions && typeof agent.work === 'object' ? new TransitionFlush({ store, clock, logger }) : undefined
+  const contexts = new ContextRegistry({
+    store,
+    reads,
+    clock,
+    ids,
+    logger,
+    limits,
+    sharesByTenant: tenants.areSeveral,
+    metering,
+    feeds,
+    loads,
+    logic: contextLogic(agent, heat?.counter),
+    agent,
+    cleanUps,
+    recoveryQueue,
+    observers,
+    counters,
+    telemetry,
+    webhooks,
+    owns: options.cluster && (key => cluster?.owns(key) === true)
+  })
   const upkeep = new RetentionSweeper({ store, clock, logger }, retentionWith(options.retention))
   // Operations.
   const cluster = options.cluster?.join(memberOf(() => services, recoveryQueue, agent.version))
   if (cluster) feeds.followed = cluster.followed
   const services: OperationServices = {
-    cluster, store, contexts, feeds, clock, ids, limits, metering, dedupe, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: agent.messages !== 'reject', inputModes: inputModesOf(agent.card),
-    negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined, opening: agent.negotiate ? undefined : agent.input, push: sender && webhooks && { sender, webhooks }
+    cluster,
+    store,
+    contexts,
+    feeds,
+    clock,
+    ids,
+    limits,
+    metering,
+    dedupe,
+    sendsUnderWay: new ReleasingMap<never>(),
+    connections: new Connections(),
+    takesMessages: agent.messages !== 'reject',
+    inputModes: inputModesOf(agent.card),
+    negotiation: isNegotiation(agent.negotiate) ? agent.negotiate : undefined,
+    opening: agent.negotiate ? undefined : agent.input,
+    push: sender && webhooks && { sender, webhooks }
   }
-  const calls = new Admission(services, { logger, counters, tenants, authorize, scheduler, schedulesAll: tenants.listed !== undefined || authenticate !== undefined, extensions, refused: refusedOperations(capabilities) })
+  const calls = new Admission(services, {
+    logger,
+    counters,
+    tenants,
+    authorize,
+    scheduler,
+    schedulesAll: tenants.listed !== undefined || authenticate !== undefined,
+    extensions,
+    refused: refusedOperations(capabilities)
+  })
   const health = () => healthOf({ calls, contexts, store, clock })
   const metrics = new RuntimeMetrics({ counters, contexts, store, clock, scheduler, webhooks, health, cluster })
   const unmeter = telemetry?.meter?.(metrics)
@@ -192,26 +283,49 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   const runtime: Runtime = {
     sendMessage: (params, call = {}) => calls.answer('sendMessage', params, call, sendMessage),
-    sendStreamingMessage: (params, call = {}) => calls.stream('sendStreamingMessage', params, call, sendStreamingMessage),
+    sendStreamingMessage: (params, call = {}) =>
+      calls.stream('sendStreamingMessage', params, call, sendStreamingMessage),
     getTask: (params, call = {}) => calls.answer('getTask', params, call, getTask),
     listTasks: (params, call = {}) => calls.answer('listTasks', params, call, listTasks),
     cancelTask: (params, call = {}) => calls.answer('cancelTask', params, call, cancelTask),
     subscribeToTask: (params, call = {}) => calls.stream('subscribeToTask', params, call, subscribeToTask),
-    authorized: (id, data, call = {}) => calls.answer('getTask', { id }, call, (_, admitted) => deliverAuthorization(services, admitted, data), 'authorized'),
-    taskNamed: (name, call = {}) => calls.hideErrors('taskNamed', call, () => lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)),
-    roundsBefore: (taskId, call = {}) => calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
-    messagesBefore: (place, call = {}) => calls.hideErrors('messagesBefore', call, () => messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)),
-    cancelNamed: (name, message, call = {}) => calls.answer('cancelTask', { id: name }, call, (_, admitted) => cancelNamed(services, admitted, message)),
-    createTaskPushNotificationConfig: (params, call = {}) => calls.answer('createTaskPushNotificationConfig', params, call, createPushConfig),
-    getTaskPushNotificationConfig: (params, call = {}) => calls.answer('getTaskPushNotificationConfig', params, call, getPushConfig),
-    listTaskPushNotificationConfigs: (params, call = {}) => calls.answer('listTaskPushNotificationConfigs', params, call, listPushConfigs),
-    deleteTaskPushNotificationConfig: (params, call = {}) => calls.answer('deleteTaskPushNotificationConfig', params, call, deletePushConfig),
+    authorized: (id, data, call = {}) =>
+      calls.answer(
+        'getTask',
+        { id },
+        call,
+        (_, admitted) => deliverAuthorization(services, admitted, data),
+        'authorized'
+      ),
+    taskNamed: (name, call = {}) =>
+      calls.hideErrors('taskNamed', call, () =>
+        lookUpName(services, calls.check('getTask', { id: name }, call).scope, name)
+      ),
+    roundsBefore: (taskId, call = {}) =>
+      calls.hideErrors('roundsBefore', call, () => roundsBefore(services, scopeOf({}, call), taskId, call.room)),
+    messagesBefore: (place, call = {}) =>
+      calls.hideErrors('messagesBefore', call, () =>
+        messagesBefore(store, { ...scopeOf({}, call), contextId: place.contextId }, place.taskId)
+      ),
+    cancelNamed: (name, message, call = {}) =>
+      calls.answer('cancelTask', { id: name }, call, (_, admitted) => cancelNamed(services, admitted, message)),
+    createTaskPushNotificationConfig: (params, call = {}) =>
+      calls.answer('createTaskPushNotificationConfig', params, call, createPushConfig),
+    getTaskPushNotificationConfig: (params, call = {}) =>
+      calls.answer('getTaskPushNotificationConfig', params, call, getPushConfig),
+    listTaskPushNotificationConfigs: (params, call = {}) =>
+      calls.answer('listTaskPushNotificationConfigs', params, call, listPushConfigs),
+    deleteTaskPushNotificationConfig: (params, call = {}) =>
+      calls.answer('deleteTaskPushNotificationConfig', params, call, deletePushConfig),
     getExtendedAgentCard: async (params, call = {}) => {
       if (capabilities.extendedAgentCard) counted(metering.stray, call, params, () => checkIsKnown(call))
-      return calls.answer('getExtendedAgentCard', params, call, async (_, admitted) => cards.signed(await extendedAgentCard(cards.source, admitted, call, { limits, clock, logger, tenants })))
+      return calls.answer('getExtendedAgentCard', params, call, async (_, admitted) =>
+        cards.signed(await extendedAgentCard(cards.source, admitted, call, { limits, clock, logger, tenants }))
+      )
     },
     agentCard: (interfaces, tenant) => cards.publicCard(interfaces, tenant),
-    signedCard: (interfaces, tenant, change = card => card) => calls.hideErrors('signedCard', {}, () => cards.signed(change(cards.publicCard(interfaces, tenant)))),
+    signedCard: (interfaces, tenant, change = card => card) =>
+      calls.hideErrors('signedCard', {}, () => cards.signed(change(cards.publicCard(interfaces, tenant)))),
     writesWebhooks: (version, writing) => void webhooks?.writings.set(version, writing),
     health,
     metrics,
@@ -220,7 +334,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       const whose = erasureOf(data)
       calls.checkOpen()
       const eraseHere = () => erase(services, whose)
-      const isErased = await (cluster ? cluster.erase(whose, eraseHere) : eraseHere()).finally(() => metering.forget(whose))
+      const isErased = await (cluster ? cluster.erase(whose, eraseHere) : eraseHere()).finally(() =>
+        metering.forget(whose)
+      )
       observers.told?.erased(whose)
       return isErased
     },

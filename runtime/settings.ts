@@ -49,7 +49,10 @@ export interface Settings extends Pick<RuntimeOptions, 'authenticate' | 'origins
 }
 
 /** The parts of a runtime for its settings. */
-interface ServedParts extends Pick<Settings, 'capabilities' | 'limits' | 'logger' | 'clock' | 'scheduler' | 'counters'> {
+interface ServedParts extends Pick<
+  Settings,
+  'capabilities' | 'limits' | 'logger' | 'clock' | 'scheduler' | 'counters'
+> {
   readonly extensions: Extensions
   readonly metering: Metering
   readonly tenants: Tenants
@@ -61,9 +64,24 @@ export function settingsOf(
   { capabilities, limits, logger, clock, extensions, metering, tenants, scheduler, counters }: ServedParts
 ): Settings {
   return {
-    capabilities, limits, logger, clock, counters, extensions: extensions.supported, opensTasks: agent.work !== undefined, negotiates: agent.negotiate !== undefined, hasTenants: tenants.listed !== undefined, countStray: metering.stray,
-    unfinished: unfinishedBytes(limits), scheduler, largeAnswers: new AnswerRoom(new Shares(limits.answerBytes, limits)), sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
-    ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }), ...(origins && { origins: namedOrigins(origins) }), ...(hosts && { hosts: namedHosts(hosts) }),
-    ...(publicUrl !== undefined && { publicUrl }), ...(telemetry && { telemetry })
+    capabilities,
+    limits,
+    logger,
+    clock,
+    counters,
+    extensions: extensions.supported,
+    opensTasks: agent.work !== undefined,
+    negotiates: agent.negotiate !== undefined,
+    hasTenants: tenants.listed !== undefined,
+    countStray: metering.stray,
+    unfinished: unfinishedBytes(limits),
+    scheduler,
+    largeAnswers: new AnswerRoom(new Shares(limits.answerBytes, limits)),
+    sharerOf: (principal, tenant) => tenants.sharerOf(principal, tenant),
+    ...(authenticate && { authenticate, challenge: challengeOf(authenticate, agent.card) }),
+    ...(origins && { origins: namedOrigins(origins) }),
+    ...(hosts && { hosts: namedHosts(hosts) }),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(telemetry && { telemetry })
   }
 }

@@ -18,14 +18,25 @@ export function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
   const traced = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
     const run = operations[name]
     const spannedCall = (params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
-      begin: () => telemetry.begin({ name: method, kind: 'server', parent: trace, attributes: callAttributes(method, binding, params) }),
+      begin: () =>
+        telemetry.begin({
+          name: method,
+          kind: 'server',
+          parent: trace,
+          attributes: callAttributes(method, binding, params)
+        }),
       binding,
       signal
     })
     const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
-    const answer: Answer = (params, call) => spanned(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
-    const stream: Stream = (params, call) => spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
-    return [name, (params: unknown, call: CallContext = {}) => (streaming ? stream(params, call) : answer(params, call))]
+    const answer: Answer = (params, call) =>
+      spanned(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
+    const stream: Stream = (params, call) =>
+      spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
+    return [
+      name,
+      (params: unknown, call: CallContext = {}) => (streaming ? stream(params, call) : answer(params, call))
+    ]
   })
   return { ...runtime, ...(Object.fromEntries(traced) as Pick<Runtime, OperationName>) }
 }

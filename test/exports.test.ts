@@ -87,7 +87,8 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './push': {
     values: 'webhooks',
-    types: 'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
+    types:
+      'BeforeTask ContextMessage WebhookAnswer WebhookBody WebhookBodyWriter WebhookPost WebhookSender WebhooksOptions'
   },
   './delegation': {
     values: 'delegate remoteAgent',
@@ -103,7 +104,8 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './ai': {
     values: 'MODEL_METADATA answerWithModel conversation modelReply modelWork',
-    types: 'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolApproval ToolApprovalStatus ToolDecision Usage'
+    types:
+      'AnswerArtifactOptions AnswerOptions ConversationBounds ModelAnswer ReplyOptions ToolApproval ToolApprovalStatus ToolDecision Usage'
   },
   './inspector': {
     values: 'inspect',
@@ -121,7 +123,8 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   },
   './telemetry': {
     values: '',
-    types: 'Health LiveActors Metric MetricDefinition MetricSource MetricValue Observation Observer SpanAttributes SpanStart Telemetry TelemetrySpan TraceCarrier'
+    types:
+      'Health LiveActors Metric MetricDefinition MetricSource MetricValue Observation Observer SpanAttributes SpanStart Telemetry TelemetrySpan TraceCarrier'
   },
   './metrics': {
     values: 'metricsText serveMetrics',
@@ -133,22 +136,36 @@ const PUBLIC: Readonly<Record<string, { readonly values: string; readonly types:
   }
 }
 
-const { exports: subpaths } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, { types: string } | string> }
+const { exports: subpaths } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  exports: Record<string, { types: string } | string>
+}
 
 /** The source files of the subpaths. */
-const sources = Object.entries(subpaths).flatMap(([subpath, target]) => (typeof target === 'string' ? [] : [[subpath, target.types.replace('./dist/', '').replace('.d.ts', '.ts')] as const]))
+const sources = Object.entries(subpaths).flatMap(([subpath, target]) =>
+  typeof target === 'string' ? [] : [[subpath, target.types.replace('./dist/', '').replace('.d.ts', '.ts')] as const]
+)
 
 const DECLARED = /^export (?:declare |abstract |async )*(function\*?|class|const|interface|type) (\w+)/gm
 const LISTED = /^export (type )?\{([^}]*)\}(?: from '([^']+)')?/gm
 
 function exportsOf(file: string): Exported[] {
   const text = readFileSync(file, 'utf8')
-  const declared = Array.from(text.matchAll(DECLARED), ([, kind = '', name = '']) => ({ name, isType: kind === 'interface' || kind === 'type', file }))
-  const listed = Array.from(text.matchAll(LISTED)).flatMap(([, types, names = '', from]) => names.split(',').map(name => {
-    const [, type = types, own = ''] = /^\s*(type )?(\w+)\s*$/.exec(name) ?? []
-    const source = from ?? new RegExp(`^import .*\\b${own}\\b.* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
-    return { name: own, isType: type !== undefined, file: source.startsWith('.') ? normalize(join(dirname(file), source)) : file }
+  const declared = Array.from(text.matchAll(DECLARED), ([, kind = '', name = '']) => ({
+    name,
+    isType: kind === 'interface' || kind === 'type',
+    file
   }))
+  const listed = Array.from(text.matchAll(LISTED)).flatMap(([, types, names = '', from]) =>
+    names.split(',').map(name => {
+      const [, type = types, own = ''] = /^\s*(type )?(\w+)\s*$/.exec(name) ?? []
+      const source = from ?? new RegExp(`^import .*\\b${own}\\b.* from '([^']+)'`, 'm').exec(text)?.[1] ?? ''
+      return {
+        name: own,
+        isType: type !== undefined,
+        file: source.startsWith('.') ? normalize(join(dirname(file), source)) : file
+      }
+    })
+  )
   return [...declared, ...listed]
 }
 
@@ -161,9 +178,13 @@ for (const [subpath, file] of sources) {
     const values = exported.filter(({ isType }) => !isType)
     t.strictSame(namesOf(values), words(PUBLIC[subpath]?.values))
     t.strictSame(namesOf(exported.filter(({ isType }) => isType)), words(PUBLIC[subpath]?.types))
-    const loaded = await import(new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href) as object
+    const loaded = (await import(new URL(`../${file.replace('.ts', '.js')}`, import.meta.url).href)) as object
     t.strictSame(Object.keys(loaded).toSorted(), namesOf(values), 'the values are there at run time')
-    t.match(readFileSync('docs/architecture.md', 'utf8'), `| \`${join('taskchart', subpath)}\` |`, 'the guide has a row for it')
+    t.match(
+      readFileSync('docs/architecture.md', 'utf8'),
+      `| \`${join('taskchart', subpath)}\` |`,
+      'the guide has a row for it'
+    )
   })
 }
 
@@ -173,6 +194,12 @@ await t.test('the root exports at most 90 types', async t => {
 
 await t.test('every public export has a docstring', async t => {
   for (const { name, file } of sources.flatMap(([, file]) => exportsOf(file))) {
-    t.match(readFileSync(file, 'utf8'), new RegExp(`\\*/\\n(?:export )?(?:declare |abstract |async )*(?:function\\*?|class|const|interface|type) ${name}\\b`), `${name} of ${file}`)
+    t.match(
+      readFileSync(file, 'utf8'),
+      new RegExp(
+        `\\*/\\n(?:export )?(?:declare |abstract |async )*(?:function\\*?|class|const|interface|type) ${name}\\b`
+      ),
+      `${name} of ${file}`
+    )
   }
 })

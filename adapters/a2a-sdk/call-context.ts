@@ -14,14 +14,20 @@ const TERMS = 'taskchart.terms'
 export const LEGACY_VERSION = '0.3'
 
 /** The call of an official server for the runtime, with its trace. An unauthenticated user is `anonymous`. */
-export function callOf({ user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext, telemetry: Telemetry | undefined): CallContext {
+export function callOf(
+  { user, tenant, requestedVersion, requestedExtensions = [], state }: ServerCallContext,
+  telemetry: Telemetry | undefined
+): CallContext {
   const given = (state.get(TERMS) ?? termsIn(headersIn(state), telemetry)) as Terms
   const signal = given.signal ?? signalOf(user)
   const connection = given.connection ?? (user as { readonly connection?: object } | undefined)?.connection
   const isLegacy = normaliseVersion(requestedVersion) === LEGACY_VERSION
   return {
     ...given,
-    ...(user?.isAuthenticated && { principal: user.userName, ...('claims' in user && { claims: user.claims as CallContext['claims'] }) }),
+    ...(user?.isAuthenticated && {
+      principal: user.userName,
+      ...('claims' in user && { claims: user.claims as CallContext['claims'] })
+    }),
     ...(tenant && { tenant }),
     // The SDK has already converted older requests to 1.0.
     version: isLegacy ? PROTOCOL_VERSION : requestedVersion,
@@ -36,14 +42,21 @@ export function callOf({ user, tenant, requestedVersion, requestedExtensions = [
  * Records why a call failed, and returns the error to throw: an A2AError in the form of its server, which is known from a user of
  * `whileConnected`. `params` is the server's own object. The SDK's 0.3 layer uses JSON-RPC errors on all bindings.
  */
-export function sdkFailure(error: unknown, params: unknown, { user, requestedVersion, state }: ServerCallContext): unknown {
+export function sdkFailure(
+  error: unknown,
+  params: unknown,
+  { user, requestedVersion, state }: ServerCallContext
+): unknown {
   noteFailure(error, params, state.get(STATE_HEADERS_KEY))
   const { transport } = (user ?? {}) as { readonly transport?: Transport }
   return toSdkError(error, normaliseVersion(requestedVersion) === LEGACY_VERSION ? 'jsonrpc' : transport)
 }
 
 /** A call as the context of the SDK's handlers. */
-export function sdkContext({ principal, tenant, extensions, ...terms }: CallContext, requestedVersion: string): ServerCallContext {
+export function sdkContext(
+  { principal, tenant, extensions, ...terms }: CallContext,
+  requestedVersion: string
+): ServerCallContext {
   return new ServerCallContext({
     user: userNamed(principal),
     requestedVersion,
@@ -75,5 +88,7 @@ function signalOf(user: User | undefined): AbortSignal | undefined {
 /** The headers of HTTP, or the metadata of gRPC, which the SDK's servers store in the state. */
 function headersIn(state: ReadonlyMap<string, unknown>): ReadonlyMap<string, string> {
   const headers = Object.entries(state.get(STATE_HEADERS_KEY) ?? {})
-  return new Map(headers.flatMap(([name, value]) => (typeof value === 'string' ? [[name.toLowerCase(), value] as const] : [])))
+  return new Map(
+    headers.flatMap(([name, value]) => (typeof value === 'string' ? [[name.toLowerCase(), value] as const] : []))
+  )
 }

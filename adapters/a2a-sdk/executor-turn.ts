@@ -14,7 +14,8 @@ export interface TurnOptions {
   readonly signal: AbortSignal
 }
 
-const UNFINISHED = 'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
+const UNFINISHED =
+  'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
 
 /**
  * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for

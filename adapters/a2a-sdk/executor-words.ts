@@ -35,7 +35,9 @@ export function heardOf(event: AgentExecutionEvent, given: Given, said: readonly
     return read(event, given, said)
   } catch (error) {
     if (isA2AError(error)) throw error
-    throw new A2AError('InvalidAgentResponse', 'The executor published something that is not an event of the SDK.', { cause: error })
+    throw new A2AError('InvalidAgentResponse', 'The executor published something that is not an event of the SDK.', {
+      cause: error
+    })
   }
 }
 
@@ -45,16 +47,31 @@ function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonl
       return { words: [], end: { result: { message: contentOf(sdk.Message.toJSON(event.data) as Message) } } }
     case 'task':
       checkTask(event.data.id, taskId)
-      return snapshotOf(sdk.Task.toJSON(event.data) as Partial<Task>, said, isDeepStrictEqual(event.data.status, task?.status))
+      return snapshotOf(
+        sdk.Task.toJSON(event.data) as Partial<Task>,
+        said,
+        isDeepStrictEqual(event.data.status, task?.status)
+      )
     case 'statusUpdate': {
       checkTask(event.data.taskId, taskId)
-      const { status, metadata } = sdk.TaskStatusUpdateEvent.toJSON(event.data) as { status?: TaskStatus; metadata?: Record<string, unknown> }
+      const { status, metadata } = sdk.TaskStatusUpdateEvent.toJSON(event.data) as {
+        status?: TaskStatus
+        metadata?: Record<string, unknown>
+      }
       if (!status) throw new A2AError('InvalidAgentResponse', 'The executor published a status event without a status.')
       return statusOf(status, metadata)
     }
     case 'artifactUpdate': {
       checkTask(event.data.taskId, taskId)
-      const { artifact: content, append, lastChunk } = sdk.TaskArtifactUpdateEvent.toJSON(event.data) as { artifact: Artifact; append?: boolean; lastChunk?: boolean }
+      const {
+        artifact: content,
+        append,
+        lastChunk
+      } = sdk.TaskArtifactUpdateEvent.toJSON(event.data) as {
+        artifact: Artifact
+        append?: boolean
+        lastChunk?: boolean
+      }
       return { words: [artifact(withParts(content), { ...(append && { append }), ...(lastChunk && { lastChunk }) })] }
     }
     default:
@@ -64,11 +81,19 @@ function read(event: AgentExecutionEvent, { taskId, task }: Given, said: readonl
 
 /** Executors may omit the task's id, but must not use another. */
 function checkTask(named: string, taskId: string): void {
-  if (named && named !== taskId) throw new A2AError('InvalidAgentResponse', `The executor published an event of task ${named}, but it runs for task ${taskId}.`)
+  if (named && named !== taskId)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The executor published an event of task ${named}, but it runs for task ${taskId}.`
+    )
 }
 
 /** The news in a complete task: new or changed artifacts, and its status, unless it is unchanged. */
-function snapshotOf({ artifacts = [], status, metadata }: Partial<Task>, said: readonly WorkWords[], isAsGiven: boolean): Heard {
+function snapshotOf(
+  { artifacts = [], status, metadata }: Partial<Task>,
+  said: readonly WorkWords[],
+  isAsGiven: boolean
+): Heard {
   const known = artifacts.length > 0 ? artifactsOf(said) : new Map<string, Artifact>()
   const fresh = artifacts.filter(content => !isDeepStrictEqual(content, known.get(content.artifactId)))
   const { words, end } = status && !isAsGiven ? statusOf(status, metadata) : NOTHING
@@ -109,7 +134,8 @@ function contentOf(message: Message): MessageContent {
 
 /** Restores empty lists, which the SDK omits. */
 function withParts(content: Artifact): Artifact {
-  if (!isObject(content)) throw new A2AError('InvalidAgentResponse', 'The executor published an artifact event without an artifact.')
+  if (!isObject(content))
+    throw new A2AError('InvalidAgentResponse', 'The executor published an artifact event without an artifact.')
   return { ...content, parts: content.parts ?? [] }
 }
 

@@ -36,7 +36,9 @@ interface Recorded {
  */
 export function fromExecutor(executor: AgentExecutor): WorkFunction {
   if (typeof executor?.execute !== 'function' || typeof executor.cancelTask !== 'function') {
-    throw new TypeError('fromExecutor takes an AgentExecutor of the official SDK: an object with execute(requestContext, eventBus) and cancelTask(taskId, eventBus).')
+    throw new TypeError(
+      'fromExecutor takes an AgentExecutor of the official SDK: an object with execute(requestContext, eventBus) and cancelTask(taskId, eventBus).'
+    )
   }
   return async work => {
     try {
@@ -60,7 +62,12 @@ async function turns(executor: AgentExecutor, work: WorkArguments): Promise<Work
 }
 
 /** Runs a turn, or repeats its stored words. */
-async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Opening, said: WorkWords[]): Promise<TurnEnd> {
+async function turnOf(
+  executor: AgentExecutor,
+  work: WorkArguments,
+  opening: Opening,
+  said: WorkWords[]
+): Promise<TurnEnd> {
   const earlier = said.length
   let isRun = false
   const { words, end } = await work.step<Recorded>('execute', async ({ signal }) => {
@@ -77,24 +84,47 @@ async function turnOf(executor: AgentExecutor, work: WorkArguments, opening: Ope
   return end
 }
 
-async function answered({ ask, lastAnswer }: WorkArguments, { asks, message: question }: Asked, { message, request }: ReceivedMessage): Promise<Opening> {
-  const answer: Authorization = asks === 'input-required' ? { message: await ask(inputRequired(question)) } : await ask(authRequired(question))
-  return 'message' in answer ? { message, request, ...lastAnswer(), asked: asks } : { message, request, asked: asks, authorization: answer.data }
+async function answered(
+  { ask, lastAnswer }: WorkArguments,
+  { asks, message: question }: Asked,
+  { message, request }: ReceivedMessage
+): Promise<Opening> {
+  const answer: Authorization =
+    asks === 'input-required' ? { message: await ask(inputRequired(question)) } : await ask(authRequired(question))
+  return 'message' in answer
+    ? { message, request, ...lastAnswer(), asked: asks }
+    : { message, request, asked: asks, authorization: answer.data }
 }
 
-async function requestOf(work: WorkArguments, { message, request: details, asked, authorization }: Opening): Promise<RequestContext> {
+async function requestOf(
+  work: WorkArguments,
+  { message, request: details, asked, authorization }: Opening
+): Promise<RequestContext> {
   const { taskId, contextId, terms, owner, referenceTasks } = work
   const { tenant, principal } = owner
-  const state = new Map(Object.entries({ ...(terms && { terms }), ...(authorization !== undefined && { authorization }) }))
-  const context = new ServerCallContext({ user: userNamed(principal === 'anonymous' ? undefined : principal), tenant, requestedVersion: PROTOCOL_VERSION, state })
+  const state = new Map(
+    Object.entries({ ...(terms && { terms }), ...(authorization !== undefined && { authorization }) })
+  )
+  const context = new ServerCallContext({
+    user: userNamed(principal === 'anonymous' ? undefined : principal),
+    tenant,
+    requestedVersion: PROTOCOL_VERSION,
+    state
+  })
   const request = { tenant, message: sdkMessage({ ...message, taskId, contextId }), ...detailsFor(details) }
   const task = asked && waiting(sdkTask(await work.readTask()), asked)
   return new RequestContext(request, taskId, contextId, context, task, referenceTasks.map(sdkTask))
 }
 
 /** The metadata and configuration of a request for the SDK. Both may be absent. */
-function detailsFor({ metadata, ...configuration }: RequestDetails): Pick<SendMessageRequest, 'configuration' | 'metadata'> {
-  return { metadata, configuration: Object.keys(configuration).length > 0 ? SendMessageConfiguration.fromJSON(configuration) : undefined }
+function detailsFor({
+  metadata,
+  ...configuration
+}: RequestDetails): Pick<SendMessageRequest, 'configuration' | 'metadata'> {
+  return {
+    metadata,
+    configuration: Object.keys(configuration).length > 0 ? SendMessageConfiguration.fromJSON(configuration) : undefined
+  }
 }
 
 /** The task for the SDK, in the state before the answer. */

@@ -17,7 +17,11 @@ interface ExpressResponse {
  * of taskchart's own servers. On their own, the official handlers answer every JSON-RPC error with 200, without these headers and
  * without most details. An error in a started stream stays in the SDK's form.
  */
-export function expressErrors(request: { readonly headers: object }, response: ExpressResponse, next: () => void): void {
+export function expressErrors(
+  request: { readonly headers: object },
+  response: ExpressResponse,
+  next: () => void
+): void {
   checkArgument(request, withMembers(['headers'], 'a request of express'), 'app.use(expressErrors)')
   const { headers } = request
   const write = response.json.bind(response)

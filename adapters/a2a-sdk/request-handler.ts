@@ -31,7 +31,10 @@ export interface RequestHandlerOptions {
   readonly streamIdleMs?: number
 }
 
-const OPTIONS: OptionKinds<RequestHandlerOptions> = { interfaces: [Array.isArray, "a list such as [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]"], streamIdleMs: true }
+const OPTIONS: OptionKinds<RequestHandlerOptions> = {
+  interfaces: [Array.isArray, "a list such as [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }]"],
+  streamIdleMs: true
+}
 
 type Operation = (params: unknown, call: CallContext) => unknown
 type Stream = AsyncGenerator<sdk.StreamResponse, void, undefined>
@@ -46,15 +49,18 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
   checkRuntime(runtime, 'toRequestHandler')
   checkOptions(options, OPTIONS, 'toRequestHandler', 'toRequestHandler(runtime, { interfaces: [] })')
   const { interfaces = [], streamIdleMs = 900_000 } = options
-  if (!(streamIdleMs > 0 && streamIdleMs < Infinity)) throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
+  if (!(streamIdleMs > 0 && streamIdleMs < Infinity))
+    throw new RangeError(`streamIdleMs has to be milliseconds above 0, not ${String(streamIdleMs)}.`)
   runtime.writesWebhooks(LEGACY_VERSION, writeLegacy)
   const operations = runtime as unknown as Record<OperationName, Operation>
   const { clock, countStray, extensions, limits, telemetry } = runtime.settings
   const offered = interfaces.length > 0 ? { interfaces } : {}
 
-  const checked = (params: unknown, call: CallContext) => counted(countStray, call, params, () => withinLimits(params, limits))
+  const checked = (params: unknown, call: CallContext) =>
+    counted(countStray, call, params, () => withinLimits(params, limits))
 
-  const answered = <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
+  const answered =
+    <Params, Answer>(name: OperationName, request: Codec<Params>, read: (json: object) => Answer) =>
     async (params: Params, context: ServerCallContext): Promise<Answer> => {
       activateExtensions(context, extensions)
       try {
@@ -69,7 +75,8 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
     try {
       const call = callOf(context, telemetry)
       const params = checked(json, call)
-      const open = (signal?: AbortSignal) => operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
+      const open = (signal?: AbortSignal) =>
+        operations[name](params, signal ? { ...call, signal } : call) as AsyncIterable<unknown>
       for await (const event of call.signal ? open() : untilIdle(open, clock, streamIdleMs)) yield sdkEvent(event)
     } catch (error) {
       throw sdkFailure(error, given, context)
@@ -77,25 +84,43 @@ export function toRequestHandler(runtime: Runtime, options: RequestHandlerOption
   }
 
   // Activates at once, since the servers write their headers before they read the stream.
-  const streamed = <Params extends object>(name: OperationName, request: Codec<Params>) => (params: Params, context: ServerCallContext): Stream => {
-    activateExtensions(context, extensions)
-    return told(name, params, request.toJSON(params), context)
-  }
+  const streamed =
+    <Params extends object>(name: OperationName, request: Codec<Params>) =>
+    (params: Params, context: ServerCallContext): Stream => {
+      activateExtensions(context, extensions)
+      return told(name, params, request.toJSON(params), context)
+    }
 
   const { TaskPushNotificationConfig: PushConfig } = sdk
   return {
     getAgentCard: async () => sdk.AgentCard.fromJSON(await runtime.signedCard(interfaces)),
-    getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json => sdk.AgentCard.fromJSON(json)),
+    getAuthenticatedExtendedAgentCard: answered('getExtendedAgentCard', sdk.GetExtendedAgentCardRequest, json =>
+      sdk.AgentCard.fromJSON(json)
+    ),
     sendMessage: answered('sendMessage', sdk.SendMessageRequest, sdkAnswer),
     sendMessageStream: streamed('sendStreamingMessage', sdk.SendMessageRequest),
     getTask: answered('getTask', sdk.GetTaskRequest, sdkTask),
     listTasks: answered('listTasks', sdk.ListTasksRequest, sdkTasks),
     cancelTask: answered('cancelTask', sdk.CancelTaskRequest, sdkTask),
     resubscribe: streamed('subscribeToTask', sdk.SubscribeToTaskRequest),
-    createTaskPushNotificationConfig: answered('createTaskPushNotificationConfig', PushConfig, json => PushConfig.fromJSON(json)),
-    getTaskPushNotificationConfig: answered('getTaskPushNotificationConfig', sdk.GetTaskPushNotificationConfigRequest, json => PushConfig.fromJSON(json)),
-    listTaskPushNotificationConfigs: answered('listTaskPushNotificationConfigs', sdk.ListTaskPushNotificationConfigsRequest, json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)),
-    deleteTaskPushNotificationConfig: answered('deleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest, () => undefined)
+    createTaskPushNotificationConfig: answered('createTaskPushNotificationConfig', PushConfig, json =>
+      PushConfig.fromJSON(json)
+    ),
+    getTaskPushNotificationConfig: answered(
+      'getTaskPushNotificationConfig',
+      sdk.GetTaskPushNotificationConfigRequest,
+      json => PushConfig.fromJSON(json)
+    ),
+    listTaskPushNotificationConfigs: answered(
+      'listTaskPushNotificationConfigs',
+      sdk.ListTaskPushNotificationConfigsRequest,
+      json => sdk.ListTaskPushNotificationConfigsResponse.fromJSON(json)
+    ),
+    deleteTaskPushNotificationConfig: answered(
+      'deleteTaskPushNotificationConfig',
+      sdk.DeleteTaskPushNotificationConfigRequest,
+      () => undefined
+    )
   }
 }
 
@@ -113,7 +138,11 @@ function withinLimits(params: unknown, limits: Limits): unknown {
 }
 
 /** A stream that ends after `idleMs` without an event, for readers whose disconnection is not reported. The signal ends `open`. */
-async function* untilIdle<T>(open: (signal: AbortSignal) => AsyncIterable<T>, clock: Clock, idleMs: number): AsyncGenerator<T, void, undefined> {
+async function* untilIdle<T>(
+  open: (signal: AbortSignal) => AsyncIterable<T>,
+  clock: Clock,
+  idleMs: number
+): AsyncGenerator<T, void, undefined> {
   const idle = new AbortController()
   const startTimer = () => clock.setTimeout(() => idle.abort(), idleMs)
   let timer = startTimer()

@@ -26,10 +26,18 @@ export class WebSocketTransportFactory implements TransportFactory {
    * sent only to origins in `credentialOrigins`. Throws TypeError for either without it.
    */
   constructor(options: ConnectOptions = {}) {
-    checkOptions(options, CONNECT_OPTIONS, 'WebSocketTransportFactory', 'new WebSocketTransportFactory({ headers: { … }, credentialOrigins: […] })')
+    checkOptions(
+      options,
+      CONNECT_OPTIONS,
+      'WebSocketTransportFactory',
+      'new WebSocketTransportFactory({ headers: { … }, credentialOrigins: […] })'
+    )
     const { headers, credentials, credentialOrigins } = options
     const what = headers ? 'headers' : 'credentials'
-    if ((headers ?? credentials) && !credentialOrigins) throw new TypeError(`${what} need credentialOrigins, the origins that may receive them: { ${what}, credentialOrigins: ['https://agent.example'] }.`)
+    if ((headers ?? credentials) && !credentialOrigins)
+      throw new TypeError(
+        `${what} need credentialOrigins, the origins that may receive them: { ${what}, credentialOrigins: ['https://agent.example'] }.`
+      )
     checkAccess(options)
     this.#options = options
   }
@@ -41,7 +49,11 @@ export class WebSocketTransportFactory implements TransportFactory {
   /** Connects to an agent. Rejects if it is unreachable, and with Forbidden if it may not receive the headers. */
   async create(url: string): Promise<WebSocketTransport> {
     const { headers, credentials, credentialOrigins = [] } = this.#options
-    if ((headers ?? credentials) && !isAmong(credentialOrigins, url)) throw new A2AError('Forbidden', `The card names ${url}, which may not receive your ${headers ? 'headers' : 'credentials'}. Name its origin in credentialOrigins.`)
+    if ((headers ?? credentials) && !isAmong(credentialOrigins, url))
+      throw new A2AError(
+        'Forbidden',
+        `The card names ${url}, which may not receive your ${headers ? 'headers' : 'credentials'}. Name its origin in credentialOrigins.`
+      )
     const { calls } = await openAgent(url, { ...this.#options, bindings: ['WEBSOCKET'] })
     return new WebSocketTransport(calls)
   }
@@ -67,7 +79,10 @@ export class WebSocketTransport implements Transport {
     return this.#call('SendMessage', sdk.SendMessageRequest, params, ANSWER, options)
   }
 
-  sendMessageStream(params: sdk.SendMessageRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
+  sendMessageStream(
+    params: sdk.SendMessageRequest,
+    options?: RequestOptions
+  ): AsyncGenerator<sdk.StreamResponse, void, undefined> {
     return this.#stream('SendStreamingMessage', sdk.SendMessageRequest, params, options)
   }
 
@@ -83,16 +98,37 @@ export class WebSocketTransport implements Transport {
     return this.#call('ListTasks', sdk.ListTasksRequest, params, { fromJSON: sdkTasks }, options)
   }
 
-  resubscribeTask(params: sdk.SubscribeToTaskRequest, options?: RequestOptions): AsyncGenerator<sdk.StreamResponse, void, undefined> {
+  resubscribeTask(
+    params: sdk.SubscribeToTaskRequest,
+    options?: RequestOptions
+  ): AsyncGenerator<sdk.StreamResponse, void, undefined> {
     return this.#stream('SubscribeToTask', sdk.SubscribeToTaskRequest, params, options)
   }
 
-  createTaskPushNotificationConfig(params: sdk.TaskPushNotificationConfig, options?: RequestOptions): Promise<sdk.TaskPushNotificationConfig> {
-    return this.#call('CreateTaskPushNotificationConfig', sdk.TaskPushNotificationConfig, params, sdk.TaskPushNotificationConfig, options)
+  createTaskPushNotificationConfig(
+    params: sdk.TaskPushNotificationConfig,
+    options?: RequestOptions
+  ): Promise<sdk.TaskPushNotificationConfig> {
+    return this.#call(
+      'CreateTaskPushNotificationConfig',
+      sdk.TaskPushNotificationConfig,
+      params,
+      sdk.TaskPushNotificationConfig,
+      options
+    )
   }
 
-  getTaskPushNotificationConfig(params: sdk.GetTaskPushNotificationConfigRequest, options?: RequestOptions): Promise<sdk.TaskPushNotificationConfig> {
-    return this.#call('GetTaskPushNotificationConfig', sdk.GetTaskPushNotificationConfigRequest, params, sdk.TaskPushNotificationConfig, options)
+  getTaskPushNotificationConfig(
+    params: sdk.GetTaskPushNotificationConfigRequest,
+    options?: RequestOptions
+  ): Promise<sdk.TaskPushNotificationConfig> {
+    return this.#call(
+      'GetTaskPushNotificationConfig',
+      sdk.GetTaskPushNotificationConfigRequest,
+      params,
+      sdk.TaskPushNotificationConfig,
+      options
+    )
   }
 
   listTaskPushNotificationConfig(
@@ -103,8 +139,15 @@ export class WebSocketTransport implements Transport {
     return this.#call('ListTaskPushNotificationConfigs', request, params, response, options)
   }
 
-  async deleteTaskPushNotificationConfig(params: sdk.DeleteTaskPushNotificationConfigRequest, options?: RequestOptions): Promise<void> {
-    await this.#perform('DeleteTaskPushNotificationConfig', sdk.DeleteTaskPushNotificationConfigRequest.toJSON(params), options)
+  async deleteTaskPushNotificationConfig(
+    params: sdk.DeleteTaskPushNotificationConfigRequest,
+    options?: RequestOptions
+  ): Promise<void> {
+    await this.#perform(
+      'DeleteTaskPushNotificationConfig',
+      sdk.DeleteTaskPushNotificationConfigRequest.toJSON(params),
+      options
+    )
   }
 
   getExtendedAgentCard(params: sdk.GetExtendedAgentCardRequest, options?: RequestOptions): Promise<sdk.AgentCard> {
@@ -116,11 +159,21 @@ export class WebSocketTransport implements Transport {
     await this.#calls.link.close()
   }
 
-  async #call<Params, Result>(method: string, request: Codec<Params>, params: Params, response: Pick<Codec<Result>, 'fromJSON'>, options?: RequestOptions): Promise<Result> {
+  async #call<Params, Result>(
+    method: string,
+    request: Codec<Params>,
+    params: Params,
+    response: Pick<Codec<Result>, 'fromJSON'>,
+    options?: RequestOptions
+  ): Promise<Result> {
     return response.fromJSON(await this.#perform(method, request.toJSON(params), options))
   }
 
-  async #perform(method: string, params: unknown, { signal, serviceParameters }: RequestOptions = {}): Promise<unknown> {
+  async #perform(
+    method: string,
+    params: unknown,
+    { signal, serviceParameters }: RequestOptions = {}
+  ): Promise<unknown> {
     try {
       return await this.#calls.call({ method, params, parameters: lowered(serviceParameters) }, signal)
     } catch (error) {

@@ -25,7 +25,9 @@ interface KnownUser extends User {
  * a `connection`. The wrapper also tells the request handler which server called it, so that errors get the right status. Over Express
  * it passes on the connection, by which anonymous callers are counted.
  */
-export function whileConnected<R extends object>(userBuilder: (request: R) => Promise<User>): (request: R) => Promise<User> {
+export function whileConnected<R extends object>(
+  userBuilder: (request: R) => Promise<User>
+): (request: R) => Promise<User> {
   return async request => {
     const gone = new AbortController()
     const abort = () => gone.abort()
@@ -35,8 +37,20 @@ export function whileConnected<R extends object>(userBuilder: (request: R) => Pr
     const transport = transportOf(request)
     try {
       const user = await userBuilder(request)
-      const { isAuthenticated, userName, claims, connection = connectionOf({ incoming: { socket } }) } = user as KnownUser
-      return { isAuthenticated, userName, ...(claims && { claims }), signal: gone.signal, transport, ...(connection && { connection }) } as User
+      const {
+        isAuthenticated,
+        userName,
+        claims,
+        connection = connectionOf({ incoming: { socket } })
+      } = user as KnownUser
+      return {
+        isAuthenticated,
+        userName,
+        ...(claims && { claims }),
+        signal: gone.signal,
+        transport,
+        ...(connection && { connection })
+      } as User
     } catch (error) {
       noteFailure(error, headers, message)
       throw toSdkError(error, transport)

@@ -27,15 +27,22 @@ export function boundsOf(bounds: ConversationBounds = {}): Required<Conversation
  * The prompt for a task, oldest message first. It has the messages of the context, each earlier task's followed by the text of its
  * artifacts. The last one is the message that opened the task, with its files.
  */
-export async function conversation(work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>, bounds?: ConversationBounds): Promise<ModelMessage[]> {
+export async function conversation(
+  work: Pick<WorkArguments, 'message' | 'history' | 'earlierArtifacts' | 'referenceTasks'>,
+  bounds?: ConversationBounds
+): Promise<ModelMessage[]> {
   const { messages, characters } = boundsOf(bounds)
   checkArgument(work, withMethods(['history'], 'the arguments of the work'), 'conversation(work)')
   const history = await work.history(messages)
-  const meant = new Set([...work.referenceTasks.map(({ id }) => id), ...namedArtifacts(work.message).map(({ taskId }) => taskId)])
+  const meant = new Set([
+    ...work.referenceTasks.map(({ id }) => id),
+    ...namedArtifacts(work.message).map(({ taskId }) => taskId)
+  ])
   const tasks = new Set(history.map(({ taskId }) => taskId))
   const elsewhere = work.earlierArtifacts.filter(({ taskId }) => meant.has(taskId) && !tasks.has(taskId))
   const earlier = history.flatMap((message, index) => {
-    const isLastOfTask = message.taskId !== undefined && history.findLastIndex(({ taskId }) => taskId === message.taskId) === index
+    const isLastOfTask =
+      message.taskId !== undefined && history.findLastIndex(({ taskId }) => taskId === message.taskId) === index
     const artifacts = isLastOfTask ? work.earlierArtifacts.filter(({ taskId }) => taskId === message.taskId) : []
     return [...modelMessage(message), ...handedOver(artifacts)]
   })
@@ -45,7 +52,9 @@ export async function conversation(work: Pick<WorkArguments, 'message' | 'histor
 /** A message for the prompt; none for one that only reports progress of the model. */
 export function modelMessage(message: Message): ModelMessage[] {
   if (isAside(message)) return []
-  return message.role === 'ROLE_USER' ? [{ role: 'user', content: filesAndText(message.parts) }] : [{ role: 'assistant', content: onlyText(message.parts) }]
+  return message.role === 'ROLE_USER'
+    ? [{ role: 'user', content: filesAndText(message.parts) }]
+    : [{ role: 'assistant', content: onlyText(message.parts) }]
 }
 
 /** The newest messages, up to this much text. */

@@ -5,7 +5,15 @@ import { reply } from '../../runtime/authoring/words.ts'
 import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts'
 import { checkArgument } from '../../runtime/primitives/options.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
-import { checkAnswerOptions, instructed, type AnswerOptions, type AnyOutput, type CallOptions, type Instructed, type TextOutput } from './answer/answer-options.ts'
+import {
+  checkAnswerOptions,
+  instructed,
+  type AnswerOptions,
+  type AnyOutput,
+  type CallOptions,
+  type Instructed,
+  type TextOutput
+} from './answer/answer-options.ts'
 import { answerWithModel } from './answer/answer-with-model.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
 import { checkAi, loadAi, noLocalDownloads } from './model/peer.ts'
@@ -21,7 +29,20 @@ export function modelWork<Output extends AnyOutput = TextOutput>(options: Answer
 }
 
 /** The options of `modelReply`. Options of `streamText` other than tools are passed on. */
-export interface ReplyOptions extends Instructed, Omit<CallOptions, 'toolChoice' | 'activeTools' | 'toolOrder' | 'repairToolCall' | `on${string}` | `experimental_${string}` | 'includeRawChunks'>, Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
+export interface ReplyOptions
+  extends
+    Instructed,
+    Omit<
+      CallOptions,
+      | 'toolChoice'
+      | 'activeTools'
+      | 'toolOrder'
+      | 'repairToolCall'
+      | `on${string}`
+      | `experimental_${string}`
+      | 'includeRawChunks'
+    >,
+    Pick<CallOptions, 'experimental_download' | 'experimental_telemetry'> {
   /** A model of any provider, as in `openai('…')`. */
   readonly model: LanguageModel
   /** How much of the context goes into the prompt. */
@@ -41,7 +62,13 @@ export function modelReply(options: ReplyOptions): NegotiateFunction {
   return async ({ message, history, signal }) => {
     const { generateText } = await loadAi()
     const earlier = newestWithin(characters, (await history(limit)).flatMap(modelMessage))
-    const { text } = await generateText({ experimental_download: noLocalDownloads, ...instructed(passedOn), model, messages: [...earlier, ...modelMessage(message)], abortSignal: signal })
+    const { text } = await generateText({
+      experimental_download: noLocalDownloads,
+      ...instructed(passedOn),
+      model,
+      messages: [...earlier, ...modelMessage(message)],
+      abortSignal: signal
+    })
     if (text === '') throw new A2AError('InvalidAgentResponse', 'The model said nothing.')
     return reply(text)
   }

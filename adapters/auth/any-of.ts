@@ -9,7 +9,8 @@ import { DEFAULT_CHALLENGE, type Authenticate } from '../../runtime/access/authe
  * same id are the same principal, whichever function gave them.
  */
 export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Authenticate {
-  if (ways.length === 0 || ways.some(way => typeof way !== 'function')) throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
+  if (ways.length === 0 || ways.some(way => typeof way !== 'function'))
+    throw new TypeError('anyOf takes authenticate functions: anyOf(bearerJwt({ … }), apiKey({ … })).')
   const authenticate: Authenticate = async credentials => {
     const failures: unknown[] = []
     for (const way of ways) {
@@ -20,7 +21,8 @@ export function anyOf(...ways: readonly [Authenticate, ...Authenticate[]]): Auth
         failures.push(error)
       }
     }
-    if (failures.length > 0) throw failures.find(error => isA2AError(error) && error.code === 'Overloaded') ?? failures[0]
+    if (failures.length > 0)
+      throw failures.find(error => isA2AError(error) && error.code === 'Overloaded') ?? failures[0]
     return undefined
   }
   const challenges = new Set(ways.map(({ challenge = DEFAULT_CHALLENGE }) => challenge))
@@ -36,7 +38,8 @@ function united(ways: readonly Authenticate[]): Record<string, SecurityScheme> {
   const schemes = new Map<string, SecurityScheme>()
   for (const [name, scheme] of ways.flatMap(({ securitySchemes = {} }) => Object.entries(securitySchemes))) {
     const other = schemes.get(name)
-    if (other && !isDeepStrictEqual(other, scheme)) throw new TypeError(`Two schemes are called ${name}. Give one another name: { scheme: '…' }.`)
+    if (other && !isDeepStrictEqual(other, scheme))
+      throw new TypeError(`Two schemes are called ${name}. Give one another name: { scheme: '…' }.`)
     schemes.set(name, scheme)
   }
   return Object.fromEntries(schemes)

@@ -10,7 +10,9 @@ export interface ApiKeyOptions {
    * The key or keys of each principal, by its id, each of at least 16 characters, or a function that looks up the principal of a key. Such a function has to compare in
    * constant time itself. Two keys for one principal allow a change of keys.
    */
-  readonly keys: Readonly<Record<string, string | readonly string[]>> | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
+  readonly keys:
+    | Readonly<Record<string, string | readonly string[]>>
+    | ((key: string) => Principal | undefined | Promise<Principal | undefined>)
   /** The header with the key. Default `x-api-key`. With `authorization`, the key is expected as `Authorization: Bearer KEY`. */
   readonly header?: string
   /** The name of the scheme in the card. Default `apiKey`. */
@@ -29,14 +31,19 @@ const OPTIONS: OptionKinds<ApiKeyOptions> = { keys: true, header: true, scheme: 
 export function apiKey(options: ApiKeyOptions): Authenticate {
   checkOptions(options, OPTIONS, 'apiKey', "apiKey({ keys: { anna: '…' } })")
   const { keys, header = 'x-api-key', scheme: name = 'apiKey' } = options
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header)) throw new TypeError(`header has to be a header name, not ${JSON.stringify(header)}.`)
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(header))
+    throw new TypeError(`header has to be a header name, not ${JSON.stringify(header)}.`)
   const principalOf = typeof keys === 'function' ? keys : lookUp(keys)
   if (header.toLowerCase() === 'authorization') {
     const scheme = { httpAuthSecurityScheme: { scheme: 'Bearer' } }
     return described(credentials => given(bearerToken(credentials), principalOf), { name, scheme, challenge: 'Bearer' })
   }
   const scheme = { apiKeySecurityScheme: { location: 'header', name: header } }
-  return described(({ headers }) => given(headers[header.toLowerCase()], principalOf), { name, scheme, challenge: `ApiKey header="${header}"` })
+  return described(({ headers }) => given(headers[header.toLowerCase()], principalOf), {
+    name,
+    scheme,
+    challenge: `ApiKey header="${header}"`
+  })
 }
 
 function given<T>(key: string | undefined, principalOf: (key: string) => T): T | undefined {
@@ -45,8 +52,13 @@ function given<T>(key: string | undefined, principalOf: (key: string) => T): T |
 
 /** Finds the principal of a key. Compares all keys every time, so that the duration reveals nothing. */
 function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (key: string) => Principal | undefined {
-  if (!isObject(keys)) throw new TypeError(`keys has to be the key of each caller, or a function that looks one up, not ${kindOf(keys)}: apiKey({ keys: { anna: '…' } }).`)
-  const known = Object.entries(keys).flatMap(([id, own]) => [own].flat().map(key => ({ id, digest: digestOf(checkedKey(id, key)) })))
+  if (!isObject(keys))
+    throw new TypeError(
+      `keys has to be the key of each caller, or a function that looks one up, not ${kindOf(keys)}: apiKey({ keys: { anna: '…' } }).`
+    )
+  const known = Object.entries(keys).flatMap(([id, own]) =>
+    [own].flat().map(key => ({ id, digest: digestOf(checkedKey(id, key)) }))
+  )
   if (known.length === 0) throw new TypeError("keys holds no key. Give each caller one: { keys: { anna: '…' } }.")
   const shared = known.find(({ digest }, i) => known.findIndex(other => other.digest.equals(digest)) < i)
   if (shared) throw new TypeError(`A key of ${shared.id} is given twice. Each key stands for one principal.`)
@@ -59,7 +71,8 @@ function lookUp(keys: Readonly<Record<string, string | readonly string[]>>): (ke
 
 function checkedKey(id: string, key: unknown): string {
   if (id === '') throw new TypeError('keys has a principal with an empty id.')
-  if (typeof key !== 'string' || !/^[\x21-\x7e]+$/.test(key)) throw new TypeError(`The key of ${id} has to be printable ASCII characters without spaces.`)
+  if (typeof key !== 'string' || !/^[\x21-\x7e]+$/.test(key))
+    throw new TypeError(`The key of ${id} has to be printable ASCII characters without spaces.`)
   if (key.length < SHORTEST_KEY) throw new TypeError(`The key of ${id} is too short. ${LONG_KEY}`)
   return key
 }

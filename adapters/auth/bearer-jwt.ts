@@ -3,13 +3,23 @@ import { isA2AError } from '../../machines/protocol/errors.ts'
 import type { SecurityScheme } from '../../machines/protocol/security.ts'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
-import { checkOptions, functionFor, textSuchAs, textsSuchAs, type OptionKinds } from '../../runtime/primitives/options.ts'
+import {
+  checkOptions,
+  functionFor,
+  textSuchAs,
+  textsSuchAs,
+  type OptionKinds
+} from '../../runtime/primitives/options.ts'
 import { allowedAlgorithms, checkJose, KEY_OPTIONS, keySource, loadJose } from './jwt-keys.ts'
 import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
 import { bearerToken, described } from './schemes.ts'
 
 const OPTIONS: OptionKinds<BearerJwtOptions> = {
-  ...KEY_OPTIONS, issuer: true, audience: true, clockToleranceS: true, clock: true,
+  ...KEY_OPTIONS,
+  issuer: true,
+  audience: true,
+  clockToleranceS: true,
+  clock: true,
   principal: functionFor('a function that returns the principal id for the claims'),
   scopes: textsSuchAs("['tasks']"),
   openIdConnectUrl: textSuchAs("'https://login.example/.well-known/openid-configuration'"),
@@ -23,14 +33,30 @@ const OPTIONS: OptionKinds<BearerJwtOptions> = {
  */
 export function bearerJwt(options: BearerJwtOptions): Authenticate {
   checkOptions(options, OPTIONS, 'bearerJwt', 'bearerJwt({ issuer, audience, jwksUrl })')
-  const { issuer, principal = subjectOf, clock = systemClock, clockToleranceS = 60, openIdConnectUrl, scopes = [], scheme: name = 'bearer' } = options
+  const {
+    issuer,
+    principal = subjectOf,
+    clock = systemClock,
+    clockToleranceS = 60,
+    openIdConnectUrl,
+    scopes = [],
+    scheme: name = 'bearer'
+  } = options
   checkJose()
   const audience = [options.audience].flat()
   if (!isText(issuer)) throw new TypeError('issuer has to be the iss claim of valid tokens.')
-  if (audience.length === 0 || !audience.every(isText)) throw new TypeError('audience has to be the aud claim of tokens for this agent.')
-  if (!(clockToleranceS >= 0 && clockToleranceS < Infinity)) throw new RangeError(`clockToleranceS has to be seconds from 0, not ${String(clockToleranceS)}.`)
+  if (audience.length === 0 || !audience.every(isText))
+    throw new TypeError('audience has to be the aud claim of tokens for this agent.')
+  if (!(clockToleranceS >= 0 && clockToleranceS < Infinity))
+    throw new RangeError(`clockToleranceS has to be seconds from 0, not ${String(clockToleranceS)}.`)
   const source = keySource(options, clock, { taker: 'bearerJwt', checked: 'tokens' })
-  const terms = { issuer, audience, algorithms: allowedAlgorithms(source.kind, options.algorithms), clockTolerance: clockToleranceS, requiredClaims: ['exp'] }
+  const terms = {
+    issuer,
+    audience,
+    algorithms: allowedAlgorithms(source.kind, options.algorithms),
+    clockTolerance: clockToleranceS,
+    requiredClaims: ['exp']
+  }
   const verify = verifier(source, terms, clock)
 
   const authenticate: Authenticate = async credentials => {
@@ -43,10 +69,16 @@ export function bearerJwt(options: BearerJwtOptions): Authenticate {
   return described(authenticate, { name, scheme: schemeOf(openIdConnectUrl), scopes, challenge })
 }
 
-type Terms = Required<Pick<JWTVerifyOptions, 'issuer' | 'audience' | 'algorithms' | 'clockTolerance' | 'requiredClaims'>>
+type Terms = Required<
+  Pick<JWTVerifyOptions, 'issuer' | 'audience' | 'algorithms' | 'clockTolerance' | 'requiredClaims'>
+>
 
 /** Resolves with the claims of a valid token, and with `undefined` for an invalid one. */
-function verifier({ open }: ReturnType<typeof keySource>, terms: Terms, clock: Pick<Clock, 'now'>): (token: string) => Promise<JwtClaims | undefined> {
+function verifier(
+  { open }: ReturnType<typeof keySource>,
+  terms: Terms,
+  clock: Pick<Clock, 'now'>
+): (token: string) => Promise<JwtClaims | undefined> {
   let opening: ReturnType<typeof opened> | undefined
   const opened = async () => {
     const jose = await loadJose()
@@ -57,7 +89,10 @@ function verifier({ open }: ReturnType<typeof keySource>, terms: Terms, clock: P
     const options = { ...terms, currentDate: new Date(clock.now()) }
     try {
       // Two calls: jose has separate overloads for a key and for a function that finds one.
-      const { payload } = typeof keys === 'function' ? await jose.jwtVerify(token, keys, options) : await jose.jwtVerify(token, keys, options)
+      const { payload } =
+        typeof keys === 'function'
+          ? await jose.jwtVerify(token, keys, options)
+          : await jose.jwtVerify(token, keys, options)
       return payload as unknown as JwtClaims
     } catch (error) {
       if (isA2AError(error)) throw error

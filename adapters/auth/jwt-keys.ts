@@ -16,7 +16,14 @@ export interface KeySource {
 }
 
 /** The options for keys and algorithms, for functions that accept these and others. */
-export const KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = { jwksUrl: true, keysCooldownMs: true, keysMaxAgeMs: true, jwks: true, key: true, algorithms: textsSuchAs("['ES256']") }
+export const KEY_OPTIONS: OptionKinds<JwtKeys & { readonly algorithms?: unknown }> = {
+  jwksUrl: true,
+  keysCooldownMs: true,
+  keysMaxAgeMs: true,
+  jwks: true,
+  key: true,
+  algorithms: textsSuchAs("['ES256']")
+}
 
 /** For how long after a failed fetch no other is started. */
 const RETRY_MS = 5_000
@@ -35,47 +42,69 @@ export interface KeyUse {
 /** Checks the key options. Throws TypeError or RangeError for invalid ones. */
 export function keySource(keys: JwtKeys, clock: Pick<Clock, 'now'>, use: KeyUse): KeySource {
   const given = ['jwksUrl', 'jwks', 'key'].filter(name => name in keys)
-  if (given.length !== 1) throw new TypeError(`Give ${use.taker} exactly one of jwksUrl, jwks and key, not ${given.join(' and ') || 'none'}.`)
+  if (given.length !== 1)
+    throw new TypeError(`Give ${use.taker} exactly one of jwksUrl, jwks and key, not ${given.join(' and ') || 'none'}.`)
   if ('key' in keys) return oneKey(keys.key)
   if ('jwks' in keys) {
     const { jwks } = keys
     checkSet(jwks)
-    return { kind: 'public', open: jose => jose.createLocalJWKSet(structuredClone(jwks) as Parameters<Jose['createLocalJWKSet']>[0]) }
+    return {
+      kind: 'public',
+      open: jose => jose.createLocalJWKSet(structuredClone(jwks) as Parameters<Jose['createLocalJWKSet']>[0])
+    }
   }
   const url = checkedUrl(keys.jwksUrl)
   const { keysCooldownMs = 30_000, keysMaxAgeMs = 600_000 } = keys
-  if (!(keysCooldownMs >= 0)) throw new RangeError(`keysCooldownMs has to be milliseconds from 0, not ${String(keysCooldownMs)}.`)
-  if (!(keysMaxAgeMs > 0)) throw new RangeError(`keysMaxAgeMs has to be milliseconds above 0, not ${String(keysMaxAgeMs)}.`)
-  return { kind: 'public', open: jose => remoteKeys(jose, url, { cooldownDuration: keysCooldownMs, cacheMaxAge: keysMaxAgeMs }, clock, use) }
+  if (!(keysCooldownMs >= 0))
+    throw new RangeError(`keysCooldownMs has to be milliseconds from 0, not ${String(keysCooldownMs)}.`)
+  if (!(keysMaxAgeMs > 0))
+    throw new RangeError(`keysMaxAgeMs has to be milliseconds above 0, not ${String(keysMaxAgeMs)}.`)
+  return {
+    kind: 'public',
+    open: jose => remoteKeys(jose, url, { cooldownDuration: keysCooldownMs, cacheMaxAge: keysMaxAgeMs }, clock, use)
+  }
 }
 
 function oneKey(key: unknown): KeySource {
   if (!(key instanceof KeyObject) || key.type === 'private') {
-    throw new TypeError('key has to be a public key, createPublicKey(pem), or a shared secret, createSecretKey(bytes), both from node:crypto.')
+    throw new TypeError(
+      'key has to be a public key, createPublicKey(pem), or a shared secret, createSecretKey(bytes), both from node:crypto.'
+    )
   }
   const { type: kind, symmetricKeySize = SHORTEST_SECRET_BYTES } = key
-  if (symmetricKeySize < SHORTEST_SECRET_BYTES) throw new RangeError(`key has ${symmetricKeySize} bytes. A secret needs at least ${SHORTEST_SECRET_BYTES}.`)
+  if (symmetricKeySize < SHORTEST_SECRET_BYTES)
+    throw new RangeError(`key has ${symmetricKeySize} bytes. A secret needs at least ${SHORTEST_SECRET_BYTES}.`)
   return { kind, open: () => key }
 }
 
 function checkSet(jwks: unknown): void {
   const keys = isObject(jwks) ? jwks.keys : undefined
-  if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isObject)) throw new TypeError('jwks has to be a public key set: { keys: [{ kty, … }] }.')
-  if (keys.some(key => 'd' in key || 'k' in key)) throw new TypeError('jwks contains a private or secret key. Give only public keys.')
+  if (!Array.isArray(keys) || keys.length === 0 || !keys.every(isObject))
+    throw new TypeError('jwks has to be a public key set: { keys: [{ kty, … }] }.')
+  if (keys.some(key => 'd' in key || 'k' in key))
+    throw new TypeError('jwks contains a private or secret key. Give only public keys.')
 }
 
 function checkedUrl(given: string | URL): URL {
   const url = URL.canParse(String(given)) ? new URL(given) : undefined
   if (url?.protocol === 'https:') return url
   if (url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname)) return url
-  throw new TypeError(`jwksUrl has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(String(given))}.`)
+  throw new TypeError(
+    `jwksUrl has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(String(given))}.`
+  )
 }
 
 /**
  * A remote key set, fetched on demand, one fetch at a time. It is not fetched during the cooldown for a missing key, nor for a while after
  * a failed fetch. A failed fetch is not the fault of the token: it gives Overloaded.
  */
-function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; cacheMaxAge: number }, clock: Pick<Clock, 'now'>, { checked }: KeyUse): JWTVerifyGetKey {
+function remoteKeys(
+  jose: Jose,
+  url: URL,
+  options: { cooldownDuration: number; cacheMaxAge: number },
+  clock: Pick<Clock, 'now'>,
+  { checked }: KeyUse
+): JWTVerifyGetKey {
   let failed: { readonly untilMs: number; readonly error: unknown } | undefined
   const recentFailure = () => (failed && clock.now() < failed.untilMs ? failed : undefined)
   const keys = jose.createRemoteJWKSet(url, {
@@ -84,7 +113,9 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
       const failure = recentFailure()
       if (failure) throw failure.error
       const response = await fetch(address, init)
-      return response.status === 200 ? new Response(await wholeBody(response, LARGEST_SET_BYTES), { headers: response.headers }) : response
+      return response.status === 200
+        ? new Response(await wholeBody(response, LARGEST_SET_BYTES), { headers: response.headers })
+        : response
     }
   })
   return async (header, token) => {
@@ -93,7 +124,10 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
     } catch (error) {
       if (isOfToken(error)) throw error
       if (!recentFailure()) failed = { untilMs: clock.now() + RETRY_MS, error }
-      throw new A2AError('Overloaded', `The keys for ${checked} cannot be fetched now. Retry later.`, { retryAfterMs: RETRY_MS, cause: error })
+      throw new A2AError('Overloaded', `The keys for ${checked} cannot be fetched now. Retry later.`, {
+        retryAfterMs: RETRY_MS,
+        cause: error
+      })
     }
   }
 }
@@ -101,7 +135,11 @@ function remoteKeys(jose: Jose, url: URL, options: { cooldownDuration: number; c
 /** Whether the token is at fault: the key set lacks its key, or its algorithm is not supported. */
 function isOfToken(error: unknown): boolean {
   const { code } = error as { readonly code?: unknown }
-  return code === 'ERR_JWKS_NO_MATCHING_KEY' || code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS' || code === 'ERR_JOSE_NOT_SUPPORTED'
+  return (
+    code === 'ERR_JWKS_NO_MATCHING_KEY' ||
+    code === 'ERR_JWKS_MULTIPLE_MATCHING_KEYS' ||
+    code === 'ERR_JOSE_NOT_SUPPORTED'
+  )
 }
 
 /** Verifies JWTs: an optional peer, loaded for the first token. */
@@ -137,5 +175,7 @@ export function allowedAlgorithms(kind: 'public' | 'secret', wanted?: readonly s
   const algorithms = [...(wanted ?? fitting)]
   const wrong = algorithms.find(algorithm => !fitting.includes(algorithm))
   if (algorithms.length > 0 && wrong === undefined) return algorithms
-  throw new TypeError(`algorithms has to name some of ${fitting.join(', ')}, the algorithms for a ${kind} key${wrong === undefined ? '' : `, not ${JSON.stringify(wrong)}`}.`)
+  throw new TypeError(
+    `algorithms has to name some of ${fitting.join(', ')}, the algorithms for a ${kind} key${wrong === undefined ? '' : `, not ${JSON.stringify(wrong)}`}.`
+  )
 }

@@ -10,12 +10,22 @@ interface Description {
 }
 
 /** Adds the security scheme to an `authenticate` function, for the card. Throws TypeError for an invalid scope. */
-export function described(authenticate: Authenticate, { name, scheme, scopes = [], challenge }: Description): Authenticate {
+export function described(
+  authenticate: Authenticate,
+  { name, scheme, scopes = [], challenge }: Description
+): Authenticate {
   // RFC 6749 §3.3.
   const wrong = scopes.find(scope => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(scope))
-  if (wrong !== undefined) throw new TypeError(`scopes holds ${JSON.stringify(wrong)}, which is not a scope: a scope has no spaces, quotes or backslashes.`)
+  if (wrong !== undefined)
+    throw new TypeError(
+      `scopes holds ${JSON.stringify(wrong)}, which is not a scope: a scope has no spaces, quotes or backslashes.`
+    )
   const list = scopes.length > 0 ? { list: [...scopes] } : {}
-  return Object.assign(authenticate, { securitySchemes: { [name]: scheme }, securityRequirements: [{ schemes: { [name]: list } }], challenge })
+  return Object.assign(authenticate, {
+    securitySchemes: { [name]: scheme },
+    securityRequirements: [{ schemes: { [name]: list } }],
+    challenge
+  })
 }
 
 /** The token in `Authorization: Bearer`; `undefined` without that header or with another scheme. */

@@ -23,7 +23,7 @@ export function canonicalForms(document: object, { sdk }: CardPeers): readonly [
   const read = sdk.AgentCard.fromJSON(content)
   const whole = sdk.canonicalizeAgentCard(content as unknown as SdkCard)
   const partial = sdk.canonicalizeAgentCard(read)
-  const forms = partial === whole ? [whole] as const : [whole, partial] as const
+  const forms = partial === whole ? ([whole] as const) : ([whole, partial] as const)
   return Object.keys(content).every(name => Object.hasOwn(read, name)) ? forms : [canonicalJson(content), ...forms]
 }
 
@@ -31,6 +31,8 @@ export function canonicalForms(document: object, { sdk }: CardPeers): readonly [
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (!isObject(value)) return JSON.stringify(value)
-  const names = Object.keys(value).filter(name => value[name] !== undefined).toSorted()
+  const names = Object.keys(value)
+    .filter(name => value[name] !== undefined)
+    .toSorted()
   return `{${names.map(name => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(',')}}`
 }

@@ -32,13 +32,17 @@ export function cardSigner(options: CardSignerOptions): SignCard {
   const { key: given, kid: wanted, alg: algorithm, jku } = options
   const { key, alg, kid: named } = signingKey(given, algorithm)
   if (wanted === '') throw new TypeError('kid has to be a key id. Omit it to use the thumbprint of the key.')
-  if (jku !== undefined && !isTrustworthy(jku)) throw new TypeError(`jku has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(jku)}.`)
+  if (jku !== undefined && !isTrustworthy(jku))
+    throw new TypeError(`jku has to be an https: URL, or an http: one on this machine, not ${JSON.stringify(jku)}.`)
   return async card => {
     const peers = await loadCardPeers()
-    const kid = wanted ?? named ?? (await peers.jose.calculateJwkThumbprint(createPublicKey(key).export({ format: 'jwk' })))
+    const kid =
+      wanted ?? named ?? (await peers.jose.calculateJwkThumbprint(createPublicKey(key).export({ format: 'jwk' })))
     const header = { alg, kid, typ: 'JOSE', ...(jku !== undefined && { jku }) }
     const signature = async (form: string, more: object = {}): Promise<AgentCardSignature> => {
-      const { protected: made, signature } = await new peers.jose.FlattenedSign(new TextEncoder().encode(form)).setProtectedHeader({ ...header, ...more }).sign(key)
+      const { protected: made, signature } = await new peers.jose.FlattenedSign(new TextEncoder().encode(form))
+        .setProtectedHeader({ ...header, ...more })
+        .sign(key)
       return { protected: String(made), signature }
     }
     const [main, ...parts] = canonicalForms(card, peers)
@@ -49,5 +53,8 @@ export function cardSigner(options: CardSignerOptions): SignCard {
 
 function isTrustworthy(jku: string): boolean {
   const url = URL.canParse(jku) ? new URL(jku) : undefined
-  return url?.protocol === 'https:' || (url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname))
+  return (
+    url?.protocol === 'https:' ||
+    (url?.protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname))
+  )
 }

@@ -47,7 +47,8 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
   checkCardPeers()
   checkOptions(options, OPTIONS, 'cardVerifier', 'cardVerifier({ jwksUrl })')
   const { kind, open } = keySource(options, options.clock ?? systemClock, { taker: 'cardVerifier', checked: 'cards' })
-  if (kind === 'secret') throw new TypeError('key has to be a public key: a secret that verifies cards can also sign them.')
+  if (kind === 'secret')
+    throw new TypeError('key has to be a public key: a secret that verifies cards can also sign them.')
   const algorithms = allowedAlgorithms('public', options.algorithms)
   let opening: Promise<Trusted> | undefined
   const opened = async () => {
@@ -60,7 +61,8 @@ export function openVerifier(options: CardVerifierOptions): (given: unknown, url
     const card = await readCard(given, url)
     const { signatures = [] } = card
     if (signatures.length === 0) throw untrusted(card, url, ['it has no signature'])
-    if (signatures.length > MOST_SIGNATURES) throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])
+    if (signatures.length > MOST_SIGNATURES)
+      throw untrusted(card, url, [`it has more than ${MOST_SIGNATURES} signatures`])
     const trusted = await (opening ??= opened())
     const forms = canonicalForms(given as object, trusted)
     const faults: string[] = []
@@ -88,10 +90,15 @@ async function signedOf(document: object, form: string, url: string): Promise<Pi
 }
 
 /** The key and the form of a valid signature; else what is wrong with it, as text. */
-async function verified(signature: AgentCardSignature, forms: readonly string[], { jose, keys, algorithms }: Trusted): Promise<Pick<VerifiedCard, 'kid' | 'alg'> & { form: string } | string> {
+async function verified(
+  signature: AgentCardSignature,
+  forms: readonly string[],
+  { jose, keys, algorithms }: Trusted
+): Promise<(Pick<VerifiedCard, 'kid' | 'alg'> & { form: string }) | string> {
   const { alg, kid, isPartial } = headerOf(signature, jose)
   if (alg === undefined) return 'has an unreadable protected header, or no algorithm (alg) in it'
-  if (!algorithms.includes(alg)) return `is made with ${JSON.stringify(alg.slice(0, 32))}, which is not allowed (only ${algorithms.join(', ')})`
+  if (!algorithms.includes(alg))
+    return `is made with ${JSON.stringify(alg.slice(0, 32))}, which is not allowed (only ${algorithms.join(', ')})`
   if (kid === undefined) return 'has no key id (kid)'
   if (isPartial) return 'is over only a part of the card, for verifiers that do not know the rest'
   const key = `${JSON.stringify(kid.slice(0, 128))} (${alg})`
@@ -100,24 +107,33 @@ async function verified(signature: AgentCardSignature, forms: readonly string[],
     const given = { ...jws, payload: jose.base64url.encode(form), ...(header && { header }) }
     try {
       // Two calls: jose has separate overloads for a key and for a function that finds one.
-      if (typeof keys === 'function') await jose.flattenedVerify(given, keys as Parameters<typeof jose.flattenedVerify>[1], { algorithms })
+      if (typeof keys === 'function')
+        await jose.flattenedVerify(given, keys as Parameters<typeof jose.flattenedVerify>[1], { algorithms })
       else await jose.flattenedVerify(given, keys, { algorithms })
       return { kid, alg, form }
     } catch (error) {
       if (isA2AError(error)) throw error
       const { code } = error as { readonly code?: unknown }
       if (code === 'ERR_JWKS_NO_MATCHING_KEY') return `is by the key ${key}, which is not trusted`
-      if (code !== 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED') return `by ${key} cannot be checked: ${(error as Error).message}`
+      if (code !== 'ERR_JWS_SIGNATURE_VERIFICATION_FAILED')
+        return `by ${key} cannot be checked: ${(error as Error).message}`
     }
   }
   return `by ${key} does not match: the card was changed after it was signed, or another key signed it`
 }
 
 /** The protected header of a signature. The unprotected one is ignored. */
-function headerOf(signature: AgentCardSignature, jose: CardPeers['jose']): { readonly alg?: string; readonly kid?: string; readonly isPartial?: boolean } {
+function headerOf(
+  signature: AgentCardSignature,
+  jose: CardPeers['jose']
+): { readonly alg?: string; readonly kid?: string; readonly isPartial?: boolean } {
   try {
     const { alg, kid, ...others } = jose.decodeProtectedHeader(signature)
-    return { ...(typeof alg === 'string' && { alg }), ...(typeof kid === 'string' && kid !== '' && { kid }), isPartial: PARTIAL_MARK in others }
+    return {
+      ...(typeof alg === 'string' && { alg }),
+      ...(typeof kid === 'string' && kid !== '' && { kid }),
+      isPartial: PARTIAL_MARK in others
+    }
   } catch {
     return {}
   }

@@ -14,7 +14,10 @@ export function checkCardPeers(resolve: (name: string) => unknown = name => impo
     resolve('@a2a-js/sdk')
     resolve('jose')
   } catch (cause) {
-    throw new TypeError('Cards are signed and verified by the official SDK and jose. Install them: npm install @a2a-js/sdk jose', { cause })
+    throw new TypeError(
+      'Cards are signed and verified by the official SDK and jose. Install them: npm install @a2a-js/sdk jose',
+      { cause }
+    )
   }
 }
 

@@ -20,26 +20,39 @@ export function readArguments<const T extends Options, const Names extends reado
 }
 
 /** One positional argument for each of `names`. Throws a usage error for a wrong number of them. */
-export function readPositionals<const Names extends readonly string[]>(positionals: readonly string[], names: Names): Each<Names> {
+export function readPositionals<const Names extends readonly string[]>(
+  positionals: readonly string[],
+  names: Names
+): Each<Names> {
   if (positionals.length < names.length) throw usageError(`${names[positionals.length]} is missing.`)
   if (positionals.length > names.length) {
-    throw usageError(`${JSON.stringify(positionals[names.length])} is one argument too many. Put quotes around text with spaces.`)
+    throw usageError(
+      `${JSON.stringify(positionals[names.length])} is one argument too many. Put quotes around text with spaces.`
+    )
   }
   return positionals as unknown as Each<Names>
 }
 
 /** Parses a command's options and any number of positionals. Throws a usage error for an unknown option or a missing value. */
-export function readOptions<const T extends Options>(args: readonly string[], options: T): { values: Values<T>; positionals: string[] } {
+export function readOptions<const T extends Options>(
+  args: readonly string[],
+  options: T
+): { values: Values<T>; positionals: string[] } {
   const { tokens } = parseArgs({ args: [...args], options, allowPositionals: true, strict: false, tokens: true })
   const given = new Set<string>()
   for (const token of tokens) {
     if (token.kind !== 'option') continue
     checkOption(token, options)
     const option = options[token.name]
-    if (given.has(token.name) && option?.type === 'string' && !option.multiple) throw usageError(`${token.rawName} was given twice. Give it once.`)
+    if (given.has(token.name) && option?.type === 'string' && !option.multiple)
+      throw usageError(`${token.rawName} was given twice. Give it once.`)
     given.add(token.name)
   }
-  return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({ args: [...args], options, allowPositionals: true })
+  return parseArgs<{ args: string[]; options: T; allowPositionals: true }>({
+    args: [...args],
+    options,
+    allowPositionals: true
+  })
 }
 
 /** Whether an argument is the URL of an agent or a server, not a file or an id. */
@@ -49,7 +62,8 @@ export function isUrl(text: string): boolean {
 
 /** Throws a usage error for a URL with a user or a password: it would appear in messages, and no request would carry it. */
 export function refusePassword(url: string): void {
-  if (/^\w+:\/\/[^/?#]*@/.test(url)) throw usageError('The URL has a user or a password. Leave it out, and give a key with --api-key KEY.')
+  if (/^\w+:\/\/[^/?#]*@/.test(url))
+    throw usageError('The URL has a user or a password. Leave it out, and give a key with --api-key KEY.')
 }
 
 /** One option of a command line, as `parseArgs` reads it. */
@@ -64,9 +78,13 @@ interface OptionToken {
 
 /** Throws a usage error for an option that does not exist, lacks its value, or has one that it does not take. */
 function checkOption({ name, rawName, value, inlineValue }: OptionToken, options: Options): void {
-  if (!rawName.startsWith('--')) throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
+  if (!rawName.startsWith('--'))
+    throw usageError(`There is no option ${rawName}. For an argument that begins with a dash, write -- before it.`)
   const option = Object.hasOwn(options, name) ? options[name] : undefined
-  if (!option) throw usageError(`There is no option ${rawName}. ${didYouMean(rawName, [...Object.keys(options).map(known => `--${known}`), '--color', '--help'])}`)
+  if (!option)
+    throw usageError(
+      `There is no option ${rawName}. ${didYouMean(rawName, [...Object.keys(options).map(known => `--${known}`), '--color', '--help'])}`
+    )
   if (option.type === 'boolean' && value !== undefined) throw usageError(`${rawName} takes no value.`)
   if (option.type === 'string' && value === undefined) throw usageError(`${rawName} needs a value.`)
   if (option.type === 'string' && !inlineValue && value?.startsWith('-')) {

@@ -89,7 +89,10 @@ export class CommandError extends Error {
   /** Lines printed below the message, such as the stack frames of an agent's module. */
   readonly details: string
 
-  constructor(message: string, { exitCode = EXIT.error, details = '', cause }: { exitCode?: number; details?: string; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    { exitCode = EXIT.error, details = '', cause }: { exitCode?: number; details?: string; cause?: unknown } = {}
+  ) {
     super(message, { cause })
     this.exitCode = exitCode
     this.details = details

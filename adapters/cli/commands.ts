@@ -9,25 +9,105 @@ export interface CommandEntry extends Pick<NamedCommand, 'name' | 'summary'> {
 
 /** All commands, in the order of the help. Help, completion and corrections come from this table. */
 export const COMMANDS: readonly CommandEntry[] = [
-  { name: 'init', summary: 'write a new project: an agent, its test, and the settings', load: async () => (await import('./init/init.ts')).initCommand },
-  { name: 'dev', summary: 'serve an agent while you write it: watch it live, reload it when you save', load: async () => (await import('./dev/dev.ts')).devCommand },
-  { name: 'serve', summary: 'serve an agent over WebSocket and HTTP', load: async () => (await import('./serve/serve.ts')).serveCommand },
-  { name: 'cluster', summary: 'serve an agent by several nodes on this machine, or show the nodes of a database', load: async () => (await import('./cluster/command.ts')).clusterCommand },
-  { name: 'chat', summary: 'talk with an agent: answer its questions and offers, save its artifacts', load: async () => (await import('./talk/chat/chat.ts')).chatCommand },
-  { name: 'send', summary: 'send a message to an agent, watch its task, save its artifacts', load: async () => (await import('./talk/send.ts')).sendCommand },
-  { name: 'watch', summary: 'watch a task until it ends, save its artifacts', load: async () => (await import('./talk/watch.ts')).watchCommand },
-  { name: 'card', summary: "show an agent's card: its name, URLs and skills; sign or verify a card", load: async () => (await import('./card/card.ts')).cardCommand },
-  { name: 'tasks', summary: 'list, show, export and cancel the tasks of a file or an agent', load: async () => (await import('./tasks/command.ts')).tasksCommand },
-  { name: 'db', summary: 'back up, copy, shrink, migrate, check or count what serve --db stores', load: async () => (await import('./db.ts')).dbCommand },
-  { name: 'replay', summary: 'check whether an agent can continue its stored tasks', load: async () => (await import('./test/replay.ts')).replayCommand },
-  { name: 'paths', summary: "show every path through an agent's chart", load: async () => (await import('./test/paths.ts')).pathsCommand, computes: true },
-  { name: 'test', summary: "test every path through an agent's chart, or any A2A server", load: async () => (await import('./test/test.ts')).testCommand, computes: true },
-  { name: 'coverage', summary: 'show which transitions of the chart the tasks of a store took', load: async () => (await import('./test/coverage.ts')).coverageCommand, computes: true },
-  { name: 'prove', summary: 'prove the properties of an agent, or show the shortest counterexample', load: async () => (await import('./test/prove.ts')).proveCommand, computes: true },
-  { name: 'graph', summary: 'draw the charts of an agent', load: async () => (await import('./graph.ts')).graphCommand },
-  { name: 'open', summary: 'open the page of an agent in the browser', load: async () => (await import('./open.ts')).openCommand },
-  { name: 'doctor', summary: 'say what is wrong on this machine or with an agent, and what mends it', load: async () => (await import('./doctor/doctor.ts')).doctorCommand },
-  { name: 'completion', summary: 'write the script with which your shell completes this command', load: async () => (await import('./completion.ts')).completionCommand(loadAll) }
+  {
+    name: 'init',
+    summary: 'write a new project: an agent, its test, and the settings',
+    load: async () => (await import('./init/init.ts')).initCommand
+  },
+  {
+    name: 'dev',
+    summary: 'serve an agent while you write it: watch it live, reload it when you save',
+    load: async () => (await import('./dev/dev.ts')).devCommand
+  },
+  {
+    name: 'serve',
+    summary: 'serve an agent over WebSocket and HTTP',
+    load: async () => (await import('./serve/serve.ts')).serveCommand
+  },
+  {
+    name: 'cluster',
+    summary: 'serve an agent by several nodes on this machine, or show the nodes of a database',
+    load: async () => (await import('./cluster/command.ts')).clusterCommand
+  },
+  {
+    name: 'chat',
+    summary: 'talk with an agent: answer its questions and offers, save its artifacts',
+    load: async () => (await import('./talk/chat/chat.ts')).chatCommand
+  },
+  {
+    name: 'send',
+    summary: 'send a message to an agent, watch its task, save its artifacts',
+    load: async () => (await import('./talk/send.ts')).sendCommand
+  },
+  {
+    name: 'watch',
+    summary: 'watch a task until it ends, save its artifacts',
+    load: async () => (await import('./talk/watch.ts')).watchCommand
+  },
+  {
+    name: 'card',
+    summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
+    load: async () => (await import('./card/card.ts')).cardCommand
+  },
+  {
+    name: 'tasks',
+    summary: 'list, show, export and cancel the tasks of a file or an agent',
+    load: async () => (await import('./tasks/command.ts')).tasksCommand
+  },
+  {
+    name: 'db',
+    summary: 'back up, copy, shrink, migrate, check or count what serve --db stores',
+    load: async () => (await import('./db.ts')).dbCommand
+  },
+  {
+    name: 'replay',
+    summary: 'check whether an agent can continue its stored tasks',
+    load: async () => (await import('./test/replay.ts')).replayCommand
+  },
+  {
+    name: 'paths',
+    summary: "show every path through an agent's chart",
+    load: async () => (await import('./test/paths.ts')).pathsCommand,
+    computes: true
+  },
+  {
+    name: 'test',
+    summary: "test every path through an agent's chart, or any A2A server",
+    load: async () => (await import('./test/test.ts')).testCommand,
+    computes: true
+  },
+  {
+    name: 'coverage',
+    summary: 'show which transitions of the chart the tasks of a store took',
+    load: async () => (await import('./test/coverage.ts')).coverageCommand,
+    computes: true
+  },
+  {
+    name: 'prove',
+    summary: 'prove the properties of an agent, or show the shortest counterexample',
+    load: async () => (await import('./test/prove.ts')).proveCommand,
+    computes: true
+  },
+  {
+    name: 'graph',
+    summary: 'draw the charts of an agent',
+    load: async () => (await import('./graph.ts')).graphCommand
+  },
+  {
+    name: 'open',
+    summary: 'open the page of an agent in the browser',
+    load: async () => (await import('./open.ts')).openCommand
+  },
+  {
+    name: 'doctor',
+    summary: 'say what is wrong on this machine or with an agent, and what mends it',
+    load: async () => (await import('./doctor/doctor.ts')).doctorCommand
+  },
+  {
+    name: 'completion',
+    summary: 'write the script with which your shell completes this command',
+    load: async () => (await import('./completion.ts')).completionCommand(loadAll)
+  }
 ]
 
 /** Loads a command. */

@@ -24,7 +24,9 @@ It completes the command taskchart, which npm install --global installs, or an a
 Exit codes: 0 written, 2 wrong usage.
 `,
     run: async (args, { stdout }) => {
-      const { positionals: [shell] } = readArguments(args, {}, ['bash|zsh|fish'])
+      const {
+        positionals: [shell]
+      } = readArguments(args, {}, ['bash|zsh|fish'])
       const script = Object.hasOwn(SCRIPTS, shell) ? SCRIPTS[shell as keyof typeof SCRIPTS] : undefined
       if (!script) throw usageError(`There is no completion for ${shell}. ${didYouMean(shell, Object.keys(SCRIPTS))}`)
       stdout.write(script(await loadAll()))
@@ -42,7 +44,10 @@ export function optionsOf({ details }: Pick<Command, 'details'>): string[] {
 
 /** The words that may follow each command. */
 function wordsAfter(commands: readonly NamedCommand[]): [name: string, words: readonly string[]][] {
-  return [...commands.flatMap(({ name, words }): [string, readonly string[]][] => (words ? [[name, words]] : [])), ['help', commands.map(({ name }) => name)]]
+  return [
+    ...commands.flatMap(({ name, words }): [string, readonly string[]][] => (words ? [[name, words]] : [])),
+    ['help', commands.map(({ name }) => name)]
+  ]
 }
 
 function bashScript(commands: readonly NamedCommand[]): string {
@@ -52,7 +57,9 @@ function bashScript(commands: readonly NamedCommand[]): string {
 ${commands.map(command => `    ${command.name}) options='${optionsOf(command).join(' ')}' ;;`).join('\n')}
   esac
   [ "$COMP_CWORD" -eq 2 ] && case \${COMP_WORDS[1]} in
-${wordsAfter(commands).map(([name, words]) => `    ${name}) words='${words.join(' ')}' ;;`).join('\n')}
+${wordsAfter(commands)
+  .map(([name, words]) => `    ${name}) words='${words.join(' ')}' ;;`)
+  .join('\n')}
   esac
   if [ "$COMP_CWORD" -eq 1 ]; then
     words='${commands.map(({ name }) => name).join(' ')} help'
@@ -81,7 +88,9 @@ ${commands.map(command => `      ${command.name}) compadd -- ${optionsOf(command
     return
   fi
   case $words[2] in
-${wordsAfter(commands).map(([name, words]) => `    ${name}) (( CURRENT == 3 )) && compadd -- ${words.join(' ')} ;;`).join('\n')}
+${wordsAfter(commands)
+  .map(([name, words]) => `    ${name}) (( CURRENT == 3 )) && compadd -- ${words.join(' ')} ;;`)
+  .join('\n')}
   esac
   _files
 }
@@ -95,7 +104,9 @@ function fishScript(commands: readonly NamedCommand[]): string {
     ...first.map(({ name, summary }) => `-n __fish_use_subcommand -f -a ${name} -d '${quoted(summary)}'`),
     ...ALONE.map(option => `-n __fish_use_subcommand -l ${option.slice(2)}`),
     ...wordsAfter(commands).map(([name, words]) => `-n '__fish_prev_arg_in ${name}' -f -a '${words.join(' ')}'`),
-    ...commands.flatMap(command => optionsOf(command).map(option => `-n '__fish_seen_subcommand_from ${command.name}' -l ${option.slice(2)}`))
+    ...commands.flatMap(command =>
+      optionsOf(command).map(option => `-n '__fish_seen_subcommand_from ${command.name}' -l ${option.slice(2)}`)
+    )
   ]
   return lines.map(line => `complete -c taskchart ${line}\n`).join('')
 }

@@ -16,7 +16,9 @@ const PAGE = 100
 
 /** `taskchart db migrate`: creates or migrates the tables of a file or database. */
 export async function migrate(args: readonly string[], { cwd, stderr }: Io): Promise<number> {
-  const { positionals: [db] } = readArguments(args, {}, ['FILE|URL'])
+  const {
+    positionals: [db]
+  } = readArguments(args, {}, ['FILE|URL'])
   const tell = tellOn(stderr)
   const { store } = await openStore(db, cwd, { warn: tell, error: tell })
   await store.close()
@@ -26,7 +28,9 @@ export async function migrate(args: readonly string[], { cwd, stderr }: Io): Pro
 
 /** `taskchart db check`: reads everything once, and reports what is damaged. */
 export async function check(args: readonly string[], io: Io): Promise<number> {
-  const { positionals: [db] } = readArguments(args, {}, ['FILE|URL'])
+  const {
+    positionals: [db]
+  } = readArguments(args, {}, ['FILE|URL'])
   const damaged = new Set<string>()
   const tell = (message: string) => void damaged.add(message)
   const reader = await openReader(db, io.cwd, { warn: tell, error: tell })
@@ -48,15 +52,24 @@ export async function check(args: readonly string[], io: Io): Promise<number> {
 
 /** `taskchart db copy`: copies everything from a file or database into another. */
 export async function copy(args: readonly string[], { cwd, stderr, signal }: Io): Promise<number> {
-  const { positionals: [from, to] } = readArguments(args, {}, ['FROM', 'TO'])
+  const {
+    positionals: [from, to]
+  } = readArguments(args, {}, ['FROM', 'TO'])
   const tell = tellOn(stderr)
   const logger = { warn: tell, error: tell }
   if ([from, to].some(isPostgresUrl)) checkPg()
   const source = isPostgresUrl(from) ? await postgresCopySource(from, logger) : sqliteCopySource(resolve(cwd, from))
   try {
-    const target = isPostgresUrl(to) ? await postgresCopyTarget(to, nameOf(from), logger) : sqliteCopyTarget(resolve(cwd, to))
+    const target = isPostgresUrl(to)
+      ? await postgresCopyTarget(to, nameOf(from), logger)
+      : sqliteCopyTarget(resolve(cwd, to))
     try {
-      const { tasks, damaged } = await copyRows(source, target, (table, rows) => stderr.write(`${table}: ${rows} rows\n`), signal)
+      const { tasks, damaged } = await copyRows(
+        source,
+        target,
+        (table, rows) => stderr.write(`${table}: ${rows} rows\n`),
+        signal
+      )
       stderr.write(`${nameOf(to)} has ${tasks} tasks of ${nameOf(from)}.\n`)
       if (damaged > 0) stderr.write(`${damaged} damaged rows were copied as such: taskchart db check names them.\n`)
       return EXIT.ok
@@ -70,14 +83,17 @@ export async function copy(args: readonly string[], { cwd, stderr, signal }: Io)
 
 /** `taskchart db stats`: counts tasks by state. */
 export async function stats(args: readonly string[], { cwd, stdout, stderr }: Io): Promise<number> {
-  const { positionals: [db] } = readArguments(args, {}, ['FILE|URL'])
+  const {
+    positionals: [db]
+  } = readArguments(args, {}, ['FILE|URL'])
   const tell = tellOn(stderr)
   const reader = await openReader(db, cwd, { warn: tell, error: tell })
   try {
     const scopes = await reader.scopes()
     for (const state of Object.keys(TASK_STATES) as TaskState[]) {
       let count = 0
-      for (const scope of scopes) count += (await reader.listTasks(scope, { state, limit: 1, historyLength: 0, artifacts: false })).total
+      for (const scope of scopes)
+        count += (await reader.listTasks(scope, { state, limit: 1, historyLength: 0, artifacts: false })).total
       if (count > 0) stdout.write(`${stateText(state).padEnd(16)}${count}\n`)
     }
     stdout.write(`${'callers'.padEnd(16)}${scopes.length}\n`)
@@ -98,7 +114,11 @@ export function nameOf(db: string): string {
   return isPostgresUrl(db) ? placeName(db, 'db') : db
 }
 
-async function* tasksOf(reader: StoreReader, scope: Scope, signal: AbortSignal): AsyncGenerator<StoredTask, void, undefined> {
+async function* tasksOf(
+  reader: StoreReader,
+  scope: Scope,
+  signal: AbortSignal
+): AsyncGenerator<StoredTask, void, undefined> {
   let after: TaskCursor | undefined
   do {
     signal.throwIfAborted()

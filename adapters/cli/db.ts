@@ -38,7 +38,11 @@ Exit codes: 0 done, 1 an error or damage, 2 wrong usage, 130 stopped with Ctrl-C
     const action = name === undefined ? undefined : ACTIONS.get(name)
     io.signal.throwIfAborted()
     if (action) return action(args, io)
-    throw usageError(name === undefined ? 'Say what to do with the file: backup, copy, vacuum, migrate, check or stats.' : `A file has no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`)
+    throw usageError(
+      name === undefined
+        ? 'Say what to do with the file: backup, copy, vacuum, migrate, check or stats.'
+        : `A file has no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`
+    )
   }
 }
 
@@ -48,14 +52,18 @@ function sizeText(bytes: number): string {
 }
 
 async function backup(args: readonly string[], { cwd, stderr }: Io): Promise<number> {
-  const { positionals: [file, to] } = readArguments(args, {}, ['FILE', 'TO'])
+  const {
+    positionals: [file, to]
+  } = readArguments(args, {}, ['FILE', 'TO'])
   const bytes = backupFile(resolve(cwd, file), resolve(cwd, to))
   stderr.write(`${to} has ${sizeText(bytes)}.\n`)
   return EXIT.ok
 }
 
 async function vacuum(args: readonly string[], { cwd, stderr }: Io): Promise<number> {
-  const { positionals: [file] } = readArguments(args, {}, ['FILE'])
+  const {
+    positionals: [file]
+  } = readArguments(args, {}, ['FILE'])
   const { before, after } = vacuumFile(resolve(cwd, file))
   stderr.write(`${file} had ${sizeText(before)}, and has ${sizeText(after)}.\n`)
   return EXIT.ok

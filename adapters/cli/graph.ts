@@ -40,28 +40,43 @@ interface Format {
 
 const MERMAID = '%% Drawn by taskchart graph.\n'
 const FORMATS: Readonly<Record<string, Format>> = {
-  svg: { extension: 'svg', begins: '<svg xmlns="http://www.w3.org/2000/svg" class="statechart"', draw: ({ machine }) => drawChart(machine) },
+  svg: {
+    extension: 'svg',
+    begins: '<svg xmlns="http://www.w3.org/2000/svg" class="statechart"',
+    draw: ({ machine }) => drawChart(machine)
+  },
   mermaid: { extension: 'mmd', begins: MERMAID, draw: ({ machine }) => `${MERMAID}${chartMermaid(machine)}` },
   xstate: { extension: 'machine.js', begins: SOURCE_BEGINS, draw: ({ machine }) => chartSource(machine) },
-  json: { extension: 'json', begins: '{"chart":', draw: ({ id, machine }) => jsonLine({ chart: id, ...outlineOf(machine) }) }
+  json: {
+    extension: 'json',
+    begins: '{"chart":',
+    draw: ({ id, machine }) => jsonLine({ chart: id, ...outlineOf(machine) })
+  }
 }
 
 async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
-  const { values: { format: formatName = 'svg', chart, out }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    values: { format: formatName = 'svg', chart, out },
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const format = Object.hasOwn(FORMATS, formatName) ? FORMATS[formatName] : undefined
   if (!format) throw usageError(`There is no --format ${formatName}. There are: ${Object.keys(FORMATS).join(', ')}.`)
   const { agent } = await loadUnlessStopped(file, { cwd, signal })
   const all = chartsOf(agent)
   const name = oneLine(agent.card.name)
   const charts = chart === undefined ? all : all.filter(({ id }) => id === chart)
-  if (charts.length === 0) throw new CommandError(`${name} has no chart ${String(chart)}. It has: ${all.map(({ id }) => id).join(', ')}.${withoutChart(agent.work)}`)
+  if (charts.length === 0)
+    throw new CommandError(
+      `${name} has no chart ${String(chart)}. It has: ${all.map(({ id }) => id).join(', ')}.${withoutChart(agent.work)}`
+    )
   const [only] = charts
   if (chart !== undefined && out === undefined && only) {
     stdout.write(await format.draw(only))
     return EXIT.ok
   }
   const files: OwnFile[] = []
-  for (const one of charts) files.push({ name: `${fileName(one)}.${format.extension}`, text: await format.draw(one), begins: format.begins })
+  for (const one of charts)
+    files.push({ name: `${fileName(one)}.${format.extension}`, text: await format.draw(one), begins: format.begins })
   signal.throwIfAborted()
   for (const path of await writeOwn(files, out ?? 'charts', cwd)) stderr.write(`${path}\n`)
   if (chart === undefined) stderr.write(withoutChart(agent.work).replace(/^ (.*)$/, '$1\n'))

@@ -26,7 +26,10 @@ export interface ModuleReader {
   /** Whether Node itself reads TypeScript, as from 22.18. */
   readonly stripsTypes: boolean
   /** Loads tsx, an optional peer that reads TypeScript on older Nodes. */
-  readonly loadTsx: () => Promise<{ readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown>; readonly register: () => unknown }>
+  readonly loadTsx: () => Promise<{
+    readonly tsImport: (specifier: string, parentUrl: string) => Promise<unknown>
+    readonly register: () => unknown
+  }>
   /** Loads a module that Node itself can read. */
   readonly load: (href: string) => Promise<unknown>
 }
@@ -49,18 +52,32 @@ export async function loadAgent(file: string, cwd: string, reader: ModuleReader 
   const path = resolve(cwd, file)
   await checkModule(file, path)
   const { default: exported, authenticate, authorize, cases } = await importModule(path, file, reader)
-  if (exported === undefined) throw new CommandError(`${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`)
+  if (exported === undefined)
+    throw new CommandError(
+      `${file} has no default export. Write: export default defineAgent({ card: { name: '…' }, work: … })`
+    )
   const agent = agentOf(exported, file)
   const functions = {
-    ...functionIn(file, 'authenticate', authenticate, "identifies the caller: ({ headers }) => ({ id })"),
-    ...functionIn(file, 'authorize', authorize, 'allows or refuses an operation: ({ operation, principal, claims }) => true')
+    ...functionIn(file, 'authenticate', authenticate, 'identifies the caller: ({ headers }) => ({ id })'),
+    ...functionIn(
+      file,
+      'authorize',
+      authorize,
+      'allows or refuses an operation: ({ operation, principal, claims }) => true'
+    )
   }
-  if (cases !== undefined && !isObject(cases)) throw new CommandError(`The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`)
+  if (cases !== undefined && !isObject(cases))
+    throw new CommandError(
+      `The export cases of ${file} has to be an object, as taskchart/testing describes it: { messages: { 'a colour': 'red' } }.`
+    )
   return { agent, ...functions, ...(cases !== undefined && { cases }) }
 }
 
 /** Loads an agent as `loadAgent` does. Throws once the user stops the command, since a module may never load. */
-export async function loadUnlessStopped(file: string, { cwd, signal }: Pick<Io, 'cwd' | 'signal'>): Promise<AgentModule> {
+export async function loadUnlessStopped(
+  file: string,
+  { cwd, signal }: Pick<Io, 'cwd' | 'signal'>
+): Promise<AgentModule> {
   const loaded = await Promise.race([loadAgent(file, cwd), aborted(signal)])
   if (!loaded) throw signal.reason
   return loaded
@@ -69,15 +86,26 @@ export async function loadUnlessStopped(file: string, { cwd, signal }: Pick<Io, 
 /** Throws CommandError for a path that cannot be a module. */
 async function checkModule(file: string, path: string): Promise<void> {
   const wanted = 'Give the path of a module whose default export is an agent'
-  if (isUrl(file)) throw new CommandError(`${file} is an address. ${wanted}. To talk to the agent at that address: npx taskchart chat ${file}`)
+  if (isUrl(file))
+    throw new CommandError(
+      `${file} is an address. ${wanted}. To talk to the agent at that address: npx taskchart chat ${file}`
+    )
   const found = await stat(path).catch(() => undefined)
   if (!found) throw new CommandError(`There is no file ${path}. ${wanted}.`)
   if (found.isDirectory()) throw new CommandError(`${file} is a folder. ${wanted}, such as ${join(file, 'agent.ts')}.`)
   const ending = extname(path)
-  if (ending !== '' && !/^\.[cm]?[jt]sx?$/.test(ending)) throw new CommandError(`${file} is not a module: its name ends with ${ending}. ${wanted}, in JavaScript or TypeScript, such as agent.ts.`)
+  if (ending !== '' && !/^\.[cm]?[jt]sx?$/.test(ending))
+    throw new CommandError(
+      `${file} is not a module: its name ends with ${ending}. ${wanted}, in JavaScript or TypeScript, such as agent.ts.`
+    )
 }
 
-function functionIn(file: string, name: 'authenticate' | 'authorize', exported: unknown, what: string): Omit<AgentModule, 'agent'> {
+function functionIn(
+  file: string,
+  name: 'authenticate' | 'authorize',
+  exported: unknown,
+  what: string
+): Omit<AgentModule, 'agent'> {
   if (exported === undefined) return {}
   if (typeof exported === 'function') return { [name]: exported }
   throw new CommandError(`The export ${name} of ${file} has to be a function that ${what}.`)
@@ -124,7 +152,8 @@ function placesIn(error: unknown): string {
 
 function agentOf(exported: unknown, file: string): Agent {
   const notAgent = `The default export of ${file} is not an agent`
-  if (!isObject(exported) || !isObject(exported['card'])) throw new CommandError(`${notAgent}. Make it with defineAgent({ card: { name: '…' }, work: … }).`)
+  if (!isObject(exported) || !isObject(exported['card']))
+    throw new CommandError(`${notAgent}. Make it with defineAgent({ card: { name: '…' }, work: … }).`)
   try {
     return defineAgent(exported as unknown as AgentDefinition)
   } catch (cause) {

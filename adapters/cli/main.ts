@@ -14,8 +14,16 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
   let io: Io = { ...given, colours: usual }
   let command: NamedCommand | undefined
   try {
-    const { colours, rest: [name, ...args] } = readColours(argv, usual)
-    io = { ...io, colours, terminal: withColours(given.terminal, colours.stderr), screen: withColours(given.screen, colours.stdout) }
+    const {
+      colours,
+      rest: [name, ...args]
+    } = readColours(argv, usual)
+    io = {
+      ...io,
+      colours,
+      terminal: withColours(given.terminal, colours.stderr),
+      screen: withColours(given.screen, colours.stdout)
+    }
     const isHelp = name === 'help' || isHelpFlag(name)
     const topic = args.find(arg => arg !== 'help' && !isHelpFlag(arg))
     const named = isHelp ? topic : name
@@ -33,7 +41,8 @@ export async function main(argv: readonly string[], given: Omit<Io, 'colours'>):
 function answer(name: string | undefined): string {
   if (name === '--version') return `${version()}\n`
   if (name === undefined) return overview()
-  if (name.startsWith('-')) throw usageError(`There is no option ${name} here. ${didYouMean(name, ['--help', '--version', '--color'])}`)
+  if (name.startsWith('-'))
+    throw usageError(`There is no option ${name} here. ${didYouMean(name, ['--help', '--version', '--color'])}`)
   throw usageError(`There is no command ${name}. ${didYouMean(name, [...COMMANDS.map(({ name }) => name), 'help'])}`)
 }
 

@@ -16,5 +16,8 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
 }
 
 async function isFolder(path: string): Promise<boolean> {
-  return stat(path).then(found => found.isDirectory(), () => false)
+  return stat(path).then(
+    found => found.isDirectory(),
+    () => false
+  )
 }

@@ -26,12 +26,18 @@ export const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [program
 const WAIT_MS = 2000
 
 async function run(args: readonly string[], { stdout, stderr, env, clock }: Io): Promise<number> {
-  const { positionals: [given] } = readArguments(args, {}, ['URL'])
-  if (!isUrl(given) || !URL.canParse(given)) throw usageError(`${JSON.stringify(given)} is not the address of an agent. Write one such as http://127.0.0.1:4242/.`)
+  const {
+    positionals: [given]
+  } = readArguments(args, {}, ['URL'])
+  if (!isUrl(given) || !URL.canParse(given))
+    throw usageError(
+      `${JSON.stringify(given)} is not the address of an agent. Write one such as http://127.0.0.1:4242/.`
+    )
   const { href } = new URL(given.replace(/^ws/i, 'http'))
   stdout.write(`${href}\n`)
   const late = new Promise<boolean>(resolve => clock.setTimeout(() => resolve(true), WAIT_MS))
-  if (!(await Promise.race([opens(href, env), late]))) stderr.write('There is no browser to open. Open this address yourself.\n')
+  if (!(await Promise.race([opens(href, env), late])))
+    stderr.write('There is no browser to open. Open this address yourself.\n')
   return EXIT.ok
 }
 

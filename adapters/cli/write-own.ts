@@ -15,13 +15,20 @@ export interface OwnFile {
  * Writes files into a folder, which it creates, and resolves with their paths. The command's own files are overwritten. Throws
  * CommandError, and writes nothing, if one of the existing files belongs to the user. It says to give another `place`.
  */
-export async function writeOwn(files: readonly OwnFile[], folder: string, cwd: string, place = 'folder with --out'): Promise<string[]> {
+export async function writeOwn(
+  files: readonly OwnFile[],
+  folder: string,
+  cwd: string,
+  place = 'folder with --out'
+): Promise<string[]> {
   const paths = files.map(({ name }) => join(folder, name))
   for (const [i, { begins }] of files.entries()) {
     const path = String(paths[i])
     const there = await readFile(resolve(cwd, path), 'utf8').catch(absent(path, place))
     if (there !== undefined && !there.startsWith(begins)) {
-      throw new CommandError(`${path} exists and was not written by this command. Move it away, or give another ${place}.`)
+      throw new CommandError(
+        `${path} exists and was not written by this command. Move it away, or give another ${place}.`
+      )
     }
   }
   let target = folder
@@ -54,5 +61,7 @@ function absent(path: string, place: string): (cause: NodeJS.ErrnoException) => 
 }
 
 function notWritten(path: string, place: string, cause: unknown): CommandError {
-  return new CommandError(`${path} could not be written: ${(cause as Error).message}. Give another ${place}.`, { cause })
+  return new CommandError(`${path} could not be written: ${(cause as Error).message}. Give another ${place}.`, {
+    cause
+  })
 }

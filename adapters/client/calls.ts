@@ -21,7 +21,10 @@ export interface Calls {
 }
 
 /** The service parameters (§3.2.6) of a request, names in lower case: its own, its trace, the version and the extensions. */
-export function serviceParameters({ extensions = [] }: ConnectOptions, { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}): Record<string, string> {
+export function serviceParameters(
+  { extensions = [] }: ConnectOptions,
+  { parameters: own = {}, trace }: Pick<RequestFrame, 'parameters' | 'trace'> = {}
+): Record<string, string> {
   const { 'a2a-extensions': more } = own
   const asked = [...new Set([RELIABILITY_EXTENSION, ...extensions])].join(',')
   return { 'a2a-version': PROTOCOL_VERSION, ...trace, ...own, 'a2a-extensions': more ? `${asked},${more}` : asked }
@@ -35,7 +38,10 @@ export function httpParameters(frame: RequestFrame, options: ConnectOptions): Re
 }
 
 /** The service parameters of a request, with the names of 0.3. */
-export function parameters03({ 'a2a-extensions': extensions = '', ...others }: Record<string, string>): Record<string, string> {
+export function parameters03({
+  'a2a-extensions': extensions = '',
+  ...others
+}: Record<string, string>): Record<string, string> {
   return { ...others, 'a2a-version': '0.3', 'x-a2a-extensions': extensions }
 }
 

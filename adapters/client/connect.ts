@@ -1,9 +1,22 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
 import { A2AError } from '../../machines/protocol/errors.ts'
-import { ListTasksResponseSchema, SendMessageResponseSchema, TaskSchema, type ListTasksResponse, type SendMessageResponse, type StreamResponse, type Task } from '../../machines/protocol/objects.ts'
+import {
+  ListTasksResponseSchema,
+  SendMessageResponseSchema,
+  TaskSchema,
+  type ListTasksResponse,
+  type SendMessageResponse,
+  type StreamResponse,
+  type Task
+} from '../../machines/protocol/objects.ts'
 import type { OperationRequests } from '../../machines/protocol/operations.ts'
-import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema, type ListTaskPushNotificationConfigsResponse, type TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
+import {
+  ListTaskPushNotificationConfigsResponseSchema,
+  TaskPushNotificationConfigSchema,
+  type ListTaskPushNotificationConfigsResponse,
+  type TaskPushNotificationConfig
+} from '../../machines/protocol/push.ts'
 import type { Conditions } from '../../runtime/access/call-context.ts'
 import { cardLimitsWith, type CardLimits } from './card/card-limits.ts'
 import { explainRefusal, type ClientCredentials } from './credentials.ts'
@@ -18,7 +31,10 @@ export interface CallOptions extends Conditions {
   readonly signal?: AbortSignal
 }
 
-type Unary<Name extends keyof OperationRequests, Result> = (params: OperationRequests[Name], options?: CallOptions) => Promise<Result>
+type Unary<Name extends keyof OperationRequests, Result> = (
+  params: OperationRequests[Name],
+  options?: CallOptions
+) => Promise<Result>
 type Streaming<Name extends keyof OperationRequests> = (
   params: OperationRequests[Name],
   options?: CallOptions
@@ -44,7 +60,10 @@ export interface AgentClient {
   /** Removes a webhook (§3.1.10). Removing it twice succeeds. */
   deleteTaskPushNotificationConfig: Unary<'deleteTaskPushNotificationConfig', void>
   /** The extended card, for authenticated callers (§3.1.11). */
-  getExtendedAgentCard: (params?: OperationRequests['getExtendedAgentCard'], options?: CallOptions) => Promise<AgentCard>
+  getExtendedAgentCard: (
+    params?: OperationRequests['getExtendedAgentCard'],
+    options?: CallOptions
+  ) => Promise<AgentCard>
   /** The URL of the agent. */
   readonly url: string
   /** The binding in use: `WEBSOCKET`, `JSONRPC`, `HTTP+JSON` or `GRPC`. */
@@ -75,16 +94,28 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
   const refuse = (error: unknown): never => {
     throw explainRefusal(error, placed)
   }
-  const frameOf = (method: string, params: object, conditions: Conditions) => ({ method, params: withTenant(params, tenant), parameters: parametersOf(conditions) })
-  const unary = <Result>(method: string, schema: Schema<Result>) => async (params: object, { signal, ...conditions }: CallOptions = {}) =>
-    validAnswer(schema, await calls.call(frameOf(method, params, conditions), signal).catch(refuse), calls.url, knownFrom(params))
-  const streaming = (method: string) => async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
-    try {
-      yield* calls.stream(frameOf(method, params, conditions), signal)
-    } catch (error) {
-      refuse(error)
+  const frameOf = (method: string, params: object, conditions: Conditions) => ({
+    method,
+    params: withTenant(params, tenant),
+    parameters: parametersOf(conditions)
+  })
+  const unary =
+    <Result>(method: string, schema: Schema<Result>) =>
+    async (params: object, { signal, ...conditions }: CallOptions = {}) =>
+      validAnswer(
+        schema,
+        await calls.call(frameOf(method, params, conditions), signal).catch(refuse),
+        calls.url,
+        knownFrom(params)
+      )
+  const streaming = (method: string) =>
+    async function* (params: object, { signal, ...conditions }: CallOptions = {}) {
+      try {
+        yield* calls.stream(frameOf(method, params, conditions), signal)
+      } catch (error) {
+        refuse(error)
+      }
     }
-  }
   return {
     sendMessage: unary('SendMessage', SendMessageResponseSchema),
     sendStreamingMessage: streaming('SendStreamingMessage'),
@@ -94,7 +125,10 @@ export async function connect(url: string, options: ConnectOptions = {}): Promis
     subscribeToTask: streaming('SubscribeToTask'),
     createTaskPushNotificationConfig: unary('CreateTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
     getTaskPushNotificationConfig: unary('GetTaskPushNotificationConfig', TaskPushNotificationConfigSchema),
-    listTaskPushNotificationConfigs: unary('ListTaskPushNotificationConfigs', ListTaskPushNotificationConfigsResponseSchema),
+    listTaskPushNotificationConfigs: unary(
+      'ListTaskPushNotificationConfigs',
+      ListTaskPushNotificationConfigsResponseSchema
+    ),
     deleteTaskPushNotificationConfig: async (params, { signal, ...conditions } = {}) =>
       void (await calls.call(frameOf('DeleteTaskPushNotificationConfig', params, conditions), signal).catch(refuse)),
     getExtendedAgentCard: async (params = {}, { signal, ...conditions } = {}) => {
@@ -125,13 +159,27 @@ export type { ArtifactVersion, ArtifactVersions, VersionReference } from './arti
 export type { AgentInterface, AgentSkill } from '../../machines/protocol/card.ts'
 export type { ErrorCode, FieldViolation } from '../../machines/protocol/errors.ts'
 export type { Offer } from '../../machines/protocol/negotiation.ts'
-export type { Artifact, TaskArtifactUpdateEvent, TaskStatus, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
+export type {
+  Artifact,
+  TaskArtifactUpdateEvent,
+  TaskStatus,
+  TaskStatusUpdateEvent
+} from '../../machines/protocol/objects.ts'
 export type { Message, Part, Role } from '../../machines/protocol/parts.ts'
 export type {
-  AuthenticationInfo, CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest
+  AuthenticationInfo,
+  CreateTaskPushNotificationConfigRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetTaskPushNotificationConfigRequest,
+  ListTaskPushNotificationConfigsRequest
 } from '../../machines/protocol/push.ts'
 export type {
-  CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageConfiguration, SendMessageRequest, SubscribeToTaskRequest
+  CancelTaskRequest,
+  GetTaskRequest,
+  ListTasksRequest,
+  SendMessageConfiguration,
+  SendMessageRequest,
+  SubscribeToTaskRequest
 } from '../../machines/protocol/requests.ts'
 export type { TaskState } from '../../machines/protocol/states.ts'
 export type { Conversation, ConversationView, SendOptions } from './state/conversation.ts'
@@ -139,4 +187,16 @@ export type { WatchOptions } from './state/followed-task.ts'
 export type { Content, OpenQuestion } from './state/questions.ts'
 export type { TaskView, WatchedTask } from './state/watch-task.ts'
 export type { Watched } from './state/watched.ts'
-export type { AgentCard, CardLimits, ClientCredentials, ConnectOptions, LinkState, ListTaskPushNotificationConfigsResponse, ListTasksResponse, SendMessageResponse, StreamResponse, Task, TaskPushNotificationConfig }
+export type {
+  AgentCard,
+  CardLimits,
+  ClientCredentials,
+  ConnectOptions,
+  LinkState,
+  ListTaskPushNotificationConfigsResponse,
+  ListTasksResponse,
+  SendMessageResponse,
+  StreamResponse,
+  Task,
+  TaskPushNotificationConfig
+}

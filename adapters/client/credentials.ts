@@ -39,7 +39,8 @@ export function checkAccess({ credentials, credentialOrigins }: ConnectOptions):
   if (!credentials) return
   rejectUnknown(credentials, ['apiKey', 'bearer', 'onlyIfAsked'], 'credentials')
   const { apiKey, bearer } = credentials
-  if (apiKey === undefined && bearer === undefined) throw new TypeError("credentials has no secret. Give { apiKey: '…' } or { bearer: '…' }, or leave credentials out.")
+  if (apiKey === undefined && bearer === undefined)
+    throw new TypeError("credentials has no secret. Give { apiKey: '…' } or { bearer: '…' }, or leave credentials out.")
   for (const [name, secret] of Object.entries({ apiKey, bearer })) {
     if (secret === undefined || (typeof secret === 'string' && /^[\x21-\x7e]+$/.test(secret))) continue
     throw new TypeError(`credentials.${name} has to be a text of printable ASCII characters without spaces.`)
@@ -50,11 +51,16 @@ export function checkAccess({ credentials, credentialOrigins }: ConnectOptions):
  * Where the credentials go, by the security schemes of a card (§4.5): those of its first requirement that the credentials can meet, or
  * without requirements its first scheme that they can meet. An API key is a bearer token only if no scheme is for API keys.
  */
-export function placesIn({ securitySchemes = {}, securityRequirements = [] }: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>, credentials: ClientCredentials | undefined): readonly Place[] {
+export function placesIn(
+  { securitySchemes = {}, securityRequirements = [] }: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>,
+  credentials: ClientCredentials | undefined
+): readonly Place[] {
   if (!credentials) return []
   const { apiKey, bearer = apiKey, onlyIfAsked } = credentials
   const schemes = new Map(Object.entries(securitySchemes))
-  const required = securityRequirements.map(({ schemes = {} }) => Object.keys(schemes)).filter(names => names.length > 0)
+  const required = securityRequirements
+    .map(({ schemes = {} }) => Object.keys(schemes))
+    .filter(names => names.length > 0)
   const alternatives = required.length > 0 ? required : [...schemes.keys()].map(name => [name])
   for (const secrets of [credentials, { apiKey, bearer }]) {
     for (const names of alternatives) {
@@ -67,13 +73,20 @@ export function placesIn({ securitySchemes = {}, securityRequirements = [] }: Pi
 
 function placeFor(scheme: SecurityScheme | undefined, { apiKey, bearer }: Secrets): Place | undefined {
   if (!scheme) return undefined
-  if ('apiKeySecurityScheme' in scheme) return apiKey === undefined ? undefined : keyPlace(scheme.apiKeySecurityScheme, apiKey)
-  const isBearer = 'httpAuthSecurityScheme' in scheme ? /^bearer$/i.test(scheme.httpAuthSecurityScheme.scheme) : !('mtlsSecurityScheme' in scheme)
+  if ('apiKeySecurityScheme' in scheme)
+    return apiKey === undefined ? undefined : keyPlace(scheme.apiKeySecurityScheme, apiKey)
+  const isBearer =
+    'httpAuthSecurityScheme' in scheme
+      ? /^bearer$/i.test(scheme.httpAuthSecurityScheme.scheme)
+      : !('mtlsSecurityScheme' in scheme)
   return isBearer && bearer !== undefined ? bearerPlace(bearer) : undefined
 }
 
 /** The place of an API key. `undefined` if the card names none that HTTP has. */
-function keyPlace({ location, name }: { readonly location: string; readonly name: string }, value: string): Place | undefined {
+function keyPlace(
+  { location, name }: { readonly location: string; readonly name: string },
+  value: string
+): Place | undefined {
   const carrier = (['header', 'query', 'cookie'] as const).find(known => known === location.toLowerCase())
   if (!carrier || (carrier !== 'query' && !/^[\w!#$%&'*+.^`|~-]+$/.test(name))) return undefined
   return { carrier, name, value }
@@ -104,8 +117,16 @@ export function explainRefusal<T>(error: T, options: PlacedOptions): T | A2AErro
   if (!isA2AError(error) || error.code !== 'Unauthenticated') return error
   const { code, message, metadata, violations } = error
   const { places = [], headers = {} } = options
-  const sent = places.length > 0 ? places.map(placeText) : typeof headers === 'function' ? ['the given headers'] : Object.keys(headers)
-  const more = sent.length > 0 ? `It refused those that were sent in ${sent.join(' and ')}.` : "Connect with { credentials: { apiKey: '…' } } or { headers: { … } }."
+  const sent =
+    places.length > 0
+      ? places.map(placeText)
+      : typeof headers === 'function'
+        ? ['the given headers']
+        : Object.keys(headers)
+  const more =
+    sent.length > 0
+      ? `It refused those that were sent in ${sent.join(' and ')}.`
+      : "Connect with { credentials: { apiKey: '…' } } or { headers: { … } }."
   return new A2AError(code, `${message} ${more}`, { metadata, violations, cause: error })
 }
 

@@ -9,7 +9,9 @@ export function isSocketAddress(url: string): boolean {
 export function agentAddress(url: string): URL {
   const address = URL.canParse(url) ? new URL(url) : undefined
   if (address && /^(?:ws|http)s?:$/.test(address.protocol)) return address
-  throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+  throw new TypeError(
+    `${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`
+  )
 }
 
 /** What a client sends to identify its caller, and the other origins that may receive it. */
@@ -23,18 +25,28 @@ export interface Credentials {
  * Returns Forbidden if a card may not lead to this URL. It may not lead from TLS to plain text. With headers or credentials to send, it
  * may lead only to the card's origin and to `credentialOrigins`. Throws InvalidAgentResponse for an invalid URL.
  */
-export function originRefusal(asked: string, named: string, { headers, credentials, credentialOrigins = [] }: Credentials): A2AError | undefined {
+export function originRefusal(
+  asked: string,
+  named: string,
+  { headers, credentials, credentialOrigins = [] }: Credentials
+): A2AError | undefined {
   const from = originOf(asked)
   const isSafe = from.startsWith('https:')
   const isOpen = headers === undefined && (credentials?.onlyIfAsked ?? !credentials)
   if (!isSafe && isOpen) return undefined
   const to = originOf(named)
   if (isSafe && !to.startsWith('https:')) {
-    return new A2AError('Forbidden', `The card at ${asked} was read over TLS, and names ${named}, which does not use TLS. The card has to name an https:, wss: or grpcs: address.`)
+    return new A2AError(
+      'Forbidden',
+      `The card at ${asked} was read over TLS, and names ${named}, which does not use TLS. The card has to name an https:, wss: or grpcs: address.`
+    )
   }
   if (isOpen || to === from || isAmong(credentialOrigins, named)) return undefined
   const what = headers === undefined ? 'credentials' : 'headers'
-  return new A2AError('Forbidden', `The card at ${asked} names an agent of another origin, ${named}. To send it your ${what}, give that address itself, or name ${to} in credentialOrigins.`)
+  return new A2AError(
+    'Forbidden',
+    `The card at ${asked} names an agent of another origin, ${named}. To send it your ${what}, give that address itself, or name ${to} in credentialOrigins.`
+  )
 }
 
 /** Whether credentials may go to an address that a card names. */
@@ -66,7 +78,9 @@ export function hostAddress(address: string): string {
 export function checkOrigins(origins: readonly string[] = []): void {
   for (const origin of origins) {
     if (/^(?:ws|http|grpc)s?:\/\/[^/?#@\s]+\/?$/i.test(origin) && canParse(origin)) continue
-    throw new TypeError(`credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.`)
+    throw new TypeError(
+      `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.`
+    )
   }
 }
 
@@ -80,7 +94,8 @@ export function isPlainHost(host: string): boolean {
  * as `https:`. Throws InvalidAgentResponse for anything else.
  */
 function originOf(address: string): string {
-  if (!canParse(address)) throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(address)}, which is not a URL.`)
+  if (!canParse(address))
+    throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(address)}, which is not a URL.`)
   return new URL(withHttp(address)).origin
 }
 

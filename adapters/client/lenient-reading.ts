@@ -14,7 +14,10 @@ export interface KnownTask {
 }
 
 /** Gives what is read in place of an invalid or missing member; `undefined` if there is nothing to put there. */
-export type Fill = (member: { readonly value: unknown; readonly holder: object; readonly path: readonly PropertyKey[] }, known: KnownTask) => unknown
+export type Fill = (
+  member: { readonly value: unknown; readonly holder: object; readonly path: readonly PropertyKey[] },
+  known: KnownTask
+) => unknown
 
 /** Values in place of invalid members, by their names. A member without an entry is left out, with what needs it. */
 export type Fills = ReadonlyMap<PropertyKey, Fill>
@@ -30,7 +33,7 @@ const ANSWER_FILLS: Fills = new Map<PropertyKey, Fill>([
   ['contextId', ({ value }, { contextId = '' }) => longId(value) ?? contextId],
   ['messageId', ({ value, holder }) => longId(value) ?? ('parts' in holder ? idOf(holder) : undefined)],
   ['artifactId', ({ value }) => longId(value)],
-  ['parts', ({ value }) => ((value ?? []) as { length?: unknown }).length === 0 ? [] : undefined],
+  ['parts', ({ value }) => (((value ?? []) as { length?: unknown }).length === 0 ? [] : undefined)],
   ['state', ({ value }) => stateNamed(value)],
   ['role', ({ value }) => (value === 'user' ? 'ROLE_USER' : 'ROLE_AGENT')],
   ['timestamp', ({ value }) => canonicalTimestamp(`${String(value)}Z`)]
@@ -46,7 +49,16 @@ interface Place {
  * Decodes what an agent sent, as far as it can be read: what is invalid is filled in, or left out with what needs it. `warn` gets a
  * sentence for each of these, if the rest is valid. Violations name what was invalid first. It changes `value`.
  */
-export function readLeniently<T>(schema: Schema<T>, value: unknown, warn: (oddity: string) => void, { root = 'result', known = {}, fills = ANSWER_FILLS }: { readonly root?: string; readonly known?: KnownTask; readonly fills?: Fills } = {}): Decoded<T> {
+export function readLeniently<T>(
+  schema: Schema<T>,
+  value: unknown,
+  warn: (oddity: string) => void,
+  {
+    root = 'result',
+    known = {},
+    fills = ANSWER_FILLS
+  }: { readonly root?: string; readonly known?: KnownTask; readonly fills?: Fills } = {}
+): Decoded<T> {
   const first = tryDecode(schema, value, root)
   if (!first.violations) return first
   const { violations } = first
@@ -88,7 +100,12 @@ export function readLeniently<T>(schema: Schema<T>, value: unknown, warn: (oddit
 }
 
 /** The first violations at a path or below it. */
-function because(violations: readonly FieldViolation[], root: string, path: readonly PropertyKey[], description: string): { readonly violations: FieldViolation[] } {
+function because(
+  violations: readonly FieldViolation[],
+  root: string,
+  path: readonly PropertyKey[],
+  description: string
+): { readonly violations: FieldViolation[] } {
   const field = pathText(root, path)
   const causes = violations.filter(violation => violation.field.startsWith(field))
   return { violations: [...causes, { field, description }].slice(0, Math.max(1, causes.length)) }
@@ -136,7 +153,9 @@ function show(decoded: unknown, nodes: readonly unknown[], path: readonly Proper
 
 /** An id that is only too long. */
 function longId(value: unknown): string | undefined {
-  return typeof value === 'string' && value.length > 128 && value.length <= LONGEST_ID && !/\p{Cc}/u.test(value) ? value : undefined
+  return typeof value === 'string' && value.length > 128 && value.length <= LONGEST_ID && !/\p{Cc}/u.test(value)
+    ? value
+    : undefined
 }
 
 /** An id for a message without one: equal messages get equal ids, however often they are read. */

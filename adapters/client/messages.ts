@@ -14,7 +14,10 @@ export function answerSchemaOf(message: Message | undefined): Record<string, unk
 }
 
 /** A message that answers this question and no other one: its metadata names the question. Unchanged without a question. */
-export function nameQuestion<Content extends Pick<Message, 'metadata'>>(content: Content, question: Message | undefined): Content {
+export function nameQuestion<Content extends Pick<Message, 'metadata'>>(
+  content: Content,
+  question: Message | undefined
+): Content {
   return question ? { ...content, metadata: { ...content.metadata, [QUESTION]: question.messageId } } : content
 }
 

@@ -30,8 +30,20 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
   const isSocket = isSocketAddress(url) && (given?.includes('WEBSOCKET') ?? true) && !isMute
   if (!isSocket || verifyCard) {
     const { openByCard } = await import('./open-by-card.ts')
-    const { calls, binding, tenant, name, streams, options: placed } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
-    return { calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }), binding, tenant: { asCard: tenant }, options: placed }
+    const {
+      calls,
+      binding,
+      tenant,
+      name,
+      streams,
+      options: placed
+    } = await openByCard(url, options, isSocket ? ['WEBSOCKET'] : given, openers)
+    return {
+      calls: await traced(wholeStreams(calls, { streams, clock }), options, { binding, name }),
+      binding,
+      tenant: { asCard: tenant },
+      options: placed
+    }
   }
   const placed = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
   const { openSocketCalls } = await import('./transports/websocket/open-calls.ts')
@@ -39,7 +51,12 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
   const calls = await openSocketCalls(url, placed).catch(error => {
     throw explainRefusal(error, placed)
   })
-  return { calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }), binding, tenant: 'as given', options: placed }
+  return {
+    calls: await traced(wholeStreams(calls, { streams: true, clock }), options, { binding }),
+    binding,
+    tenant: 'as given',
+    options: placed
+  }
 }
 
 async function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Promise<Calls> {
@@ -57,7 +74,10 @@ export function withTenant(params: object & { readonly tenant?: unknown }, rule:
   const { asCard } = rule
   const { tenant = asCard } = params
   if (tenant !== asCard) {
-    const description = asCard === undefined ? "must be left out: the agent's card names none" : `must be ${JSON.stringify(asCard)}, as the agent's card says`
+    const description =
+      asCard === undefined
+        ? "must be left out: the agent's card names none"
+        : `must be ${JSON.stringify(asCard)}, as the agent's card says`
     throw invalidParams({ field: 'tenant', description })
   }
   return asCard === undefined ? params : { ...params, tenant: asCard }

@@ -37,7 +37,12 @@ interface Connecting {
  * Fetches the card, and opens its first interface that this client supports, may use and reaches. An interface that cannot be reached is
  * skipped with a warning. After such an address with TLS none without is tried. Throws as documented at `connect`.
  */
-export async function openByCard(url: string, options: ConnectOptions, wanted?: readonly Binding[], openers = OPENERS): Promise<OpenByCard> {
+export async function openByCard(
+  url: string,
+  options: ConnectOptions,
+  wanted?: readonly Binding[],
+  openers = OPENERS
+): Promise<OpenByCard> {
   const card = await fetchCard(url, options)
   const places = placesIn(card, options.credentials)
   const connecting = { url, card, options, openers, places }
@@ -46,10 +51,15 @@ export async function openByCard(url: string, options: ConnectOptions, wanted?: 
   let hadTls = false
   for (const offer of offers) {
     const isLast = offer === offers.at(-1)
-    const opened: OpenByCard | Skipped = hadTls && !hasTls(offer.url) ? { why: withoutTls(url, offer) } : await openOffer(offer, connecting, isLast)
+    const opened: OpenByCard | Skipped =
+      hadTls && !hasTls(offer.url) ? { why: withoutTls(url, offer) } : await openOffer(offer, connecting, isLast)
     options.signal?.throwIfAborted()
     if ('calls' in opened) {
-      for (const { why: { message }, isOdd } of skipped) (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
+      for (const {
+        why: { message },
+        isOdd
+      } of skipped)
+        (isOdd ? warnOf(url) : mention)(`${message} The interface was skipped.`)
       return opened
     }
     hadTls ||= opened.isOdd === true && NAMES_TLS.test(offer.url)
@@ -68,14 +78,21 @@ interface Skipped {
 }
 
 /** Opens an interface. Resolves with the reason if another may be taken instead, since nothing was sent that the agent could process. */
-async function openOffer(offer: Offer, { url, card, options, openers, places }: Connecting, isLast: boolean): Promise<OpenByCard | Skipped> {
+async function openOffer(
+  offer: Offer,
+  { url, card, options, openers, places }: Connecting,
+  isLast: boolean
+): Promise<OpenByCard | Skipped> {
   const { binding, version, url: address, tenant } = offer
   try {
     const refusal = originRefusal(url, address, options)
     if (refusal) return { why: refusal }
     const placed = { ...options, places: mayReceive(url, address, options) ? places : [] }
     const opener = openers[version][binding]
-    const open = opener ? (lackOf(url, binding, opener.lacks, placed) ?? (await opener.load().catch(cause => missing(url, binding, opener, cause)))) : onlyInNode(url, offer, openers)
+    const open = opener
+      ? (lackOf(url, binding, opener.lacks, placed) ??
+        (await opener.load().catch(cause => missing(url, binding, opener, cause))))
+      : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
     if (!isLast && !isSameOrigin(url, address)) {
       const { unreachable } = await import('./transports/http-request.ts')
@@ -93,7 +110,10 @@ async function openOffer(offer: Offer, { url, card, options, openers, places }: 
 }
 
 function withoutTls(url: string, { binding, url: address }: Offer): A2AError {
-  return new A2AError('Forbidden', `The card at ${url} names ${address} for ${binding}, which does not use TLS, after an address with TLS that could not be used.`)
+  return new A2AError(
+    'Forbidden',
+    `The card at ${url} names ${address} for ${binding}, which does not use TLS, after an address with TLS that could not be used.`
+  )
 }
 
 /** Options for a connection to a `ws:` URL, with the places that the card of its host names. Without a readable card, there is no scheme. */
@@ -106,27 +126,47 @@ export async function placedForSocket(url: string, options: ConnectOptions): Pro
 }
 
 /** The interfaces that may receive the credentials come first, if there are some to send. */
-function receiversFirst(offers: readonly Offer[], url: string, isToSend: boolean, options: ConnectOptions): readonly Offer[] {
+function receiversFirst(
+  offers: readonly Offer[],
+  url: string,
+  isToSend: boolean,
+  options: ConnectOptions
+): readonly Offer[] {
   if (!isToSend) return offers
   const rank = ({ url: address }: Offer) => (mayReceive(url, address, options) ? 0 : 1)
   return offers.toSorted((a, b) => rank(a) - rank(b))
 }
 
 /** The error for credentials that a binding cannot carry; `undefined` if it can. */
-export function lackOf(url: string, binding: Binding, lacks: Opener['lacks'] = {}, placed: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions): A2AError | undefined {
+export function lackOf(
+  url: string,
+  binding: Binding,
+  lacks: Opener['lacks'] = {},
+  placed: Required<Pick<PlacedOptions, 'places'>> & ConnectOptions
+): A2AError | undefined {
   const carriers = [...(hasHeaders(placed) ? ['header' as const] : []), ...placed.places.map(({ carrier }) => carrier)]
   const lack = carriers.map(carrier => lacks[carrier]).find(text => text !== undefined)
   if (lack === undefined) return undefined
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding}, over which this client cannot send ${lack}.`)
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} speaks ${binding}, over which this client cannot send ${lack}.`
+  )
 }
 
 function missing(url: string, binding: Binding, { peers = '' }: Opener, cause: unknown): A2AError {
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding}, for which a package is missing. Install it: npm install ${peers}`, { cause })
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} speaks ${binding}, for which a package is missing. Install it: npm install ${peers}`,
+    { cause }
+  )
 }
 
 function onlyInNode(url: string, { binding, version }: Offer, openers: Openers): A2AError {
   const spoken = Object.keys(openers[version]).join(', ')
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${spoken}.`)
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${spoken}.`
+  )
 }
 
 function isReliable({ capabilities: { extensions = [] } }: AgentCard): boolean {

@@ -8,7 +8,10 @@ const HTTP: Omit<Opener, 'load'> = { lacks: { cookie: 'cookies of your own in br
  */
 export const OPENERS: Openers = {
   '1.0': {
-    WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls, lacks: { header: 'headers in browsers', cookie: 'cookies of your own in browsers' } },
+    WEBSOCKET: {
+      load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls,
+      lacks: { header: 'headers in browsers', cookie: 'cookies of your own in browsers' }
+    },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc, ...HTTP },
     'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest, ...HTTP }
   },

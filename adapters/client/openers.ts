@@ -20,7 +20,10 @@ export interface Opener {
 /** The bindings that the client supports, by version of A2A. */
 export type Openers = Readonly<Record<Offer['version'], Readonly<Partial<Record<Binding, Opener>>>>>
 
-const GRPC: Omit<Opener, 'load'> = { peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', lacks: { query: 'a key in the query' } }
+const GRPC: Omit<Opener, 'load'> = {
+  peers: '@a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf',
+  lacks: { query: 'a key in the query' }
+}
 
 /** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
 export const OPENERS: Openers = {

@@ -1,6 +1,16 @@
 import type { AgentCard } from '../../machines/protocol/card.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
-import { A_CLOCK, checkOptions, functionFor, kindOf, objectSuchAs, textsSuchAs, withMethods, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
+import {
+  A_CLOCK,
+  checkOptions,
+  functionFor,
+  kindOf,
+  objectSuchAs,
+  textsSuchAs,
+  withMethods,
+  type Kind,
+  type OptionKinds
+} from '../../runtime/primitives/options.ts'
 import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { CardLimits } from './card/card-limits.ts'
 import type { ClientCredentials, Place } from './credentials.ts'
@@ -57,7 +67,10 @@ export interface ConnectOptions {
 
 /** The options of `connect`, for other functions that accept them. */
 export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
-  headers: [value => typeof value === 'object' || typeof value === 'function', "an object such as { authorization: 'Bearer …' }, or a function that gives one"],
+  headers: [
+    value => typeof value === 'object' || typeof value === 'function',
+    "an object such as { authorization: 'Bearer …' }, or a function that gives one"
+  ],
   credentials: objectSuchAs("{ apiKey: '…' }"),
   credentialOrigins: textsSuchAs("['https://agent.example']"),
   extensions: textsSuchAs("['https://example.com/ext/v1']"),
@@ -72,15 +85,27 @@ export const CONNECT_OPTIONS: OptionKinds<ConnectOptions> = {
 }
 
 /** Validates the arguments of `connect` and of functions with its options. Throws TypeError that says what to write. */
-export function checkConnect(url: unknown, options: unknown, taker = 'connect', kinds: Readonly<Record<string, Kind | true>> = CONNECT_OPTIONS): void {
-  if (typeof url !== 'string') throw new TypeError(`${taker} takes the address of an agent, not ${kindOf(url)}: ${taker}('http://127.0.0.1:4242/').`)
+export function checkConnect(
+  url: unknown,
+  options: unknown,
+  taker = 'connect',
+  kinds: Readonly<Record<string, Kind | true>> = CONNECT_OPTIONS
+): void {
+  if (typeof url !== 'string')
+    throw new TypeError(
+      `${taker} takes the address of an agent, not ${kindOf(url)}: ${taker}('http://127.0.0.1:4242/').`
+    )
   checkOptions(options, kinds, taker, `${taker}(url, { headers: { … } })`)
 }
 
 const GIVE_UP_AFTER_MS = 5 * 60 * 1000
 
 /** The options for retries, with their defaults. */
-export function backOffOptions({ clock = systemClock, random = Math.random, giveUpAfterMs = GIVE_UP_AFTER_MS }: ConnectOptions): BackOffOptions {
+export function backOffOptions({
+  clock = systemClock,
+  random = Math.random,
+  giveUpAfterMs = GIVE_UP_AFTER_MS
+}: ConnectOptions): BackOffOptions {
   return { clock, random, giveUpAfterMs }
 }
 
@@ -99,9 +124,13 @@ export function currentHeaders({ headers = {}, places = [] }: PlacedOptions): Re
   const given = typeof headers === 'function' ? headers() : headers
   if (places.length === 0) return given
   const names = new Set(Object.keys(given).map(name => name.toLowerCase()))
-  const cookies = places.filter(({ carrier }) => carrier === 'cookie').map(({ name, value }) => `${name}=${value.replaceAll(/[",;\\]/g, encodeURIComponent)}`)
+  const cookies = places
+    .filter(({ carrier }) => carrier === 'cookie')
+    .map(({ name, value }) => `${name}=${value.replaceAll(/[",;\\]/g, encodeURIComponent)}`)
   const placed = [
-    ...places.filter(({ carrier }) => carrier === 'header').map(({ name, value }) => [name.toLowerCase(), value] as const),
+    ...places
+      .filter(({ carrier }) => carrier === 'header')
+      .map(({ name, value }) => [name.toLowerCase(), value] as const),
     ...(cookies.length > 0 ? [['cookie', cookies.join('; ')] as const] : [])
   ]
   return { ...Object.fromEntries(placed.filter(([name]) => !names.has(name))), ...given }

@@ -19,7 +19,11 @@ export interface RequestFrame {
   readonly trace?: TraceCarrier | undefined
 }
 
-const CONDITIONS = Object.keys({ afterGeneration: true, ifGenerationMatch: true, currentGeneration: true } satisfies Record<keyof Conditions, true>)
+const CONDITIONS = Object.keys({
+  afterGeneration: true,
+  ifGenerationMatch: true,
+  currentGeneration: true
+} satisfies Record<keyof Conditions, true>)
 
 /** The service parameters for a call's conditions, which need the reliability extension. */
 export function parametersOf(conditions: Conditions): Record<string, string> {
@@ -54,7 +58,14 @@ export interface ClientRequest {
 
 /** Methods that may be sent twice: they are read-only or idempotent (§3.3.1). */
 const REPEATABLE: readonly string[] = [
-  'GetTask', 'ListTasks', 'CancelTask', 'SubscribeToTask', 'GetTaskPushNotificationConfig', 'ListTaskPushNotificationConfigs', 'DeleteTaskPushNotificationConfig', 'GetExtendedAgentCard'
+  'GetTask',
+  'ListTasks',
+  'CancelTask',
+  'SubscribeToTask',
+  'GetTaskPushNotificationConfig',
+  'ListTaskPushNotificationConfigs',
+  'DeleteTaskPushNotificationConfig',
+  'GetExtendedAgentCard'
 ]
 
 /** Whether a method only reads. */
@@ -141,7 +152,11 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
 
   /** Whether the agent answered with a message, the task has ended or waits for its client, or nothing could be read. */
   get mayEnd(): boolean {
-    return this.#isAnswered || this.unread !== undefined || (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
+    return (
+      this.#isAnswered ||
+      this.unread !== undefined ||
+      (this.#state !== undefined && (isTerminal(this.#state) || isInterrupted(this.#state)))
+    )
   }
 
   get isOpenQuestion(): boolean {
@@ -161,7 +176,12 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
     if (this.#taskId === undefined) return reliable || REPEATABLE.includes(this.frame.method) ? this.frame : undefined
     this.#isResumed = true
     const parameters = parametersOf(this.#generation > 0 ? { afterGeneration: this.#generation } : {})
-    return { method: 'SubscribeToTask', params: { ...tenantOf(this.frame.params), id: this.#taskId }, parameters, trace: this.frame.trace }
+    return {
+      method: 'SubscribeToTask',
+      params: { ...tenantOf(this.frame.params), id: this.#taskId },
+      parameters,
+      trace: this.frame.trace
+    }
   }
 
   result(value: unknown): boolean {
@@ -210,14 +230,23 @@ export class StreamRequest implements ClientRequest, AsyncIterable<StreamRespons
   /** Ends where SendStreamingMessage ends: when the client has to act. Its resumption is a subscription, which would stay open. */
   #isAtEnd(): boolean {
     if (this.#state === undefined) return false
-    return isTerminal(this.#state) || (this.#state === 'TASK_STATE_INPUT_REQUIRED' && this.frame.method === 'SendStreamingMessage')
+    return (
+      isTerminal(this.#state) ||
+      (this.#state === 'TASK_STATE_INPUT_REQUIRED' && this.frame.method === 'SendStreamingMessage')
+    )
   }
 
   /** A message after events of a task is not its answer: it is news of the task. */
   #ofTask(event: StreamResponse): StreamResponse {
     if (!('message' in event) || this.#taskId === undefined) return event
     mention('A message came between the events of a task. It was read as a status update.')
-    return { statusUpdate: { taskId: this.#taskId, contextId: this.#contextId, status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message } } }
+    return {
+      statusUpdate: {
+        taskId: this.#taskId,
+        contextId: this.#contextId,
+        status: { state: this.#state ?? 'TASK_STATE_WORKING', message: event.message }
+      }
+    }
   }
 
   #read(value: unknown): StreamResponse | undefined {
@@ -242,12 +271,20 @@ export function validAnswer<T>(schema: Schema<T>, value: unknown, url: string, k
   const { value: valid, violations } = readLeniently(schema, value, warnOf(url), { known })
   if (!violations) return valid
   const [first] = violations
-  throw new A2AError('InvalidAgentResponse', `The agent's answer is not A2A 1.0: ${first?.field} ${first?.description}.`, { violations })
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `The agent's answer is not A2A 1.0: ${first?.field} ${first?.description}.`,
+    { violations }
+  )
 }
 
 /** The task and context that the params of a request name. */
 export function knownFrom(params: unknown): KnownTask {
-  const { id, contextId, message } = params as { readonly id?: string; readonly contextId?: string; readonly message?: KnownTask }
+  const { id, contextId, message } = params as {
+    readonly id?: string
+    readonly contextId?: string
+    readonly message?: KnownTask
+  }
   return { taskId: message?.taskId ?? id, contextId: message?.contextId ?? contextId }
 }
 
@@ -272,9 +309,11 @@ export function placeOf(event: StreamResponse): Place
 export function placeOf(event: StreamResponse): Place {
   if ('message' in event) return {}
   const [taskId, { contextId, metadata }] =
-    'task' in event ? [event.task.id, event.task]
-    : 'statusUpdate' in event ? [event.statusUpdate.taskId, event.statusUpdate]
-    : [event.artifactUpdate.taskId, event.artifactUpdate]
+    'task' in event
+      ? [event.task.id, event.task]
+      : 'statusUpdate' in event
+        ? [event.statusUpdate.taskId, event.statusUpdate]
+        : [event.artifactUpdate.taskId, event.artifactUpdate]
   const told = metadata?.[RELIABILITY_EXTENSION]
   const generation = typeof told === 'object' && told !== null && 'generation' in told ? told.generation : undefined
   return { taskId, contextId, ...(typeof generation === 'number' && { generation }) }

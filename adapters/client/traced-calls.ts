@@ -20,15 +20,22 @@ export function tracedCalls(calls: Calls, agent: CalledAgent, telemetry: Telemet
   const { binding } = agent
   const place = placeOf(url)
   const spannedCall = (frame: RequestFrame, signal: AbortSignal | undefined): SpannedCall => ({
-    begin: () => telemetry.begin({ kind: 'client', name: nameOf(frame, agent), attributes: { ...place, ...attributesOf(frame, agent) } }),
+    begin: () =>
+      telemetry.begin({
+        kind: 'client',
+        name: nameOf(frame, agent),
+        attributes: { ...place, ...attributesOf(frame, agent) }
+      }),
     binding,
     signal
   })
   return {
     url,
     link,
-    call: (frame, signal) => spanned(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
-    stream: (frame, signal) => spannedStream(spannedCall(frame, signal), ({ carrier }) => calls.stream({ ...frame, trace: carrier }, signal))
+    call: (frame, signal) =>
+      spanned(spannedCall(frame, signal), ({ carrier }) => calls.call({ ...frame, trace: carrier }, signal)),
+    stream: (frame, signal) =>
+      spannedStream(spannedCall(frame, signal), ({ carrier }) => calls.stream({ ...frame, trace: carrier }, signal))
   }
 }
 

@@ -43,13 +43,43 @@ export interface PostgresNodeOptions {
  * `node.open()`. Rejects with StorageError for a database that cannot be used.
  */
 export async function postgresNode(place: string | PostgresPool, options: PostgresNodeOptions): Promise<ClusterNode> {
-  const { address, listen, secret, schema = 'taskchart', readers = 4, shards = SHARDS, takesShards = true, logger = consoleLogger, clock = steadyClock } = options
-  if ((secret?.length ?? 0) < SECRET_LENGTH && !(secret === undefined && isLoopback(new URL(address).hostname))) throw new TypeError(`postgresNode needs a secret of at least ${SECRET_LENGTH} characters. Only for a loopback address it may be left out.`)
+  const {
+    address,
+    listen,
+    secret,
+    schema = 'taskchart',
+    readers = 4,
+    shards = SHARDS,
+    takesShards = true,
+    logger = consoleLogger,
+    clock = steadyClock
+  } = options
+  if ((secret?.length ?? 0) < SECRET_LENGTH && !(secret === undefined && isLoopback(new URL(address).hostname)))
+    throw new TypeError(
+      `postgresNode needs a secret of at least ${SECRET_LENGTH} characters. Only for a loopback address it may be left out.`
+    )
   const connections = connectionsOf(place, readers, 'postgresNode', OTHER_CONNECTIONS)
   const { pool, name, end } = connections
   try {
-    const placement = await PostgresPlacement.open({ pool, place: name, schema, shards, takesShards, secret, logger, clock })
-    return new ClusterNode({ placement, store: storeOf(placement, connections, schema, logger), address, ...(listen && { listen }), secret: placement.secret, logger, clock: placement.time })
+    const placement = await PostgresPlacement.open({
+      pool,
+      place: name,
+      schema,
+      shards,
+      takesShards,
+      secret,
+      logger,
+      clock
+    })
+    return new ClusterNode({
+      placement,
+      store: storeOf(placement, connections, schema, logger),
+      address,
+      ...(listen && { listen }),
+      secret: placement.secret,
+      logger,
+      clock: placement.time
+    })
   } catch (error) {
     await end()
     throw error

@@ -43,7 +43,13 @@ export class Following {
 
   /** Follows a task until the result is called. */
   readonly follow = (taskId: string, scope: Scope): (() => void) => {
-    const task: Followed = { taskId, scope, shard: this.#services.shards.ofTask(taskId), source: undefined, timer: undefined }
+    const task: Followed = {
+      taskId,
+      scope,
+      shard: this.#services.shards.ofTask(taskId),
+      source: undefined,
+      timer: undefined
+    }
     this.#tasks.set(taskId, task)
     if (task.shard === undefined) void this.#find(task)
     else this.#place(task)
@@ -61,7 +67,8 @@ export class Following {
   /** Tells the listeners of tasks in shards that this node has got their newest generation. */
   gained(shards: readonly number[]): void {
     this.moved()
-    for (const task of this.#tasks.values()) if (task.shard !== undefined && shards.includes(task.shard)) this.#catchUp(task)
+    for (const task of this.#tasks.values())
+      if (task.shard !== undefined && shards.includes(task.shard)) this.#catchUp(task)
   }
 
   /** Finds the shard of a task with an id from before the cluster. */

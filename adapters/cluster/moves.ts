@@ -31,6 +31,14 @@ export interface Move {
 
 /** The newest moves of all shards, newest first. A shard's first owner is no move. */
 export function newestMoves(shards: readonly ShardStatus[], count: number): Move[] {
-  const moves = shards.flatMap(({ shard, tenures }) => tenures.slice(1).map(({ owner, epoch, sinceMs }, i): Move => ({ shard, epoch, from: tenures[i]?.owner, to: owner, atMs: sinceMs })))
+  const moves = shards.flatMap(({ shard, tenures }) =>
+    tenures.slice(1).map(({ owner, epoch, sinceMs }, i): Move => ({
+      shard,
+      epoch,
+      from: tenures[i]?.owner,
+      to: owner,
+      atMs: sinceMs
+    }))
+  )
   return moves.toSorted((a, b) => b.atMs - a.atMs || a.shard - b.shard).slice(0, count)
 }

@@ -1,5 +1,14 @@
 import { A2AError } from '../../machines/protocol/errors.ts'
-import type { Change, ChangeName, Cluster, Made, Member, Membership, NodeFigures, Place } from '../../runtime/operations/cluster.ts'
+import type {
+  Change,
+  ChangeName,
+  Cluster,
+  Made,
+  Member,
+  Membership,
+  NodeFigures,
+  Place
+} from '../../runtime/operations/cluster.ts'
 import { systemClock, type Clock } from '../../runtime/ports/clock.ts'
 import type { Ids } from '../../runtime/ports/ids.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
@@ -65,17 +74,34 @@ export class ClusterNode implements Cluster {
     const { address, listen, secret, placement } = this.#options
     const { hostname, port } = new URL(address)
     const member = this.#joined
-    this.#server = await LinkServer.listen(listen ?? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) }, member, this.shards, secret, this.#ways)
+    this.#server = await LinkServer.listen(
+      listen ?? { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) },
+      member,
+      this.shards,
+      secret,
+      this.#ways
+    )
     placement.join(this.#seat(member))
   }
 
   join(member: Member): Membership {
     this.#member = member
     const { placement } = this.#options
-    this.#following = new Following({ member, shards: this.shards, placement, clock: this.clock, linkTo: address => this.#linkTo(address), shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId) })
+    this.#following = new Following({
+      member,
+      shards: this.shards,
+      placement,
+      clock: this.clock,
+      linkTo: address => this.#linkTo(address),
+      shardOfTask: (scope, taskId) => this.#shardOfTask(scope, taskId)
+    })
     return {
       figures: () => this.#figures(),
-      observed: { address: this.#options.address, status: () => placement.status(), shardOf: key => this.shards.of(key) },
+      observed: {
+        address: this.#options.address,
+        status: () => placement.status(),
+        shardOf: key => this.shards.of(key)
+      },
       make: (change, here) => this.#make(change, here),
       owns: key => this.shards.has(this.shards.of(key)),
       contextId: shard => this.shards.idIn(shard),
@@ -99,7 +125,13 @@ export class ClusterNode implements Cluster {
   #faults = 0
 
   #figures(): NodeFigures {
-    return { shards: this.shards.owned.length, nodes: this.#options.placement.nodes.length, forwarded: this.#forwarded, moves: this.#moves, refusals: { join: this.#options.placement.refused ?? 0, caller: this.#server?.refused ?? 0, node: this.#faults } }
+    return {
+      shards: this.shards.owned.length,
+      nodes: this.#options.placement.nodes.length,
+      forwarded: this.#forwarded,
+      moves: this.#moves,
+      refusals: { join: this.#options.placement.refused ?? 0, caller: this.#server?.refused ?? 0, node: this.#faults }
+    }
   }
 
   get #ways(): LinkWays {
@@ -107,14 +139,17 @@ export class ClusterNode implements Cluster {
   }
 
   get #joined(): Member {
-    if (!this.#member) throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
+    if (!this.#member)
+      throw new TypeError('The node has no runtime yet: createRuntime({ cluster: node, store: node.store }).')
     return this.#member
   }
 
   #seat(member: Member): Seat {
-    const lost = (shards: readonly number[], isOrderly: boolean) => member.release(
-      { context: key => shards.includes(this.shards.of(key)), task: taskId => this.shards.mayBeIn(shards, taskId) }, isOrderly
-    )
+    const lost = (shards: readonly number[], isOrderly: boolean) =>
+      member.release(
+        { context: key => shards.includes(this.shards.of(key)), task: taskId => this.shards.mayBeIn(shards, taskId) },
+        isOrderly
+      )
     const released = (shards: readonly number[]) => {
       this.shards.remove(shards)
       this.#server?.release(shards)
@@ -155,7 +190,10 @@ export class ClusterNode implements Cluster {
     }
   }
 
-  async #make<Here>({ name, place, request, isRepeatable, signal }: Change, here: (shard: number) => Promise<Here>): Promise<Made<Here>> {
+  async #make<Here>(
+    { name, place, request, isRepeatable, signal }: Change,
+    here: (shard: number) => Promise<Here>
+  ): Promise<Made<Here>> {
     const { placement, address } = this.#options
     const endMs = this.clock.now() + WAIT_MS
     for (;;) {
@@ -166,7 +204,8 @@ export class ClusterNode implements Cluster {
       try {
         // An unknown task is not found here either.
         if (shard === undefined || this.shards.has(shard)) return { here: await here(shard ?? 0) }
-        if (link && link.fault === undefined) return { there: await this.#forward(link, { change: name, shard, request }, signal) }
+        if (link && link.fault === undefined)
+          return { there: await this.#forward(link, { change: name, shard, request }, signal) }
       } catch (error) {
         const isUnknown = error === OUTCOME_UNKNOWN || (error instanceof LinkLost && error.wasSent)
         const isRetried = isUnknown ? isRepeatable : error === NOT_OWNER || error instanceof LinkLost
@@ -191,7 +230,11 @@ export class ClusterNode implements Cluster {
     })
   }
 
-  async #forward(link: Link, change: { readonly change: ChangeName; readonly shard: number; readonly request: object }, signal: AbortSignal | undefined): Promise<unknown> {
+  async #forward(
+    link: Link,
+    change: { readonly change: ChangeName; readonly shard: number; readonly request: object },
+    signal: AbortSignal | undefined
+  ): Promise<unknown> {
     const answer = await link.call(change, signal)
     this.#forwarded += 1
     return answer
@@ -199,7 +242,9 @@ export class ClusterNode implements Cluster {
 
   async #shardOf(place: NonNullable<Place>): Promise<number | undefined> {
     if ('text' in place) return this.shards.ofText(place.text)
-    return 'context' in place ? this.shards.of(place.context) : this.shards.ofTask(place.taskId) ?? this.#shardOfTask(place.scope, place.taskId)
+    return 'context' in place
+      ? this.shards.of(place.context)
+      : (this.shards.ofTask(place.taskId) ?? this.#shardOfTask(place.scope, place.taskId))
   }
 
   /** The shard of a task whose id does not tell it. */
@@ -229,7 +274,9 @@ export class ClusterNode implements Cluster {
   /** Erases data while the other nodes withhold it. A node that does not answer in time is ignored: its later commits lose their race. */
   async #erase(whose: Erasure, erase: () => Promise<boolean>): Promise<boolean> {
     const { placement, address } = this.#options
-    const ends = await Promise.all(placement.nodes.filter(node => node !== address).map(node => this.#withheldAt(node, whose)))
+    const ends = await Promise.all(
+      placement.nodes.filter(node => node !== address).map(node => this.#withheldAt(node, whose))
+    )
     let wasThere = false
     try {
       wasThere = await erase()
@@ -271,13 +318,23 @@ export class ClusterNode implements Cluster {
 }
 
 function unknownOutcome(cause: unknown): A2AError {
-  return new A2AError('Overloaded', 'The node that received this request has failed. It is unknown whether the request was carried out.', { retryAfterMs: 1000, cause })
+  return new A2AError(
+    'Overloaded',
+    'The node that received this request has failed. It is unknown whether the request was carried out.',
+    { retryAfterMs: 1000, cause }
+  )
 }
 
 function unreachable(): A2AError {
-  return new A2AError('Overloaded', 'The node that has this context cannot be asked now. Send the request again later.', { retryAfterMs: 1000 })
+  return new A2AError(
+    'Overloaded',
+    'The node that has this context cannot be asked now. Send the request again later.',
+    { retryAfterMs: 1000 }
+  )
 }
 
 function nobody(): A2AError {
-  return new A2AError('Overloaded', 'No node of the agent has this context now. Send the request again later.', { retryAfterMs: 1000 })
+  return new A2AError('Overloaded', 'No node of the agent has this context now. Send the request again later.', {
+    retryAfterMs: 1000
+  })
 }

@@ -78,18 +78,45 @@ export class Shards {
         const shard = this.of(commit.key)
         return this.#owned.has(shard) || this.#giving.has(shard) ? store.commit(commit) : Promise.reject(NOT_OWNER)
       },
-      readWakes: async (limit, after) => this.#owned.size === 0 ? [] : pages(limit, after, from => store.readWakes(limit, from), async ({ key }) => this.#owned.has(this.of(key)), ({ atMs, taskId }) => ({ atMs, taskId })),
-      readOpenWebhooks: async (limit, after) => this.#owned.size === 0 ? [] : pages(limit, after, from => store.readOpenWebhooks(limit, from), async ({ scope, row: { taskId } }) => {
-        const stored = this.ofTask(taskId) === undefined ? await store.readTask(scope, taskId, { historyLength: 0, artifacts: false }) : undefined
-        const shard = stored ? this.of({ ...scope, contextId: stored.task.contextId }) : this.ofTask(taskId)
-        return shard !== undefined && this.#owned.has(shard)
-      }, ({ place }) => place)
+      readWakes: async (limit, after) =>
+        this.#owned.size === 0
+          ? []
+          : pages(
+              limit,
+              after,
+              from => store.readWakes(limit, from),
+              async ({ key }) => this.#owned.has(this.of(key)),
+              ({ atMs, taskId }) => ({ atMs, taskId })
+            ),
+      readOpenWebhooks: async (limit, after) =>
+        this.#owned.size === 0
+          ? []
+          : pages(
+              limit,
+              after,
+              from => store.readOpenWebhooks(limit, from),
+              async ({ scope, row: { taskId } }) => {
+                const stored =
+                  this.ofTask(taskId) === undefined
+                    ? await store.readTask(scope, taskId, { historyLength: 0, artifacts: false })
+                    : undefined
+                const shard = stored ? this.of({ ...scope, contextId: stored.task.contextId }) : this.ofTask(taskId)
+                return shard !== undefined && this.#owned.has(shard)
+              },
+              ({ place }) => place
+            )
     }
   }
 }
 
 /** A page of the rows that match, from as many pages as it takes: a page that is not full is the last. */
-async function pages<Row, Cursor>(limit: number, after: Cursor, read: (after: Cursor) => Promise<Row[]>, matches: (row: Row) => Promise<boolean>, cursorOf: (row: Row) => Cursor): Promise<Row[]> {
+async function pages<Row, Cursor>(
+  limit: number,
+  after: Cursor,
+  read: (after: Cursor) => Promise<Row[]>,
+  matches: (row: Row) => Promise<boolean>,
+  cursorOf: (row: Row) => Cursor
+): Promise<Row[]> {
   const found: Row[] = []
   let from = after
   for (;;) {

@@ -33,7 +33,9 @@ async function withSession<T>(url: string, schema: string, use: (session: Sessio
   try {
     return await inSession(pool, schema, use)
   } catch (error) {
-    throw error instanceof StorageError ? error : new StorageError(`${placeName(url, 'clusterStatus')} cannot be used: ${reasonOf(error)}.`, { cause: error })
+    throw error instanceof StorageError
+      ? error
+      : new StorageError(`${placeName(url, 'clusterStatus')} cannot be used: ${reasonOf(error)}.`, { cause: error })
   }
 }
 
@@ -64,10 +66,17 @@ export interface TaskPlace {
 export async function taskPlace(url: string, taskId: string, schema = 'taskchart'): Promise<TaskPlace | undefined> {
   return withSession(url, schema, async session => {
     await checkTables(session, schema, placeName(url, 'clusterStatus'))
-    const [row] = await session.once('SELECT shard, (SELECT substring(body FROM $2) FROM events WHERE events.task = tasks.task ORDER BY generation LIMIT 1), ended_at_ms FROM tasks WHERE task_id = $1', [storedText(taskId), '"timestamp":"([^"]*)"'])
+    const [row] = await session.once(
+      'SELECT shard, (SELECT substring(body FROM $2) FROM events WHERE events.task = tasks.task ORDER BY generation LIMIT 1), ended_at_ms FROM tasks WHERE task_id = $1',
+      [storedText(taskId), '"timestamp":"([^"]*)"']
+    )
     if (!row) return undefined
     const [shard, opened, endedAtMs] = row
-    return { shard: Number(shard), fromMs: Date.parse(String(opened)), untilMs: endedAtMs === null ? undefined : Number(endedAtMs) }
+    return {
+      shard: Number(shard),
+      fromMs: Date.parse(String(opened)),
+      untilMs: endedAtMs === null ? undefined : Number(endedAtMs)
+    }
   })
 }
 
@@ -81,26 +90,50 @@ interface NodeHolder extends Holder {
 
 function tenuresOf(holder: NodeHolder | undefined, epoch: number): Tenure[] {
   if (!holder) return []
-  return [...(holder.before ?? []), { ...holder, epoch }].map(({ address, since, epoch: own }) => ({ epoch: Number(own), owner: address, sinceMs: Date.parse(since) }))
+  return [...(holder.before ?? []), { ...holder, epoch }].map(({ address, since, epoch: own }) => ({
+    epoch: Number(own),
+    owner: address,
+    sinceMs: Date.parse(since)
+  }))
 }
 
 /** Reads the nodes and the owners of all shards, in about half a second. */
 export async function readStatus(session: Session): Promise<ClusterStatus> {
-  const beatsOf = async () => new Map((await session.once('SELECT address, beats FROM nodes')).map(([address, beats]) => [address, beats] as const))
+  const beatsOf = async () =>
+    new Map(
+      (await session.once('SELECT address, beats FROM nodes')).map(([address, beats]) => [address, beats] as const)
+    )
   const before = await beatsOf()
   await pause(SIGN_MS)
   const after = await beatsOf()
   const locks = await session.rows(LOOK)
   const present = new Set(locks.flatMap(([isNode, , pid]) => (isNode === 't' ? [pid] : [])))
-  const owners = new Map(locks.flatMap(([isNode, shard, , address]) => (isNode === 't' ? [] : [[shard, address ?? SINGLE_SERVER] as const])))
-  const nodes = (await session.once('SELECT address, pid, takes, holder FROM nodes ORDER BY address')).map(([address, pid, takes, holder]): NodeStatus => {
-    const { agent, pid: process, host, since } = JSON.parse(String(holder)) as NodeHolder
-    const state = present.has(pid) ? (before.get(address) === after.get(address) ? 'silent' : 'alive') : 'gone'
-    return { address: String(address), state, takesShards: takes === 't', ...(agent !== undefined && { agent }), process: { pid: process, host, since } }
-  })
-  const shards = (await session.once('SELECT shard, epoch, holder FROM shards ORDER BY shard')).map(([shard, epoch, holder]): ShardStatus => {
-    const last = holder ? (JSON.parse(holder) as NodeHolder) : undefined
-    return { shard: Number(shard), epoch: Number(epoch), owner: owners.get(shard), tenures: tenuresOf(last, Number(epoch)) }
-  })
+  const owners = new Map(
+    locks.flatMap(([isNode, shard, , address]) => (isNode === 't' ? [] : [[shard, address ?? SINGLE_SERVER] as const]))
+  )
+  const nodes = (await session.once('SELECT address, pid, takes, holder FROM nodes ORDER BY address')).map(
+    ([address, pid, takes, holder]): NodeStatus => {
+      const { agent, pid: process, host, since } = JSON.parse(String(holder)) as NodeHolder
+      const state = present.has(pid) ? (before.get(address) === after.get(address) ? 'silent' : 'alive') : 'gone'
+      return {
+        address: String(address),
+        state,
+        takesShards: takes === 't',
+        ...(agent !== undefined && { agent }),
+        process: { pid: process, host, since }
+      }
+    }
+  )
+  const shards = (await session.once('SELECT shard, epoch, holder FROM shards ORDER BY shard')).map(
+    ([shard, epoch, holder]): ShardStatus => {
+      const last = holder ? (JSON.parse(holder) as NodeHolder) : undefined
+      return {
+        shard: Number(shard),
+        epoch: Number(epoch),
+        owner: owners.get(shard),
+        tenures: tenuresOf(last, Number(epoch))
+      }
+    }
+  )
   return { nodes, shards }
 }

@@ -29,7 +29,12 @@ export interface BindingTestOptions extends Offer {
 }
 
 /** The requirements about operations and their names or routes, by binding. */
-const METHOD_ROWS: Readonly<Record<Binding, readonly number[]>> = { WEBSOCKET: [16, 128, 144], JSONRPC: [16, 128], 'HTTP+JSON': [19, 128], GRPC: [23, 128] }
+const METHOD_ROWS: Readonly<Record<Binding, readonly number[]>> = {
+  WEBSOCKET: [16, 128, 144],
+  JSONRPC: [16, 128],
+  'HTTP+JSON': [19, 128],
+  GRPC: [23, 128]
+}
 
 /** The number of consecutive unanswered requests after which the test ends. */
 const MOST_SILENCES = 5
@@ -87,7 +92,8 @@ export class BindingTest {
       this.#silences = 0
       for (const id of METHOD_ROWS[this.binding]) this.check(id, true, '', undefined)
       this.hear({ method, streamed: false, value: result })
-      if (method === 'SendMessage' && isObject(result) && isTask(result.task)) this.tasks.set(result.task.id, result.task)
+      if (method === 'SendMessage' && isObject(result) && isTask(result.task))
+        this.tasks.set(result.task.id, result.task)
       return { result, extensions }
     } catch (error) {
       if (error instanceof Refusal) return this.#refusedWith(error)
@@ -104,9 +110,17 @@ export class BindingTest {
   }
 
   /** Sends a request that must be refused with an error, and records whether it is. Returns the refusal. */
-  async refused(id: number, wanted: ErrorCode, method: OperationMethod, params: object, terms?: Terms): Promise<Refusal | undefined> {
+  async refused(
+    id: number,
+    wanted: ErrorCode,
+    method: OperationMethod,
+    params: object,
+    terms?: Terms
+  ): Promise<Refusal | undefined> {
     const isStreaming = method === 'SendStreamingMessage' || method === 'SubscribeToTask'
-    const outcome = isStreaming ? await this.#firstOf([id], method, params, terms) : await this.ask([id], method, params, terms)
+    const outcome = isStreaming
+      ? await this.#firstOf([id], method, params, terms)
+      : await this.ask([id], method, params, terms)
     return this.isRefusedWith(id, wanted, outcome)
   }
 
@@ -120,7 +134,13 @@ export class BindingTest {
     const { code = this.#byStatus(refusal, wanted) } = refusal
     this.check(id, code === wanted, errorText(wanted), refusalText(refusal))
     if (code === wanted && ERRORS[wanted].code <= -32001 && ERRORS[wanted].code > -32100) {
-      this.check(97, refusal.reason === ERRORS[wanted].reason, `ErrorInfo with the reason ${ERRORS[wanted].reason}`, refusal.details, this.binding === 'HTTP+JSON' || this.binding === 'GRPC')
+      this.check(
+        97,
+        refusal.reason === ERRORS[wanted].reason,
+        `ErrorInfo with the reason ${ERRORS[wanted].reason}`,
+        refusal.details,
+        this.binding === 'HTTP+JSON' || this.binding === 'GRPC'
+      )
     }
     return refusal
   }
@@ -148,7 +168,11 @@ export class BindingTest {
 
   /** Waits for an answer within the time limit. Rejects with Unanswered. */
   async within<T>(answer: Promise<T>, cut: AbortController): Promise<T> {
-    const { clock, signal, bounds: { answerMs } } = this.options
+    const {
+      clock,
+      signal,
+      bounds: { answerMs }
+    } = this.options
     answer.catch(() => {})
     let timer: unknown
     const late = new Promise<never>((_, reject) => {
@@ -179,7 +203,10 @@ export class BindingTest {
   /** Records a task: its state, and the facts that requirements need. */
   learn(task: Task): void {
     const { ledger } = this.options
-    const { id, status: { state } } = task
+    const {
+      id,
+      status: { state }
+    } = task
     this.tasks.set(id, task)
     ledger.learn('task')
     if (isTerminal(state)) ledger.learn('ended')
@@ -201,7 +228,8 @@ export class BindingTest {
   /** Lists the tasks of a context. */
   async findTasks(context: object): Promise<void> {
     const outcome = await this.ask([], 'ListTasks', context)
-    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks)) for (const task of outcome.result.tasks.filter(isTask)) this.learn(task)
+    if ('result' in outcome && isObject(outcome.result) && Array.isArray(outcome.result.tasks))
+      for (const task of outcome.result.tasks.filter(isTask)) this.learn(task)
   }
 
   /** Whether a task of a context is known. */
@@ -284,5 +312,7 @@ export class BindingTest {
 
 /** Whether a value is a task, as far as canceling it needs. */
 function isTask(value: unknown): value is Task {
-  return isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
+  return (
+    isObject(value) && typeof value.id === 'string' && Object.hasOwn(TASK_STATES, String(fieldsOf(value.status).state))
+  )
 }

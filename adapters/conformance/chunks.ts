@@ -17,15 +17,35 @@ export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<st
 }
 
 /** Records whether a stream's artifacts equal those of GetTask: every artifact (§3.1.3), and each chunk once. */
-export function noteChunks(trial: BindingTest, id: number, told: ReadonlyMap<string, readonly unknown[]>, task: Task, source: string): void {
+export function noteChunks(
+  trial: BindingTest,
+  id: number,
+  told: ReadonlyMap<string, readonly unknown[]>,
+  task: Task,
+  source: string
+): void {
   const given = contentsOf(task)
   const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
-  trial.check(65, missing.length === 0, `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`, task.artifacts ?? [])
-  trial.check(id, isDeepStrictEqual(textsOf(told), textsOf(given)), `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`, [...told])
+  trial.check(
+    65,
+    missing.length === 0,
+    `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`,
+    task.artifacts ?? []
+  )
+  trial.check(
+    id,
+    isDeepStrictEqual(textsOf(told), textsOf(given)),
+    `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`,
+    [...told]
+  )
 }
 
 function contentsOf(task: unknown): Map<string, readonly unknown[]> {
-  return new Map(itemsOf(fieldsOf(task).artifacts).map(fieldsOf).map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)]))
+  return new Map(
+    itemsOf(fieldsOf(task).artifacts)
+      .map(fieldsOf)
+      .map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)])
+  )
 }
 
 /** The agent may join consecutive texts. */

@@ -4,10 +4,18 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { canonicalTimestamp } from '../../machines/protocol/codec/timestamps.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
-import { ListTasksResponseSchema, SendMessageResponseSchema, StreamResponseSchema, TaskSchema } from '../../machines/protocol/objects.ts'
+import {
+  ListTasksResponseSchema,
+  SendMessageResponseSchema,
+  StreamResponseSchema,
+  TaskSchema
+} from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { ROLES } from '../../machines/protocol/parts.ts'
-import { ListTaskPushNotificationConfigsResponseSchema, TaskPushNotificationConfigSchema } from '../../machines/protocol/push.ts'
+import {
+  ListTaskPushNotificationConfigsResponseSchema,
+  TaskPushNotificationConfigSchema
+} from '../../machines/protocol/push.ts'
 import { TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Note } from './callers/caller.ts'
 
@@ -64,19 +72,75 @@ export function schemaOf({ method }: Pick<Heard, 'method'>): Schema<unknown> {
 /** Records the format of a value (§5): names, enums, times, required fields, oneofs. */
 export function noteEmitted(heard: Heard, note: Note): void {
   const members = membersOf([heard])
-  noteAll(note, 1, 'names in camelCase', members, () => true, ({ name }) => !name.includes('_'))
-  noteAll(note, 2, 'the names of the proto', members, ({ name }) => name === 'state' || name === 'role', ({ name, value }) => Object.hasOwn(name === 'state' ? TASK_STATES : ROLES, String(value)))
+  noteAll(
+    note,
+    1,
+    'names in camelCase',
+    members,
+    () => true,
+    ({ name }) => !name.includes('_')
+  )
+  noteAll(
+    note,
+    2,
+    'the names of the proto',
+    members,
+    ({ name }) => name === 'state' || name === 'role',
+    ({ name, value }) => Object.hasOwn(name === 'state' ? TASK_STATES : ROLES, String(value))
+  )
   const times = members.filter(({ name }) => name === 'timestamp')
-  noteAll(note, 3, 'ISO 8601 in UTC, with Z', times, () => true, ({ value }) => typeof value === 'string' && value.endsWith('Z') && canonicalTimestamp(value) !== undefined)
-  noteAll(note, 4, 'three digits after the second', times, () => true, ({ value }) => /\.\d{3}Z$/.test(String(value)))
-  noteAll(note, 10, 'base64', members, ({ name }) => name === 'raw', ({ value }) => typeof value === 'string' && /^[A-Za-z\d+/]*={0,2}$/.test(value) && value.length % 4 === 0)
-  noteAll(note, 11, 'neither', members, () => true, ({ name }) => name !== 'kind' && name !== 'final')
-  noteAll(note, 13, 'text that is UTF-8', members, ({ value }) => typeof value === 'string', ({ value }) => !String(value).includes('\u{FFFD}'))
+  noteAll(
+    note,
+    3,
+    'ISO 8601 in UTC, with Z',
+    times,
+    () => true,
+    ({ value }) => typeof value === 'string' && value.endsWith('Z') && canonicalTimestamp(value) !== undefined
+  )
+  noteAll(
+    note,
+    4,
+    'three digits after the second',
+    times,
+    () => true,
+    ({ value }) => /\.\d{3}Z$/.test(String(value))
+  )
+  noteAll(
+    note,
+    10,
+    'base64',
+    members,
+    ({ name }) => name === 'raw',
+    ({ value }) => typeof value === 'string' && /^[A-Za-z\d+/]*={0,2}$/.test(value) && value.length % 4 === 0
+  )
+  noteAll(
+    note,
+    11,
+    'neither',
+    members,
+    () => true,
+    ({ name }) => name !== 'kind' && name !== 'final'
+  )
+  noteAll(
+    note,
+    13,
+    'text that is UTF-8',
+    members,
+    ({ value }) => typeof value === 'string',
+    ({ value }) => !String(value).includes('\u{FFFD}')
+  )
   noteShape(heard, note)
 }
 
 /** Records whether a requirement holds for each of the members that it concerns. */
-function noteAll(note: Note, id: number, wanted: string, members: readonly Member[], isAbout: (member: Member) => boolean, holds: (member: Member) => boolean): void {
+function noteAll(
+  note: Note,
+  id: number,
+  wanted: string,
+  members: readonly Member[],
+  isAbout: (member: Member) => boolean,
+  holds: (member: Member) => boolean
+): void {
   const meant = members.filter(isAbout)
   const wrong = meant.find(member => !holds(member))
   if (meant.length > 0) note(id, wrong === undefined, wanted, wrong && `${wrong.path}: ${JSON.stringify(wrong.value)}`)
@@ -87,11 +151,21 @@ function noteShape(heard: Heard, note: Note): void {
   // A deletion is confirmed by an empty object, null, or an answer without content (§3.1.10).
   const value = heard.method === 'DeleteTaskPushNotificationConfig' ? (heard.value ?? {}) : heard.value
   const { violations = [] } = tryDecode(schemaOf(heard), value, heard.method)
-  const listed = heard.method === 'ListTasks' && isObject(heard.value) ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name)) : []
+  const listed =
+    heard.method === 'ListTasks' && isObject(heard.value)
+      ? ['tasks', 'nextPageToken', 'pageSize', 'totalSize'].filter(name => !Object.hasOwn(heard.value as object, name))
+      : []
   const oneof = violations.find(({ description }) => description.startsWith('must have exactly one of'))
   const parts = violations.find(({ field }) => field.endsWith('parts'))
-  const other = violations.find(violation => violation !== oneof && violation !== parts && !/\.(?:state|role|timestamp|raw)$/.test(violation.field))
+  const other = violations.find(
+    violation => violation !== oneof && violation !== parts && !/\.(?:state|role|timestamp|raw)$/.test(violation.field)
+  )
   note(9, oneof === undefined, 'exactly one member', oneof && `${oneof.field} ${oneof.description}`)
   if (parts) note(7, false, 'parts, at least one', `${parts.field} ${parts.description}`)
-  note(5, other === undefined && listed.length === 0, 'the required fields', other ? `${other.field} ${other.description}` : `no ${listed.join(', ')}`)
+  note(
+    5,
+    other === undefined && listed.length === 0,
+    'the required fields',
+    other ? `${other.field} ${other.description}` : `no ${listed.join(', ')}`
+  )
 }

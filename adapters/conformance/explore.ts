@@ -4,8 +4,28 @@ import { ignoreBound, ignoreUnanswered } from './bounds.ts'
 import { list } from './moves/list.ts'
 import { answer, cancel, follow } from './moves/live.ts'
 import { replyAgain, send, sendAtOnce, stream } from './moves/opening.ts'
-import { cancelAgain, keepWebhooks, message, messageByStream, nameAnotherContext, read, readAtLast, readHistory, subscribe } from './moves/over.ts'
-import { askForExtendedCard, askForUnknownTasks, listBadly, nameExtensions, nameVersions, sendBadEnvelopes, sendBadRequests, showNoCredentials, useWhatIsNotOffered } from './moves/unopened.ts'
+import {
+  cancelAgain,
+  keepWebhooks,
+  message,
+  messageByStream,
+  nameAnotherContext,
+  read,
+  readAtLast,
+  readHistory,
+  subscribe
+} from './moves/over.ts'
+import {
+  askForExtendedCard,
+  askForUnknownTasks,
+  listBadly,
+  nameExtensions,
+  nameVersions,
+  sendBadEnvelopes,
+  sendBadRequests,
+  showNoCredentials,
+  useWhatIsNotOffered
+} from './moves/unopened.ts'
 import type { MoveName, Moves } from './protocol.machine.ts'
 import { SubjectUnderTest } from './subject-under-test.ts'
 import type { BindingTest } from './binding-test.ts'
@@ -42,7 +62,9 @@ export class Exploration {
   constructor(trial: BindingTest, told: (what: string) => void) {
     this.#trial = trial
     this.#told = told
-    this.#openings = trial.options.texts.flatMap(text => OPENINGS.map(move => ({ text, move, led: new Map<string, Moves>(), tries: 0 })))
+    this.#openings = trial.options.texts.flatMap(text =>
+      OPENINGS.map(move => ({ text, move, led: new Map<string, Moves>(), tries: 0 }))
+    )
   }
 
   async run(): Promise<void> {
@@ -51,7 +73,10 @@ export class Exploration {
 
   /** Cancels the tasks that still run. */
   async cleanUp(): Promise<void> {
-    for (const { id, status: { state } } of this.#trial.tasks.values()) {
+    for (const {
+      id,
+      status: { state }
+    } of this.#trial.tasks.values()) {
       if (!isTerminal(state)) await this.#trial.ask([], 'CancelTask', { id }).catch(() => {})
     }
   }
@@ -94,8 +119,12 @@ export class Exploration {
 
   /** The next opening: one that was not made yet, else one that has reached a state with remaining moves. */
   #next(): Opening | undefined {
-    const leads = ({ led, tries }: Opening) => tries < MOST_TRIES && [...led].some(([state, moves]) => this.#leftIn(state, moves) !== undefined)
-    return this.#openings.find(({ tries }) => tries === 0) ?? this.#openings.toSorted((a, b) => a.tries - b.tries).find(leads)
+    const leads = ({ led, tries }: Opening) =>
+      tries < MOST_TRIES && [...led].some(([state, moves]) => this.#leftIn(state, moves) !== undefined)
+    return (
+      this.#openings.find(({ tries }) => tries === 0) ??
+      this.#openings.toSorted((a, b) => a.tries - b.tries).find(leads)
+    )
   }
 
   #leftIn(state: string, moves: Moves): MoveName | undefined {
@@ -116,9 +145,31 @@ type Move = (subject: SubjectUnderTest, wanted: ErrorCode) => Promise<void>
 
 /** The implementation of each move in the chart. */
 export const MOVES: Readonly<Record<MoveName, Move>> = {
-  askForUnknownTasks, useWhatIsNotOffered, sendBadRequests, sendBadEnvelopes, nameVersions, nameExtensions, askForExtendedCard, showNoCredentials, listBadly,
-  stream, sendAtOnce, send, replyAgain,
-  read, readHistory, nameAnotherContext, follow, answer, cancelAgain, message, messageByStream, subscribe, list, keepWebhooks, readAtLast,
+  askForUnknownTasks,
+  useWhatIsNotOffered,
+  sendBadRequests,
+  sendBadEnvelopes,
+  nameVersions,
+  nameExtensions,
+  askForExtendedCard,
+  showNoCredentials,
+  listBadly,
+  stream,
+  sendAtOnce,
+  send,
+  replyAgain,
+  read,
+  readHistory,
+  nameAnotherContext,
+  follow,
+  answer,
+  cancelAgain,
+  message,
+  messageByStream,
+  subscribe,
+  list,
+  keepWebhooks,
+  readAtLast,
   cancel: (subject, wanted) => (subject.course.isOver ? cancelOver(subject, wanted) : cancel(subject))
 }
 

@@ -41,7 +41,8 @@ export class Listening {
     const rest = await this.read(() => true)
     if (rest !== 'silent') return rest === 'there' ? this.events.at(-1) : undefined
     const { trial, ids } = this.#options
-    for (const id of ids) trial.check(id, false, 'an event, or an end', `nothing within ${trial.options.bounds.answerMs / 1000} seconds`)
+    for (const id of ids)
+      trial.check(id, false, 'an event, or an end', `nothing within ${trial.options.bounds.answerMs / 1000} seconds`)
     this.leave()
     throw new Unanswered('the stream is silent')
   }

@@ -7,9 +7,32 @@ export type ProtocolEvent = { readonly type: 'reply.seen' } | { readonly type: `
 
 /** The moves of a client, by name. */
 export type MoveName =
-  | 'askForUnknownTasks' | 'sendBadRequests' | 'sendBadEnvelopes' | 'nameVersions' | 'nameExtensions' | 'useWhatIsNotOffered' | 'askForExtendedCard' | 'showNoCredentials' | 'listBadly'
-  | 'send' | 'sendAtOnce' | 'stream'
-  | 'replyAgain' | 'read' | 'readHistory' | 'nameAnotherContext' | 'follow' | 'answer' | 'cancel' | 'cancelAgain' | 'message' | 'messageByStream' | 'subscribe' | 'list' | 'keepWebhooks' | 'readAtLast'
+  | 'askForUnknownTasks'
+  | 'sendBadRequests'
+  | 'sendBadEnvelopes'
+  | 'nameVersions'
+  | 'nameExtensions'
+  | 'useWhatIsNotOffered'
+  | 'askForExtendedCard'
+  | 'showNoCredentials'
+  | 'listBadly'
+  | 'send'
+  | 'sendAtOnce'
+  | 'stream'
+  | 'replyAgain'
+  | 'read'
+  | 'readHistory'
+  | 'nameAnotherContext'
+  | 'follow'
+  | 'answer'
+  | 'cancel'
+  | 'cancelAgain'
+  | 'message'
+  | 'messageByStream'
+  | 'subscribe'
+  | 'list'
+  | 'keepWebhooks'
+  | 'readAtLast'
 
 /** The expected error of a move. */
 export type Wanted = ErrorCode | 'no refusal'
@@ -24,9 +47,14 @@ const whileLive: Moves = { read: fine, nameAnotherContext: fine, keepWebhooks: f
 
 /** The moves with every ended task. None may change the task, which is read again at the end. */
 const whenOver: Moves = {
-  read: fine, readHistory: fine, nameAnotherContext: fine,
-  message: 'UnsupportedOperation', messageByStream: 'UnsupportedOperation', subscribe: 'UnsupportedOperation',
-  list: fine, keepWebhooks: fine
+  read: fine,
+  readHistory: fine,
+  nameAnotherContext: fine,
+  message: 'UnsupportedOperation',
+  messageByStream: 'UnsupportedOperation',
+  subscribe: 'UnsupportedOperation',
+  list: fine,
+  keepWebhooks: fine
 }
 
 /** The transitions to the end of a task. */
@@ -38,7 +66,11 @@ const ends = {
 } as const
 
 /** The transitions to the states of an accepted task. */
-const begun = { 'working.seen': '#protocol.live.working', 'inputRequired.seen': '#protocol.live.inputRequired', 'authRequired.seen': '#protocol.live.authRequired' } as const
+const begun = {
+  'working.seen': '#protocol.live.working',
+  'inputRequired.seen': '#protocol.live.inputRequired',
+  'authRequired.seen': '#protocol.live.authRequired'
+} as const
 
 /**
  * The protocol of one task from the view of a client that knows nothing about the server (§4.1.3). Events are observations; one that
@@ -55,9 +87,18 @@ export const protocolMachine = setup({
     unopened: {
       meta: {
         moves: {
-          askForUnknownTasks: 'TaskNotFound', useWhatIsNotOffered: fine, sendBadRequests: 'InvalidParams', sendBadEnvelopes: fine, nameVersions: 'VersionNotSupported',
-          nameExtensions: fine, askForExtendedCard: fine, showNoCredentials: 'Unauthenticated', listBadly: 'InvalidParams',
-          stream: fine, sendAtOnce: fine, send: fine
+          askForUnknownTasks: 'TaskNotFound',
+          useWhatIsNotOffered: fine,
+          sendBadRequests: 'InvalidParams',
+          sendBadEnvelopes: fine,
+          nameVersions: 'VersionNotSupported',
+          nameExtensions: fine,
+          askForExtendedCard: fine,
+          showNoCredentials: 'Unauthenticated',
+          listBadly: 'InvalidParams',
+          stream: fine,
+          sendAtOnce: fine,
+          send: fine
         }
       },
       on: { 'reply.seen': 'replied', 'submitted.seen': 'live', ...begun, ...ends }

@@ -62,7 +62,13 @@ const MOST_TEXTS = 5
  * it requires credentials.
  */
 export async function testServer(url: string, options: ServerTestOptions = {}): Promise<ServerTest> {
-  const { clock = systemClock, signal = new AbortController().signal, told = () => {}, missed = () => {}, texts } = options
+  const {
+    clock = systemClock,
+    signal = new AbortController().signal,
+    told = () => {},
+    missed = () => {},
+    texts
+  } = options
   const wanted = readBindings(options.bindings) ?? (isSocketAddress(url) ? ['WEBSOCKET'] : undefined)
   const bounds = { ...BOUNDS, ...options.bounds }
   checkAccess(options)
@@ -78,10 +84,23 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
     const access = accessTo(offer, url, card, options)
     const open = await callerFor(offer, { asked: url, access, extensions: card.requiredExtensions })
     if (typeof open === 'string') {
-      columns.push({ ...offer, verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open })) })
+      columns.push({
+        ...offer,
+        verdicts: REQUIREMENTS.map(requirement => ({ requirement, outcome: 'skipped', findings: [], reason: open }))
+      })
       continue
     }
-    const trial = new BindingTest({ ...offer, card, texts: said, ledger, clock, bounds, signal, open, isKnown: access.places.length > 0 || hasHeaders(access) })
+    const trial = new BindingTest({
+      ...offer,
+      card,
+      texts: said,
+      ledger,
+      clock,
+      bounds,
+      signal,
+      open,
+      isKnown: access.places.length > 0 || hasHeaders(access)
+    })
     const exploration = new Exploration(trial, what => told(offer.binding, what))
     trials.push(trial)
     if (await isThere(trial, access)) await exploration.run()
@@ -91,13 +110,22 @@ export async function testServer(url: string, options: ServerTestOptions = {}): 
   for (const trial of trials) {
     const { binding, refusals, reached } = trial
     trial.close()
-    notes.push(...[...refusals].map(text => `${binding}: a message was refused: ${text}`), ...(reached === undefined ? [] : [`${binding}: ended at a bound: ${reached}`]))
+    notes.push(
+      ...[...refusals].map(text => `${binding}: a message was refused: ${text}`),
+      ...(reached === undefined ? [] : [`${binding}: ended at a bound: ${reached}`])
+    )
   }
   const tested = trials.map(({ options: { binding, url, ledger } }) => ({ binding, url, verdicts: ledger.verdicts() }))
   return { columns: [...tested, ...columns], notes }
 }
 
-async function cardInTime(url: string, access: ServerTestOptions, { answerMs }: Bounds, clock: Clock, signal: AbortSignal): Promise<FoundCard> {
+async function cardInTime(
+  url: string,
+  access: ServerTestOptions,
+  { answerMs }: Bounds,
+  clock: Clock,
+  signal: AbortSignal
+): Promise<FoundCard> {
   const late = new AbortController()
   const timer = clock.setTimeout(() => late.abort(), answerMs)
   try {
@@ -108,16 +136,32 @@ async function cardInTime(url: string, access: ServerTestOptions, { answerMs }: 
 }
 
 /** The identity that an interface gets: credentials where the card wants them, if they may go there. */
-function accessTo({ url }: Offer, asked: string, { security }: Offered, { headers, credentials, credentialOrigins }: ServerTestOptions): CallTerms['access'] {
-  const given = { ...(headers && { headers }), ...(credentials && { credentials }), ...(credentialOrigins && { credentialOrigins }) }
+function accessTo(
+  { url }: Offer,
+  asked: string,
+  { security }: Offered,
+  { headers, credentials, credentialOrigins }: ServerTestOptions
+): CallTerms['access'] {
+  const given = {
+    ...(headers && { headers }),
+    ...(credentials && { credentials }),
+    ...(credentialOrigins && { credentialOrigins })
+  }
   return { ...given, places: mayReceive(asked, url, given) ? placesIn(security, credentials) : [] }
 }
 
 function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { offers: Offer[]; notes: string[] } {
   const { interfaces } = card
   const isCurrent = (version: string) => normaliseVersion(version) === PROTOCOL_VERSION
-  if (interfaces.length === 0) throw new A2AError('InvalidAgentResponse', `The card at ${url} lists no interface that could be tested. If it is an agent card, it has to have supportedInterfaces.`)
-  if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion))) throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [PROTOCOL_VERSION])
+  if (interfaces.length === 0)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The card at ${url} lists no interface that could be tested. If it is an agent card, it has to have supportedInterfaces.`
+    )
+  if (!interfaces.some(({ protocolVersion }) => isCurrent(protocolVersion)))
+    throw onlyOlder(url, [...new Set(interfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), [
+      PROTOCOL_VERSION
+    ])
   const offers: Offer[] = []
   const notes: string[] = []
   for (const { url: address, protocolBinding, protocolVersion, tenant = '' } of interfaces) {
@@ -125,18 +169,28 @@ function offersIn(card: Offered, url: string, wanted?: readonly Binding[]): { of
     const name = `${protocolBinding} ${protocolVersion} at ${address}`
     if (!isCurrent(protocolVersion)) notes.push(`${name} is not tested: only A2A ${PROTOCOL_VERSION} is.`)
     else if (!binding) notes.push(`${name} is not tested: taskchart does not speak it.`)
-    else if (offers.some(offer => offer.binding === binding)) notes.push(`${name} is not tested: the first interface of its binding is.`)
+    else if (offers.some(offer => offer.binding === binding))
+      notes.push(`${name} is not tested: the first interface of its binding is.`)
     else if (wanted?.includes(binding) ?? true) {
       const isOnly10 = interfaces.every(other => isCurrent(other.protocolVersion) || other.url !== address)
       offers.push({ binding, url: address, tenant: tenant === '' ? undefined : tenant, isOnly10 })
     }
   }
-  if (offers.length === 0) throw new A2AError('UnsupportedOperation', `The agent at ${url} offers no ${(wanted ?? ['binding that could be tested']).join(' or ')}, only ${interfaces.map(({ protocolBinding }) => protocolBinding).join(', ')}.`)
+  if (offers.length === 0)
+    throw new A2AError(
+      'UnsupportedOperation',
+      `The agent at ${url} offers no ${(wanted ?? ['binding that could be tested']).join(' or ')}, only ${interfaces.map(({ protocolBinding }) => protocolBinding).join(', ')}.`
+    )
   return { offers, notes }
 }
 
 function factsOf(card: Offered, binding: Binding): Need[] {
-  const ofBinding: Readonly<Record<Binding, readonly Need[]>> = { WEBSOCKET: ['json', 'rpc', 'websocket'], JSONRPC: ['json', 'rpc', 'rpcOverHttp'], 'HTTP+JSON': ['json', 'rest'], GRPC: ['grpc'] }
+  const ofBinding: Readonly<Record<Binding, readonly Need[]>> = {
+    WEBSOCKET: ['json', 'rpc', 'websocket'],
+    JSONRPC: ['json', 'rpc', 'rpcOverHttp'],
+    'HTTP+JSON': ['json', 'rest'],
+    GRPC: ['grpc']
+  }
   return [
     ...ofBinding[binding],
     ...(card.streaming ? ['streaming' as const] : []),
@@ -149,7 +203,10 @@ function factsOf(card: Offered, binding: Binding): Need[] {
 async function isThere(trial: BindingTest, access: PlacedOptions): Promise<boolean> {
   try {
     const outcome = await trial.ask([118], 'ListTasks', { pageSize: 1 })
-    if ('refusal' in outcome && (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))) {
+    if (
+      'refusal' in outcome &&
+      (outcome.refusal.code === 'Unauthenticated' || /^(?:401|UNAUTHENTICATED)/.test(outcome.refusal.native))
+    ) {
       throw explainRefusal(new A2AError('Unauthenticated', refusalText(outcome.refusal)), access)
     }
     trial.check(118, true, '', undefined)
@@ -174,12 +231,31 @@ async function compare(trials: readonly BindingTest[]): Promise<void> {
   }
 }
 
-async function compared(trial: BindingTest, other: BindingTest, id: string | undefined, unknown: string): Promise<void> {
-  const [here, there] = [await trial.ask([130], 'GetTask', { id: unknown }), await other.ask([], 'GetTask', { id: unknown })]
-  if ('refusal' in here && 'refusal' in there) trial.check(130, here.refusal.code === there.refusal.code, `what ${other.binding} refuses with: ${refusalText(there.refusal)}`, refusalText(here.refusal))
+async function compared(
+  trial: BindingTest,
+  other: BindingTest,
+  id: string | undefined,
+  unknown: string
+): Promise<void> {
+  const [here, there] = [
+    await trial.ask([130], 'GetTask', { id: unknown }),
+    await other.ask([], 'GetTask', { id: unknown })
+  ]
+  if ('refusal' in here && 'refusal' in there)
+    trial.check(
+      130,
+      here.refusal.code === there.refusal.code,
+      `what ${other.binding} refuses with: ${refusalText(there.refusal)}`,
+      refusalText(here.refusal)
+    )
   if (id === undefined) return
   const [own, foreign] = [await trial.result([129], 'GetTask', { id }), await other.ask([], 'GetTask', { id })]
-  trial.check(129, 'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)), `the task over ${other.binding} too: ${JSON.stringify(own)}`, outcomeText(foreign))
+  trial.check(
+    129,
+    'result' in foreign && isDeepStrictEqual(canonical(own), canonical(foreign.result)),
+    `the task over ${other.binding} too: ${JSON.stringify(own)}`,
+    outcomeText(foreign)
+  )
 }
 
 /** Restores members that a binding omits for their default values. */

@@ -33,7 +33,8 @@ export class SubjectUnderTest {
   /** Records and returns the task in an answer. Anything but a task ends the move. */
   see(found: unknown): Task {
     const state = stateIn({ task: found })
-    if (!isObject(found) || typeof found.id !== 'string' || state === undefined || state === 'reply') throw new Unanswered('no task')
+    if (!isObject(found) || typeof found.id !== 'string' || state === undefined || state === 'reply')
+      throw new Unanswered('no task')
     const { clock } = this.trial.options
     const wasOver = this.course.isOver
     const wrong = this.course.see(state)
@@ -41,7 +42,8 @@ export class SubjectUnderTest {
     const task = found as unknown as Task
     this.task = task
     this.trial.learn(task)
-    if (this.isStopped && !this.isCanceled && this.sent.length === 1) this.trial.noteStop(this.text, clock.now() - this.#openedMs, this.course.isOver)
+    if (this.isStopped && !this.isCanceled && this.sent.length === 1)
+      this.trial.noteStop(this.text, clock.now() - this.#openedMs, this.course.isOver)
     return task
   }
 

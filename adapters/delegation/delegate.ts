@@ -2,7 +2,14 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../../machines/protocol/errors.ts'
 import type { Words } from '../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
-import { checkArgument, checkOptions, textSuchAs, textsSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
+import {
+  checkArgument,
+  checkOptions,
+  textSuchAs,
+  textsSuchAs,
+  TRUE_OR_FALSE,
+  type OptionKinds
+} from '../../runtime/primitives/options.ts'
 import { ignoreRejection } from '../../runtime/primitives/promises.ts'
 import type { RemoteOutcome } from './delegation.ts'
 import { forwardEvents, type ForwardOptions } from './forward-events.ts'
@@ -14,12 +21,17 @@ import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}
 
 const OPTIONS: OptionKinds<DelegateOptions> = {
-  progress: TRUE_OR_FALSE, artifacts: TRUE_OR_FALSE, deadlineMs: true,
-  contextId: textSuchAs("the contextId of an earlier result"), referenceTaskIds: textsSuchAs('[taskId]')
+  progress: TRUE_OR_FALSE,
+  artifacts: TRUE_OR_FALSE,
+  deadlineMs: true,
+  contextId: textSuchAs('the contextId of an earlier result'),
+  referenceTaskIds: textsSuchAs('[taskId]')
 }
 
 /** The journal entry of a completed delegation. */
-type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AErrorOptions, 'metadata'> & { readonly code: ErrorCode; readonly message: string } }
+type Ended =
+  | { readonly result: RemoteResult }
+  | { readonly error: Pick<A2AErrorOptions, 'metadata'> & { readonly code: ErrorCode; readonly message: string } }
 
 /**
  * Delegates a task to another agent, for work that is a function or generator. The agent's progress and artifacts are forwarded to the
@@ -29,13 +41,27 @@ type Ended = { readonly result: RemoteResult } | { readonly error: Pick<A2AError
  *
  * It is a step: when the work runs again, a completed delegation returns its stored result, and a pending one is resumed.
  */
-export function delegate(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions = {}): Promise<RemoteResult> {
+export function delegate(
+  work: Pick<WorkArguments, 'step' | 'spawn'>,
+  agent: RemoteAgent,
+  message: Words,
+  options: DelegateOptions = {}
+): Promise<RemoteResult> {
   checkOptions(options, OPTIONS, 'delegate', 'delegate(work, agent, message, { deadlineMs: 60_000 })')
-  checkArgument(agent, [isObject, 'an agent that remoteAgent made as its second argument'], 'delegate(work, agent, message)')
+  checkArgument(
+    agent,
+    [isObject, 'an agent that remoteAgent made as its second argument'],
+    'delegate(work, agent, message)'
+  )
   return ignoreRejection(delegated(work, agent, message, options))
 }
 
-async function delegated(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: RemoteAgent, message: Words, options: DelegateOptions): Promise<RemoteResult> {
+async function delegated(
+  work: Pick<WorkArguments, 'step' | 'spawn'>,
+  agent: RemoteAgent,
+  message: Words,
+  options: DelegateOptions
+): Promise<RemoteResult> {
   const shared = agentBehind(agent)
   const { progress: _, artifacts: __, ...input } = options
   const ended = await work.step(`delegate to ${shared.name}`, ({ idempotencyKey, signal }) => {
@@ -56,7 +82,10 @@ async function delegated(work: Pick<WorkArguments, 'step' | 'spawn'>, agent: Rem
       })
       function settle(outcome: RemoteOutcome): void {
         if ('result' in outcome) resolve(outcome)
-        else if (isA2AError(outcome.error)) resolve({ error: { code: outcome.error.code, message: outcome.error.message, metadata: outcome.error.metadata } })
+        else if (isA2AError(outcome.error))
+          resolve({
+            error: { code: outcome.error.code, message: outcome.error.message, metadata: outcome.error.metadata }
+          })
         else reject(outcome.error)
       }
     })

@@ -12,7 +12,16 @@ import { openTask } from './remote/open-task.ts'
 import type { PooledClient } from './remote/pooled-client.ts'
 import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote/remote-errors.ts'
 import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
-import { type Answer, answersIn, digestOf, dropAnswer, keepAnswer, RecordKeeper, type RecordPlace, type RemoteRecord } from './remote/remote-record.ts'
+import {
+  type Answer,
+  answersIn,
+  digestOf,
+  dropAnswer,
+  keepAnswer,
+  RecordKeeper,
+  type RecordPlace,
+  type RemoteRecord
+} from './remote/remote-record.ts'
 import { RemoteTask, type Listener } from './remote/remote-task.ts'
 
 /** The outcome of a delegation. */
@@ -68,14 +77,26 @@ export class Delegation {
     checkOptions(this.#options.input, INPUT, 'remoteAgent', "input: { message: 'a room in Helsinki' }")
     const { message, deadlineMs } = this.#options.input
     if (deadlineMs !== undefined) checkWait(deadlineMs)
-    this.#run(messageOf(message)).then(outcome => this.#end(outcome), error => this.#fail(error)).finally(() => this.#identified?.())
+    this.#run(messageOf(message))
+      .then(
+        outcome => this.#end(outcome),
+        error => this.#fail(error)
+      )
+      .finally(() => this.#identified?.())
   }
 
   /** Takes an answer for the agent: it is stored in this turn, and sent after the commit. */
   answer(content: MessageContent): void {
-    const { place, place: { host, taskId } } = this.#options
+    const {
+      place,
+      place: { host, taskId }
+    } = this.#options
     const { status: to, question } = this.#task?.record.now ?? {}
-    const answer = { name: `${host.turnNumber}.${(this.#answered += 1)}`, content: nameQuestion(content, question?.event.message), ...(to !== undefined && { to }) }
+    const answer = {
+      name: `${host.turnNumber}.${(this.#answered += 1)}`,
+      content: nameQuestion(content, question?.event.message),
+      ...(to !== undefined && { to })
+    }
     keepAnswer(place, answer)
     this.#task?.answered()
     this.#answers.push(answer)
@@ -86,7 +107,10 @@ export class Delegation {
   stop(): void {
     /* c8 ignore next -- it ended while its stop waited for the commit */
     if (this.#isOver) return
-    const { place: { host }, listener } = this.#options
+    const {
+      place: { host },
+      listener
+    } = this.#options
     const goesOn = host.isLeaving || listener.goesOn()
     this.#leave()
     if (goesOn) this.#halt()
@@ -99,7 +123,11 @@ export class Delegation {
   }
 
   async #run(content: MessageContent): Promise<RemoteOutcome> {
-    const { agent, place, place: { host, taskId } } = this.#options
+    const {
+      agent,
+      place,
+      place: { host, taskId }
+    } = this.#options
     const journal = await host.readJournal(taskId)
     const begun = RecordKeeper.in(journal, place)
     if (!begun) this.#checkWanted()
@@ -122,20 +150,28 @@ export class Delegation {
   }
 
   #beginning(): RemoteRecord {
-    const { place: { host, taskId, key }, input: { contextId, deadlineMs } } = this.#options
+    const {
+      place: { host, taskId, key },
+      input: { contextId, deadlineMs }
+    } = this.#options
     const own = contextId ?? digestOf('context', taskId, key)
     return { contextId: own, questions: 0, ...(deadlineMs !== undefined && { untilMs: host.clock.now() + deadlineMs }) }
   }
 
   /** Resumes it from the journal. */
   #takeUp(task: RemoteTask, again: readonly Answer[]): void {
-    const { place: { host, taskId }, input: { deadlineMs = 0 }, agent } = this.#options
+    const {
+      place: { host, taskId },
+      input: { deadlineMs = 0 },
+      agent
+    } = this.#options
     this.#task = task
     this.#answers.unshift(...again)
     if (this.#answers.length > 0) task.answered()
     task.takeUp()
     const { untilMs } = task.record.now
-    if (untilMs !== undefined) host.setAlarm(taskId, this.#alarm, untilMs, () => this.fail(tooLate(agent.title, deadlineMs)))
+    if (untilMs !== undefined)
+      host.setAlarm(taskId, this.#alarm, untilMs, () => this.fail(tooLate(agent.title, deadlineMs)))
   }
 
   get #alarm(): string {
@@ -143,12 +179,17 @@ export class Delegation {
   }
 
   #open(client: AgentClient, task: RemoteTask, content: MessageContent, isAgain: boolean): Promise<void> {
-    const { place: { taskId, key }, input: { contextId: given, referenceTaskIds } } = this.#options
+    const {
+      place: { taskId, key },
+      input: { contextId: given, referenceTaskIds }
+    } = this.#options
     const { contextId } = task.record.now
     const about = { contextId, ...(referenceTaskIds && { referenceTaskIds: [...referenceTaskIds] }) }
     const message = { ...content, messageId: digestOf('message', taskId, key), role: 'ROLE_USER' as const, ...about }
     return openTask({
-      client, message, isAgain,
+      client,
+      message,
+      isAgain,
       isOwnContext: given === undefined,
       signal: this.#stopping.signal,
       checkWanted: () => this.#checkWanted(),
@@ -177,7 +218,12 @@ export class Delegation {
       const pause = new AbortController()
       this.#pause = pause
       const { passedOn } = task
-      const { id = '', record: { now: { generation: afterGeneration = 0 } } } = task
+      const {
+        id = '',
+        record: {
+          now: { generation: afterGeneration = 0 }
+        }
+      } = task
       try {
         await this.#take(client.subscribeToTask({ id }, { signal, afterGeneration }), task)
       } catch (error) {
@@ -192,21 +238,34 @@ export class Delegation {
   /** Sends waiting answers in order. Answers from before a restart may have been sent already. */
   #deliver(again: readonly Answer[] = []): void {
     const client = this.#client
-    if (client && this.#task && !this.#isDelivering) this.#deliverAll(client, this.#task, again).catch(error => this.#fail(error))
+    if (client && this.#task && !this.#isDelivering)
+      this.#deliverAll(client, this.#task, again).catch(error => this.#fail(error))
   }
 
   async #deliverAll(client: AgentClient, task: RemoteTask, again: readonly Answer[]): Promise<void> {
-    const { place, place: { host, taskId, key }, agent } = this.#options
+    const {
+      place,
+      place: { host, taskId, key },
+      agent
+    } = this.#options
     this.#isDelivering = true
     try {
       for (let answer = this.#answers[0]; answer && task.id !== undefined; answer = this.#answers[0]) {
         const messageId = digestOf('answer', taskId, key, answer.name)
-        const refusal = await deliver({ client, answer, messageId, taskId: task.id, isAgain: again.includes(answer), signal: this.#stopping.signal })
+        const refusal = await deliver({
+          client,
+          answer,
+          messageId,
+          taskId: task.id,
+          isAgain: again.includes(answer),
+          signal: this.#stopping.signal
+        })
         /* c8 ignore next -- it was stopped while the answer was sent: an ended task has no journal */
         if (this.#isOver) return
         this.#answers.shift()
         dropAnswer(place, answer)
-        if (refusal !== undefined && !task.askAgain(refusal)) host.logger.warn('another agent took no message', { taskId, agent: agent.title, refusal })
+        if (refusal !== undefined && !task.askAgain(refusal))
+          host.logger.warn('another agent took no message', { taskId, agent: agent.title, refusal })
         this.#pause.abort()
       }
     } finally {
@@ -224,7 +283,10 @@ export class Delegation {
 
   #end(outcome: RemoteOutcome): void {
     if (this.#isOver) return
-    const { place: { host, taskId }, ended } = this.#options
+    const {
+      place: { host, taskId },
+      ended
+    } = this.#options
     const mayGoOn = this.#task?.hasEnded !== true
     this.#leave()
     if (mayGoOn) host.afterCommit({ taskId, run: () => this.#cancel() })
@@ -233,7 +295,10 @@ export class Delegation {
   }
 
   #leave(): void {
-    const { place: { host, taskId }, listener } = this.#options
+    const {
+      place: { host, taskId },
+      listener
+    } = this.#options
     this.#isOver = true
     this.#task?.silence()
     listener.over()
@@ -246,16 +311,27 @@ export class Delegation {
   }
 
   #cancel(): void {
-    const { place: { host, taskId }, agent } = this.#options
+    const {
+      place: { host, taskId },
+      agent
+    } = this.#options
     host.cleansUp(taskId, cancelRemote({ host, taskId, agent, known: this.#known, halt: () => this.#halt() }))
   }
 }
 
 /** The outcome of an ended task. */
-async function outcomeOf(client: AgentClient, { id = '', reply }: RemoteTask, title: string, signal: AbortSignal): Promise<RemoteOutcome> {
+async function outcomeOf(
+  client: AgentClient,
+  { id = '', reply }: RemoteTask,
+  title: string,
+  signal: AbortSignal
+): Promise<RemoteOutcome> {
   if (reply) return { result: { artifacts: [], message: reply, ...contextOf(reply) } }
   const task = await client.getTask({ id }, { signal })
-  const { status: { state, message }, artifacts = [] } = task
+  const {
+    status: { state, message },
+    artifacts = []
+  } = task
   if (state !== 'TASK_STATE_COMPLETED') return { error: notCompleted(title, task) }
   return { result: { artifacts, ...(message && { message }), ...contextOf(task), task } }
 }

@@ -25,7 +25,9 @@ export function forwardEvents(self: AnyActorRef, key: string, title: string, opt
   const ask = (event: RemoteAsking, number: number) => {
     asked = new AbortController()
     run?.relay(questionOf(event, title), { key: `${key}/question/${number}`, signal: asked.signal }).then(
-      answer => answer !== undefined && self.send({ type: 'answer', message: messageIn(answer as Message | { message: Message }) }),
+      answer =>
+        answer !== undefined &&
+        self.send({ type: 'answer', message: messageIn(answer as Message | { message: Message }) }),
       // The work has ended.
       () => {}
     )
@@ -33,8 +35,13 @@ export function forwardEvents(self: AnyActorRef, key: string, title: string, opt
   return {
     hear: (event, question) => {
       if (event.type === 'remote.artifact') {
-        const { artifact: { artifactId, ...content }, append, lastChunk } = event
-        if (hands) run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
+        const {
+          artifact: { artifactId, ...content },
+          append,
+          lastChunk
+        } = event
+        if (hands)
+          run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
         return
       }
       // The agent continues without an answer, or asks a new question.

@@ -23,7 +23,10 @@ const agents = new PrivateProperty<RemoteAgent, PooledClient>(Symbol.for('taskch
  */
 export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAgent {
   checkConnect(url, options, 'remoteAgent', { ...CONNECT_OPTIONS, name: textSuchAs("'the hotel desk'") })
-  if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol)) throw new TypeError(`${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`)
+  if (!URL.canParse(url) || !/^(?:ws|http)s?:$/.test(new URL(url).protocol))
+    throw new TypeError(
+      `${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`
+    )
   readBindings(options.bindings)
   checkAccess(options)
   const shared = new PooledClient(url, options)
@@ -46,6 +49,7 @@ export function remoteAgent(url: string, options: RemoteOptions = {}): RemoteAge
 /** The agent of some actor logic. Throws TypeError that says what to write instead. */
 export function agentBehind(logic: RemoteAgent): PooledClient {
   const agent = agents.get(logic)
-  if (!agent) throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")
+  if (!agent)
+    throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")
   return agent
 }

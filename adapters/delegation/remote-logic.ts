@@ -8,7 +8,10 @@ import type { RemoteAnswer, RemoteInput } from './remote/remote-events.ts'
 import type { Listener } from './remote/remote-task.ts'
 
 /** `run` identifies one run of the actor within its task, so that a later run does not resume its delegation. */
-export type RemoteSnapshot<Output> = Snapshot<Output> & { readonly input: RemoteInput | undefined; readonly run: string }
+export type RemoteSnapshot<Output> = Snapshot<Output> & {
+  readonly input: RemoteInput | undefined
+  readonly run: string
+}
 
 /** Actor logic that delegates a task to another agent. */
 export type RemoteLogic<Output> = ActorLogic<RemoteSnapshot<Output>, RemoteAnswer, RemoteInput>
@@ -33,9 +36,18 @@ class RemoteEnded {
 const delegations = new PrivateProperty<AnyActorRef, Delegation>()
 
 /** Delegations to one agent as actor logic. They are resumed after a restart of the process. */
-export function remoteLogic<Output>(agent: PooledClient, { runOf, listenerOf, endOf }: RemoteRole<Output>): RemoteLogic<Output> {
+export function remoteLogic<Output>(
+  agent: PooledClient,
+  { runOf, listenerOf, endOf }: RemoteRole<Output>
+): RemoteLogic<Output> {
   return {
-    getInitialSnapshot: ({ self }, input) => ({ status: 'active', output: undefined, error: undefined, input, run: runOf(self) }),
+    getInitialSnapshot: ({ self }, input) => ({
+      status: 'active',
+      output: undefined,
+      error: undefined,
+      input,
+      run: runOf(self)
+    }),
     restoreSnapshot: snapshot => snapshot as RemoteSnapshot<Output>,
     start: ({ input, run }, { self, system }) => {
       /* c8 ignore next -- a starting actor is active and has its input */
@@ -48,7 +60,8 @@ export function remoteLogic<Output>(agent: PooledClient, { runOf, listenerOf, en
     },
     transition: (snapshot, event: RemoteAnswer | RemoteEnded | { readonly type: 'xstate.stop' }, { self }) => {
       const delegation = delegations.get(self)
-      if (event instanceof RemoteEnded) return { ...snapshot, ...endOf(event.outcome), input: undefined } as RemoteSnapshot<Output>
+      if (event instanceof RemoteEnded)
+        return { ...snapshot, ...endOf(event.outcome), input: undefined } as RemoteSnapshot<Output>
       if (event.type === 'answer') give(event, delegation)
       if (event.type === 'xstate.stop') delegation?.stop()
       return snapshot

@@ -22,13 +22,20 @@ export function chartsOf({ work, negotiate }: Agent): AgentChart[] {
   const own = isChart(work) ? [{ id: 'work' as const, title: 'The work', machine: work }, ...childrenOf(work)] : []
   const negotiation = { id: 'negotiation' as const, title: 'The negotiation', machine: negotiationMachine }
   const task = { id: 'task' as const, title: 'A task', machine: taskMachine }
-  return [...own, ...(isNegotiation(negotiate) ? [negotiation] : []), ...(work ? [task] : []), { id: 'context', title: 'A context', machine: contextMachine }]
+  return [
+    ...own,
+    ...(isNegotiation(negotiate) ? [negotiation] : []),
+    ...(work ? [task] : []),
+    { id: 'context', title: 'A context', machine: contextMachine }
+  ]
 }
 
 /** The charts among the named actors of a chart. */
 function childrenOf(machine: AnyStateMachine): AgentChart[] {
   const actors = Object.entries(machine.implementations.actors as Readonly<Record<string, unknown>>)
-  return actors.flatMap(([src, logic]) => (isChart(logic) ? [{ id: `child:${src}` as const, title: `${src}, which the work starts`, machine: logic }] : []))
+  return actors.flatMap(([src, logic]) =>
+    isChart(logic) ? [{ id: `child:${src}` as const, title: `${src}, which the work starts`, machine: logic }] : []
+  )
 }
 
 /** Whether it is a chart. Checks members, since it may come from another copy of XState. */

@@ -45,10 +45,16 @@ export function authorsGuard(transition: Trigger): unknown {
 /** The name of a guard, with its static params (`says: yes`); `a condition` if it has none; combined guards as in `not isFull and isOpen`. */
 export function guardName(guard: unknown): string {
   if (typeof guard === 'string') return guard
-  const { type, params, guards, name } = Object(guard) as { type?: unknown; params?: unknown; guards?: readonly unknown[]; name?: unknown }
+  const { type, params, guards, name } = Object(guard) as {
+    type?: unknown
+    params?: unknown
+    guards?: readonly unknown[]
+    name?: unknown
+  }
   if (guards && (name === 'and' || name === 'or')) return guards.map(operandName).join(` ${name} `)
   if (guards && name === 'not') return `not ${guards.map(operandName).join()}`
-  if (typeof type === 'string') return params === undefined || typeof params === 'function' ? type : `${type}: ${paramsText(params)}`
+  if (typeof type === 'string')
+    return params === undefined || typeof params === 'function' ? type : `${type}: ${paramsText(params)}`
   return typeof name === 'string' && name !== '' && name !== 'guard' ? name : 'a condition'
 }
 
@@ -62,7 +68,10 @@ export function actionName(action: unknown): string {
 
 /** The trigger of a transition: its event, and its guard in brackets. Empty without both. */
 export function occasionOf({ eventType, guard, invoked }: Trigger & { readonly invoked: readonly Invoked[] }): string {
-  return [...(eventType === '' ? [] : [eventName(eventType, invoked)]), ...(guard ? [`[${guardName(guard)}]`] : [])].join(' ')
+  return [
+    ...(eventType === '' ? [] : [eventName(eventType, invoked)]),
+    ...(guard ? [`[${guardName(guard)}]`] : [])
+  ].join(' ')
 }
 
 /** Functions written inline in a chart get the name of the member that holds them. */
@@ -88,7 +97,11 @@ function partsOf(guard: unknown): readonly unknown[] {
 /** Static params: `yes`, `{ limit: 10, of: … }`. */
 function paramsText(params: unknown): string {
   if (Array.isArray(params)) return `[${params.map(memberText).join(', ')}]`
-  return isObject(params) ? `{ ${Object.entries(params).map(([key, value]) => `${key}: ${memberText(value)}`).join(', ')} }` : memberText(params)
+  return isObject(params)
+    ? `{ ${Object.entries(params)
+        .map(([key, value]) => `${key}: ${memberText(value)}`)
+        .join(', ')} }`
+    : memberText(params)
 }
 
 function memberText(value: unknown): string {

@@ -24,7 +24,10 @@ function configOf({ root }: AnyStateMachine): Config {
 
 function stateConfig(node: AnyStateNode): Config {
   const { config, type, tags, description, history, states } = node
-  const children = Object.entries(states).map(([key, child]): [string, Config] => [key, { ...(child.config.id !== undefined && { id: child.config.id }), ...stateConfig(child) }])
+  const children = Object.entries(states).map(([key, child]): [string, Config] => [
+    key,
+    { ...(child.config.id !== undefined && { id: child.config.id }), ...stateConfig(child) }
+  ])
   return {
     ...(type !== 'atomic' && type !== 'compound' && { type }),
     ...(history && { history, ...('target' in config && { target: config.target }) }),
@@ -42,8 +45,12 @@ function stateConfig(node: AnyStateNode): Config {
 /** The transitions and invoked actors of a state, under the members of the config that hold them. */
 function transitionsConfig(node: AnyStateNode): Config {
   const held: Record<'on' | 'after' | 'state', Record<string, Config[]>> = { on: {}, after: {}, state: {} }
-  const actors = node.invoke.map(({ id, src }) => ({ ofActor: id, config: { ...(isGiven(id) && { id }), ...(isGiven(src) && { src }) } as Record<string, unknown> }))
-  const hold = (member: keyof typeof held, key: string, transition: AnyTransitionDefinition) => (held[member][key] ??= []).push(transitionConfig(transition))
+  const actors = node.invoke.map(({ id, src }) => ({
+    ofActor: id,
+    config: { ...(isGiven(id) && { id }), ...(isGiven(src) && { src }) } as Record<string, unknown>
+  }))
+  const hold = (member: keyof typeof held, key: string, transition: AnyTransitionDefinition) =>
+    (held[member][key] ??= []).push(transitionConfig(transition))
   for (const transition of transitionsOf(node).filter(one => !isRoute(one))) {
     const { eventType, delay } = transition as AnyTransitionDefinition & { delay?: number | string }
     const [, kind = '', of] = /^xstate\.(done|error|snapshot)\.(?:actor\.)?(.*)$/s.exec(eventType) ?? []
@@ -51,13 +58,16 @@ function transitionsConfig(node: AnyStateNode): Config {
     if (delay !== undefined) hold('after', String(delay), transition)
     else if (eventType === '') hold('state', 'always', transition)
     else if (eventType === `xstate.done.state.${node.id}`) hold('state', 'onDone', transition)
-    else if (actor) ((actor.config[HANDLERS[kind as keyof typeof HANDLERS]] ??= []) as Config[]).push(transitionConfig(transition))
+    else if (actor)
+      ((actor.config[HANDLERS[kind as keyof typeof HANDLERS]] ??= []) as Config[]).push(transitionConfig(transition))
     else hold('on', eventType, transition)
   }
   const { on, after, state } = held
   return {
     ...(actors.length > 0 && { invoke: actors.map(({ config }) => config) }),
-    ...(Object.keys(on).length > 0 && { on }), ...(Object.keys(after).length > 0 && { after }), ...state
+    ...(Object.keys(on).length > 0 && { on }),
+    ...(Object.keys(after).length > 0 && { after }),
+    ...state
   }
 }
 
@@ -66,7 +76,13 @@ const HANDLERS = { done: 'onDone', error: 'onError', snapshot: 'onSnapshot' } as
 
 type RouteDefinition = Pick<AnyTransitionDefinition, 'guard' | 'actions' | 'reenter'>
 
-function transitionConfig({ target, guard: given, actions, reenter, description }: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
+function transitionConfig({
+  target,
+  guard: given,
+  actions,
+  reenter,
+  description
+}: RouteDefinition & { target?: AnyTransitionDefinition['target']; description?: string }): Config {
   const guard = writtenGuard(given)
   return {
     ...(target && { target: target.map(({ id }) => `#${id}`) }),

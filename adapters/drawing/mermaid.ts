@@ -6,11 +6,17 @@ import { shownText } from './svg/svg-element.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states, then the transitions between them. */
 export function chartMermaid(machine: AnyStateMachine): string {
-  checkArgument(machine, withMembers(['root', 'config'], 'a statechart'), 'chartMermaid(setupWork({}).createMachine({ … }))')
+  checkArgument(
+    machine,
+    withMembers(['root', 'config'], 'a statechart'),
+    'chartMermaid(setupWork({}).createMachine({ … }))'
+  )
   const { root } = machine
   const names = namesOf(root)
   const states = statesOf(root)
-  const isDrawn = root.type === 'parallel' || states.flatMap(transitionsOf).some(({ source, target = [] }) => target.some(end => end === root || source === root))
+  const isDrawn =
+    root.type === 'parallel' ||
+    states.flatMap(transitionsOf).some(({ source, target = [] }) => target.some(end => end === root || source === root))
   const boxes = isDrawn ? boxOf(root, names, '  ') : insideOf(root, names, '  ')
   return ['stateDiagram-v2', ...boxes, ...states.flatMap(node => arrowsOf(node, names)), ''].join('\n')
 }
@@ -19,8 +25,12 @@ type Names = ReadonlyMap<AnyStateNode, string>
 
 function insideOf(node: AnyStateNode, names: Names, indent: string): string[] {
   const states = Object.values(node.states)
-  if (node.type === 'parallel') return states.flatMap((state, i) => [...(i > 0 ? [`${indent}--`] : []), ...boxOf(state, names, indent)])
-  return [...node.initial.target.map(state => `${indent}[*] --> ${names.get(state)}`), ...states.flatMap(state => boxOf(state, names, indent))]
+  if (node.type === 'parallel')
+    return states.flatMap((state, i) => [...(i > 0 ? [`${indent}--`] : []), ...boxOf(state, names, indent)])
+  return [
+    ...node.initial.target.map(state => `${indent}[*] --> ${names.get(state)}`),
+    ...states.flatMap(state => boxOf(state, names, indent))
+  ]
 }
 
 /** A state with its tags and its children. */
@@ -28,7 +38,9 @@ function boxOf(node: AnyStateNode, names: Names, indent: string): string[] {
   const label = [mermaidText(node.key), ...node.tags.map(tag => `#${mermaidText(tag)}`)].join(' ')
   const name = `${indent}state "${label}" as ${names.get(node)}`
   if (node.type === 'final') return [name, `${indent}${names.get(node)} --> [*]`]
-  return Object.keys(node.states).length === 0 ? [name] : [`${name} {`, ...insideOf(node, names, `${indent}  `), `${indent}}`]
+  return Object.keys(node.states).length === 0
+    ? [name]
+    : [`${name} {`, ...insideOf(node, names, `${indent}  `), `${indent}}`]
 }
 
 /**
@@ -39,7 +51,9 @@ function arrowsOf(node: AnyStateNode, names: Names): string[] {
   const arrows = transitionsOf(node).flatMap(one => (one.target ?? []).map(end => ({ end, label: labelOf(one) })))
   const loops = arrows.filter(({ end }) => end === node)
   const loop = loops.length === 0 ? [] : [{ end: node, label: loops.map(({ label }) => label).join('<br>') }]
-  return [...loop, ...arrows.filter(({ end }) => end !== node)].map(({ end, label }) => `  ${names.get(node)} --> ${names.get(end)}${label === '' ? '' : `: ${label}`}`)
+  return [...loop, ...arrows.filter(({ end }) => end !== node)].map(
+    ({ end, label }) => `  ${names.get(node)} --> ${names.get(end)}${label === '' ? '' : `: ${label}`}`
+  )
 }
 
 function labelOf(transition: AnyTransitionDefinition): string {
@@ -56,9 +70,50 @@ function namesOf(root: AnyStateNode): Names {
 
 /** Words that mermaid does not take as ids, in any case: those of its state diagrams, then those of its sequence diagrams. */
 const WORDS = new Set([
-  'accdescr', 'acctitle', 'class', 'classdef', 'click', 'default', 'direction', 'end', 'hide', 'note', 'root', 'scale', 'state', 'statediagram', 'style',
-  'activate', 'actor', 'alt', 'and', 'as', 'autonumber', 'box', 'break', 'create', 'critical', 'deactivate', 'destroy', 'details', 'else', 'left', 'link', 'links',
-  'loop', 'opt', 'option', 'over', 'par', 'par_over', 'participant', 'properties', 'rect', 'right', 'sequencediagram', 'title'
+  'accdescr',
+  'acctitle',
+  'class',
+  'classdef',
+  'click',
+  'default',
+  'direction',
+  'end',
+  'hide',
+  'note',
+  'root',
+  'scale',
+  'state',
+  'statediagram',
+  'style',
+  'activate',
+  'actor',
+  'alt',
+  'and',
+  'as',
+  'autonumber',
+  'box',
+  'break',
+  'create',
+  'critical',
+  'deactivate',
+  'destroy',
+  'details',
+  'else',
+  'left',
+  'link',
+  'links',
+  'loop',
+  'opt',
+  'option',
+  'over',
+  'par',
+  'par_over',
+  'participant',
+  'properties',
+  'rect',
+  'right',
+  'sequencediagram',
+  'title'
 ])
 
 /** An id for each text, of its letters and digits. No two are equal, and none is a word of mermaid's, or its name of a beginning or an end. */

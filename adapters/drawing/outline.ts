@@ -58,12 +58,17 @@ export function outlineOf({ root }: AnyStateMachine): ChartOutline {
 function stateOf(node: AnyStateNode): OutlineState {
   const { id, key, type, parent, tags, description, history, config, invoke } = node
   return {
-    id, key, type, ...(parent && { parent: parent.id }),
+    id,
+    key,
+    type,
+    ...(parent && { parent: parent.id }),
     initial: beginningOf(node).map(({ id }) => id),
     ...(type === 'history' && { history: history === 'deep' ? 'deep' : 'shallow' }),
-    tags: [...tags], ...(typeof description === 'string' && { description }),
+    tags: [...tags],
+    ...(typeof description === 'string' && { description }),
     // `node.entry` and `node.exit` also contain XState's timers of `after`.
-    entry: namesOf(config.entry), exit: namesOf(config.exit),
+    entry: namesOf(config.entry),
+    exit: namesOf(config.exit),
     invoke: invoke.map(({ id, src }) => ({ id, ...(isGiven(src) && { src }) }))
   }
 }
@@ -78,15 +83,29 @@ function beginningOf(node: AnyStateNode): readonly AnyStateNode[] {
 /** The state at a path below a state, or with an id. */
 function stateAt(node: AnyStateNode, path: string): AnyStateNode {
   if (path.startsWith('#')) return node.machine.getStateNodeById(path)
-  return path.split('.').filter(key => key !== '').reduce((at, key) => at.states[key] as AnyStateNode, node)
+  return path
+    .split('.')
+    .filter(key => key !== '')
+    .reduce((at, key) => at.states[key] as AnyStateNode, node)
 }
 
 function transitionOf(transition: AnyTransitionDefinition): OutlineTransition {
-  const { source, eventType, actions, target = [], description } = transition as AnyTransitionDefinition & { description?: string }
+  const {
+    source,
+    eventType,
+    actions,
+    target = [],
+    description
+  } = transition as AnyTransitionDefinition & { description?: string }
   const guard = authorsGuard(transition)
   return {
-    name: transitionName(transition), source: source.id, event: eventType, ...(guard !== undefined && { guard: guardName(guard) }),
-    actions: namesOf(actions), targets: target.map(({ id }) => id), ...(typeof description === 'string' && { description })
+    name: transitionName(transition),
+    source: source.id,
+    event: eventType,
+    ...(guard !== undefined && { guard: guardName(guard) }),
+    actions: namesOf(actions),
+    targets: target.map(({ id }) => id),
+    ...(typeof description === 'string' && { description })
   }
 }
 

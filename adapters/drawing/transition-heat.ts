@@ -14,7 +14,8 @@ export interface Heat {
 
 /** The heat of a chart, from the counts of its version. */
 export function heatOf({ root }: AnyStateMachine, counts: readonly TransitionCount[]): Heat {
-  const total = (of: readonly TransitionCount[], member: 'count' | 'timed' | 'ms') => of.reduce((sum, one) => sum + one[member], 0)
+  const total = (of: readonly TransitionCount[], member: 'count' | 'timed' | 'ms') =>
+    of.reduce((sum, one) => sum + one[member], 0)
   const named = (name: string) => counts.filter(({ taken }) => taken === name)
   const states = statesOf(root).map(node => {
     const left = transitionsOf(node).flatMap(transition => named(transitionName(transition)))
@@ -22,9 +23,18 @@ export function heatOf({ root }: AnyStateMachine, counts: readonly TransitionCou
     return { state: node.id, waits, meanMs: Math.round(total(left, 'ms') / waits) }
   })
   return {
-    transitions: statesOf(root).flatMap(transitionsOf).map(transitionName).map(name => ({ name, count: total(named(name), 'count') })),
+    transitions: statesOf(root)
+      .flatMap(transitionsOf)
+      .map(transitionName)
+      .map(name => ({ name, count: total(named(name), 'count') })),
     states: states.filter(({ waits }) => waits > 0),
-    pairs: counts.filter(({ previous }) => previous !== UNKNOWN).map(({ previous, taken, count }) => ({ previous: previous === FROM_START ? 'the start' : previous, taken, count }))
+    pairs: counts
+      .filter(({ previous }) => previous !== UNKNOWN)
+      .map(({ previous, taken, count }) => ({
+        previous: previous === FROM_START ? 'the start' : previous,
+        taken,
+        count
+      }))
       .toSorted((a, b) => b.count - a.count)
   }
 }

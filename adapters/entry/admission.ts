@@ -52,10 +52,18 @@ export interface AllowList {
  * The Host rule, against DNS rebinding: only names in `hosts`, if given; else only loopback names on a loopback address. An unknown
  * local address counts as loopback if the agent has no `authenticate`.
  */
-export function hostRefusal(host: string, localAddress: string | undefined, { hosts, authenticate }: AllowList): Refusal | undefined {
+export function hostRefusal(
+  host: string,
+  localAddress: string | undefined,
+  { hosts, authenticate }: AllowList
+): Refusal | undefined {
   if (host === '') return { status: 421, message: 'The request names no host. Send a Host header.' }
   const name = nameOf(host)
-  if (name === undefined) return { status: 400, message: `${JSON.stringify(host.slice(0, 255))} is not a valid host. Send NAME or NAME:PORT.` }
+  if (name === undefined)
+    return {
+      status: 400,
+      message: `${JSON.stringify(host.slice(0, 255))} is not a valid host. Send NAME or NAME:PORT.`
+    }
   const isLocal = localAddress === undefined ? !authenticate : isLoopback(localAddress)
   if (hosts ? hosts.has(name) : isLoopback(name) || !isLocal) return undefined
   return { status: 421, message: `This server is not ${name.slice(0, 255)}. Allow the name with the option hosts.` }
@@ -68,15 +76,22 @@ export function hostRefusal(host: string, localAddress: string | undefined, { ho
 export function originRefusal(origin: string | undefined, host: string, allowed: AllowList): Refusal | undefined {
   if (origin === undefined || isAllowed(origin, allowed)) return undefined
   const { hosts, ownPages = 'named' } = allowed
-  const isVouchedFor = ownPages === 'any' || (ownPages === 'named' && (hosts !== undefined || isLoopback(nameOf(host) ?? '')))
+  const isVouchedFor =
+    ownPages === 'any' || (ownPages === 'named' && (hosts !== undefined || isLoopback(nameOf(host) ?? '')))
   if (isVouchedFor && (origin === `http://${host}` || origin === `https://${host}`)) return undefined
   const name = origin.slice(0, 255)
   logOnce(name, allowed)
-  return { status: 403, message: `Pages of ${name} may not connect. Allow the origin with the option origins, or with --origin.` }
+  return {
+    status: 403,
+    message: `Pages of ${name} may not connect. Allow the origin with the option origins, or with --origin.`
+  }
 }
 
 function isAllowed(origin: string, { origins = [] }: AllowList): boolean {
-  return origins.includes(origin) || (origins.includes(LOOPBACK_ORIGINS) && URL.canParse(origin) && isLoopback(new URL(origin).hostname))
+  return (
+    origins.includes(origin) ||
+    (origins.includes(LOOPBACK_ORIGINS) && URL.canParse(origin) && isLoopback(new URL(origin).hostname))
+  )
 }
 
 /** The refused origins that were logged, by allow-list. */
@@ -89,23 +104,36 @@ function logOnce(origin: string, allowed: AllowList): void {
   const logged = LOGGED.get(allowed) ?? new Set()
   if (logged.has(origin) || logged.size >= MOST_LOGGED) return
   LOGGED.set(allowed, logged.add(origin))
-  allowed.logger?.warn('a page may not connect, because its origin is not allowed', { origin, allow: `--origin ${origin}, or origins: [${JSON.stringify(origin)}]` })
+  allowed.logger?.warn('a page may not connect, because its origin is not allowed', {
+    origin,
+    allow: `--origin ${origin}, or origins: [${JSON.stringify(origin)}]`
+  })
 }
 
 /** Credentials in a URL are refused, since URLs are logged. */
 export function queryRefusal(parameters: URLSearchParams): Refusal | undefined {
   if (parameters.size === 0) return undefined
-  const credential = [...parameters.keys()].find(name => CREDENTIAL_PARAMETERS.includes(name.toLowerCase().replaceAll(/[-_]/g, '').replace(/^x/, '')))
+  const credential = [...parameters.keys()].find(name =>
+    CREDENTIAL_PARAMETERS.includes(name.toLowerCase().replaceAll(/[-_]/g, '').replace(/^x/, ''))
+  )
   if (credential === undefined) return undefined
-  return { status: 400, message: `Credentials in a URL end up in logs. Send ${credential} in the Authorization header.` }
+  return {
+    status: 400,
+    message: `Credentials in a URL end up in logs. Send ${credential} in the Authorization header.`
+  }
 }
 
 /** Authenticates a request by its headers; no principal if everyone may call. Refuses unknown callers and expired credentials. */
-export async function identified(headers: () => Credentials['headers'], { authenticate, challenge, clock, limits, logger }: Settings): Promise<Identified> {
+export async function identified(
+  headers: () => Credentials['headers'],
+  { authenticate, challenge, clock, limits, logger }: Settings
+): Promise<Identified> {
   if (!authenticate) return {}
   try {
     const principal = await identify({ authenticate, logger, limits, clock }, { headers: headers() })
-    return principal && clock.now() < (principal.expiresAtMs ?? Infinity) ? { principal } : { refusal: unauthenticated(challenge) }
+    return principal && clock.now() < (principal.expiresAtMs ?? Infinity)
+      ? { principal }
+      : { refusal: unauthenticated(challenge) }
   } catch (error) {
     return { refusal: undecided(error as A2AError) }
   }
@@ -118,7 +146,10 @@ function unauthenticated(challenge = DEFAULT_CHALLENGE): Refusal {
 
 /** The error that ends a stream when the credentials of its request expire. */
 export function expired(): A2AError {
-  return new A2AError('Unauthenticated', 'The credentials of this request have expired. Send the request again with fresh ones.')
+  return new A2AError(
+    'Unauthenticated',
+    'The credentials of this request have expired. Send the request again with fresh ones.'
+  )
 }
 
 /** Authentication is temporarily unavailable. */
@@ -132,7 +163,14 @@ export function forVersion(refusal: Refusal, version: string, served: readonly s
   const isOlder = served.includes('0.1') && (version.trim() === '' || normaliseVersion(version) === '0.1')
   if (!refusal.error || !isOlder) return refusal
   const { code, message, metadata, retryAfterMs } = refusal.error
-  return { ...refusal, error: new A2AError(code, message, { metadata, ...(retryAfterMs !== undefined && { retryAfterMs }), dataIsObject: true }) }
+  return {
+    ...refusal,
+    error: new A2AError(code, message, {
+      metadata,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      dataIsObject: true
+    })
+  }
 }
 
 /** The name in `NAME[:PORT]`; `undefined` if it is malformed. */
@@ -159,11 +197,16 @@ const CODINGS: readonly string[] = ['', 'chunked']
 export function targetOf(request: IncomingMessage, allowed: AllowList): Target | Refusal {
   const { rawHeaders, headers, socket } = request
   let hosts = 0
-  for (let i = 0; i < rawHeaders.length; i += 2) if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts += 1
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]?.length === 4 && rawHeaders[i]?.toLowerCase() === 'host') hosts += 1
   if (hosts > 1) return { status: 400, message: 'Send one Host header.' }
-  if (!CODINGS.includes((headers['transfer-encoding'] ?? '').toLowerCase())) return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
+  if (!CODINGS.includes((headers['transfer-encoding'] ?? '').toLowerCase()))
+    return { status: 501, message: 'The only supported transfer coding is chunked. Send the body without others.' }
   const { scheme, host = headers.host ?? '', path } = partsOf(request)
-  return formRefusal(scheme, path, 'encrypted' in socket) ?? hostRefusal(host, socket.localAddress ?? '127.0.0.1', allowed) ?? { host, path }
+  return (
+    formRefusal(scheme, path, 'encrypted' in socket) ??
+    hostRefusal(host, socket.localAddress ?? '127.0.0.1', allowed) ?? { host, path }
+  )
 }
 
 /** The path of a request, without its query. */
@@ -173,21 +216,33 @@ export function pathOf(request: IncomingMessage): string {
 
 /** The headers of a request; duplicates are joined by commas. */
 export function headersOf({ headers }: IncomingMessage): Record<string, string | undefined> {
-  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]))
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value])
+  )
 }
 
 /** The parts of a target. `OPTIONS *` concerns the server, and is answered like its root. */
-function partsOf({ url = '', method }: IncomingMessage): { readonly scheme?: string; readonly host?: string; readonly path: string } {
+function partsOf({ url = '', method }: IncomingMessage): {
+  readonly scheme?: string
+  readonly host?: string
+  readonly path: string
+} {
   if (url.startsWith('/')) return { path: url }
   const { scheme, host = '', rest = '' } = ABSOLUTE.exec(url)?.groups ?? {}
-  if (scheme !== undefined) return { scheme: scheme.toLowerCase(), host, path: rest.startsWith('/') ? rest : `/${rest}` }
+  if (scheme !== undefined)
+    return { scheme: scheme.toLowerCase(), host, path: rest.startsWith('/') ? rest : `/${rest}` }
   return { path: url === '*' && method === 'OPTIONS' ? '/' : url }
 }
 
 function formRefusal(scheme: string | undefined, path: string, isSecure: boolean): Refusal | undefined {
-  if (!path.startsWith('/')) return { status: 400, message: 'The target of a request is a path, or an address that begins with http://.' }
-  if (CHANGED_BY_PARSING.test(path)) return { status: 400, message: 'The path has a segment . or .., or a backslash. Send a normalised path.' }
+  if (!path.startsWith('/'))
+    return { status: 400, message: 'The target of a request is a path, or an address that begins with http://.' }
+  if (CHANGED_BY_PARSING.test(path))
+    return { status: 400, message: 'The path has a segment . or .., or a backslash. Send a normalised path.' }
   if (scheme === undefined || scheme === 'http') return undefined
-  if (scheme !== 'https') return { status: 400, message: `This server has no ${scheme.slice(0, 64)}: URLs. Send a path.` }
-  return isSecure ? undefined : { status: 421, message: 'This connection has no TLS, so it does not serve https: URLs. Send a path.' }
+  if (scheme !== 'https')
+    return { status: 400, message: `This server has no ${scheme.slice(0, 64)}: URLs. Send a path.` }
+  return isSecure
+    ? undefined
+    : { status: 421, message: 'This connection has no TLS, so it does not serve https: URLs. Send a path.' }
 }

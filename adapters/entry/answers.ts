@@ -48,7 +48,9 @@ export function refusalAnswer(refusal: Refusal, more: Headers = {}, form: Form =
 /** The body of a refusal. */
 export function refusalText({ status, message, error }: Refusal, form: Form = 'JSONRPC'): string {
   if (!error) return JSON.stringify({ error: message })
-  return form === 'JSONRPC' ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) }) : statusText(error, status, form)
+  return form === 'JSONRPC'
+    ? JSON.stringify({ jsonrpc: '2.0', id: null, error: toWireError(error) })
+    : statusText(error, status, form)
 }
 
 /** An error as a refusal of a request or connection. */
@@ -69,7 +71,13 @@ export function statusAnswer(thrown: unknown, headers: Headers = {}, status?: nu
 }
 
 /** Errors that JSON-RPC also reports by the HTTP status, since they concern access and quotas; all others have 200. */
-const TOLD_BY_STATUS: ReadonlySet<string> = new Set(['Unauthenticated', 'Forbidden', 'TooLarge', 'RateLimited', 'Overloaded'])
+const TOLD_BY_STATUS: ReadonlySet<string> = new Set([
+  'Unauthenticated',
+  'Forbidden',
+  'TooLarge',
+  'RateLimited',
+  'Overloaded'
+])
 
 /** The HTTP status of a JSON-RPC error. */
 export function rpcStatus({ code }: A2AError): number {
@@ -81,7 +89,10 @@ export function statusText(thrown: unknown, status?: number, form?: Form): strin
   const error = shownError(thrown)
   const { code, http, grpc } = ERRORS[error.code]
   const { message, details } = error
-  return JSON.stringify({ ...(form === 'HTTP+JSON 0.3' && { code, message }), error: { code: status ?? http, status: grpc, message, details } })
+  return JSON.stringify({
+    ...(form === 'HTTP+JSON 0.3' && { code, message }),
+    error: { code: status ?? http, status: grpc, message, details }
+  })
 }
 
 /** The headers of an error. */

@@ -25,18 +25,33 @@ export interface BindFault {
 /** The fault of a place that Node's code names; `undefined` for another error. */
 export function bindFault(error: unknown, { host, port, last = port }: Place): BindFault | undefined {
   const { code } = error as NodeJS.ErrnoException
-  if (code === 'EADDRINUSE') return { text: port === last ? `Port ${port} is in use on ${host}.` : `The ports from ${port} to ${last} are in use on ${host}.`, wrong: 'port' }
+  if (code === 'EADDRINUSE')
+    return {
+      text:
+        port === last
+          ? `Port ${port} is in use on ${host}.`
+          : `The ports from ${port} to ${last} are in use on ${host}.`,
+      wrong: 'port'
+    }
   if (code === 'EACCES') return { text: `This user may not listen on port ${port} of ${host}.`, wrong: 'port' }
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return { text: `This machine has no address ${host}.`, wrong: 'host' }
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return { text: `This machine has no address ${host}.`, wrong: 'host' }
   return undefined
 }
 
-const CHOICES = { host: 'Choose another host, such as 127.0.0.1.', port: 'Choose another port, or 0 for a free one.' } as const
+const CHOICES = {
+  host: 'Choose another host, such as 127.0.0.1.',
+  port: 'Choose another port, or 0 for a free one.'
+} as const
 
 /** The error for a place that cannot be bound: what is wrong, and what to do. It has the code of Node's error, which is its cause. */
 export function bindError(cause: unknown, place: Place): unknown {
   const fault = bindFault(cause, place)
-  return fault ? Object.assign(new Error(`${fault.text} ${CHOICES[fault.wrong]}`, { cause }), { code: (cause as NodeJS.ErrnoException).code }) : cause
+  return fault
+    ? Object.assign(new Error(`${fault.text} ${CHOICES[fault.wrong]}`, { cause }), {
+        code: (cause as NodeJS.ErrnoException).code
+      })
+    : cause
 }
 
 /**

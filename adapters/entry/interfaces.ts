@@ -23,18 +23,26 @@ export interface Offer {
 
 /** The interfaces (§4.4.6) of an agent at an `http:` or `ws:` URL, in order of preference: 1.0 first, other places last. */
 export function interfacesAt(address: string, { webSocket, http, dialects, interfaces = [] }: Offer): AgentInterface[] {
-  const versions = [{ version: PROTOCOL_VERSION, hasRest: true }, ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))]
+  const versions = [
+    { version: PROTOCOL_VERSION, hasRest: true },
+    ...dialects.map(({ version, rest }) => ({ version, hasRest: rest !== undefined }))
+  ]
   const here = versions.flatMap(({ version: protocolVersion, hasRest }) => [
     ...(webSocket ? [{ url: withScheme(address, 'ws'), protocolBinding: WEBSOCKET_BINDING, protocolVersion }] : []),
     ...(http ? [{ url: withScheme(address, 'http'), protocolBinding: 'JSONRPC', protocolVersion }] : []),
     // Clients append routes that begin with a slash.
-    ...(http && hasRest ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }] : [])
+    ...(http && hasRest
+      ? [{ url: withScheme(address, 'http').replace(/\/$/, ''), protocolBinding: 'HTTP+JSON', protocolVersion }]
+      : [])
   ])
   return [...here, ...interfaces]
 }
 
 /** The kind of the option `interfaces`. `checkInterfaces` validates its entries. */
-export const INTERFACES: Kind = [Array.isArray, "a list such as [{ url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }]"]
+export const INTERFACES: Kind = [
+  Array.isArray,
+  "a list such as [{ url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }]"
+]
 
 /** Throws TypeError for an invalid interface, with the name of the invalid member. */
 export function checkInterfaces(interfaces: readonly AgentInterface[] | undefined): void {

@@ -22,7 +22,10 @@ export interface Address {
 
 /** The kinds of an address's options, for functions that accept them. */
 export const ADDRESS: OptionKinds<Address> = {
-  port: [value => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535, 'a number such as 4242, or 0 for a free port'],
+  port: [
+    value => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
+    'a number such as 4242, or 0 for a free port'
+  ],
   host: textSuchAs("'127.0.0.1'")
 }
 
@@ -32,7 +35,10 @@ export function checkPort({ port }: Address, taker: string, example: string): vo
 }
 
 /** The kind of the option `path`. */
-export const A_PATH: Kind = [value => typeof value === 'string' && value.startsWith('/'), "a path that begins with a slash, such as '/agent'"]
+export const A_PATH: Kind = [
+  value => typeof value === 'string' && value.startsWith('/'),
+  "a path that begins with a slash, such as '/agent'"
+]
 
 /** The path of an agent without its trailing slashes; empty for the root. */
 export function basePath(path: string): string {
@@ -59,10 +65,14 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 30_000
 
 /** The refusal while the server is closing. */
-export const GOING: Refusal = refusalOf(new A2AError('Overloaded', 'The server restarts. Retry later.', { retryAfterMs: 1000 }))
+export const GOING: Refusal = refusalOf(
+  new A2AError('Overloaded', 'The server restarts. Retry later.', { retryAfterMs: 1000 })
+)
 
 /** The refusal at the limit of connections or pending requests. */
-export const FULL: Refusal = refusalOf(new A2AError('Overloaded', 'The server has reached its connection limit. Retry later.', { retryAfterMs: 1000 }))
+export const FULL: Refusal = refusalOf(
+  new A2AError('Overloaded', 'The server has reached its connection limit. Retry later.', { retryAfterMs: 1000 })
+)
 
 /** The first and the last port that are tried when none is given. */
 export const PORTS = [4242, 4261] as const
@@ -71,10 +81,19 @@ export const PORTS = [4242, 4261] as const
  * Listens on a port, and answers with a handler; health checks with the runtime's `health`, or another. Resolves when it accepts
  * connections; throws TypeError as `checkHost` does.
  */
-export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Runtime, handler: Handler, health: () => Health = () => runtime.health()): Promise<Listening> {
+export async function listen(
+  { port, host = '127.0.0.1' }: Address,
+  runtime: Runtime,
+  handler: Handler,
+  health: () => Health = () => runtime.health()
+): Promise<Listening> {
   checkHost(host, runtime)
   const { settings } = runtime
-  const server = createServer({ headersTimeout: HEADERS_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS, connectionsCheckingInterval: 1000 })
+  const server = createServer({
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: 1000
+  })
   const inTurn = new InTurn(settings.limits.callsPerConnection)
   let isDraining = false
   const answering = new Answering(new Shares(settings.limits.connections, settings.limits), listenerOf(handler))
@@ -83,11 +102,21 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
   server.on('connection', socket => socket.off('error', ignore).on('error', ignore))
   const take = (request: IncomingMessage, response: ServerResponse, waits: boolean) => {
     if (answeredHealth(request, response, isDraining, health)) return
-    const target = isDraining ? GOING : answering.underWay >= settings.limits.connections ? FULL : targetOf(request, settings)
+    const target = isDraining
+      ? GOING
+      : answering.underWay >= settings.limits.connections
+        ? FULL
+        : targetOf(request, settings)
     if ('status' in target) {
       settings.counters.refused(target.status)
       const body = refusalText(target, formOf(request.method, pathOf(request)))
-      response.writeHead(target.status, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body), ...target.headers }).end(body)
+      response
+        .writeHead(target.status, {
+          'Content-Type': 'application/json',
+          'Content-Length': Buffer.byteLength(body),
+          ...target.headers
+        })
+        .end(body)
       return
     }
     // An absolute target becomes a path and a Host header (RFC 9112 §3.2.2).
@@ -116,9 +145,14 @@ export async function listen({ port, host = '127.0.0.1' }: Address, runtime: Run
 
 /** Throws TypeError for a public address without `authenticate`, and for all addresses at once without a URL for the card. */
 export function checkHost(host: string, { settings: { authenticate, publicUrl, hosts } }: Runtime): void {
-  if (!isLoopback(host) && !authenticate) throw new TypeError(`Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`)
+  if (!isLoopback(host) && !authenticate)
+    throw new TypeError(
+      `Without authenticate anyone could use the agent on ${host}. Give createRuntime({ authenticate }), or bind 127.0.0.1.`
+    )
   if (!isEveryAddress(host) || hosts || publicUrl !== undefined) return
-  throw new TypeError(`On ${host} the agent listens on every address of this machine, so its card cannot say where it is. Give createRuntime({ publicUrl }) or createRuntime({ hosts }), or bind one address.`)
+  throw new TypeError(
+    `On ${host} the agent listens on every address of this machine, so its card cannot say where it is. Give createRuntime({ publicUrl }) or createRuntime({ hosts }), or bind one address.`
+  )
 }
 
 /** Whether a host means all addresses of a machine. */
@@ -140,18 +174,28 @@ const READY = '/readyz'
  * Answers a health check, by its status alone; `false` for any other request. `/healthz` is 200 while the process answers. `/readyz` is
  * 200 if the server accepts requests and its runtime is ready, else 503.
  */
-function answeredHealth(request: IncomingMessage, response: ServerResponse, isDraining: boolean, health: () => Health): boolean {
+function answeredHealth(
+  request: IncomingMessage,
+  response: ServerResponse,
+  isDraining: boolean,
+  health: () => Health
+): boolean {
   const path = pathOf(request)
   if (path !== HEALTH && path !== READY) return false
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const isServing = path === HEALTH || (!isDraining && health().isReady)
   const status = isRead ? (isServing ? 200 : 503) : 405
-  response.writeHead(status, { 'Cache-Control': 'no-store', 'Content-Length': 0, ...(!isRead && { Allow: 'GET, HEAD' }) }).end()
+  response
+    .writeHead(status, { 'Cache-Control': 'no-store', 'Content-Length': 0, ...(!isRead && { Allow: 'GET, HEAD' }) })
+    .end()
   return true
 }
 
 /** Throws TypeError for a path of an agent that is one of a health check. */
 export function checkPath(path: string): void {
   const taken = [HEALTH, READY].find(health => basePath(path) === health)
-  if (taken !== undefined) throw new TypeError(`The path ${taken} reports the health of the server. Choose another for the agent, such as '/agent'.`)
+  if (taken !== undefined)
+    throw new TypeError(
+      `The path ${taken} reports the health of the server. Choose another for the agent, such as '/agent'.`
+    )
 }

@@ -124,7 +124,11 @@ export class ReceivedRequest implements DirectResponse, Queued {
     const { response, socket } = this
     this.#state = 'under way'
     // A response behind that of a health check or a refusal emits no `close` when its connection is closed.
-    if (!response.socket) response.once('close', onAbort(disconnectSignal(socket), () => this.end()))
+    if (!response.socket)
+      response.once(
+        'close',
+        onAbort(disconnectSignal(socket), () => this.end())
+      )
     this.#answering.add(this)
   }
 
@@ -150,7 +154,11 @@ export class ReceivedRequest implements DirectResponse, Queued {
 }
 
 /** The limit that callers share. */
-const CONNECTIONS = { limit: 'connections', what: 'connections or pending requests', advice: 'Close one, or retry later.' } as const
+const CONNECTIONS = {
+  limit: 'connections',
+  what: 'connections or pending requests',
+  advice: 'Close one, or retry later.'
+} as const
 
 /** The refusal of a connection or pending request over its caller's share; `undefined` within it. */
 export function shareRefusal(shares: Shares, sharer: Sharer): Refusal | undefined {

@@ -39,7 +39,9 @@ class SmallRequest implements HttpRequest {
   }
 
   takeArrived(): Uint8Array | undefined {
-    return this.#incoming.readableLength === this.#length ? ((this.#incoming.read() as Buffer | null) ?? NOTHING) : undefined
+    return this.#incoming.readableLength === this.#length
+      ? ((this.#incoming.read() as Buffer | null) ?? NOTHING)
+      : undefined
   }
 
   /** The body. Throws Error if the client disconnects before its end. */
@@ -100,7 +102,8 @@ export type Listener = (incoming: IncomingMessage, outgoing: ServerResponse, dir
  */
 export function listenerOf(handler: Handler): Listener {
   return (incoming, outgoing, direct) => {
-    const pass = (answered: (request: HttpRequest) => Promise<Response>) => void getRequestListener(answered, { overrideGlobalObjects: false })(incoming, outgoing)
+    const pass = (answered: (request: HttpRequest) => Promise<Response>) =>
+      void getRequestListener(answered, { overrideGlobalObjects: false })(incoming, outgoing)
     const request = smallRequest(incoming)
     if (!request) {
       pass(request => handler(request, { direct }))
@@ -113,7 +116,13 @@ export function listenerOf(handler: Handler): Listener {
 }
 
 /** Sends an answer of JSON text to Node's response, without a Response in between. */
-export function sendJson({ response }: DirectResponse, text: string, headers: Readonly<Record<string, string>>): Response {
-  response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text), ...headers }).end(text)
+export function sendJson(
+  { response }: DirectResponse,
+  text: string,
+  headers: Readonly<Record<string, string>>
+): Response {
+  response
+    .writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text), ...headers })
+    .end(text)
   return RESPONSE_ALREADY_SENT
 }

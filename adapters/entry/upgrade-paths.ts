@@ -16,7 +16,8 @@ export function isWebSocket({ headers }: IncomingMessage): boolean {
 /** Makes Node 24.9 and later ignore other upgrades (RFC 9110 §7.8), unless `isWanted` says that the app may accept them. */
 export function ignoreOthers(server: Server & AskingServer, isWanted: () => boolean): void {
   const { shouldUpgradeCallback: asked } = server
-  if (asked) server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && asked.call(server, request)
+  if (asked)
+    server.shouldUpgradeCallback = request => (isWebSocket(request) || isWanted()) && asked.call(server, request)
 }
 
 /** A socket with Node's private reference to the response that is being written. */
@@ -42,7 +43,10 @@ export function replay(server: Server, request: IncomingMessage, socket: Answeri
 }
 
 function withoutUpgrade(connection: string): string {
-  return connection.split(',').filter(token => token.trim().toLowerCase() !== 'upgrade').join(',')
+  return connection
+    .split(',')
+    .filter(token => token.trim().toLowerCase() !== 'upgrade')
+    .join(',')
 }
 
 /** Handles the upgrade of a connection. */
@@ -64,7 +68,8 @@ const PLACES = new WeakMap<Server, readonly Place[]>()
  */
 export function takePath(server: Server, place: Place, take: TakeUpgrade, unknown: TakeUpgrade = () => {}): () => void {
   const onUpgrade = (request: IncomingMessage, socket: Socket, head: Buffer) => {
-    if (!isWebSocket(request)) return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
+    if (!isWebSocket(request))
+      return placesOn(server)[0] === place && !isForApp(server) ? replay(server, request, socket, head) : undefined
     socket.on('error', () => socket.destroy())
     const asked = pathOf(request)
     if (isAt(place, asked)) return take(request, socket, head)
@@ -78,7 +83,10 @@ export function takePath(server: Server, place: Place, take: TakeUpgrade, unknow
   PLACES.set(server, [...placesOn(server), place])
   return () => {
     server.off('upgrade', onUpgrade)
-    PLACES.set(server, placesOn(server).filter(other => other !== place))
+    PLACES.set(
+      server,
+      placesOn(server).filter(other => other !== place)
+    )
   }
 }
 

@@ -1,7 +1,13 @@
 import { promisify } from 'node:util'
 import type { User } from '@a2a-js/sdk/server'
 import { A2AService, grpcService } from '@a2a-js/sdk/server/grpc'
-import { type Metadata, Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStream } from '@grpc/grpc-js'
+import {
+  type Metadata,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServerWritableStream
+} from '@grpc/grpc-js'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
@@ -53,16 +59,27 @@ export function grpc(options: GrpcOptions): PortBinding {
 }
 
 /** Resolves when it accepts calls. Rejects for a port that cannot be bound; throws TypeError as `checkHost` does. */
-async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentials = ServerCredentials.createInsecure() }: GrpcOptions): Promise<OpenBinding> {
+async function open(
+  runtime: Runtime,
+  { port, host = '127.0.0.1', url, credentials = ServerCredentials.createInsecure() }: GrpcOptions
+): Promise<OpenBinding> {
   checkHost(host, runtime)
   const { settings } = runtime
   const { messageBytes, callsPerConnection, streamsPerConnection } = settings.limits
-  const server = new Server({ 'grpc.max_receive_message_length': messageBytes, 'grpc.max_concurrent_streams': callsPerConnection + streamsPerConnection })
-  const bound = await promisify(server.bindAsync.bind(server))(`${host.includes(':') ? `[${host}]` : host}:${port}`, credentials).catch((error: Error) => {
+  const server = new Server({
+    'grpc.max_receive_message_length': messageBytes,
+    'grpc.max_concurrent_streams': callsPerConnection + streamsPerConnection
+  })
+  const bound = await promisify(server.bindAsync.bind(server))(
+    `${host.includes(':') ? `[${host}]` : host}:${port}`,
+    credentials
+  ).catch((error: Error) => {
     throw bindError(withCode(error), { host, port })
   })
   // The request handler reads this list on every call.
-  const interfaces: AgentInterface[] = [{ url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }]
+  const interfaces: AgentInterface[] = [
+    { url: url ?? `${hostFor(host, settings)}:${bound}`, protocolBinding: 'GRPC', protocolVersion: PROTOCOL_VERSION }
+  ]
   const own = [...interfaces]
   let isDraining = false
   let closing: Promise<void> | undefined
@@ -78,9 +95,17 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
     if (refusal) throw refusal.error
     const connection = connections.get(call.getPeer(), settings.clock.now())
     if (principal?.expiresAtMs !== undefined) endAt(principal.expiresAtMs, call, settings.clock)
-    return { isAuthenticated: principal !== undefined, userName: principal?.id ?? '', ...(principal?.claims && { claims: principal.claims }), connection } as User
+    return {
+      isAuthenticated: principal !== undefined,
+      userName: principal?.id ?? '',
+      ...(principal?.claims && { claims: principal.claims }),
+      connection
+    } as User
   })
-  server.addService(A2AService, grpcErrors(grpcService({ requestHandler: toRequestHandler(runtime, { interfaces }), userBuilder })))
+  server.addService(
+    A2AService,
+    grpcErrors(grpcService({ requestHandler: toRequestHandler(runtime, { interfaces }), userBuilder }))
+  )
 
   const close = () =>
     new Promise<void>(resolve => {
@@ -99,7 +124,9 @@ async function open(runtime: Runtime, { port, host = '127.0.0.1', url, credentia
 
 /** The error of `bindAsync`, with the code of Node's error, which it has in its text only. */
 function withCode(error: Error): Error {
-  const code = error.message.startsWith('Name resolution failed') ? 'ENOTFOUND' : /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]
+  const code = error.message.startsWith('Name resolution failed')
+    ? 'ENOTFOUND'
+    : /\bE[A-Z]{4,}\b/.exec(error.message)?.[0]
   return Object.assign(error, code !== undefined && { code })
 }
 
@@ -112,14 +139,18 @@ function hostFor(host: string, { publicUrl, hosts }: Runtime['settings']): strin
 
 /** The metadata of a call as headers, without binary values. */
 function headersIn(metadata: Metadata): Record<string, string> {
-  return Object.fromEntries(Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  return Object.fromEntries(
+    Object.entries(metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  )
 }
 
 /** A call of the official service, unary or streaming. */
 type GrpcCall = ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>
 
 /** The paths of streaming operations. */
-const STREAMS: ReadonlySet<string> = new Set(Object.values(A2AService).flatMap(({ path, responseStream }) => (responseStream ? path : [])))
+const STREAMS: ReadonlySet<string> = new Set(
+  Object.values(A2AService).flatMap(({ path, responseStream }) => (responseStream ? path : []))
+)
 
 /** Ends the stream of a call with Unauthenticated when its caller's credentials expire. Unary calls are not affected. */
 function endAt(expiresAtMs: number, call: GrpcCall, clock: Clock): void {

@@ -19,7 +19,11 @@ type Method = (call: Call, callback?: Callback) => void
  * and RetryInfo. On its own, the official service sends UNKNOWN, or no details, for errors that are not of the SDK's classes.
  */
 export function grpcErrors<Service extends object>(service: Service): Service & UntypedServiceImplementation {
-  checkArgument(service, [isObject, 'an implementation of the service'], 'grpcErrors(grpcService({ requestHandler, userBuilder }))')
+  checkArgument(
+    service,
+    [isObject, 'an implementation of the service'],
+    'grpcErrors(grpcService({ requestHandler, userBuilder }))'
+  )
   const wrapped = Object.entries(service).map(([name, method]: [string, Method]) => [name, withErrors(method)])
   return Object.fromEntries(wrapped) as Service & UntypedServiceImplementation
 }
@@ -28,7 +32,8 @@ function withErrors(method: Method): Method {
   return (call, callback) => {
     if (callback) return method(call, (error, ...answer) => callback(error && mapped(call, error), ...answer))
     const emit = call.emit.bind(call)
-    call.emit = (event, ...values) => (event === 'error' ? emit(event, mapped(call, values[0])) : emit(event, ...values))
+    call.emit = (event, ...values) =>
+      event === 'error' ? emit(event, mapped(call, values[0])) : emit(event, ...values)
     method(call)
   }
 }

@@ -1,5 +1,11 @@
 import { BinaryWriter } from '@bufbuild/protobuf/wire'
-import { BAD_REQUEST, ERROR_INFO, RETRY_INFO, type A2AError, type FieldViolation } from '../../machines/protocol/errors.ts'
+import {
+  BAD_REQUEST,
+  ERROR_INFO,
+  RETRY_INFO,
+  type A2AError,
+  type FieldViolation
+} from '../../machines/protocol/errors.ts'
 
 /** Writes the fields of a message. */
 type Write = (writer: BinaryWriter) => void
@@ -8,7 +14,9 @@ type Write = (writer: BinaryWriter) => void
 export function statusDetails(error: A2AError, status: number): Buffer {
   const { message, violations, retryAfterMs } = error
   const [info] = error.details
-  const details: Write[] = [any(ERROR_INFO, errorInfo(String(info?.['reason']), String(info?.['domain']), error.metadata))]
+  const details: Write[] = [
+    any(ERROR_INFO, errorInfo(String(info?.['reason']), String(info?.['domain']), error.metadata))
+  ]
   if (violations.length > 0) details.push(any(BAD_REQUEST, badRequest(violations)))
   if (retryAfterMs !== undefined) details.push(any(RETRY_INFO, retryInfo(Math.ceil(Math.max(0, retryAfterMs)))))
   const writer = new BinaryWriter().uint32(tag(1, 0)).int32(status).uint32(tag(2)).string(message)
@@ -32,7 +40,11 @@ function badRequest(violations: readonly FieldViolation[]): Write {
 /** A `google.protobuf.Duration`: seconds and nanoseconds. */
 function retryInfo(milliseconds: number): Write {
   return nested(1, writer => {
-    writer.uint32(tag(1, 0)).int64(Math.floor(milliseconds / 1000)).uint32(tag(2, 0)).int32((milliseconds % 1000) * 1e6)
+    writer
+      .uint32(tag(1, 0))
+      .int64(Math.floor(milliseconds / 1000))
+      .uint32(tag(2, 0))
+      .int32((milliseconds % 1000) * 1e6)
   })
 }
 

@@ -27,11 +27,19 @@ export class CardAnswers {
   }
 
   /** Answers with the card in the version `named`, the raw value from the request, which may be empty. `more`: headers of every answer. */
-  async card(request: HttpRequest, named: string, interfaces: readonly AgentInterface[], more: Headers, tenant?: string): Promise<Response> {
+  async card(
+    request: HttpRequest,
+    named: string,
+    interfaces: readonly AgentInterface[],
+    more: Headers,
+    tenant?: string
+  ): Promise<Response> {
     const version = asked(named)
     const dialect = this.#dialectOf(version)
     try {
-      const made = dialect ? dialect.card(this.#runtime.agentCard(interfaces, tenant)) : await this.#runtime.signedCard(interfaces, tenant, version === '' ? this.#merging?.withCard : undefined)
+      const made = dialect
+        ? dialect.card(this.#runtime.agentCard(interfaces, tenant))
+        : await this.#runtime.signedCard(interfaces, tenant, version === '' ? this.#merging?.withCard : undefined)
       return cardAnswer(made, this.#since, request, more)
     } catch (error) {
       return statusAnswer(error, more)
@@ -39,10 +47,20 @@ export class CardAnswers {
   }
 
   /** Answers with a card from before 1.0. A request without a version gets all of them merged, since no members conflict. */
-  oldCard(request: HttpRequest, named: string, interfaces: readonly AgentInterface[], more: Headers): Promise<Response> | Response {
+  oldCard(
+    request: HttpRequest,
+    named: string,
+    interfaces: readonly AgentInterface[],
+    more: Headers
+  ): Promise<Response> | Response {
     if (this.#dialectOf(asked(named))) return this.card(request, named, interfaces, more)
     const made = this.#runtime.agentCard(interfaces)
-    return cardAnswer(Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()), this.#since, request, more)
+    return cardAnswer(
+      Object.assign({}, ...this.#dialects.map(dialect => dialect.card(made)).toReversed()),
+      this.#since,
+      request,
+      more
+    )
   }
 
   #dialectOf(version: string): Dialect | undefined {
@@ -59,10 +77,20 @@ function asked(version: string): string {
  * Answers a request for an agent's card (§8.2). It may be cached for 5 minutes and revalidated by its ETag or its date (§8.6.1):
  * `since`, the start of the server. `card` is JSON in the requested dialect, `more` the headers of every answer.
  */
-function cardAnswer(card: unknown, since: Date, { method, headers: asked }: HttpRequest, more: Readonly<Record<string, string>>): Response {
+function cardAnswer(
+  card: unknown,
+  since: Date,
+  { method, headers: asked }: HttpRequest,
+  more: Readonly<Record<string, string>>
+): Response {
   const body = JSON.stringify(card)
   const etag = `"${createHash('sha256').update(body).digest('base64url')}"`
-  const caching = { ETag: etag, 'Last-Modified': since.toUTCString(), 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`, Vary: 'A2A-Version, Origin' }
+  const caching = {
+    ETag: etag,
+    'Last-Modified': since.toUTCString(),
+    'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}`,
+    Vary: 'A2A-Version, Origin'
+  }
   const headers = { ...more, ...caching, ...SAFE }
   if (isKnown(asked, etag, since)) return new LightResponse(null, { status: 304, headers })
   return pageAnswer(method, body, { 'Content-Type': 'application/json', ...headers })
@@ -70,13 +98,19 @@ function cardAnswer(card: unknown, since: Date, { method, headers: asked }: Http
 
 /** Answers a request for `/` with a page that shows how to call the agent. */
 export function pageOf(card: AgentCard, { method }: HttpRequest): Response {
-  return pageAnswer(method, page(card), { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'", ...SAFE })
+  return pageAnswer(method, page(card), {
+    'Content-Type': 'text/html; charset=utf-8',
+    'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+    ...SAFE
+  })
 }
 
 const SAFE = { 'X-Content-Type-Options': 'nosniff' }
 
 function pageAnswer(method: string, body: string, headers: Record<string, string>): Response {
-  return new LightResponse(method === 'HEAD' ? null : body, { headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) } })
+  return new LightResponse(method === 'HEAD' ? null : body, {
+    headers: { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }
+  })
 }
 
 /** With an ETag, the date is ignored (RFC 9110 §13.1.3). */
@@ -91,7 +125,10 @@ function page({ name, description, skills, supportedInterfaces }: AgentCard): st
   const { url = '', tenant = '' } = supportedInterfaces[0] ?? {}
   const cardUrl = `${withScheme(url, 'http').replace(/\/$/, '')}${AGENT_CARD_PATH}`
   const example = skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
-  const places = supportedInterfaces.map(({ url, protocolBinding, protocolVersion, tenant }) => `<li><code>${escaped(url)}</code> ${escaped(protocolBinding)}, A2A ${escaped(protocolVersion)}${tenant === undefined ? '' : `, tenant ${escaped(tenant)}`}`)
+  const places = supportedInterfaces.map(
+    ({ url, protocolBinding, protocolVersion, tenant }) =>
+      `<li><code>${escaped(url)}</code> ${escaped(protocolBinding)}, A2A ${escaped(protocolVersion)}${tenant === undefined ? '' : `, tenant ${escaped(tenant)}`}`
+  )
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">

@@ -19,7 +19,9 @@ export function bodyOf(call: HttpCall, limit: number): Promise<string> | string 
   call.served.direct?.invite?.()
   const arrived = call.request.takeArrived?.()
   if (arrived) return textOf(arrived, call)
-  return length !== null && Number(length) <= UNCOUNTED_BYTES ? smallBody(call) : largeBody(call, limit, call.unfinished())
+  return length !== null && Number(length) <= UNCOUNTED_BYTES
+    ? smallBody(call)
+    : largeBody(call, limit, call.unfinished())
 }
 
 async function smallBody(call: HttpCall): Promise<string> {

@@ -52,7 +52,14 @@ export class HttpCall {
   readonly #settings: Settings
   #space: AnswerSpace | undefined
 
-  constructor(settings: Settings, request: HttpRequest, served: NodeResponse, entered: Entered, placed: Placed, tenant: string | undefined) {
+  constructor(
+    settings: Settings,
+    request: HttpRequest,
+    served: NodeResponse,
+    entered: Entered,
+    placed: Placed,
+    tenant: string | undefined
+  ) {
     this.#settings = settings
     this.request = request
     this.served = served
@@ -83,7 +90,10 @@ export class HttpCall {
 
   /** Schedules the parsing of a body. Resolves when it is its turn; `undefined` if it is now. */
   parsingTurn(): Promise<void> | undefined {
-    return this.#settings.scheduler.reading.next(userOf(this.#sharer, connectionOf(this.served) ?? this.request), readingCost(this.bytes))
+    return this.#settings.scheduler.reading.next(
+      userOf(this.#sharer, connectionOf(this.served) ?? this.request),
+      readingCost(this.bytes)
+    )
   }
 
   get #sharer(): Sharer {
@@ -97,14 +107,18 @@ function activation({ headers }: HttpRequest, activated: readonly string[]): Hea
 }
 
 /** The header names of 0.3 and of server-sent events for service parameters. */
-const OTHER_NAMES: Readonly<Record<string, string>> = { 'a2a-extensions': 'x-a2a-extensions', 'taskchart-after-generation': 'last-event-id' }
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  'a2a-extensions': 'x-a2a-extensions',
+  'taskchart-after-generation': 'last-event-id'
+}
 
 /** Service parameters that are ignored without an active extension. */
 const CONDITIONS = ['taskchart-after-generation', 'taskchart-if-generation-match', 'taskchart-current-generation']
 
 /** The terms of a call (§3.2.6): from its headers, or from its query, for clients that cannot set headers. */
 export function termsOf({ headers }: HttpRequest, query: URLSearchParams, supported: readonly string[]): CallTerms {
-  if (query.size === 0 && !headers.has('a2a-extensions') && !headers.has('x-a2a-extensions')) return plainTerms(headers.get('a2a-version') ?? '')
+  if (query.size === 0 && !headers.has('a2a-extensions') && !headers.has('x-a2a-extensions'))
+    return plainTerms(headers.get('a2a-version') ?? '')
   const parameters = new Map<string, string>()
   const read = (name: string) => {
     const value = headers.get(name) ?? headers.get(OTHER_NAMES[name] ?? name)
@@ -125,7 +139,13 @@ export interface StreamTerms {
 
 /** The context of a call. It aborts when its client disconnects, unless a stream has a signal of its own. */
 export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContext {
-  const { bytes, served, tenant, entered: { terms, interfaces }, placed: { principal, traced } } = call
+  const {
+    bytes,
+    served,
+    tenant,
+    entered: { terms, interfaces },
+    placed: { principal, traced }
+  } = call
   const { version, extensions, conditions } = terms
   const signal = streamTerms ? streamTerms.signal : goneSignal(call)
   const room: Room = async bytes => {
@@ -133,7 +153,22 @@ export function contextOf(call: HttpCall, streamTerms?: StreamTerms): CallContex
     // Reads nothing for a client that has disconnected.
     signal.throwIfAborted()
   }
-  return { version, extensions, conditions, interfaces, bytes, room, connection: connectionOf(served), signal, numbered: streamTerms?.numbered, tenant, principal: principal?.id, claims: principal?.claims, trace: traced?.trace, binding: traced?.binding }
+  return {
+    version,
+    extensions,
+    conditions,
+    interfaces,
+    bytes,
+    room,
+    connection: connectionOf(served),
+    signal,
+    numbered: streamTerms?.numbered,
+    tenant,
+    principal: principal?.id,
+    claims: principal?.claims,
+    trace: traced?.trace,
+    binding: traced?.binding
+  }
 }
 
 function goneSignal({ request, served: { direct } }: HttpCall): AbortSignal {

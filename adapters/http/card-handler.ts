@@ -35,7 +35,8 @@ export function cardHandler(runtime: Runtime, options: CardHandlerOptions): Card
   checkRuntime(runtime, 'cardHandler')
   checkOptions(options, OPTIONS, 'cardHandler', 'cardHandler(runtime, { interfaces })')
   const { interfaces, dialects = [] } = options
-  if (!interfaces) throw new TypeError(`cardHandler needs interfaces, ${INTERFACES[1]}: a mounted card does not know its address.`)
+  if (!interfaces)
+    throw new TypeError(`cardHandler needs interfaces, ${INTERFACES[1]}: a mounted card does not know its address.`)
   checkInterfaces(interfaces)
   const cards = new CardAnswers(runtime, dialects)
   const answer = async (request: Request): Promise<Response> => {

@@ -8,10 +8,26 @@ import { memoizeLast } from '../../runtime/primitives/collections.ts'
 import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { forVersion, hostRefusal, identified, originRefusal, queryRefusal, type Identified, type Refusal } from '../entry/admission.ts'
+import {
+  forVersion,
+  hostRefusal,
+  identified,
+  originRefusal,
+  queryRefusal,
+  type Identified,
+  type Refusal
+} from '../entry/admission.ts'
 import { LightResponse, refusalAnswer, refusalOf, statusAnswer } from '../entry/answers.ts'
 import type { Handler, HttpRequest, NodeResponse } from '../entry/connection.ts'
-import { checkInterfaces, INTERFACES, interfacesAt, originMounted, originTaken, tenantIn, type Offer } from '../entry/interfaces.ts'
+import {
+  checkInterfaces,
+  INTERFACES,
+  interfacesAt,
+  originMounted,
+  originTaken,
+  tenantIn,
+  type Offer
+} from '../entry/interfaces.ts'
 import { A_PATH, agentUrl, basePath } from '../entry/listen.ts'
 import { DIALECTS, type Dialect } from '../json-rpc/dialect.ts'
 import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
@@ -41,7 +57,13 @@ export interface HandlerOptions {
   readonly interfaces?: readonly AgentInterface[]
 }
 
-const OPTIONS: OptionKinds<HandlerOptions> = { path: A_PATH, url: textSuchAs("'https://agent.example/'"), webSocket: TRUE_OR_FALSE, dialects: DIALECTS, interfaces: INTERFACES }
+const OPTIONS: OptionKinds<HandlerOptions> = {
+  path: A_PATH,
+  url: textSuchAs("'https://agent.example/'"),
+  webSocket: TRUE_OR_FALSE,
+  dialects: DIALECTS,
+  interfaces: INTERFACES
+}
 
 /** The answer to a request for a card or page if the agent's URL is unknown. */
 const NOWHERE: Refusal = { status: 421, message: NO_ADDRESS }
@@ -67,11 +89,20 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
   const refused = (refusal: Refusal, entered: Entered, isRpc: boolean) => {
     counters.refused(refusal.status)
     const { terms, headers } = entered
-    return refusalAnswer(forVersion(refusal, terms.version, versions), headers, isRpc ? 'JSONRPC' : restFormOf(dialects, entered))
+    return refusalAnswer(
+      forVersion(refusal, terms.version, versions),
+      headers,
+      isRpc ? 'JSONRPC' : restFormOf(dialects, entered)
+    )
   }
 
   /** Answers a request of an identified caller, or of anybody. */
-  const answered = (request: HttpRequest, entered: Entered, served: NodeResponse, { principal, refusal }: Identified): Promise<Response> => {
+  const answered = (
+    request: HttpRequest,
+    entered: Entered,
+    served: NodeResponse,
+    { principal, refusal }: Identified
+  ): Promise<Response> => {
     const { path } = entered
     const routed = hasTenants ? routeOf(request.method, path) : undefined
     const tenant = hasTenants && request.method === 'POST' && !routed ? tenantIn(path) : undefined
@@ -87,10 +118,16 @@ export function httpHandler(runtime: Runtime, given: HandlerOptions = {}): Handl
     }
     const traced = telemetry && traceTerms(telemetry, request.headers, binding)
     const call = new HttpCall(settings, request, served, entered, { principal, asked, traced }, tenant)
-    return isRpc ? answerRpc(runtime, methods, call) : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
+    return isRpc
+      ? answerRpc(runtime, methods, call)
+      : (answerDialect(runtime, dialects, call) ?? answerRest(runtime, operations, call))
   }
   return entered(runtime, { ...options, webSocket, dialects, http: true }, (request, entered, served) => {
-    const answer = authenticate ? identified(() => Object.fromEntries(request.headers), settings).then(caller => answered(request, entered, served, caller)) : answered(request, entered, served, ANYBODY)
+    const answer = authenticate
+      ? identified(() => Object.fromEntries(request.headers), settings).then(caller =>
+          answered(request, entered, served, caller)
+        )
+      : answered(request, entered, served, ANYBODY)
     return served.direct ? answer : answer.then(response => turnEnd().then(() => response))
   })
 }
@@ -106,13 +143,19 @@ function tenantOf(routed: ReturnType<typeof routeOf>): string | undefined {
 /** Serves only the card and the page, for an agent that is not served over HTTP. */
 export function cardAndPage(runtime: Runtime, options: Placed): Handler {
   const nothing = `Nothing is here. The agent's card is at ${AGENT_CARD_PATH}.`
-  return entered(runtime, options, async (_, { headers }) => statusAnswer(new A2AError('MethodNotFound', nothing), headers))
+  return entered(runtime, options, async (_, { headers }) =>
+    statusAnswer(new A2AError('MethodNotFound', nothing), headers)
+  )
 }
 
 type Placed = Pick<HandlerOptions, 'path' | 'url'> & Offer
 
 /** Admits requests, answers those for the public card and page, and passes on the rest. */
-function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>): Handler {
+function entered(
+  runtime: Runtime,
+  { path = '/', url, ...offer }: Placed,
+  answer: (request: HttpRequest, entered: Entered, served: NodeResponse) => Promise<Response>
+): Handler {
   checkInterfaces(offer.interfaces)
   const { settings } = runtime
   const base = basePath(path)
@@ -128,10 +171,22 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     return origin === undefined ? [] : interfacesFor(agentUrl(origin, base))
   }
   /** The same for a connection to a Node server, whose last result is kept: that of most requests. */
-  let taken: { readonly name: string; readonly localAddress: string | undefined; readonly localPort: number | undefined; readonly interfaces: readonly AgentInterface[] } | undefined
+  let taken:
+    | {
+        readonly name: string
+        readonly localAddress: string | undefined
+        readonly localPort: number | undefined
+        readonly interfaces: readonly AgentInterface[]
+      }
+    | undefined
   const interfacesTaken = (name: string, { localAddress, localPort }: Socket): readonly AgentInterface[] => {
     if (taken?.name !== name || taken.localAddress !== localAddress || taken.localPort !== localPort) {
-      taken = { name, localAddress, localPort, interfaces: interfacesFor(agentUrl(originTaken(name, { localAddress, localPort }, settings.hosts), base)) }
+      taken = {
+        name,
+        localAddress,
+        localPort,
+        interfaces: interfacesFor(agentUrl(originTaken(name, { localAddress, localPort }, settings.hosts), base))
+      }
     }
     return taken.interfaces
   }
@@ -139,25 +194,37 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
   const addressOf = memoizeLast(url => new URL(url))
 
   /** The Host rule for a request of an app: for its URL, which has the host of an absolute target, and for its Host header. */
-  const mountedRefusal = (address: URL, host: string) => hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
+  const mountedRefusal = (address: URL, host: string) =>
+    hostRefusal(address.host, undefined, settings) ?? hostRefusal(host, undefined, settings)
 
-  const admitted = (request: HttpRequest, address: URL, headers: Record<string, string>, served: NodeResponse): Promise<Response> | Response => {
+  const admitted = (
+    request: HttpRequest,
+    address: URL,
+    headers: Record<string, string>,
+    served: NodeResponse
+  ): Promise<Response> | Response => {
     const { pathname, searchParams: query } = address
     const interfaces = placed(address, served)
     const below = belowBase(pathname)
     const terms = termsOf(request, query, settings.extensions)
     const isRead = request.method === 'GET' || request.method === 'HEAD'
-    const tenant = settings.hasTenants && below.endsWith(AGENT_CARD_PATH) ? tenantIn(below.slice(0, -AGENT_CARD_PATH.length)) : undefined
+    const tenant =
+      settings.hasTenants && below.endsWith(AGENT_CARD_PATH)
+        ? tenantIn(below.slice(0, -AGENT_CARD_PATH.length))
+        : undefined
     const isHome = below === '/' || pathname === '/'
     const isCard = below === AGENT_CARD_PATH || pathname === AGENT_CARD_PATH || tenant !== undefined
     const isOldCard = below === OLD_CARD_PATH && offer.dialects.length > 0
     if (isRead && interfaces.length === 0 && (isHome || isCard || isOldCard)) return refusalAnswer(NOWHERE, headers)
     if (isCard) {
-      return isRead ? cards.card(request, terms.version, interfaces, headers, tenant) : notAllowed(['GET', 'HEAD'], headers)
+      return isRead
+        ? cards.card(request, terms.version, interfaces, headers, tenant)
+        : notAllowed(['GET', 'HEAD'], headers)
     }
     if (isOldCard && isRead) return cards.oldCard(request, terms.version, interfaces, headers)
     if (isHome && isRead) return pageOf(runtime.agentCard(interfaces), request)
-    if (isHome && !(offer.http && request.method === 'POST')) return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
+    if (isHome && !(offer.http && request.method === 'POST'))
+      return notAllowed(offer.http ? ['GET', 'HEAD', 'POST'] : ['GET', 'HEAD'], headers)
     return answer(request, { path: below, query, terms, headers, interfaces }, served)
   }
 
@@ -165,7 +232,10 @@ function entered(runtime: Runtime, { path = '/', url, ...offer }: Placed, answer
     const address = addressOf(request.url)
     const origin = request.headers.get('origin') ?? undefined
     const host = (served.direct ? undefined : request.headers.get('host')) ?? address.host
-    const refusal = (served.direct ? undefined : mountedRefusal(address, host)) ?? originRefusal(origin, host, settings) ?? queryRefusal(address.searchParams)
+    const refusal =
+      (served.direct ? undefined : mountedRefusal(address, host)) ??
+      originRefusal(origin, host, settings) ??
+      queryRefusal(address.searchParams)
     if (refusal) {
       settings.counters.refused(refusal.status)
       return refusalAnswer(refusal)
@@ -190,7 +260,9 @@ const NO_HEADERS = {}
 
 /** The CORS headers of an answer to an admitted origin. */
 function crossOrigin(origin: string | undefined): Record<string, string> {
-  return origin === undefined ? NO_HEADERS : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
+  return origin === undefined
+    ? NO_HEADERS
+    : { 'Access-Control-Allow-Origin': origin, 'Access-Control-Expose-Headers': EXPOSED, Vary: 'Origin' }
 }
 
 /** Answers a CORS preflight request. Credentials are sent in headers, never in cookies. */

@@ -25,7 +25,10 @@ export function answerType(request: HttpRequest): string {
 /** The error for a body of another content type. */
 export function wrongType(request: HttpRequest): A2AError {
   const given = typeOf(request)
-  return new A2AError('ContentTypeNotSupported', `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`)
+  return new A2AError(
+    'ContentTypeNotSupported',
+    `Send the body as Content-Type: application/json${given === '' ? '' : `, not ${given.slice(0, 64)}`}.`
+  )
 }
 
 /**
@@ -39,8 +42,12 @@ export function statusOfBody(error: unknown, request: HttpRequest): number | und
 /** Refuses a body with a content coding such as gzip (RFC 9110 §15.5.16); `undefined` without one. */
 export function codingRefusal({ headers }: HttpRequest): Refusal | undefined {
   const codings = headers.get('content-encoding')
-  if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase()))) return undefined
-  const error = new A2AError('ContentTypeNotSupported', `Send the body without Content-Encoding: ${codings.slice(0, 64)}.`)
+  if (codings === null || codings.split(',').every(coding => ['', 'identity'].includes(coding.trim().toLowerCase())))
+    return undefined
+  const error = new A2AError(
+    'ContentTypeNotSupported',
+    `Send the body without Content-Encoding: ${codings.slice(0, 64)}.`
+  )
   return { status: 415, message: error.message, headers: { 'Accept-Encoding': 'identity' }, error }
 }
 
@@ -55,10 +62,12 @@ type Params = Record<string, unknown>
 
 /** The parameters of a request: from its path, and from its body or its query. */
 export async function parametersOf(runtime: Runtime, call: HttpCall, { parameters }: Routed): Promise<Params> {
-  const params = call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.entered.query)
+  const params =
+    call.request.method === 'POST' ? await bodyParameters(runtime, call) : queryParameters(call.entered.query)
   for (const [name, encoded] of Object.entries(parameters)) {
     const [value, other] = [decoded(name, encoded), params[name] ?? '']
-    if (other !== '' && other !== value) throw invalidParams({ field: name, description: 'must equal the value in the path' })
+    if (other !== '' && other !== value)
+      throw invalidParams({ field: name, description: 'must equal the value in the path' })
     params[name] = value
   }
   return params
@@ -108,4 +117,7 @@ function queryParameters(query: URLSearchParams): Params {
 
 /** The boolean parameters, which are text in a query (§11.5). Numbers may be text everywhere. */
 const FLAGS = ['includeArtifacts', 'include_artifacts']
-const BOOLEANS: ReadonlyMap<string, boolean> = new Map([['true', true], ['false', false]])
+const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['false', false]
+])

@@ -17,22 +17,33 @@ const FOR_ITS_READER = { 'Cache-Control': 'private, max-age=300' }
 
 /** Answers a REST request (§11): parameters in path and query, or in the JSON body; streams are server-sent events. */
 export async function answerRest(runtime: Runtime, operations: Operations, call: HttpCall): Promise<Response> {
-  const { request, entered: { path }, headers } = call
+  const {
+    request,
+    entered: { path },
+    headers
+  } = call
   const routed = routeOf(request.method, path)
   if (!routed || !('method' in routed)) {
     const over = await overQuota(runtime, call)
     if (over) return over
     if (!routed) runtime.settings.counters.failed('MethodNotFound')
-    return routed ? notAllowed(routed, headers) : statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
+    return routed
+      ? notAllowed(routed, headers)
+      : statusAnswer(new A2AError('MethodNotFound', `There is nothing at ${path.slice(0, 255)}.`), headers)
   }
   const type = { 'Content-Type': answerType(request) }
   try {
     const params = await readRequest(runtime, call, routed)
     const method = operations[routed.method]
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), REST)
+    if (method.streaming)
+      return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), REST)
     const answer = await method.answer(params, contextOf(call))
     if (call.space) return inPieces(runtime, call, call.space, jsonPieces(answer), { ...headers, ...type })
-    return jsonAnswer(JSON.stringify(answer), { ...headers, ...type, ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER) })
+    return jsonAnswer(JSON.stringify(answer), {
+      ...headers,
+      ...type,
+      ...(routed.method === 'GetExtendedAgentCard' && FOR_ITS_READER)
+    })
   } catch (error) {
     call.space?.end()
     await delayRefusal(error, runtime.settings)
@@ -64,6 +75,8 @@ export async function overQuota({ settings }: Runtime, call: HttpCall, form?: Fo
 /** Answers an unsupported method of a path. */
 export function notAllowed(allowed: readonly string[], headers: HttpCall['headers']): Response {
   const allow = [...new Set(allowed)].join(', ')
-  const error = { error: { code: 405, status: 'UNIMPLEMENTED', message: `This path supports only ${allow}.`, details: [] } }
+  const error = {
+    error: { code: 405, status: 'UNIMPLEMENTED', message: `This path supports only ${allow}.`, details: [] }
+  }
   return jsonAnswer(JSON.stringify(error), { ...headers, Allow: allow }, 405)
 }

@@ -22,14 +22,17 @@ export async function answerRpc(runtime: Runtime, methods: Methods, call: HttpCa
     envelope = { kind: 'invalid', id: null, error: shownError(error) }
   }
   if (envelope.kind === 'invalid') return refused(runtime, envelope.id, envelope.error, call)
-  if (envelope.kind === 'response') return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
-  if (envelope.kind === 'notification') return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
+  if (envelope.kind === 'response')
+    return refused(runtime, null, new A2AError('InvalidRequest', 'A client sends requests, not responses.'), call)
+  if (envelope.kind === 'notification')
+    return (await overQuota(runtime, null, call)) ?? new LightResponse(null, { status: 204, headers: call.headers })
   const { id, method: name, params } = envelope
   const { version } = call.entered.terms
   const method = methods(name, version)
   if (!method) return refused(runtime, id, noSuchMethod(name, version), call, undefined, params)
   try {
-    if (method.streaming) return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
+    if (method.streaming)
+      return await streamed(runtime, call, terms => method.events(params, contextOf(call, terms)), framesOf(id))
     return send(runtime, id, await method.answer(params, contextOf(call)), call)
   } catch (error) {
     call.space?.end()
@@ -46,7 +49,14 @@ function send(runtime: Runtime, id: RequestId, answer: unknown, call: HttpCall):
 }
 
 /** Answers a request that reaches no operation: with this error, or with RateLimited if it is over a quota. */
-async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, call: HttpCall, status?: number, params?: unknown): Promise<Response> {
+async function refused(
+  runtime: Runtime,
+  id: RequestId | null,
+  error: A2AError,
+  call: HttpCall,
+  status?: number,
+  params?: unknown
+): Promise<Response> {
   const over = await overQuota(runtime, id, call, params)
   if (over) return over
   runtime.settings.counters.failed(error.code)
@@ -54,7 +64,12 @@ async function refused(runtime: Runtime, id: RequestId | null, error: A2AError, 
 }
 
 /** Counts a request that reaches no operation. Returns the answer if it is over a quota. */
-async function overQuota({ settings }: Runtime, id: RequestId | null, call: HttpCall, params?: unknown): Promise<Response | undefined> {
+async function overQuota(
+  { settings }: Runtime,
+  id: RequestId | null,
+  call: HttpCall,
+  params?: unknown
+): Promise<Response | undefined> {
   const error = settings.countStray(contextOf(call), params)
   await delayRefusal(error, settings)
   if (!error) return undefined
@@ -65,9 +80,18 @@ async function overQuota({ settings }: Runtime, id: RequestId | null, call: Http
 /** Wraps each event of a stream in a JSON-RPC response. */
 function framesOf(id: RequestId): Encoding {
   const { head, end } = around(id)
-  return { encode: event => head + encodeOnce(event) + end, encodeLarge: event => resultPieces(id, event), encodeError: error => errorFrame(id, error) }
+  return {
+    encode: event => head + encodeOnce(event) + end,
+    encodeLarge: event => resultPieces(id, event),
+    encodeError: error => errorFrame(id, error)
+  }
 }
 
-function errorAnswer(id: RequestId | null, error: A2AError, { headers }: HttpCall, status = rpcStatus(error)): Response {
+function errorAnswer(
+  id: RequestId | null,
+  error: A2AError,
+  { headers }: HttpCall,
+  status = rpcStatus(error)
+): Response {
   return jsonAnswer(errorFrame(id, error), { ...headers, ...headersFor(error) }, status)
 }

@@ -39,11 +39,14 @@ export class BodySink implements Sink {
   /** `destroy` closes the connection; without it, the body fails instead. */
   constructor(destroy?: () => void) {
     this.#destroy = destroy
-    this.body = new ReadableStream<Uint8Array>({
-      start: controller => void (this.#controller = controller),
-      pull: () => this.#events?.drained(),
-      cancel: () => this.#events?.gone()
-    }, new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES }))
+    this.body = new ReadableStream<Uint8Array>(
+      {
+        start: controller => void (this.#controller = controller),
+        pull: () => this.#events?.drained(),
+        cancel: () => this.#events?.gone()
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: HIGH_WATER_BYTES })
+    )
   }
 
   open(events: SinkEvents): void {

@@ -35,7 +35,12 @@ const EVENTS_PER_TURN = 32
  * Answers with a stream of server-sent events, each with its generation as `id`. Rejects with an error that occurs before the first
  * event, for an ordinary answer. A stream ends with Unauthenticated when the credentials of its request expire.
  */
-export async function streamed({ settings: { clock } }: Runtime, call: HttpCall, open: (terms: StreamTerms) => Events, encoding: Encoding): Promise<Response> {
+export async function streamed(
+  { settings: { clock } }: Runtime,
+  call: HttpCall,
+  open: (terms: StreamTerms) => Events,
+  encoding: Encoding
+): Promise<Response> {
   const { expiresAtMs = Infinity } = call.placed.principal ?? {}
   const end = endOf(call.served, expiresAtMs)
   let generation: number | undefined
@@ -43,7 +48,8 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
   const events = open({ signal: end.signal, numbered: number => void (generation = number) })
   const first = events.next()
   await early(first, clock)
-  const expiry = expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
+  const expiry =
+    expiresAtMs < Infinity ? clock.setTimeout(() => end.abort(expired()), expiresAtMs - clock.now()) : undefined
   const { response, stream } = begun(call, clock, () => end.abort())
   const encode = (event: object) => sentEvent(encoding.encode(event), generation)
   const encodeFirst = (event: object) => call.space?.sent(sentPieces(encoding.encodeLarge(event), generation))
@@ -60,24 +66,60 @@ export async function streamed({ settings: { clock } }: Runtime, call: HttpCall,
 
 /** Ends a stream when its client disconnects or its credentials expire. Without an expiry, the connection's signal is enough. */
 function endOf({ direct }: NodeResponse, expiresAtMs: number): Pick<AbortController, 'signal' | 'abort'> {
-  return direct && expiresAtMs === Infinity ? { signal: disconnectSignal(direct.socket), abort: () => {} } : new AbortController()
+  return direct && expiresAtMs === Infinity
+    ? { signal: disconnectSignal(direct.socket), abort: () => {} }
+    : new AbortController()
 }
 
 /** Begins the response of a stream. */
-function begun({ headers, served: { direct, outgoing } }: HttpCall, clock: Clock, left: () => void): { response: Response; stream: EventStream } {
-  const all = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no', ...headers }
+function begun(
+  { headers, served: { direct, outgoing } }: HttpCall,
+  clock: Clock,
+  left: () => void
+): { response: Response; stream: EventStream } {
+  const all = {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-cache',
+    'X-Accel-Buffering': 'no',
+    ...headers
+  }
   return responseOf({ direct, outgoing }, all, clock, left, true)
 }
 
-function responseOf({ direct, outgoing }: NodeResponse, headers: Headers, clock: Clock, left: () => void, takesComments: boolean): { response: Response; stream: EventStream } {
-  if (direct) return { response: RESPONSE_ALREADY_SENT, stream: new EventStream(new ResponseSink(direct, headers), clock, left, takesComments) }
+function responseOf(
+  { direct, outgoing }: NodeResponse,
+  headers: Headers,
+  clock: Clock,
+  left: () => void,
+  takesComments: boolean
+): { response: Response; stream: EventStream } {
+  if (direct)
+    return {
+      response: RESPONSE_ALREADY_SENT,
+      stream: new EventStream(new ResponseSink(direct, headers), clock, left, takesComments)
+    }
   const sink = new BodySink(outgoing && (() => void outgoing.destroy()))
-  return { response: new LightResponse(sink.body, { headers }), stream: new EventStream(sink, clock, left, takesComments) }
+  return {
+    response: new LightResponse(sink.body, { headers }),
+    stream: new EventStream(sink, clock, left, takesComments)
+  }
 }
 
 /** Answers with JSON text in pieces, as fast as the client reads. A client that reads nothing is disconnected, as from a stream. */
-export function inPieces({ settings: { clock } }: Runtime, { served }: HttpCall, space: AnswerSpace, pieces: Iterable<string>, headers: Headers): Response {
-  const { response, stream } = responseOf(served, { 'Content-Type': 'application/json', ...headers }, clock, () => {}, false)
+export function inPieces(
+  { settings: { clock } }: Runtime,
+  { served }: HttpCall,
+  space: AnswerSpace,
+  pieces: Iterable<string>,
+  headers: Headers
+): Response {
+  const { response, stream } = responseOf(
+    served,
+    { 'Content-Type': 'application/json', ...headers },
+    clock,
+    () => {},
+    false
+  )
   void stream.sendPieces(space.sent(pieces)).then(() => stream.end())
   return response
 }
@@ -100,7 +142,13 @@ interface Encoders {
 }
 
 /** Sends every event, until the last or until the client disconnects. Throws `reason` if it is an A2AError that stopped the events. */
-async function tell(first: ReturnType<Events['next']>, events: Events, stream: EventStream, { encode, encodeFirst }: Encoders, reason: () => unknown): Promise<void> {
+async function tell(
+  first: ReturnType<Events['next']>,
+  events: Events,
+  stream: EventStream,
+  { encode, encodeFirst }: Encoders,
+  reason: () => unknown
+): Promise<void> {
   let sent = 0
   const see = (event: object): Seen => {
     if (!stream.isOpen) return false

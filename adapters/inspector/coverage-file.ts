@@ -29,7 +29,10 @@ export function coverageFile(module: string): CoverageFile {
     write: async coverage => {
       await mkdir(dirname(path), { recursive: true })
       await writeFile(join(folder, '.gitignore'), '*\n')
-      await writeFile(path, `${JSON.stringify({ type: 'coverage', chart: 'work', ...coverage } satisfies Coverage, undefined, 2)}\n`)
+      await writeFile(
+        path,
+        `${JSON.stringify({ type: 'coverage', chart: 'work', ...coverage } satisfies Coverage, undefined, 2)}\n`
+      )
     },
     watch: changed => {
       watchFile(path, { interval: LOOK_MS, persistent: false }, changed)
@@ -41,7 +44,9 @@ export function coverageFile(module: string): CoverageFile {
 function readCoverage(text: string): Coverage | undefined {
   try {
     const value: unknown = JSON.parse(text)
-    return isObject(value) && value.type === 'coverage' && isObject(value.reached) && Array.isArray(value.missing) ? (value as unknown as Coverage) : undefined
+    return isObject(value) && value.type === 'coverage' && isObject(value.reached) && Array.isArray(value.missing)
+      ? (value as unknown as Coverage)
+      : undefined
   } catch {
     return undefined
   }

@@ -267,4 +267,20 @@ export interface Nodes {
 }
 
 /** A message from the hub to a page. */
-export type FromHub = Hello | Tasks | Contexts | Talk | Actors | Steps | Frames | Coverage | Testing | Proving | Lost | Reload | Crash | Authorized | Heat | Nodes
+export type FromHub =
+  | Hello
+  | Tasks
+  | Contexts
+  | Talk
+  | Actors
+  | Steps
+  | Frames
+  | Coverage
+  | Testing
+  | Proving
+  | Lost
+  | Reload
+  | Crash
+  | Authorized
+  | Heat
+  | Nodes

@@ -122,7 +122,14 @@ export class Hub {
     if (!tasks.get(taskId)) await earlier
     const scope = tasks.get(taskId)?.key
     const agent = this.#runtime.agentCard([]).name
-    return scope && taskStory({ agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact }, scope, taskId)
+    return (
+      scope &&
+      taskStory(
+        { agent, store: observation.store, recorder, charts: await this.#drawn(observation), redact },
+        scope,
+        taskId
+      )
+    )
   }
 
   /** Adds a page until its socket closes. `host` is the name by which it reaches the server. */
@@ -160,7 +167,17 @@ export class Hub {
   /** Sends `hello` to a page, and then everything that is known. */
   async #greet(page: PageLink): Promise<void> {
     const shown = this.#look()
-    const hello = { type: 'hello', agent: shownAgent(this.#runtime), url: atHost(this.#url, page.host), instance: shown.instance, authorizes: true, tests: this.#options.test !== undefined, proves: this.#options.prove !== undefined, counts: shown.heat !== undefined, ...(shown.nodes && { isNode: true }) } as const
+    const hello = {
+      type: 'hello',
+      agent: shownAgent(this.#runtime),
+      url: atHost(this.#url, page.host),
+      instance: shown.instance,
+      authorizes: true,
+      tests: this.#options.test !== undefined,
+      proves: this.#options.prove !== undefined,
+      counts: shown.heat !== undefined,
+      ...(shown.nodes && { isNode: true })
+    } as const
     const charts = await this.#drawn(shown.observation)
     // The page may have gone meanwhile, or a reload may greet it again.
     if (this.#looking !== shown || !this.#pages.has(page)) return
@@ -186,7 +203,14 @@ export class Hub {
     const runtime = this.#runtime
     this.#options.prove?.(progress => {
       // A proof that began before a reload may be about another chart.
-      this.#proving = runtime === this.#runtime ? progress : { type: 'proving', isRunning: progress.isRunning, error: 'The agent was loaded again meanwhile. Prove it again.' }
+      this.#proving =
+        runtime === this.#runtime
+          ? progress
+          : {
+              type: 'proving',
+              isRunning: progress.isRunning,
+              error: 'The agent was loaded again meanwhile. Prove it again.'
+            }
       this.#tellAll(this.#proving)
     })
   }

@@ -37,8 +37,19 @@ export function inspect(options: InspectOptions = {}): SideApp {
 export function inspectorWith(options: InspectOptions): SideApp & { readonly pageUrl: string } {
   checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
   const { redact = redacted, stately, token } = options
-  if (typeof redact !== 'function') throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
-  if (stately !== undefined && !/^ws:\/\/./.test(stately)) throw new TypeError(`stately has to be an address such as ws://127.0.0.1:8080, not ${JSON.stringify(stately)}.`)
-  if (token !== undefined && (typeof token !== 'string' || token === '')) throw new TypeError('token has to be a text that is not empty.')
-  return new Inspector({ redact, stately, token, draw: drawChart, coverage: async () => undefined, page: builtPage, loadStately })
+  if (typeof redact !== 'function')
+    throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
+  if (stately !== undefined && !/^ws:\/\/./.test(stately))
+    throw new TypeError(`stately has to be an address such as ws://127.0.0.1:8080, not ${JSON.stringify(stately)}.`)
+  if (token !== undefined && (typeof token !== 'string' || token === ''))
+    throw new TypeError('token has to be a text that is not empty.')
+  return new Inspector({
+    redact,
+    stately,
+    token,
+    draw: drawChart,
+    coverage: async () => undefined,
+    page: builtPage,
+    loadStately
+  })
 }

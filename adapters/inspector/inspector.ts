@@ -78,14 +78,20 @@ export class Inspector implements SideApp {
 
   async open(server: Server, runtime: Runtime, url: string): Promise<() => Promise<void>> {
     const { stately: receiver, loadStately, redact } = this.#parts
-    const { settings: { clock, logger } } = runtime
+    const {
+      settings: { clock, logger }
+    } = runtime
     const stately = receiver === undefined ? undefined : await loadStately()
     const hub = new Hub(runtime, url, this.#parts, this.tap)
     this.#open = { server, hub, runtime, url }
     const sockets = new WebSocketServer({ noServer: true, maxPayload: MOST_BYTES })
     const releases = [
-      takePath(server, { path: FEED_PATH }, (request, socket, head) => this.#enter(sockets, request, socket, head, (client, host) => hub.page(client, socket, host))),
-      takePath(server, { path: STATELY_PATH }, (request, socket, head) => this.#enter(sockets, request, socket, head, client => void this.#feed(client))),
+      takePath(server, { path: FEED_PATH }, (request, socket, head) =>
+        this.#enter(sockets, request, socket, head, (client, host) => hub.page(client, socket, host))
+      ),
+      takePath(server, { path: STATELY_PATH }, (request, socket, head) =>
+        this.#enter(sockets, request, socket, head, client => void this.#feed(client))
+      ),
       startHeartbeat(sockets.clients, clock),
       stately && receiver !== undefined ? linkTo(receiver, hub, { stately, redact, logger }) : () => {}
     ]
@@ -129,22 +135,42 @@ export class Inspector implements SideApp {
     if (!isOpen(server, runtime) && !hasToken(request.url, this.token)) {
       // Without the token, the public page of the agent is shown.
       const isTried = pathname === '/stately' || searchParams.has('token')
-      return isTried ? jsonAnswer(JSON.stringify({ error: 'This page requires its token: use the URL that the server printed.' }), {}, 401) : undefined
+      return isTried
+        ? jsonAnswer(
+            JSON.stringify({ error: 'This page requires its token: use the URL that the server printed.' }),
+            {},
+            401
+          )
+        : undefined
     }
     if (pathname === '/stately') return htmlAnswer(statelyPage.replace('TOKEN', this.token), host, [STATELY_ORIGIN])
     return this.#parts.page.index(host, { 'taskchart-token': this.token, 'taskchart-agent': atHost(url, host) })
   }
 
   async #story(request: HttpRequest): Promise<Response> {
-    if (!hasToken(request.url, this.token)) return jsonAnswer(JSON.stringify({ error: 'The inspector requires its token. Reload the page.' }), {}, 401)
+    if (!hasToken(request.url, this.token))
+      return jsonAnswer(JSON.stringify({ error: 'The inspector requires its token. Reload the page.' }), {}, 401)
     const taskId = new URL(request.url).searchParams.get('task') ?? ''
     const story = await this.#served.hub.story(taskId)
-    if (story === undefined) return jsonAnswer(JSON.stringify({ error: `There is no task ${JSON.stringify(taskId)}.` }), {}, 404)
+    if (story === undefined)
+      return jsonAnswer(JSON.stringify({ error: `There is no task ${JSON.stringify(taskId)}.` }), {}, 404)
     // A file to save: shown here, it would be a page of this origin.
-    return new LightResponse(story, { headers: { 'Content-Type': 'text/html; charset=utf-8', 'Content-Disposition': `attachment; filename="task-${taskId.replaceAll(/[^\w-]/g, '')}.html"`, 'X-Content-Type-Options': 'nosniff' } })
+    return new LightResponse(story, {
+      headers: {
+        'Content-Type': 'text/html; charset=utf-8',
+        'Content-Disposition': `attachment; filename="task-${taskId.replaceAll(/[^\w-]/g, '')}.html"`,
+        'X-Content-Type-Options': 'nosniff'
+      }
+    })
   }
 
-  #enter(sockets: WebSocketServer, request: IncomingMessage, socket: Socket, head: Buffer, enter: (client: WebSocket, host: string) => void): void {
+  #enter(
+    sockets: WebSocketServer,
+    request: IncomingMessage,
+    socket: Socket,
+    head: Buffer,
+    enter: (client: WebSocket, host: string) => void
+  ): void {
     const { runtime, hub } = this.#served
     const target = socketTarget(request, runtime, this.token)
     if ('status' in target) return refuse(socket, target)
@@ -161,10 +187,12 @@ export class Inspector implements SideApp {
     const { loadStately, redact } = this.#parts
     try {
       const stately = await loadStately()
-      const release = this.#served.hub.sink(new StatelySink(stately, redact, text => {
-        if (client.bufferedAmount > WAITING_BYTES) client.terminate()
-        else if (client.readyState === client.OPEN) client.send(text)
-      }))
+      const release = this.#served.hub.sink(
+        new StatelySink(stately, redact, text => {
+          if (client.bufferedAmount > WAITING_BYTES) client.terminate()
+          else if (client.readyState === client.OPEN) client.send(text)
+        })
+      )
       client.on('close', release)
     } catch (error) {
       client.close(CLOSE_CODES.policy, (error as Error).message.slice(0, 120))
@@ -173,7 +201,13 @@ export class Inspector implements SideApp {
 }
 
 function scriptAnswer(text: string): Response {
-  return new LightResponse(text, { headers: { 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff' } })
+  return new LightResponse(text, {
+    headers: {
+      'Content-Type': 'text/javascript; charset=utf-8',
+      'Cache-Control': 'no-cache',
+      'X-Content-Type-Options': 'nosniff'
+    }
+  })
 }
 
 /** Whether the inspector needs no token: on a loopback address, for an agent without `authenticate`. */
@@ -191,7 +225,8 @@ function hasToken(address: string | undefined, token: string): boolean {
 function socketTarget(request: IncomingMessage, { settings }: Runtime, token: string): Target | Refusal {
   const target = targetOf(request, settings)
   if ('status' in target) return target
-  if (!hasToken(request.url, token)) return { status: 401, message: 'The inspector requires its token. Reload the page.' }
+  if (!hasToken(request.url, token))
+    return { status: 401, message: 'The inspector requires its token. Reload the page.' }
   // Its own pages have the token, so that any name will do.
   if (!originRefusal(request.headers.origin, target.host, { ownPages: 'any' })) return target
   return { status: 403, message: 'Pages of other origins may not use the inspector.' }

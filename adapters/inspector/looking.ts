@@ -60,23 +60,36 @@ const ANYBODY = { tenant: '', principal: 'anonymous' }
 function nodesReader(cluster: ObservedCluster, tasks: TaskIndex): NonNullable<Shown['nodes']> {
   return async taskId => {
     const row = tasks.get(taskId)
-    return seenNodes(cluster, row && { taskId, key: row.key, openedMs: row.openedMs, endedMs: isTerminal(row.state) ? row.changedMs : undefined })
+    return seenNodes(
+      cluster,
+      row && {
+        taskId,
+        key: row.key,
+        openedMs: row.openedMs,
+        endedMs: isTerminal(row.state) ? row.changedMs : undefined
+      }
+    )
   }
 }
 
 /** Observes a runtime for pages and sinks. */
-export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts): Looking {
+export function lookAt(
+  runtime: Runtime,
+  { redact, frames, before, pages, sinks, removed, stirred, test, prove, listedAMinute = LISTED_A_MINUTE }: LookingParts
+): Looking {
   const { clock, logger } = runtime.settings
-  const recorder = before?.recorder ?? new Recorder(clock, {
-    stirred,
-    inspected: event => {
-      for (const sink of sinks) sink.inspected(event)
-    },
-    began: actors => {
-      for (const sink of sinks) sink.began(actors)
-    },
-    troubled: error => logger.error('the inspector failed', { error })
-  })
+  const recorder =
+    before?.recorder ??
+    new Recorder(clock, {
+      stirred,
+      inspected: event => {
+        for (const sink of sinks) sink.inspected(event)
+      },
+      began: actors => {
+        for (const sink of sinks) sink.began(actors)
+      },
+      troubled: error => logger.error('the inspector failed', { error })
+    })
   const troubled = (error: unknown) => logger.error('the messages of a context could not be read', { error })
   const tasks = new TaskIndex(redact, {
     missing: task => {
@@ -90,17 +103,19 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
       for (const page of pages) page.removed(task)
     }
   })
-  const contexts = before?.contexts ?? new ContextIndex(redact, {
-    changedContext: context => {
-      for (const page of pages) page.changedContext(context)
-    },
-    removedContext: context => {
-      for (const page of pages) page.removedContext(context)
-    },
-    said: commit => {
-      for (const page of pages) page.said(commit)
-    }
-  })
+  const contexts =
+    before?.contexts ??
+    new ContextIndex(redact, {
+      changedContext: context => {
+        for (const page of pages) page.changedContext(context)
+      },
+      removedContext: context => {
+        for (const page of pages) page.removedContext(context)
+      },
+      said: commit => {
+        for (const page of pages) page.said(commit)
+      }
+    })
   const readMessages: Observation['store']['readMessages'] = (...choice) => observation.store.readMessages(...choice)
   contexts.readFrom({ live: recorder, readMessages, troubled })
   const room = new TokenBucket(listedAMinute)
@@ -147,16 +162,30 @@ export function lookAt(runtime: Runtime, { redact, frames, before, pages, sinks,
     }
   }
   void contexts.readLive(clock.now())
-  const earlier = readEarlier().catch((error: unknown) => logger.error('the earlier tasks could not be read', { error }))
+  const earlier = readEarlier().catch((error: unknown) =>
+    logger.error('the earlier tasks could not be read', { error })
+  )
   return {
     instance: randomIds(),
-    recorder, tasks, contexts, frames, redact, observation, earlier, stirred, test, prove,
+    recorder,
+    tasks,
+    contexts,
+    frames,
+    redact,
+    observation,
+    earlier,
+    stirred,
+    test,
+    prove,
     heat: heatReader(observation),
     nodes: observation.cluster && nodesReader(observation.cluster, tasks),
     talkOf: contextId => {
       const talk = new TalkRecord(contextId, { readMessages, redact, timesOf: key => contexts.timesOf(key) })
       const owner = tasks.newest.find(({ key }) => key.contextId === contextId)?.key ?? ANYBODY
-      talk.read(contexts.keyOf(contextId) ?? { tenant: owner.tenant, principal: owner.principal, contextId }).catch(troubled).finally(stirred)
+      talk
+        .read(contexts.keyOf(contextId) ?? { tenant: owner.tenant, principal: owner.principal, contextId })
+        .catch(troubled)
+        .finally(stirred)
       return talk
     },
     authorize: async (taskId, data) => {

@@ -10,7 +10,11 @@ const MOVES = 20
 export interface SeenNodes {
   /** The address of the node that shows them. */
   readonly self: string
-  readonly nodes: readonly (Omit<NodeStatus, 'process'> & { readonly process: string; readonly sinceMs: number; readonly shards: readonly SeenShard[] })[]
+  readonly nodes: readonly (Omit<NodeStatus, 'process'> & {
+    readonly process: string
+    readonly sinceMs: number
+    readonly shards: readonly SeenShard[]
+  })[]
   /** The shards without an owner. */
   readonly free: readonly SeenShard[]
   /** The newest moves, newest first. */
@@ -35,16 +39,34 @@ export interface SeenTask {
 /** Reads what a page shows of a cluster. */
 export async function seenNodes(cluster: ObservedCluster, task: SeenTask | undefined): Promise<SeenNodes> {
   const { nodes, shards } = await cluster.status()
-  const of = (address: string | undefined): SeenShard[] => shards.flatMap(({ shard, epoch, owner }) => (owner === address ? [{ shard, epoch }] : []))
+  const of = (address: string | undefined): SeenShard[] =>
+    shards.flatMap(({ shard, epoch, owner }) => (owner === address ? [{ shard, epoch }] : []))
   return {
     self: cluster.address,
-    nodes: nodes.map(({ process: { pid, host, since }, ...node }) => ({ ...node, process: `${pid} on ${host}`, sinceMs: Date.parse(since), shards: of(node.address) })),
+    nodes: nodes.map(({ process: { pid, host, since }, ...node }) => ({
+      ...node,
+      process: `${pid} on ${host}`,
+      sinceMs: Date.parse(since),
+      shards: of(node.address)
+    })),
     free: of(undefined),
     moves: newestMoves(shards, MOVES),
     ...(task && { way: wayIn(shards, cluster.shardOf(task.key), task) })
   }
 }
 
-function wayIn(shards: readonly ShardStatus[], shard: number, { taskId, openedMs, endedMs }: SeenTask): NonNullable<SeenNodes['way']> {
-  return { taskId, shard, stays: wayOf(shards.flatMap(one => (one.shard === shard ? one.tenures : [])), openedMs, endedMs) }
+function wayIn(
+  shards: readonly ShardStatus[],
+  shard: number,
+  { taskId, openedMs, endedMs }: SeenTask
+): NonNullable<SeenNodes['way']> {
+  return {
+    taskId,
+    shard,
+    stays: wayOf(
+      shards.flatMap(one => (one.shard === shard ? one.tenures : [])),
+      openedMs,
+      endedMs
+    )
+  }
 }

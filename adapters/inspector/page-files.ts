@@ -34,7 +34,13 @@ export class PageFiles {
   async index(host: string, meta: Readonly<Record<string, string>>): Promise<Response | undefined> {
     const html = await this.#read('index.html')
     const tags = Object.entries(meta).map(([name, content]) => `<meta name="${name}" content="${escaped(content)}">`)
-    return html && htmlAnswer(html.toString('utf8').replace(/<head[^>]*>/, head => `${head}${tags.join('')}`), host)
+    return (
+      html &&
+      htmlAnswer(
+        html.toString('utf8').replace(/<head[^>]*>/, head => `${head}${tags.join('')}`),
+        host
+      )
+    )
   }
 
   /** A file of the page; `undefined` for an unknown name. Files with a hash in their names never change. */
@@ -56,10 +62,27 @@ export class PageFiles {
 export function htmlAnswer(html: string, host: string, frames: readonly string[] = []): Response {
   const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : ''
   const policy = [
-    "default-src 'self'", "style-src 'self' 'unsafe-inline'", "img-src 'self' data: blob:", `connect-src 'self'${sockets}`,
-    "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'", ...(frames.length > 0 ? [`frame-src ${frames.join(' ')}`] : [])
+    "default-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    `connect-src 'self'${sockets}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    ...(frames.length > 0 ? [`frame-src ${frames.join(' ')}`] : [])
   ]
-  return new LightResponse(html, { headers: { ...SAFE, 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-store', 'Content-Security-Policy': policy.join('; ') } })
+  return new LightResponse(html, {
+    headers: {
+      ...SAFE,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'Content-Security-Policy': policy.join('; ')
+    }
+  })
 }
 
-const SAFE = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer', 'Cross-Origin-Resource-Policy': 'same-origin' }
+const SAFE = {
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin'
+}

@@ -58,7 +58,12 @@ interface Watched {
 }
 
 const REQUEST = z.union([
-  z.object({ type: z.literal('watch'), contextId: z.nullable(z.string()), afterStep: z.optional(z.int()), instance: z.optional(z.string()) }),
+  z.object({
+    type: z.literal('watch'),
+    contextId: z.nullable(z.string()),
+    afterStep: z.optional(z.int()),
+    instance: z.optional(z.string())
+  }),
   z.object({ type: z.literal('frames'), on: z.boolean() }),
   z.object({ type: z.literal('authorize'), taskId: z.string(), data: z.optional(z.unknown()) }),
   z.object({ type: z.enum(['test', 'prove', 'heat']) }),
@@ -148,9 +153,11 @@ export class PageLink implements TaskListener, ContextListener {
   flush(): void {
     const shown = this.#shown
     if (!shown) return
-    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0)) this.#sendTasks(shown)
+    while (!this.#isFull && (this.#untold.delete('tasks') || this.#tasks.size + this.#removed.size > 0))
+      this.#sendTasks(shown)
     if (this.#unlisted > 0 && !this.#isFull) this.#sendUnlisted()
-    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0)) this.#sendContexts(shown)
+    while (!this.#isFull && (this.#untold.delete('contexts') || this.#contexts.size + this.#removedContexts.size > 0))
+      this.#sendContexts(shown)
     if (this.#watched && !this.#isFull) this.#sendTalk(this.#watched)
     if (this.#watched && !this.#isFull) this.#sendWatched(shown, this.#watched)
     if (this.#frames && !this.#isFull) this.#sendFrames(shown, this.#frames)
@@ -180,7 +187,10 @@ export class PageLink implements TaskListener, ContextListener {
   }
 
   #sendContexts({ contexts }: Shown): void {
-    const [rows, removed] = [taken(this.#contexts, ROWS_A_FRAME).map(context => contexts.rowOf(context)), [...this.#removedContexts]]
+    const [rows, removed] = [
+      taken(this.#contexts, ROWS_A_FRAME).map(context => contexts.rowOf(context)),
+      [...this.#removedContexts]
+    ]
     this.#removedContexts.clear()
     this.send({ type: 'contexts', rows, removed })
   }
@@ -215,7 +225,8 @@ export class PageLink implements TaskListener, ContextListener {
     const seen = steps.from(told + 1, SHOWN_AT_ONCE)
     watched.step = seen.at(-1)?.n ?? told
     if (lost > 0) this.send({ type: 'lost', what: 'steps', count: lost })
-    if (seen.length > 0) this.send({ type: 'steps', contextId: watched.contextId, steps: seen.map(step => shownStep(step, redact)) })
+    if (seen.length > 0)
+      this.send({ type: 'steps', contextId: watched.contextId, steps: seen.map(step => shownStep(step, redact)) })
     if (watched.step < steps.last) stirred()
   }
 
@@ -249,7 +260,10 @@ export class PageLink implements TaskListener, ContextListener {
       case 'nodes':
         return this.#nodes(shown, asked.taskId ?? '')
       case undefined:
-        return this.#socket.close(CLOSE_CODES.policy, 'A page asks to watch, for frames, for heat, for nodes, to test, to prove, or to authorize.')
+        return this.#socket.close(
+          CLOSE_CODES.policy,
+          'A page asks to watch, for frames, for heat, for nodes, to test, to prove, or to authorize.'
+        )
     }
   }
 
@@ -259,7 +273,16 @@ export class PageLink implements TaskListener, ContextListener {
     if (contextId === null) return
     const step = instance === shown.instance ? afterStep : undefined
     const talk = shown.talkOf(contextId)
-    this.#watched = { contextId, talk, unwatch: recorder.watch(contextId), record: undefined, step, version: 0, forgotten: 0, isBegun: false }
+    this.#watched = {
+      contextId,
+      talk,
+      unwatch: recorder.watch(contextId),
+      record: undefined,
+      step,
+      version: 0,
+      forgotten: 0,
+      isBegun: false
+    }
     stirred()
   }
 
@@ -279,7 +302,10 @@ export class PageLink implements TaskListener, ContextListener {
   }
 
   #nodes({ nodes }: Shown, taskId: string): void {
-    nodes?.(taskId).then(seen => this.send({ type: 'nodes', seen }), (error: Error) => this.send({ type: 'nodes', error: error.message }))
+    nodes?.(taskId).then(
+      seen => this.send({ type: 'nodes', seen }),
+      (error: Error) => this.send({ type: 'nodes', error: error.message })
+    )
   }
 
   #authorize(shown: Shown, taskId: string, data: unknown): void {

@@ -18,7 +18,13 @@ const MOST_EXAMPLES = 4
 export function shownAgent(runtime: Runtime): Hello['agent'] {
   const { name, description, version, skills, capabilities } = runtime.agentCard([])
   const { params } = capabilities.extensions?.find(({ uri }) => uri === NEGOTIATION_EXTENSION) ?? {}
-  return { name, description, version, examples: skills.flatMap(({ examples = [] }) => examples).slice(0, MOST_EXAMPLES), ...(params?.['terms'] !== undefined && { terms: params['terms'] }) }
+  return {
+    name,
+    description,
+    version,
+    examples: skills.flatMap(({ examples = [] }) => examples).slice(0, MOST_EXAMPLES),
+    ...(params?.['terms'] !== undefined && { terms: params['terms'] })
+  }
 }
 
 /** Draws a chart as an `<svg>` element. */
@@ -26,13 +32,15 @@ export type DrawChart = (machine: AnyStateMachine) => Promise<string>
 
 /** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
 export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
-  return Promise.all(chartsOf(agent).map(async ({ id, title, machine }) => {
-    const svg = await draw(machine).catch((error: unknown) => {
-      logger.error('a chart could not be drawn', { chart: id, error })
-      return ''
+  return Promise.all(
+    chartsOf(agent).map(async ({ id, title, machine }) => {
+      const svg = await draw(machine).catch((error: unknown) => {
+        logger.error('a chart could not be drawn', { chart: id, error })
+        return ''
+      })
+      return { id, title, svg, mermaid: chartMermaid(machine), source: chartSource(machine) }
     })
-    return { id, title, svg, mermaid: chartMermaid(machine), source: chartSource(machine) }
-  }))
+  )
 }
 
 /** Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no such charts. */
@@ -40,5 +48,11 @@ export function heatReader({ agent, store }: Observation): (() => Promise<ChartH
   const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
   const read = store.readTransitions?.bind(store)
   if (!read || charts.length === 0) return undefined
-  return async () => Promise.all(charts.map(async ({ id, machine }) => ({ chart: id, transitions: heatOf(machine, await read(chartVersion(machine))).transitions })))
+  return async () =>
+    Promise.all(
+      charts.map(async ({ id, machine }) => ({
+        chart: id,
+        transitions: heatOf(machine, await read(chartVersion(machine))).transitions
+      }))
+    )
 }

@@ -28,7 +28,9 @@ export interface Dialect {
 
 /** The kind of the option `dialects`. */
 export const DIALECTS: Kind = [
-  value => Array.isArray(value) && value.every(each => isObject(each) && typeof each['version'] === 'string' && typeof each['method'] === 'function'),
+  value =>
+    Array.isArray(value) &&
+    value.every(each => isObject(each) && typeof each['version'] === 'string' && typeof each['method'] === 'function'),
   'a list such as [dialect03(runtime)], of taskchart/legacy'
 ]
 

@@ -21,7 +21,11 @@ export function unstatedMethod(dialects: readonly Dialect[], name: string): Meth
 
 /** Combines two methods of the same name, which are both streaming or both not. */
 function either(first: Method, second: Method, isFirst: Required<Dialect>['claims']): Method {
-  if (!first.streaming && !second.streaming) return { streaming: false, answer: async (params, call) => ((await isFirst(params, call)) ? first : second).answer(params, call) }
+  if (!first.streaming && !second.streaming)
+    return {
+      streaming: false,
+      answer: async (params, call) => ((await isFirst(params, call)) ? first : second).answer(params, call)
+    }
   if (!first.streaming || !second.streaming) return second
   return {
     streaming: true,
@@ -62,21 +66,32 @@ export function methodsOf(runtime: Runtime, dialects: readonly Dialect[] = []): 
     const dialect = older.get(asked)
     if (operation && !(isStated && dialect)) return operation
     const unstated = isStated ? undefined : unstatedMethod(dialects, name)
-    return unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
+    return (
+      unstated ?? (dialect ? dialect.method(name) : asked === PROTOCOL_VERSION ? undefined : unserved(runtime, version))
+    )
   }
 }
 
 /** Answers any name in an unsupported version with the error for the version. */
 function unserved({ settings: { countStray } }: Runtime, version: string): Method {
-  return { streaming: false, answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version)) }
+  return {
+    streaming: false,
+    answer: async (params, call) => counted(countStray, call, params, () => checkVersion(version))
+  }
 }
 
 /** The error for an unknown method. `version` is the value of `A2A-Version`, of which `methodsOf` has accepted the version. */
 export function noSuchMethod(name: string, version: string): A2AError {
-  return new A2AError('MethodNotFound', `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${normaliseVersion(version) ?? PROTOCOL_VERSION}.`)
+  return new A2AError(
+    'MethodNotFound',
+    `There is no method ${JSON.stringify(name.slice(0, 64))} in A2A ${normaliseVersion(version) ?? PROTOCOL_VERSION}.`
+  )
 }
 
 /** A method that clients call. It answers once, or with a stream. */
 export type Method =
   | { readonly streaming: false; readonly answer: (params: unknown, call: CallContext) => Promise<unknown> }
-  | { readonly streaming: true; readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined> }
+  | {
+      readonly streaming: true
+      readonly events: (params: unknown, call: CallContext) => AsyncGenerator<object, void, undefined>
+    }

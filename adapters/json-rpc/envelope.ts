@@ -8,7 +8,13 @@ export type RequestId = string | number
 
 /** A JSON-RPC message from a client, with its envelope decoded. */
 export type Envelope =
-  | { readonly kind: 'request'; readonly id: RequestId; readonly method: string; readonly params: Record<string, unknown>; readonly serviceParameters: ServiceParameters }
+  | {
+      readonly kind: 'request'
+      readonly id: RequestId
+      readonly method: string
+      readonly params: Record<string, unknown>
+      readonly serviceParameters: ServiceParameters
+    }
   /** A request without an id: it is neither executed nor answered (JSON-RPC §4.1). */
   | { readonly kind: 'notification'; readonly method: string; readonly params: unknown }
   /** A response, which a server ignores. */
@@ -40,14 +46,19 @@ export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
   } catch {
     return invalid(null, 'ParseError', 'The message is not JSON.')
   }
-  if (Array.isArray(value)) return invalid(null, 'InvalidRequest', 'Batches are not supported. Send each request as a message of its own.')
+  if (Array.isArray(value))
+    return invalid(null, 'InvalidRequest', 'Batches are not supported. Send each request as a message of its own.')
   if (!isObject(value)) return invalid(null, 'InvalidRequest', 'A request is a JSON object.')
   const hasId = Object.hasOwn(value, 'id')
   const id = hasId ? idOf(value.id) : undefined
   if (value.jsonrpc !== '2.0') return invalid(id ?? null, 'InvalidRequest', 'jsonrpc has to be "2.0".')
   if (!Object.hasOwn(value, 'method') && ANSWERS.some(name => Object.hasOwn(value, name))) return { kind: 'response' }
   if (hasId && id === undefined) {
-    return invalid(null, 'InvalidRequest', `id has to be a string of at most ${LONGEST_ID_BYTES} bytes or a whole number.`)
+    return invalid(
+      null,
+      'InvalidRequest',
+      `id has to be a string of at most ${LONGEST_ID_BYTES} bytes or a whole number.`
+    )
   }
   const { method, params } = value
   if (typeof method !== 'string') return invalid(id ?? null, 'InvalidRequest', 'method has to be a string.')
@@ -57,8 +68,10 @@ export function readEnvelope(text: string, limits: EnvelopeLimits): Envelope {
 
 function requestOf(id: RequestId, method: string, params: unknown, given: unknown, limits: EnvelopeLimits): Envelope {
   const serviceParameters = parametersOf(given)
-  if (!serviceParameters) return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
-  if (params !== undefined && !isObject(params)) return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
+  if (!serviceParameters)
+    return invalid(id, 'InvalidRequest', `${SERVICE_PARAMETERS} has to be an object whose members are strings.`)
+  if (params !== undefined && !isObject(params))
+    return invalid(id, 'InvalidParams', 'Invalid parameters: params must be an object.')
   const violation = checkJson(params, jsonLimitsOf(limits))
   if (violation) return { kind: 'invalid', id, error: invalidParams(violation) }
   return { kind: 'request', id, method, params: params ?? {}, serviceParameters }
@@ -90,6 +103,10 @@ function parametersOf(given: unknown): ServiceParameters | undefined {
   return parameters
 }
 
-function invalid(id: RequestId | null, code: 'ParseError' | 'InvalidRequest' | 'InvalidParams', message: string): Envelope {
+function invalid(
+  id: RequestId | null,
+  code: 'ParseError' | 'InvalidRequest' | 'InvalidParams',
+  message: string
+): Envelope {
   return { kind: 'invalid', id, error: new A2AError(code, message) }
 }

@@ -22,12 +22,22 @@ export interface Around {
 
 /** The texts around each result of a request. */
 export function around(id: RequestId, extensions: readonly string[] = []): Around {
-  const activated = extensions.length > 0 ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}` : ''
-  return { head: `{"jsonrpc":"2.0","id":${typeof id === 'number' ? id : JSON.stringify(id)},"result":`, end: `${activated}}` }
+  const activated =
+    extensions.length > 0
+      ? `,"${SERVICE_PARAMETERS}":${JSON.stringify({ 'a2a-extensions': extensions.join(',') })}`
+      : ''
+  return {
+    head: `{"jsonrpc":"2.0","id":${typeof id === 'number' ? id : JSON.stringify(id)},"result":`,
+    end: `${activated}}`
+  }
 }
 
 /** The frame that answers a request, in pieces, for a large result. */
-export function* resultPieces(id: RequestId, result: unknown, extensions: readonly string[] = []): Generator<string, void, undefined> {
+export function* resultPieces(
+  id: RequestId,
+  result: unknown,
+  extensions: readonly string[] = []
+): Generator<string, void, undefined> {
   const { head, end } = around(id, extensions)
   yield head
   yield* jsonPieces(result)

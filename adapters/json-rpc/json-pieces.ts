@@ -21,7 +21,14 @@ export function* jsonPieces(value: unknown): Generator<string, void, undefined> 
 
 function* textsOf(value: unknown, depth: number): Generator<string, void, undefined> {
   if (typeof value === 'string' && value.length > PIECE) yield* slicesOf(value)
-  else if (depth === 0 || typeof value !== 'object' || value === null || 'toJSON' in value || leftAfter(value, PIECE) >= 0) yield JSON.stringify(value)
+  else if (
+    depth === 0 ||
+    typeof value !== 'object' ||
+    value === null ||
+    'toJSON' in value ||
+    leftAfter(value, PIECE) >= 0
+  )
+    yield JSON.stringify(value)
   else if (Array.isArray(value)) {
     let before = '['
     for (let start = 0; start < value.length;) {

@@ -11,7 +11,9 @@ const CONDITIONS: readonly (readonly [string, keyof Conditions])[] = [
 ]
 
 /** The version, conditions and extensions of a call; `activated` are the extensions that the runtime supports. */
-export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & { readonly activated: readonly string[] }
+export type CallTerms = Required<Pick<CallContext, 'version' | 'extensions' | 'conditions'>> & {
+  readonly activated: readonly string[]
+}
 
 /** Reads the service parameters (§3.2.6) of a request. `defaults` come from a connection's handshake; `supported` from the runtime. */
 export function callTerms(
@@ -33,7 +35,12 @@ export function callTerms(
 export const plainTerms = memoizeLast(version => callTerms(new Map(), { version, extensions: '' }, []))
 
 function urisIn(list: string): string[] {
-  return list === '' ? [] : list.split(',').map(uri => uri.trim()).filter(uri => uri !== '')
+  return list === ''
+    ? []
+    : list
+        .split(',')
+        .map(uri => uri.trim())
+        .filter(uri => uri !== '')
 }
 
 /** The trace context of a request, and its binding. */

@@ -17,7 +17,10 @@ const OPTIONS: OptionKinds<Card03Options> = { webSocketInCards: TRUE_OR_FALSE }
 export function dialect03(runtime: Runtime, options: Card03Options = {}): Dialect {
   checkRuntime(runtime, 'dialect03')
   checkOptions(options, OPTIONS, 'dialect03', 'dialect03(runtime, { webSocketInCards: true })')
-  if ('cause' in loaded) throw new TypeError('dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk', { cause: loaded.cause })
+  if ('cause' in loaded)
+    throw new TypeError('dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk', {
+      cause: loaded.cause
+    })
   return loaded.dialect03(runtime, options)
 }
 

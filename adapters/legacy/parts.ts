@@ -18,11 +18,16 @@ const File01 = oneOf(contents, { name: optionalText, mimeType: optionalText })
 
 /** A file of 0.3, also with the names of later drafts: `fileWithBytes`, `fileWithUri` and `mediaType`. */
 const File03 = z.pipe(
-  oneOf({ ...contents, fileWithBytes: required(bytes), fileWithUri: required(nonEmptyText) }, { name: optionalText, mimeType: optionalText, mediaType: optionalText }),
+  oneOf(
+    { ...contents, fileWithBytes: required(bytes), fileWithUri: required(nonEmptyText) },
+    { name: optionalText, mimeType: optionalText, mediaType: optionalText }
+  ),
   z.transform(({ name, mimeType, mediaType, ...file }, context) => {
-    if (mimeType !== undefined && mediaType !== undefined) complain(context, ['mediaType'], 'must not also be given as mimeType')
+    if (mimeType !== undefined && mediaType !== undefined)
+      complain(context, ['mediaType'], 'must not also be given as mimeType')
     const type = mimeType ?? mediaType
-    const content = 'fileWithBytes' in file ? { bytes: file.fileWithBytes } : 'fileWithUri' in file ? { uri: file.fileWithUri } : file
+    const content =
+      'fileWithBytes' in file ? { bytes: file.fileWithBytes } : 'fileWithUri' in file ? { uri: file.fileWithUri } : file
     return { ...content, ...(name !== undefined && { name }), ...(type !== undefined && { mimeType: type }) }
   })
 )
@@ -33,13 +38,23 @@ const content01 = { ...content03, file: required(File01) }
 const kinds = present(word('text', 'file', 'data'))
 
 /** A part of 0.3. Its `kind` is optional, as in later drafts, and follows from its content. */
-export const Part03Schema = z.pipe(oneOf(content03, { kind: kinds, metadata: present(struct) }), z.transform((part, context) => ({ ...part, kind: kindOf(part, part.kind, context) })))
+export const Part03Schema = z.pipe(
+  oneOf(content03, { kind: kinds, metadata: present(struct) }),
+  z.transform((part, context) => ({ ...part, kind: kindOf(part, part.kind, context) }))
+)
 
 /** A part of 0.1, where `kind` is called `type`. */
-export const Part01Schema = z.pipe(oneOf(content01, { type: kinds, metadata: present(struct) }), z.transform((part, context) => ({ ...part, type: kindOf(part, part.type, context) })))
+export const Part01Schema = z.pipe(
+  oneOf(content01, { type: kinds, metadata: present(struct) }),
+  z.transform((part, context) => ({ ...part, type: kindOf(part, part.type, context) }))
+)
 
 /** The kind of a part by its content, which a given kind must match. */
-function kindOf(part: object, said: 'text' | 'file' | 'data' | undefined, context: z.core.ParsePayload): 'text' | 'file' | 'data' {
+function kindOf(
+  part: object,
+  said: 'text' | 'file' | 'data' | undefined,
+  context: z.core.ParsePayload
+): 'text' | 'file' | 'data' {
   const kind = said ?? ('text' in part ? 'text' : 'file' in part ? 'file' : 'data')
   if (!Object.hasOwn(part, kind)) complain(context, [kind], `is required in a part of kind ${kind}`)
   return kind

@@ -13,12 +13,26 @@ export interface Wording {
 }
 
 /** An error in the words of an older version: its message, its metadata, and the fields that it names. */
-export function reworded(error: A2AError, { text, field, code = code => code, metadata = {}, dataIsObject = false }: Wording): A2AError {
+export function reworded(
+  error: A2AError,
+  { text, field, code = code => code, metadata = {}, dataIsObject = false }: Wording
+): A2AError {
   const { message, violations, retryAfterMs } = error
-  const told = violations.map(violation => ({ field: field(violation.field), description: text(violation.description) }))
-  const named = violations.reduce((words, { field, description }, index) => words.replace(`${field} ${description}`, `${told[index]?.field} ${description}`), message)
+  const told = violations.map(violation => ({
+    field: field(violation.field),
+    description: text(violation.description)
+  }))
+  const named = violations.reduce(
+    (words, { field, description }, index) =>
+      words.replace(`${field} ${description}`, `${told[index]?.field} ${description}`),
+    message
+  )
   return new A2AError(code(error.code), text(named), {
-    metadata: { ...error.metadata, ...metadata }, violations: told, ...(retryAfterMs !== undefined && { retryAfterMs }), dataIsObject, cause: error
+    metadata: { ...error.metadata, ...metadata },
+    violations: told,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    dataIsObject,
+    cause: error
   })
 }
 

@@ -35,10 +35,16 @@ export const STATES_01: Readonly<Record<TaskState, State01>> = {
 }
 
 /** The states that 0.1 lacks. */
-const UNKNOWN_TO_01: ReadonlyMap<TaskState, string> = new Map([['TASK_STATE_AUTH_REQUIRED', 'auth-required'], ['TASK_STATE_REJECTED', 'rejected']])
+const UNKNOWN_TO_01: ReadonlyMap<TaskState, string> = new Map([
+  ['TASK_STATE_AUTH_REQUIRED', 'auth-required'],
+  ['TASK_STATE_REJECTED', 'rejected']
+])
 
 /** A task in the form of 0.1. Its metadata contains the runtime's id, and a state that 0.1 lacks. */
-export function toTask01({ id: taskId, contextId, status, artifacts, history, metadata }: Task, { id, follows }: Known): Task01 {
+export function toTask01(
+  { id: taskId, contextId, status, artifacts, history, metadata }: Task,
+  { id, follows }: Known
+): Task01 {
   const beside = { ...(taskId !== id && { taskId }), ...(follows !== undefined && { follows }), ...stateBeside(status) }
   return {
     id,
@@ -54,16 +60,33 @@ export function toTask01({ id: taskId, contextId, status, artifacts, history, me
  * An answer without a task, which 0.1 lacks: as a task in `input-required` if the next message may open one, else as a completed one.
  * `negotiated` ends with the answer, which is in the status.
  */
-export function toAnswered01(reply: Message, { id, opensTasks = false }: Known, negotiated: readonly Message[] = [], historyLength?: number): Task01 {
+export function toAnswered01(
+  reply: Message,
+  { id, opensTasks = false }: Known,
+  negotiated: readonly Message[] = [],
+  historyLength?: number
+): Task01 {
   const state = opensTasks ? 'input-required' : 'completed'
   const history = newest(negotiated.slice(0, -1), historyLength).map(toMessage01)
-  return { id, ...(reply.contextId !== undefined && { sessionId: reply.contextId }), status: { state, message: toMessage01(reply) }, ...(history.length > 0 && { history }) }
+  return {
+    id,
+    ...(reply.contextId !== undefined && { sessionId: reply.contextId }),
+    status: { state, message: toMessage01(reply) },
+    ...(history.length > 0 && { history })
+  }
 }
 
 /** A webhook in the form of 0.1. */
 export function toWebhook01({ url, token, authentication }: TaskPushNotificationConfig, { id }: Known): object {
   const { scheme, ...credentials } = authentication ?? {}
-  return { id, pushNotificationConfig: { url, ...(token !== undefined && { token }), ...(scheme !== undefined && { authentication: { schemes: [scheme], ...credentials } }) } }
+  return {
+    id,
+    pushNotificationConfig: {
+      url,
+      ...(token !== undefined && { token }),
+      ...(scheme !== undefined && { authentication: { schemes: [scheme], ...credentials } })
+    }
+  }
 }
 
 /**
@@ -98,17 +121,31 @@ export class Events01 {
     if ('message' in event) return [{ id, status: toAnswered01(event.message, this.#known).status, final: true }]
     if ('statusUpdate' in event) {
       const { status, metadata } = event.statusUpdate
-      return [{ id, status: toStatus01(status), final: this.#isLast(status.state), ...toldBeside(metadata, stateBeside(status)) }]
+      return [
+        {
+          id,
+          status: toStatus01(status),
+          final: this.#isLast(status.state),
+          ...toldBeside(metadata, stateBeside(status))
+        }
+      ]
     }
     if ('artifactUpdate' in event) {
       const { artifact, append, lastChunk, metadata } = event.artifactUpdate
-      const chunk = { ...toArtifact01(artifact, this.#numberOf(artifact.artifactId)), ...(append && { append }), ...(lastChunk && { lastChunk }) }
+      const chunk = {
+        ...toArtifact01(artifact, this.#numberOf(artifact.artifactId)),
+        ...(append && { append }),
+        ...(lastChunk && { lastChunk })
+      }
       return [{ id, artifact: chunk, ...(metadata && { metadata }) }]
     }
     const { task } = event
     this.number(task)
     const { status, artifacts = [], metadata } = toTask01(task, { id, follows })
-    return [...artifacts.map(artifact => ({ id, artifact: { ...artifact, index: this.#firstNumber + artifact.index } })), { id, status, final: this.#isLast(task.status.state), ...(metadata && { metadata }) }]
+    return [
+      ...artifacts.map(artifact => ({ id, artifact: { ...artifact, index: this.#firstNumber + artifact.index } })),
+      { id, status, final: this.#isLast(task.status.state), ...(metadata && { metadata }) }
+    ]
   }
 
   #numberOf(artifactId: string): number {
@@ -119,7 +156,11 @@ export class Events01 {
 }
 
 function toStatus01({ state, message, timestamp }: TaskStatus): Status01 {
-  return { state: STATES_01[state], ...(message && { message: toMessage01(message) }), ...(timestamp !== undefined && { timestamp }) }
+  return {
+    state: STATES_01[state],
+    ...(message && { message: toMessage01(message) }),
+    ...(timestamp !== undefined && { timestamp })
+  }
 }
 
 function toMessage01({ role, parts, metadata }: Message): Message01 {
@@ -128,7 +169,13 @@ function toMessage01({ role, parts, metadata }: Message): Message01 {
 
 /** The artifact's id in other versions, and in references, is in its metadata. */
 function toArtifact01({ artifactId, name, description, parts, metadata }: Artifact, index: number): Artifact01 {
-  return { ...(name !== undefined && { name }), ...(description !== undefined && { description }), parts: parts.map(toPart01), index, metadata: { ...metadata, [TASK_OF_01]: { artifactId } } }
+  return {
+    ...(name !== undefined && { name }),
+    ...(description !== undefined && { description }),
+    parts: parts.map(toPart01),
+    index,
+    metadata: { ...metadata, [TASK_OF_01]: { artifactId } }
+  }
 }
 
 function stateBeside({ state }: TaskStatus): { readonly state?: string } {
@@ -143,7 +190,19 @@ function toldBeside(metadata: Metadata | undefined, beside: Metadata): { readonl
 }
 
 /** A card (§4.4.1) in the form of 0.1: with one URL, of JSON-RPC if possible, and the names of its security schemes. */
-export function card01({ name, description, supportedInterfaces, provider, version, documentationUrl, capabilities, defaultInputModes, defaultOutputModes, skills, securitySchemes }: AgentCard): object {
+export function card01({
+  name,
+  description,
+  supportedInterfaces,
+  provider,
+  version,
+  documentationUrl,
+  capabilities,
+  defaultInputModes,
+  defaultOutputModes,
+  skills,
+  securitySchemes
+}: AgentCard): object {
   const own = supportedInterfaces.filter(({ protocolVersion }) => normaliseVersion(protocolVersion) === '0.1')
   const interfaces = own.length > 0 ? own : supportedInterfaces
   const main = interfaces.find(({ protocolBinding }) => protocolBinding === 'JSONRPC') ?? interfaces[0]
@@ -156,11 +215,19 @@ export function card01({ name, description, supportedInterfaces, provider, versi
     version,
     ...(documentationUrl !== undefined && { documentationUrl }),
     capabilities: { streaming, pushNotifications, stateTransitionHistory: false },
-    ...(securitySchemes && { authentication: { schemes: [...new Set(Object.values(securitySchemes).map(schemeName))] } }),
+    ...(securitySchemes && {
+      authentication: { schemes: [...new Set(Object.values(securitySchemes).map(schemeName))] }
+    }),
     defaultInputModes,
     defaultOutputModes,
     skills: skills.map(({ id, name, description, tags, examples, inputModes, outputModes }) => ({
-      id, name, description, tags, ...(examples && { examples }), ...(inputModes && { inputModes }), ...(outputModes && { outputModes })
+      id,
+      name,
+      description,
+      tags,
+      ...(examples && { examples }),
+      ...(inputModes && { inputModes }),
+      ...(outputModes && { outputModes })
     }))
   }
 }
@@ -186,7 +253,10 @@ export interface Past {
 export function withPast(task: Task, { negotiated, rounds }: Past, id: string, historyLength?: number): Task {
   if (rounds.length + negotiated.length === 0) return task
   const said = rounds.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history))
-  const history = newest([...negotiated, ...said, ...(task.history ?? [])].filter(message => !isCancellation(message, id)), historyLength)
+  const history = newest(
+    [...negotiated, ...said, ...(task.history ?? [])].filter(message => !isCancellation(message, id)),
+    historyLength
+  )
   const artifacts = [...rounds, task].flatMap(({ artifacts = [] }) => artifacts)
   const { history: _, ...others } = task
   return { ...others, ...(historyLength !== 0 && { history }), ...(artifacts.length > 0 && { artifacts }) }
@@ -200,8 +270,14 @@ function newest(messages: readonly Message[], length = messages.length): Message
 /** The messages of an id's negotiation in its session, of client and agent, since the last task of the id. Each of the client's is followed by its answer. */
 export function negotiatedIn(session: readonly ContextMessage[], id: string): Message[] {
   const prefix = messagePrefixOf(id)
-  const own = session.findLastIndex(({ message, taskId }) => taskId !== undefined && message.messageId.startsWith(prefix))
-  return session.slice(own + 1).flatMap(({ message }, index, later) => (message.messageId.startsWith(prefix) ? later.slice(index, index + 2).map(each => each.message) : []))
+  const own = session.findLastIndex(
+    ({ message, taskId }) => taskId !== undefined && message.messageId.startsWith(prefix)
+  )
+  return session
+    .slice(own + 1)
+    .flatMap(({ message }, index, later) =>
+      message.messageId.startsWith(prefix) ? later.slice(index, index + 2).map(each => each.message) : []
+    )
 }
 
 /** The number of their artifacts. */

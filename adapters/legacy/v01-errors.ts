@@ -12,8 +12,11 @@ const CODES: ReadonlyMap<ErrorCode, ErrorCode> = new Map([
 ])
 
 const METHODS: MethodNames = new Map([
-  ['SendMessage', 'tasks/send'], ['SendStreamingMessage', 'tasks/sendSubscribe'],
-  ['GetTask', 'tasks/get'], ['CancelTask', 'tasks/cancel'], ['SubscribeToTask', 'tasks/resubscribe']
+  ['SendMessage', 'tasks/send'],
+  ['SendStreamingMessage', 'tasks/sendSubscribe'],
+  ['GetTask', 'tasks/get'],
+  ['CancelTask', 'tasks/cancel'],
+  ['SubscribeToTask', 'tasks/resubscribe']
 ])
 
 /** An error in the form of 0.1: with its codes, its form of data, the client's id of the task, and its name for the context. */
@@ -25,7 +28,10 @@ export function toError01(error: unknown, params: unknown): unknown {
   const isOver = error.code === 'UnsupportedOperation' && state !== undefined && isTerminal(state as TaskState)
   return reworded(error, {
     text: text => (isOver ? takesNoMore(id, stateIn01(state)) : own(text)),
-    field: name => own(name).replace(/^(?=(?:url|token|authentication)\b)/, 'pushNotificationConfig.').replace(/\.scheme$/, '.schemes'),
+    field: name =>
+      own(name)
+        .replace(/^(?=(?:url|token|authentication)\b)/, 'pushNotificationConfig.')
+        .replace(/\.scheme$/, '.schemes'),
     code: code => CODES.get(code) ?? code,
     metadata: { ...(taskId !== undefined && { taskId: id }), ...(state !== undefined && { state: stateIn01(state) }) },
     dataIsObject: true

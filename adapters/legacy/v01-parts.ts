@@ -16,7 +16,11 @@ export function fromPart01(part: Part01): Part {
   if ('text' in part) return { text: part.text, ...beside }
   if ('data' in part) return { data: (isWrapped === true ? part.data.value : part.data) as JsonValue, ...beside }
   const { name, mimeType } = part.file
-  const others = { ...(name !== undefined && { filename: name }), ...(mimeType !== undefined && { mediaType: mimeType }), ...beside }
+  const others = {
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType }),
+    ...beside
+  }
   return 'bytes' in part.file ? { raw: part.file.bytes, ...others } : { url: part.file.uri, ...others }
 }
 
@@ -29,6 +33,13 @@ export function toPart01(part: Part): Part01 {
     if (isObject(part.data)) return { type: 'data', data: part.data, ...beside }
     return { type: 'data', data: { value: part.data }, metadata: { ...metadata, [WRAPPED]: true } }
   }
-  const others = { ...(filename !== undefined && { name: filename }), ...(mediaType !== undefined && { mimeType: mediaType }) }
-  return { type: 'file', file: 'raw' in part ? { bytes: part.raw, ...others } : { uri: part.url, ...others }, ...beside }
+  const others = {
+    ...(filename !== undefined && { name: filename }),
+    ...(mediaType !== undefined && { mimeType: mediaType })
+  }
+  return {
+    type: 'file',
+    file: 'raw' in part ? { bytes: part.raw, ...others } : { uri: part.url, ...others },
+    ...beside
+  }
 }

@@ -31,7 +31,12 @@ const CANCELED = 'canceled.'
 
 /** The message of a task that only ends a negotiation. Its client has not sent it. */
 export function cancellation({ id, metadata }: z.output<typeof IdParams01>): Message10 {
-  return { messageId: `${messagePrefixOf(id)}${CANCELED}${randomIds()}`, role: 'ROLE_USER', parts: [{ text: 'The client has canceled the negotiation.' }], ...(metadata && { metadata }) }
+  return {
+    messageId: `${messagePrefixOf(id)}${CANCELED}${randomIds()}`,
+    role: 'ROLE_USER',
+    parts: [{ text: 'The client has canceled the negotiation.' }],
+    ...(metadata && { metadata })
+  }
 }
 
 /** Whether a message is one of `cancellation`. */
@@ -39,7 +44,11 @@ export function isCancellation({ messageId }: Pick<Message10, 'messageId'>, id: 
   return messageId.startsWith(`${messagePrefixOf(id)}${CANCELED}`)
 }
 
-const Message = message({ role: required(word('user')), parts: required(list(Part01Schema, { min: 1 })), metadata: present(struct) })
+const Message = message({
+  role: required(word('user')),
+  parts: required(list(Part01Schema, { min: 1 })),
+  metadata: present(struct)
+})
 
 const PushConfig = message({
   url: required(nonEmptyText),
@@ -58,7 +67,11 @@ export const SendParams01 = message({
 })
 
 /** The params of `tasks/get` and `tasks/resubscribe`. */
-export const GetParams01 = message({ id: required(identifier), historyLength: present(int32()), metadata: present(struct) })
+export const GetParams01 = message({
+  id: required(identifier),
+  historyLength: present(int32()),
+  metadata: present(struct)
+})
 
 /** The params of `tasks/cancel` and `tasks/pushNotification/get`. */
 export const IdParams01 = message({ id: required(identifier), metadata: present(struct) })
@@ -67,17 +80,41 @@ export const IdParams01 = message({ id: required(identifier), metadata: present(
 export const SetPushParams01 = message({ id: required(identifier), pushNotificationConfig: required(PushConfig) })
 
 /** Converts a message of 0.1 to SendMessage. It gets an id, which 0.1 lacks; the session is the context. */
-export function toSendMessage({ id, sessionId, message, pushNotification, historyLength, metadata }: z.output<typeof SendParams01>): SendMessageRequest {
+export function toSendMessage({
+  id,
+  sessionId,
+  message,
+  pushNotification,
+  historyLength,
+  metadata
+}: z.output<typeof SendParams01>): SendMessageRequest {
   const { parts, metadata: said } = message
   return {
-    message: { messageId: `${messagePrefixOf(id)}${randomIds()}`, role: 'ROLE_USER', parts: parts.map(fromPart01), ...(sessionId !== undefined && { contextId: sessionId }), ...(said && { metadata: said }) },
-    configuration: { ...(historyLength !== undefined && { historyLength }), ...(pushNotification && { taskPushNotificationConfig: toWebhook(id, pushNotification) }) },
+    message: {
+      messageId: `${messagePrefixOf(id)}${randomIds()}`,
+      role: 'ROLE_USER',
+      parts: parts.map(fromPart01),
+      ...(sessionId !== undefined && { contextId: sessionId }),
+      ...(said && { metadata: said })
+    },
+    configuration: {
+      ...(historyLength !== undefined && { historyLength }),
+      ...(pushNotification && { taskPushNotificationConfig: toWebhook(id, pushNotification) })
+    },
     ...(metadata && { metadata })
   }
 }
 
 /** Converts a webhook of 0.1. Of several authentication schemes, 1.0 keeps the first. */
-export function toWebhook(taskId: string, { url, token, authentication }: z.output<typeof PushConfig>): Omit<CreateTaskPushNotificationConfigRequest, 'taskId'> {
+export function toWebhook(
+  taskId: string,
+  { url, token, authentication }: z.output<typeof PushConfig>
+): Omit<CreateTaskPushNotificationConfigRequest, 'taskId'> {
   const { schemes: [scheme = ''] = [], credentials } = authentication ?? {}
-  return { id: webhookIdOf(taskId), url, ...(token !== undefined && { token }), ...(authentication && { authentication: { scheme, ...(credentials !== undefined && { credentials }) } }) }
+  return {
+    id: webhookIdOf(taskId),
+    url,
+    ...(token !== undefined && { token }),
+    ...(authentication && { authentication: { scheme, ...(credentials !== undefined && { credentials }) } })
+  }
 }

@@ -1,7 +1,22 @@
-import { list, optionalId, optionalList, optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
+import {
+  list,
+  optionalId,
+  optionalList,
+  optionalText,
+  present,
+  required
+} from '../../machines/protocol/codec/fields.ts'
 import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
-import { flag, identifier, int32, nonEmptyText, struct, text, type Schema } from '../../machines/protocol/codec/values.ts'
+import {
+  flag,
+  identifier,
+  int32,
+  nonEmptyText,
+  struct,
+  text,
+  type Schema
+} from '../../machines/protocol/codec/values.ts'
 import { checkedParams, Part03Schema, word } from './parts.ts'
 
 /** A JSON-RPC method of 0.3. */
@@ -39,7 +54,11 @@ const Configuration = message({
   blocking: present(flag)
 })
 
-const SendParams = message({ message: required(Message), configuration: present(Configuration), metadata: present(struct) })
+const SendParams = message({
+  message: required(Message),
+  configuration: present(Configuration),
+  metadata: present(struct)
+})
 const IdParams = message({ id: required(identifier), metadata: present(struct) })
 const GetParams = message({ id: required(identifier), historyLength: present(int32()), metadata: present(struct) })
 const SetPushParams = message({ taskId: required(identifier), pushNotificationConfig: required(PushConfig) })
@@ -66,7 +85,11 @@ export function method03(name: string): Method03 | undefined {
 }
 
 /** Validates the params of a method, which the SDK does not. Throws InvalidParams with the field names of 0.3. */
-export function params03({ params: schema, name }: Method03, params: unknown, limits: JsonLimits): Record<string, unknown> {
+export function params03(
+  { params: schema, name }: Method03,
+  params: unknown,
+  limits: JsonLimits
+): Record<string, unknown> {
   const given = params === undefined && name === 'agent/getAuthenticatedExtendedCard' ? {} : params
   return withBlocking(checkedParams(schema, given, limits) as Record<string, unknown>)
 }

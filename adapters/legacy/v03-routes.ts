@@ -29,11 +29,23 @@ const asItIs = () => (result: unknown) => result
 const ROWS: readonly Row[] = [
   row('POST', /^\/v1\/message:send$/, 'message/send', ({ body }) => fromProtoSend(body), asAsked),
   row('POST', /^\/v1\/message:stream$/, 'message/stream', ({ body }) => fromProtoSend(body), asAsked),
-  row('GET', new RegExp(`${TASK}$`), 'tasks/get', ({ query }, [id]) => ({ ...Object.fromEntries(query), id }), () => toProtoTask),
+  row(
+    'GET',
+    new RegExp(`${TASK}$`),
+    'tasks/get',
+    ({ query }, [id]) => ({ ...Object.fromEntries(query), id }),
+    () => toProtoTask
+  ),
   row('POST', new RegExp(`${TASK}:cancel$`), 'tasks/cancel', byId, () => toProtoTask),
   row('GET', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
   row('POST', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
-  row('POST', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/set', ({ body }, [taskId]) => ({ ...webhookIn(body), taskId }), () => toProtoPush),
+  row(
+    'POST',
+    new RegExp(`${PUSH}$`),
+    'tasks/pushNotificationConfig/set',
+    ({ body }, [taskId]) => ({ ...webhookIn(body), taskId }),
+    () => toProtoPush
+  ),
   row('GET', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/list', byId, () => toProtoPushes),
   row('GET', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/get', byIds, () => toProtoPush),
   row('DELETE', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/delete', byIds, asItIs),

@@ -32,7 +32,8 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const limits = jsonLimitsOf(runtime.settings.limits)
   runtime.writesWebhooks(BARE, writeBare)
 
-  const handle = (method: string, params: Params, call: CallContext) => handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
+  const handle = (method: string, params: Params, call: CallContext) =>
+    handler.handle({ jsonrpc: '2.0', id: 0, method, params }, sdkContext(call, LEGACY_VERSION))
 
   const answered = async (method: string, params: Params, call: CallContext): Promise<unknown> => {
     const response = await handle(method, params, call)
@@ -70,7 +71,8 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
   const unary = async (method: Method03, given: unknown, call: CallContext): Promise<unknown> => {
     const { name } = method
     const params = counted(countStray, call, given, () => params03(method, given, limits))
-    if (name === 'agent/getAuthenticatedExtendedCard') return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
+    if (name === 'agent/getAuthenticatedExtendedCard')
+      return card03(await runtime.getExtendedAgentCard({}, { ...call, version: PROTOCOL_VERSION }), options)
     const isFirst = name === 'tasks/pushNotificationConfig/get' && params.pushNotificationConfigId === undefined
     return isFirst ? firstPushConfig(params, call) : answered(name, params, call)
   }
@@ -83,13 +85,19 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
 
   const answer = async (method: Method03, params: unknown, call: CallContext) => {
     try {
-      return isBare(method, params) ? toBare(await unary(method, params, { ...call, dialect: BARE })) : await unary(method, params, call)
+      return isBare(method, params)
+        ? toBare(await unary(method, params, { ...call, dialect: BARE }))
+        : await unary(method, params, call)
     } catch (error) {
       throw toError03(error)
     }
   }
 
-  async function* events(method: Method03, params: unknown, call: CallContext): AsyncGenerator<object, void, undefined> {
+  async function* events(
+    method: Method03,
+    params: unknown,
+    call: CallContext
+  ): AsyncGenerator<object, void, undefined> {
     try {
       if (isBare(method, params)) yield* written(stream(method, params, { ...call, dialect: BARE }), toBare)
       else yield* stream(method, params, call)
@@ -102,14 +110,16 @@ export function dialect03(runtime: Runtime, options?: Card03Options): Dialect {
     version: LEGACY_VERSION,
     method: name => {
       const method = method03(name)
-      if (!method?.streaming) return method && { streaming: false, answer: (params, call) => answer(method, params, call) }
+      if (!method?.streaming)
+        return method && { streaming: false, answer: (params, call) => answer(method, params, call) }
       return { streaming: true, events: (params, call) => events(method, params, call) }
     },
     rest: request => {
       const route = route03(request)
       if (!route) return undefined
       const { method, params, write } = route
-      if (!method.streaming) return { streaming: false, answer: async call => write(await answer(method, params, call)) }
+      if (!method.streaming)
+        return { streaming: false, answer: async call => write(await answer(method, params, call)) }
       return { streaming: true, events: call => written(events(method, params, call), write) }
     },
     card: card => card03(card, options),
@@ -127,7 +137,10 @@ const writeBare: WebhookBodyWriter = (update, task) => {
   return { type, text: JSON.stringify(toBare(JSON.parse(text))) }
 }
 
-async function* written(events: AsyncIterable<unknown>, write: (event: unknown) => unknown): AsyncGenerator<object, void, undefined> {
+async function* written(
+  events: AsyncIterable<unknown>,
+  write: (event: unknown) => unknown
+): AsyncGenerator<object, void, undefined> {
   for await (const event of events) yield write(event) as object
 }
 
@@ -171,5 +184,9 @@ function toBare(value: unknown): unknown {
 }
 
 function toBareFile({ bytes, uri, mimeType, ...others }: Record<string, unknown>): object {
-  return { ...others, ...(mimeType !== undefined && { mediaType: mimeType }), ...(bytes === undefined ? { fileWithUri: uri } : { fileWithBytes: bytes }) }
+  return {
+    ...others,
+    ...(mimeType !== undefined && { mediaType: mimeType }),
+    ...(bytes === undefined ? { fileWithUri: uri } : { fileWithBytes: bytes })
+  }
 }

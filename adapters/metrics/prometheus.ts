@@ -30,6 +30,8 @@ function textOf(metric: Metric): string {
 }
 
 function labelsOf(attributes: Readonly<Record<string, string>>): string {
-  const labels = Object.entries(attributes).map(([name, value]) => `${name}="${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`)
+  const labels = Object.entries(attributes).map(
+    ([name, value]) => `${name}="${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"`
+  )
   return labels.length === 0 ? '' : `{${labels.join(',')}}`
 }

@@ -56,7 +56,10 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
   })
   server.on('request', (request, response) => void answer(runtime, request, response))
   // Metrics need no body, so a client that waits to send one is not invited.
-  server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => void answer(runtime, request, response))
+  server.on(
+    'checkContinue',
+    (request: IncomingMessage, response: ServerResponse) => void answer(runtime, request, response)
+  )
   let closing: Promise<void> | undefined
   const close = async () => {
     const closed = once(server, 'close')
@@ -69,7 +72,11 @@ export async function serveMetrics(runtime: Runtime, options: MetricsOptions): P
 
 async function answer(runtime: Runtime, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const [status, text] = await answerTo(runtime, request)
-  response.writeHead(status, { 'Content-Type': status === 200 ? PROMETHEUS_TEXT : 'text/plain', 'Content-Length': Buffer.byteLength(text), ...(status === 405 && { Allow: 'GET, HEAD' }) })
+  response.writeHead(status, {
+    'Content-Type': status === 200 ? PROMETHEUS_TEXT : 'text/plain',
+    'Content-Length': Buffer.byteLength(text),
+    ...(status === 405 && { Allow: 'GET, HEAD' })
+  })
   response.end(request.method === 'HEAD' ? undefined : text)
 }
 

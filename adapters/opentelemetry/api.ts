@@ -6,12 +6,17 @@ import { checkPackages } from '../peers/installed-packages.ts'
 export type Api = typeof api
 
 /** The API, or why it could not be loaded. Awaited here, since spans begin synchronously. */
-const loaded: Api | { readonly cause: unknown } = await import('@opentelemetry/api').catch((cause: unknown) => ({ cause }))
+const loaded: Api | { readonly cause: unknown } = await import('@opentelemetry/api').catch((cause: unknown) => ({
+  cause
+}))
 
 /** The API. Throws TypeError with the install command if it is not installed. */
 export function openTelemetryApi(): Api {
   /* c8 ignore next -- tested in a process that does not find the package */
-  if ('cause' in loaded) throw new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api', { cause: loaded.cause })
+  if ('cause' in loaded)
+    throw new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api', {
+      cause: loaded.cause
+    })
   checkPackages(['@opentelemetry/api'])
   return loaded
 }

@@ -27,5 +27,7 @@ export function exportMetrics({ metrics, diag }: Api, source: MetricSource): () 
 }
 
 function instrumentOf(meter: Meter, { name, kind, unit, description }: MetricDefinition): Observable {
-  return kind === 'counter' ? meter.createObservableCounter(name, { unit, description }) : meter.createObservableGauge(name, { unit, description })
+  return kind === 'counter'
+    ? meter.createObservableCounter(name, { unit, description })
+    : meter.createObservableGauge(name, { unit, description })
 }

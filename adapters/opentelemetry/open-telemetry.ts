@@ -20,7 +20,9 @@ export function openTelemetry(): Telemetry {
     },
     meter: metrics => exportMetrics(api, metrics),
     begin: start => {
-      const kind = { client: api.SpanKind.CLIENT, server: api.SpanKind.SERVER, internal: api.SpanKind.INTERNAL }[start.kind]
+      const kind = { client: api.SpanKind.CLIENT, server: api.SpanKind.SERVER, internal: api.SpanKind.INTERNAL }[
+        start.kind
+      ]
       const parent = quietly(api, () => parentOf(api, start)) ?? api.ROOT_CONTEXT
       const span = quietly(api, () => tracer.startSpan(start.name, { kind, attributes: start.attributes }, parent))
       return new OpenSpan(api, span ?? api.trace.wrapSpanContext(api.INVALID_SPAN_CONTEXT), parent)
@@ -74,7 +76,8 @@ class OpenSpan implements TelemetrySpan {
 
   end(errorType?: string): void {
     this.#tell(() => {
-      if (errorType !== undefined) this.#span.setAttribute(ATTRIBUTES.errorType, errorType).setStatus({ code: this.#api.SpanStatusCode.ERROR })
+      if (errorType !== undefined)
+        this.#span.setAttribute(ATTRIBUTES.errorType, errorType).setStatus({ code: this.#api.SpanStatusCode.ERROR })
       this.#span.end()
     })
     this.#isOver = true

@@ -11,9 +11,15 @@ const NODE = process.versions.node
 export function installedVersion(name: string): string | undefined {
   try {
     // Not by `name/package.json`, which many packages do not export.
-    for (let folder = dirname(fileURLToPath(import.meta.resolve(name))); folder !== dirname(folder); folder = dirname(folder)) {
+    for (
+      let folder = dirname(fileURLToPath(import.meta.resolve(name)));
+      folder !== dirname(folder);
+      folder = dirname(folder)
+    ) {
       const file = join(folder, 'package.json')
-      const found = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: string; version?: string }) : {}
+      const found = existsSync(file)
+        ? (JSON.parse(readFileSync(file, 'utf8')) as { name?: string; version?: string })
+        : {}
       if (found.name === name) return found.version
     }
   } catch {
@@ -41,7 +47,9 @@ export function installable(name: PackageName, node = NODE): string {
 
 /** Why a version of a package must not be used on a Node. `undefined`: nothing is known against it. */
 export function knownFailure(name: string, version: string, node = NODE): string | undefined {
-  const failure = testedPackage(name)?.failures?.find(({ versions, node: nodes }) => satisfies(version, versions) && satisfies(node, nodes))
+  const failure = testedPackage(name)?.failures?.find(
+    ({ versions, node: nodes }) => satisfies(version, versions) && satisfies(node, nodes)
+  )
   return failure && `${name} ${version} does not work on Node ${node}: ${failure.what}`
 }
 
@@ -52,7 +60,9 @@ export function untested(name: string, version: string): string | undefined {
   if (!tested || !oldest || !newest) return undefined
   const isOld = !satisfies(version, `>=${oldest.version}`)
   const isNew = lineOf(version) !== lineOf(newest.version) && satisfies(version, `>=${newest.version}`)
-  return isOld || isNew ? `taskchart is tested with ${name} ${linesOf(tested).join(' and ')}, not with ${version}` : undefined
+  return isOld || isNew
+    ? `taskchart is tested with ${name} ${linesOf(tested).join(' and ')}, not with ${version}`
+    : undefined
 }
 
 function linesOf(tested: readonly TestedVersion[]): string[] {
@@ -73,6 +83,9 @@ export function checkPackages(names: readonly PackageName[], versionOf = install
     if (noted.has(name)) continue
     noted.add(name)
     const warning = version && untested(name, version)
-    if (warning && isMainThread) process.emitWarning(`${warning}. If something fails, run: npm install ${installable(name)}`, { code: 'TASKCHART_PACKAGE' })
+    if (warning && isMainThread)
+      process.emitWarning(`${warning}. If something fails, run: npm install ${installable(name)}`, {
+        code: 'TASKCHART_PACKAGE'
+      })
   }
 }

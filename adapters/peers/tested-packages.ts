@@ -31,7 +31,12 @@ export const TESTED_PACKAGES = {
   '@a2a-js/sdk': { tested: [{ version: '1.3.0' }] },
   '@bufbuild/protobuf': { tested: [{ version: '2.10.2' }, { version: '2.17.0' }] },
   '@grpc/grpc-js': { tested: [{ version: '1.11.0' }, { version: '1.14.7' }] },
-  '@opentelemetry/api': { tested: [{ version: '1.9.0', beside: { '@opentelemetry/sdk-trace-base': '2.0.0' } }, { version: '1.9.1', beside: { '@opentelemetry/sdk-trace-base': '2.12.1' } }] },
+  '@opentelemetry/api': {
+    tested: [
+      { version: '1.9.0', beside: { '@opentelemetry/sdk-trace-base': '2.0.0' } },
+      { version: '1.9.1', beside: { '@opentelemetry/sdk-trace-base': '2.12.1' } }
+    ]
+  },
   '@statelyai/inspect': { tested: [{ version: '0.7.2' }] },
   '@xstate/graph': { tested: [{ version: '3.0.4' }] },
   ai: {
@@ -51,7 +56,12 @@ export const TESTED_PACKAGES = {
   'fast-check': { tested: [{ version: '4.0.0' }, { version: '4.11.0' }] },
   jose: { tested: [{ version: '6.0.0' }, { version: '6.2.18' }] },
   pg: { tested: [{ version: '8.13.0' }, { version: '8.23.1' }] },
-  react: { tested: [{ version: '18.2.0', beside: { 'react-dom': '18.2.0' } }, { version: '19.3.1', beside: { 'react-dom': '19.3.1' } }] },
+  react: {
+    tested: [
+      { version: '18.2.0', beside: { 'react-dom': '18.2.0' } },
+      { version: '19.3.1', beside: { 'react-dom': '19.3.1' } }
+    ]
+  },
   tsx: { tested: [{ version: '4.19.0' }, { version: '4.23.15' }] },
   typescript: { tested: [{ version: '5.9.2' }, { version: '7.0.2' }] }
 } as const satisfies Readonly<Record<string, TestedPackage>>

@@ -1,5 +1,13 @@
 import type { Logger } from '../../runtime/ports/logger.ts'
-import { COPIED_TABLES, PAGE_CHARACTERS, PAGE_ROWS, type CopiedRow, type CopiedTable, type CopySource, type CopyTarget } from '../rows/copied-rows.ts'
+import {
+  COPIED_TABLES,
+  PAGE_CHARACTERS,
+  PAGE_ROWS,
+  type CopiedRow,
+  type CopiedTable,
+  type CopySource,
+  type CopyTarget
+} from '../rows/copied-rows.ts'
 import { sumOf, type Cell } from '../rows/damage.ts'
 import { StorageError, thisHolder } from '../rows/storage-error.ts'
 import { originalText, storedText } from '../rows/stored-text.ts'
@@ -23,25 +31,93 @@ const BODY = { body: 'text' } as const
 
 const SHAPES: Readonly<Record<CopiedTable, Shape>> = {
   contexts: {
-    key: ['context'], long: 'snapshot', unsummed: 'tasks',
-    columns: { context: 'int8', shard: 'int4', ...NAMES, commits: 'int8', at_ms: 'float8', tasks: 'int4', messages: 'int4', snapshot: 'text' }
-  },
-  tasks: {
-    key: ['task'], long: 'task_id',
+    key: ['context'],
+    long: 'snapshot',
+    unsummed: 'tasks',
     columns: {
-      context: 'int8', task: 'int8', shard: 'int4', ...NAMES, task_id: 'text', state: 'text', time: 'text', status_at: 'int4', generation: 'int4', messages: 'int4', bytes: 'int8',
-      wake_at_ms: 'float8', ended_at_ms: 'float8'
+      context: 'int8',
+      shard: 'int4',
+      ...NAMES,
+      commits: 'int8',
+      at_ms: 'float8',
+      tasks: 'int4',
+      messages: 'int4',
+      snapshot: 'text'
     }
   },
-  snapshots: { key: ['task'], long: 'snapshot', columns: { task: 'int8', context: 'int8', snapshot: 'text' }, unsummed: 'context' },
-  events: { key: ['task', 'generation'], long: 'body', columns: { task: 'int8', generation: 'int4', is_term: 'bool', ...BODY } },
-  messages: { key: ['context', 'number'], long: 'body', columns: { context: 'int8', number: 'int4', task: 'int8', ...BODY } },
-  journal: { key: ['task', 'key'], long: 'body', columns: { task: 'int8', key: 'text', entry: 'int8', name: 'text', ...BODY }, unsummed: 'entry' },
-  sends: { key: ['tenant', 'principal', 'key'], long: 'body', columns: { tenant: 'text', principal: 'text', key: 'text', context_id: 'text', shard: 'int4', expires_at_ms: 'float8', ...BODY } },
-  webhooks: { key: ['place'], long: 'body', columns: { place: 'int8', shard: 'int4', context: 'int8', task: 'int8', key: 'text', is_open: 'bool', ...BODY }, unsummed: 'place' },
+  tasks: {
+    key: ['task'],
+    long: 'task_id',
+    columns: {
+      context: 'int8',
+      task: 'int8',
+      shard: 'int4',
+      ...NAMES,
+      task_id: 'text',
+      state: 'text',
+      time: 'text',
+      status_at: 'int4',
+      generation: 'int4',
+      messages: 'int4',
+      bytes: 'int8',
+      wake_at_ms: 'float8',
+      ended_at_ms: 'float8'
+    }
+  },
+  snapshots: {
+    key: ['task'],
+    long: 'snapshot',
+    columns: { task: 'int8', context: 'int8', snapshot: 'text' },
+    unsummed: 'context'
+  },
+  events: {
+    key: ['task', 'generation'],
+    long: 'body',
+    columns: { task: 'int8', generation: 'int4', is_term: 'bool', ...BODY }
+  },
+  messages: {
+    key: ['context', 'number'],
+    long: 'body',
+    columns: { context: 'int8', number: 'int4', task: 'int8', ...BODY }
+  },
+  journal: {
+    key: ['task', 'key'],
+    long: 'body',
+    columns: { task: 'int8', key: 'text', entry: 'int8', name: 'text', ...BODY },
+    unsummed: 'entry'
+  },
+  sends: {
+    key: ['tenant', 'principal', 'key'],
+    long: 'body',
+    columns: {
+      tenant: 'text',
+      principal: 'text',
+      key: 'text',
+      context_id: 'text',
+      shard: 'int4',
+      expires_at_ms: 'float8',
+      ...BODY
+    }
+  },
+  webhooks: {
+    key: ['place'],
+    long: 'body',
+    columns: { place: 'int8', shard: 'int4', context: 'int8', task: 'int8', key: 'text', is_open: 'bool', ...BODY },
+    unsummed: 'place'
+  },
   transitions: {
-    key: ['chart', 'previous', 'taken', 'writer'], long: 'taken',
-    columns: { chart: 'text', previous: 'text', taken: 'text', writer: 'int4', count: 'int8', timed: 'int8', ms: 'int8', at_ms: 'float8' }
+    key: ['chart', 'previous', 'taken', 'writer'],
+    long: 'taken',
+    columns: {
+      chart: 'text',
+      previous: 'text',
+      taken: 'text',
+      writer: 'int4',
+      count: 'int8',
+      timed: 'int8',
+      ms: 'int8',
+      at_ms: 'float8'
+    }
   }
 }
 
@@ -52,7 +128,15 @@ const SCHEMA = 'taskchart'
 async function owned(url: string, logger: Logger, isTarget: boolean) {
   const place = placeName(url, 'db copy')
   const pool = poolOf(url, 2)
-  const owner = new Owner({ pool, place, schema: SCHEMA, shards: SHARDS, holder: thisHolder(), logger, isCopied: isTarget })
+  const owner = new Owner({
+    pool,
+    place,
+    schema: SCHEMA,
+    shards: SHARDS,
+    holder: thisHolder(),
+    logger,
+    isCopied: isTarget
+  })
   const close = async () => {
     await owner.close()
     await pool.end()
@@ -86,10 +170,13 @@ async function* pagesOf(session: Session, table: CopiedTable): AsyncGenerator<Co
       FROM (SELECT * FROM ${table} ${from} ORDER BY ${order} LIMIT ${PAGE_ROWS}) AS page
     ) AS sized WHERE earlier < ${PAGE_CHARACTERS} ORDER BY ${order}`
   const next = `WHERE (${order}) > (${key.map((name, i) => `$${i + 1}::${columns[name]}`).join(', ')})`
-  for (let rows = await session.once(page('')); rows.length > 0; ) {
+  for (let rows = await session.once(page('')); rows.length > 0;) {
     yield rows.map(fields => copiedRow(table, fields))
     const last = rows.at(-1) as Field[]
-    rows = await session.once(page(next), key.map(name => last[names.indexOf(name)]))
+    rows = await session.once(
+      page(next),
+      key.map(name => last[names.indexOf(name)])
+    )
   }
 }
 
@@ -112,7 +199,10 @@ function cellOf(type: ColumnType, field: Field): Cell {
 }
 
 /** The whole key of a send or webhook, which is in its body. A damaged body may have none. */
-function nameIn(table: CopiedTable, { key = null, body = null }: Readonly<Record<string, Cell>>): { readonly name?: Cell } {
+function nameIn(
+  table: CopiedTable,
+  { key = null, body = null }: Readonly<Record<string, Cell>>
+): { readonly name?: Cell } {
   if (table !== 'sends' && table !== 'webhooks') return {}
   try {
     const { key, id } = JSON.parse(String(body)) as { readonly key?: string; readonly id?: string }
@@ -131,8 +221,11 @@ export async function postgresCopyTarget(url: string, from: string, logger: Logg
   try {
     const [[hasData] = []] = await session.once(`
       SELECT NOT EXISTS (SELECT FROM meta WHERE name = 'copy') AND (EXISTS (SELECT FROM contexts) OR EXISTS (SELECT FROM sends))`)
-    if (hasData === 't') throw new StorageError(`${place} has data, and a copy overwrites nothing. Give another database.`)
-    await session.once(`INSERT INTO meta VALUES ('copy', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, [from])
+    if (hasData === 't')
+      throw new StorageError(`${place} has data, and a copy overwrites nothing. Give another database.`)
+    await session.once(`INSERT INTO meta VALUES ('copy', $1) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, [
+      from
+    ])
     await session.run(`TRUNCATE ${COPIED_TABLES.join(', ')}, counters; SET synchronous_commit = off`)
   } catch (error) {
     await close()
@@ -155,18 +248,40 @@ export async function postgresCopyTarget(url: string, from: string, logger: Logg
 }
 
 /** Rows with the cells that only PostgreSQL has. */
-async function withShards(session: Session, table: CopiedTable, rows: readonly CopiedRow[], shards: number): Promise<CopiedRow[]> {
+async function withShards(
+  session: Session,
+  table: CopiedTable,
+  rows: readonly CopiedRow[],
+  shards: number
+): Promise<CopiedRow[]> {
   const tasks = new Map<number, { readonly context: number; readonly shard: number }>()
   const isOfTask = table === 'snapshots' || table === 'webhooks'
   if (isOfTask) {
-    const found = await session.once('SELECT task, context, shard FROM tasks WHERE task = ANY ($1::bigint[])', [binaryArray('int8', rows.map(({ cells }) => Number(cells.task)))])
-    for (const [task, context, shard] of found) tasks.set(Number(task), { context: Number(context), shard: Number(shard) })
+    const found = await session.once('SELECT task, context, shard FROM tasks WHERE task = ANY ($1::bigint[])', [
+      binaryArray(
+        'int8',
+        rows.map(({ cells }) => Number(cells.task))
+      )
+    ])
+    for (const [task, context, shard] of found)
+      tasks.set(Number(task), { context: Number(context), shard: Number(shard) })
   }
   return rows.map(({ cells, isDamaged }) => {
     const { tenant = '', principal = '', contextId, name } = cells
     const text = (cell: Cell) => originalText(String(cell))
-    const shard = contextId === undefined || isDamaged ? 0 : shardOf({ tenant: text(tenant), principal: text(principal), contextId: text(contextId) }, shards)
-    return { cells: { ...cells, shard, ...(name !== undefined && { key: keyOf(String(name)) }), ...(isOfTask && (tasks.get(Number(cells.task)) ?? { context: 0 })) }, isDamaged }
+    const shard =
+      contextId === undefined || isDamaged
+        ? 0
+        : shardOf({ tenant: text(tenant), principal: text(principal), contextId: text(contextId) }, shards)
+    return {
+      cells: {
+        ...cells,
+        shard,
+        ...(name !== undefined && { key: keyOf(String(name)) }),
+        ...(isOfTask && (tasks.get(Number(cells.task)) ?? { context: 0 }))
+      },
+      isDamaged
+    }
   })
 }
 
@@ -178,9 +293,20 @@ async function insert(session: Session, table: CopiedTable, rows: readonly Copie
     const own = Object.entries(columns).map(([name, type]) => typed(type, cells[camelCase(name)] ?? null))
     return [...own, sumOf(own.filter((_, i) => names[i] !== unsummed)) + Number(isDamaged)]
   })
-  const values = types.map((type, i) => binaryArray(type, lines.map(line => line[i] ?? null)))
+  const values = types.map((type, i) =>
+    binaryArray(
+      type,
+      lines.map(line => line[i] ?? null)
+    )
+  )
   const insertion = `INSERT INTO ${table} (${names.join(', ')}, sum) SELECT * FROM unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(', ')})`
-  await session.rows({ name: `taskchart_copy_${table}`, text: table === 'tasks' ? `WITH added AS (${insertion} RETURNING tenant, principal, state) ${COUNT}` : insertion }, values)
+  await session.rows(
+    {
+      name: `taskchart_copy_${table}`,
+      text: table === 'tasks' ? `WITH added AS (${insertion} RETURNING tenant, principal, state) ${COUNT}` : insertion
+    },
+    values
+  )
 }
 
 const COUNT = `

@@ -27,11 +27,22 @@ export interface PostgresOptions {
   readonly logger?: Logger
 }
 
-const countUpTo = (most: number): Kind => [value => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most, `a whole number from 1 to ${most}`]
+const countUpTo = (most: number): Kind => [
+  value => Number.isInteger(value) && Number(value) >= 1 && Number(value) <= most,
+  `a whole number from 1 to ${most}`
+]
 
-const A_SCHEMA: Kind = [value => typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= 63 && !value.includes('\0'), 'a name of 1 to 63 bytes']
+const A_SCHEMA: Kind = [
+  value => typeof value === 'string' && value !== '' && Buffer.byteLength(value) <= 63 && !value.includes('\0'),
+  'a name of 1 to 63 bytes'
+]
 
-const OPTIONS: OptionKinds<PostgresOptions> = { schema: A_SCHEMA, readers: countUpTo(1000), shards: countUpTo(4096), logger: A_LOGGER }
+const OPTIONS: OptionKinds<PostgresOptions> = {
+  schema: A_SCHEMA,
+  readers: countUpTo(1000),
+  shards: countUpTo(4096),
+  logger: A_LOGGER
+}
 
 /**
  * A store in a PostgreSQL database, 14 or newer; its tables are created or migrated. Takes a `postgres:` URL, or a `Pool` of the package `pg`, of which it keeps
@@ -64,15 +75,25 @@ export async function postgresStore(place: string | PostgresPool, options: Postg
  * Opens a database of {@link postgresStore} for reading, even while a server uses it. Rejects with StorageError for one that cannot be reached, has no
  * tables, or is newer than this package. Damaged data is left out, or throws if it was requested by id.
  */
-export async function readPostgres(place: string | PostgresPool, options: Pick<PostgresOptions, 'schema' | 'logger'> = {}): Promise<StoreReader> {
-  checkOptions(options, { schema: A_SCHEMA, logger: A_LOGGER }, 'readPostgres', `readPostgres('postgres://localhost/agent', { logger })`)
+export async function readPostgres(
+  place: string | PostgresPool,
+  options: Pick<PostgresOptions, 'schema' | 'logger'> = {}
+): Promise<StoreReader> {
+  checkOptions(
+    options,
+    { schema: A_SCHEMA, logger: A_LOGGER },
+    'readPostgres',
+    `readPostgres('postgres://localhost/agent', { logger })`
+  )
   const { schema = 'taskchart', logger = consoleLogger } = options
   const { pool, name, end } = connectionsOf(place, 1, 'readPostgres')
   try {
     await checkReadable(pool, schema, name)
   } catch (error) {
     await end()
-    throw error instanceof StorageError ? error : new StorageError(`${name} cannot be used: ${reasonOf(error)}.`, { cause: error })
+    throw error instanceof StorageError
+      ? error
+      : new StorageError(`${name} cannot be used: ${reasonOf(error)}.`, { cause: error })
   }
   const queue = new ReadQueue({ pool, schema, place: name, sessions: 1 })
   let closed: Promise<void> | undefined

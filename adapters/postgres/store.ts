@@ -25,19 +25,32 @@ export interface Connections {
 }
 
 /** The connections to a database: `readers` for reads, and `others`. */
-export function connectionsOf(place: string | PostgresPool, readers: number, taker: string, others = OTHER_CONNECTIONS): Connections {
+export function connectionsOf(
+  place: string | PostgresPool,
+  readers: number,
+  taker: string,
+  others = OTHER_CONNECTIONS
+): Connections {
   const name = placeName(place, taker)
   if (!isPool(place)) {
     const pool = poolOf(place, readers + others)
     return { pool, name, sessions: readers, end: () => pool.end() }
   }
   const most = place.options?.max ?? 10
-  if (most <= others) throw new TypeError(`${taker} needs a pool of at least ${others + 1} connections: new Pool({ max: ${others + readers} }).`)
+  if (most <= others)
+    throw new TypeError(
+      `${taker} needs a pool of at least ${others + 1} connections: new Pool({ max: ${others + readers} }).`
+    )
   return { pool: place, name, sessions: Math.min(readers, most - others), end: async () => {} }
 }
 
 /** The store in a database for the owner of its shards, or of some. */
-export function storeOf(owner: ShardOwner, { pool, name, sessions, end }: Connections, schema: string, logger: Logger): Store {
+export function storeOf(
+  owner: ShardOwner,
+  { pool, name, sessions, end }: Connections,
+  schema: string,
+  logger: Logger
+): Store {
   const writer = new Writer(owner, name)
   const queue = new ReadQueue({ pool, schema, place: name, sessions })
   const sweeper = new Sweeper(owner, queue, writer)
@@ -73,7 +86,11 @@ export function storeOf(owner: ShardOwner, { pool, name, sessions, end }: Connec
     },
     erase: async whose => (await change({ erase: whose })) as boolean,
     countTransitions: async (counts, atMs) => void (await change({ counts, atMs })),
-    status: () => ({ isStopped: closed !== undefined || !owner.isOwner, waitingReads: queue.size, waitingWrites: writer.waiting }),
+    status: () => ({
+      isStopped: closed !== undefined || !owner.isOwner,
+      waitingReads: queue.size,
+      waitingWrites: writer.waiting
+    }),
     close: () => (closed ??= close())
   }
 }

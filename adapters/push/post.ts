@@ -16,10 +16,17 @@ const INTERIM_ANSWERS = 8
  * Posts to a checked URL, on a new connection to one of its checked IP addresses. Redirects are not followed. The status is the result,
  * whatever happens to the rest of the answer.
  */
-export function post({ url, addresses }: CheckedAddress, { headers, body }: WebhookPost, signal: AbortSignal): Promise<WebhookAnswer> {
+export function post(
+  { url, addresses }: CheckedAddress,
+  { headers, body }: WebhookPost,
+  signal: AbortSignal
+): Promise<WebhookAnswer> {
   return new Promise(resolve => {
     const options = {
-      method: 'POST', agent: false, lookup: pinned(addresses), signal,
+      method: 'POST',
+      agent: false,
+      lookup: pinned(addresses),
+      signal,
       headers: { ...headers, 'User-Agent': 'taskchart', 'Content-Length': Buffer.byteLength(body) }
     }
     const request = url.protocol === 'https:' ? requestHttps(url, options) : requestHttp(url, options)

@@ -34,7 +34,8 @@ export function parsedAddress(text: string, { allowLoopback }: AddressRules): UR
   const { protocol, username, password, port } = url
   if (protocol !== 'https:' && !(protocol === 'http:' && allowLoopback)) return 'must begin with https:'
   if (username !== '' || password !== '') return 'must contain no user and no password: give authentication instead'
-  if (port !== '' && Number(port) < FIRST_FREE_PORT) return `must not have port ${port}: only 443 and ports from ${FIRST_FREE_PORT} are allowed`
+  if (port !== '' && Number(port) < FIRST_FREE_PORT)
+    return `must not have port ${port}: only 443 and ports from ${FIRST_FREE_PORT} are allowed`
   const host = hostOf(url)
   if (isIP(host) !== 0) return faultOf(url, [host], allowLoopback) ?? url
   return /(?:^|\.)localhost$/.test(host) && !allowLoopback ? NOT_PUBLIC : url

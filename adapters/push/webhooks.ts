@@ -11,9 +11,20 @@ export interface WebhooksOptions {
   readonly resolve?: (host: string) => Promise<readonly string[]>
 }
 
-const OPTIONS: OptionKinds<WebhooksOptions> = { allowLoopback: TRUE_OR_FALSE, resolve: functionFor('a function that gives the IP addresses of a host') }
+const OPTIONS: OptionKinds<WebhooksOptions> = {
+  allowLoopback: TRUE_OR_FALSE,
+  resolve: functionFor('a function that gives the IP addresses of a host')
+}
 
-export type { BeforeTask, ContextMessage, WebhookAnswer, WebhookBody, WebhookPost, WebhookSender, WebhookBodyWriter } from '../../runtime/ports/webhook-sender.ts'
+export type {
+  BeforeTask,
+  ContextMessage,
+  WebhookAnswer,
+  WebhookBody,
+  WebhookPost,
+  WebhookSender,
+  WebhookBodyWriter
+} from '../../runtime/ports/webhook-sender.ts'
 
 /**
  * Delivers webhooks over HTTP, for `createRuntime({ push: webhooks() })`. Accepts only `https:` URLs of the public internet: the name is
@@ -35,7 +46,9 @@ export function webhooks(options: WebhooksOptions = {}): WebhookSender {
     post: async (given, signal) => {
       try {
         const checked = await unlessAborted(checkedAddress(given.url, rules), signal)
-        return typeof checked === 'string' ? { failure: `the address ${checked}`, isRefused: true } : await post(checked, given, signal)
+        return typeof checked === 'string'
+          ? { failure: `the address ${checked}`, isRefused: true }
+          : await post(checked, given, signal)
       } catch {
         return { failure: 'the host name cannot be resolved' }
       }

@@ -1,4 +1,12 @@
-import { conversation, watchTask, type AgentClient, type Conversation, type ConversationView, type TaskView, type WatchedTask } from '../client/connect.ts'
+import {
+  conversation,
+  watchTask,
+  type AgentClient,
+  type Conversation,
+  type ConversationView,
+  type TaskView,
+  type WatchedTask
+} from '../client/connect.ts'
 import { useGivenAgent, useOpened, useStore } from './agent-context.ts'
 
 /** A conversation as it stands, and how to go on with it. */
@@ -10,7 +18,12 @@ export interface UsedConversation extends ConversationView, Pick<Conversation, '
  */
 export function useConversation(contextId?: string, agent?: AgentClient): UsedConversation {
   const given = useGivenAgent('useConversation', agent)
-  const store = useStore<ConversationView, Conversation>(given, contextId, () => conversation(given, contextId), ({ snapshot }) => contextId !== undefined && snapshot().contextId === contextId)
+  const store = useStore<ConversationView, Conversation>(
+    given,
+    contextId,
+    () => conversation(given, contextId),
+    ({ snapshot }) => contextId !== undefined && snapshot().contextId === contextId
+  )
   return { ...useOpened(store), send: store.send, more: store.more }
 }
 

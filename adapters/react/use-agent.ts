@@ -43,7 +43,10 @@ export function useAgent(url: string, options: ConnectOptions = {}): AgentConnec
     opening.then(opened, (error: unknown) => show({ agent: undefined, state: 'closed', error }))
     return () => {
       leaving.abort()
-      void opening.then(agent => agent.close(), () => {})
+      void opening.then(
+        agent => agent.close(),
+        () => {}
+      )
     }
   }, [url, attempt])
   const reconnect = useCallback(() => tryAgain(count => count + 1), [])

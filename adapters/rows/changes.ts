@@ -20,7 +20,11 @@ export interface CountChange {
 }
 
 /** A removal, or a change of webhooks or of counts. */
-export type Change = { readonly sweep: SweepBounds; readonly limit: number } | { readonly erase: Erasure } | { readonly webhooks: WebhookChange } | CountChange
+export type Change =
+  | { readonly sweep: SweepBounds; readonly limit: number }
+  | { readonly erase: Erasure }
+  | { readonly webhooks: WebhookChange }
+  | CountChange
 
 /** The result of a change; true for counts. */
 export type Changed = number | WebhookChanged

@@ -51,11 +51,24 @@ export interface CommitRows {
 /** Makes the rows of a commit. Written as literals: this runs for every commit, and spreading objects costs several times as much. */
 export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sends, webhooks }: Commit): CommitRows {
   return {
-    tenant: storedText(key.tenant), principal: storedText(key.principal), contextId: storedText(key.contextId), expected, atMs, snapshot,
+    tenant: storedText(key.tenant),
+    principal: storedText(key.principal),
+    contextId: storedText(key.contextId),
+    expected,
+    atMs,
+    snapshot,
     tasks: tasks.map(taskRow),
     log: log.map(entry => ('message' in entry ? messageRow(entry) : eventRow(entry))),
-    journal: journal.map(({ taskId, key, value }) => ({ taskId: storedText(taskId), key: storedText(key), body: JSON.stringify(value) })),
-    sends: sends.map(send => ({ key: storedText(send.key), expiresAtMs: send.expiresAtMs, body: JSON.stringify(send) })),
+    journal: journal.map(({ taskId, key, value }) => ({
+      taskId: storedText(taskId),
+      key: storedText(key),
+      body: JSON.stringify(value)
+    })),
+    sends: sends.map(send => ({
+      key: storedText(send.key),
+      expiresAtMs: send.expiresAtMs,
+      body: JSON.stringify(send)
+    })),
     webhooks
   }
 }
@@ -67,7 +80,16 @@ function taskRow({ taskId, state, generation, snapshot, wakeAtMs }: TaskRow): Ta
 function messageRow(entry: MessageRow): LogRow {
   const taskId = entry.taskId === undefined ? undefined : storedText(entry.taskId)
   const body = JSON.stringify(entry)
-  return { body, large: undefined, characters: body.length, taskId, generation: 0, state: undefined, time: '', isTerm: false }
+  return {
+    body,
+    large: undefined,
+    characters: body.length,
+    taskId,
+    generation: 0,
+    state: undefined,
+    time: '',
+    isTerm: false
+  }
 }
 
 function eventRow(event: TaskEvent): LogRow {
@@ -76,13 +98,23 @@ function eventRow(event: TaskEvent): LogRow {
   const largest = 'artifactUpdate' in update ? longestIn(update.artifactUpdate) : 0
   const large = largest > LARGE_CHARACTERS ? event : undefined
   const body = large ? '' : JSON.stringify(event)
-  return { body, large, characters: large ? largest : body.length, taskId: storedText(taskId), generation, state, time, isTerm }
+  return {
+    body,
+    large,
+    characters: large ? largest : body.length,
+    taskId: storedText(taskId),
+    generation,
+    state,
+    time,
+    isTerm
+  }
 }
 
 /** The length of the longest text or file of an artifact. */
 function longestIn({ artifact: { parts } }: TaskArtifactUpdateEvent): number {
   let longest = 0
-  for (const { text, raw } of parts as readonly { readonly text?: string; readonly raw?: string }[]) longest = Math.max(longest, (text ?? raw ?? '').length)
+  for (const { text, raw } of parts as readonly { readonly text?: string; readonly raw?: string }[])
+    longest = Math.max(longest, (text ?? raw ?? '').length)
   return longest
 }
 

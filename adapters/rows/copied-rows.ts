@@ -4,7 +4,17 @@ import type { Cell } from './damage.ts'
  * The tables of a store, in the order in which they are copied. A row has the cells of any engine: names in their stored form, and a key as the
  * whole text in `name`. Numbers of scopes, shards and hashes of keys are the engine's own.
  */
-export const COPIED_TABLES = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'transitions'] as const
+export const COPIED_TABLES = [
+  'contexts',
+  'tasks',
+  'snapshots',
+  'events',
+  'messages',
+  'journal',
+  'sends',
+  'webhooks',
+  'transitions'
+] as const
 
 export type CopiedTable = (typeof COPIED_TABLES)[number]
 
@@ -39,7 +49,12 @@ export const PAGE_CHARACTERS = 1024 * 1024
 const TOLD_ROWS = 100_000
 
 /** Copies everything. `tell` hears after many rows of a table how many there were so far. Rejects if the signal aborts. */
-export async function copyRows(source: CopySource, target: CopyTarget, tell: (table: CopiedTable, rows: number) => void, signal: AbortSignal): Promise<{ tasks: number; damaged: number }> {
+export async function copyRows(
+  source: CopySource,
+  target: CopyTarget,
+  tell: (table: CopiedTable, rows: number) => void,
+  signal: AbortSignal
+): Promise<{ tasks: number; damaged: number }> {
   const counts = { tasks: 0, damaged: 0 }
   for (const table of COPIED_TABLES) {
     let copied = 0

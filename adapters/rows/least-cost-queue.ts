@@ -30,13 +30,18 @@ export class LeastCostQueue<T> {
     this.#size += 1
     const user = this.#waiting.get(name)
     if (user) user.items.push(item)
-    else this.#waiting.set(name, { items: [item], cost: Math.min(Math.max(this.#least, this.#costs.get(name) ?? 0), this.#least + this.#most) })
+    else
+      this.#waiting.set(name, {
+        items: [item],
+        cost: Math.min(Math.max(this.#least, this.#costs.get(name) ?? 0), this.#least + this.#most)
+      })
   }
 
   /** The user whose item is next, among those that may have a turn. */
   next(mayHaveTurn: (name: string) => boolean = () => true): string | undefined {
     let next: { readonly name: string; readonly cost: number } | undefined
-    for (const [name, { cost }] of this.#waiting) if ((!next || cost < next.cost) && mayHaveTurn(name)) next = { name, cost }
+    for (const [name, { cost }] of this.#waiting)
+      if ((!next || cost < next.cost) && mayHaveTurn(name)) next = { name, cost }
     return next?.name
   }
 

@@ -26,5 +26,7 @@ export function inUse(name: string, holder: Holder | undefined, advice: string):
 
 /** The refusal of a file or database of a newer package. */
 export function tooNew(name: string, version: number, known: number): StorageError {
-  return new StorageError(`${name} has the schema version ${version}, and this taskchart knows versions up to ${known}. Use the newer taskchart that wrote it.`)
+  return new StorageError(
+    `${name} has the schema version ${version}, and this taskchart knows versions up to ${known}. Use the newer taskchart that wrote it.`
+  )
 }

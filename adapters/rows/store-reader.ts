@@ -2,8 +2,22 @@ import type { Scope, Store } from '../../runtime/store/store.ts'
 import { userName } from './write-queue.ts'
 
 const READS = [
-  'loadContext', 'readSnapshot', 'readWakes', 'readTask', 'readEvents', 'readTaskMessages', 'readJournal', 'readMessages', 'measureTasks', 'listTasks', 'readSend', 'countOpen', 'countStates',
-  'readWebhooks', 'readOpenWebhooks', 'readTransitions'
+  'loadContext',
+  'readSnapshot',
+  'readWakes',
+  'readTask',
+  'readEvents',
+  'readTaskMessages',
+  'readJournal',
+  'readMessages',
+  'measureTasks',
+  'listTasks',
+  'readSend',
+  'countOpen',
+  'countStates',
+  'readWebhooks',
+  'readOpenWebhooks',
+  'readTransitions'
 ] as const satisfies readonly (keyof Store)[]
 
 /** A read of the store port. */

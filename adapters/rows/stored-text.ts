@@ -7,7 +7,9 @@ const UNSAFE = /[^ !#-[\]-~]/
  */
 export function storedText(text: string): string {
   if (!UNSAFE.test(text)) return text
-  return JSON.stringify(text).slice(1, -1).replaceAll(/[^ -~]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return JSON.stringify(text)
+    .slice(1, -1)
+    .replaceAll(/[^ -~]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** The inverse of {@link storedText}. */

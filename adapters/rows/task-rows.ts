@@ -1,5 +1,11 @@
 import type { ContextKey, MessageRow, ReadOptions, StoredTask, TaskEvent } from '../../runtime/store/store.ts'
-import { applyEvents, applyMessage, newTaskRecord, projectTask, type TaskRecord } from '../../runtime/store/task-record.ts'
+import {
+  applyEvents,
+  applyMessage,
+  newTaskRecord,
+  projectTask,
+  type TaskRecord
+} from '../../runtime/store/task-record.ts'
 import { DamagedRow } from './damage.ts'
 
 /** All rows of a task, which a thread sends without parsing them. */

@@ -24,7 +24,10 @@ export interface WriteBatch {
 }
 
 /** A waiting commit or change. Its cost is in characters. */
-type Write = { readonly cost: number } & ({ readonly rows: CommitRows; readonly waiting: Waiting<boolean> } | { readonly what: Change; readonly waiting: Waiting<Changed> })
+type Write = { readonly cost: number } & (
+  | { readonly rows: CommitRows; readonly waiting: Waiting<boolean> }
+  | { readonly what: Change; readonly waiting: Waiting<Changed> }
+)
 
 /**
  * The writes that were not yet sent to the thread, scheduled fairly among principals by the size of their commits. A change is synced
@@ -76,7 +79,9 @@ export class WriteQueue {
  * Removes the first batches, as many as share a transaction and a sync: within the limits of one batch, and up to a change, which is synced
  * separately. So a small commit that was sent before a large one does not wait for it.
  */
-export function takeTogether<Batch extends { readonly commits: readonly unknown[]; readonly change: unknown; readonly characters: number }>(batches: Batch[]): Batch[] {
+export function takeTogether<
+  Batch extends { readonly commits: readonly unknown[]; readonly change: unknown; readonly characters: number }
+>(batches: Batch[]): Batch[] {
   let commits = 0
   let characters = 0
   let count = 0

@@ -19,7 +19,13 @@ export type ServeOptions = (Address | { readonly server: Server }) & {
   readonly interfaces?: readonly AgentInterface[]
 }
 
-const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['address', 'on'], 'an HTTP server of node:http'), path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES }
+const OPTIONS: OptionKinds<ServeOptions> = {
+  ...ADDRESS,
+  server: withMethods(['address', 'on'], 'an HTTP server of node:http'),
+  path: A_PATH,
+  dialects: DIALECTS,
+  interfaces: INTERFACES
+}
 
 /**
  * Serves a runtime over WebSocket: JSON-RPC 2.0, one object per text frame, many calls and streams per connection. Without `server` it
@@ -29,7 +35,8 @@ const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, server: withMethods(['a
 export async function serveWebSocket(runtime: Runtime, options: ServeOptions = {}): Promise<Served> {
   checkRuntime(runtime, 'serveWebSocket')
   checkOptions(options, OPTIONS, 'serveWebSocket', 'serveWebSocket(runtime, { port: 4242 })')
-  if ('server' in options && 'port' in options) throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
+  if ('server' in options && 'port' in options)
+    throw new TypeError('Give serveWebSocket either a port, or the server of your app.')
   const { path = '/', dialects = [], interfaces } = options
   checkInterfaces(interfaces)
   if (!('server' in options)) checkPath(path)

@@ -24,7 +24,14 @@ export interface ServeOptions extends Address {
   readonly inspector?: SideApp
 }
 
-const OPTIONS: OptionKinds<ServeOptions> = { ...ADDRESS, path: A_PATH, dialects: DIALECTS, interfaces: INTERFACES, grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'), inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives') }
+const OPTIONS: OptionKinds<ServeOptions> = {
+  ...ADDRESS,
+  path: A_PATH,
+  dialects: DIALECTS,
+  interfaces: INTERFACES,
+  grpc: withMethods(['open'], 'what grpc({ port }) of taskchart/grpc gives'),
+  inspector: withMethods(['answer', 'open'], 'what inspect() of taskchart/inspector gives')
+}
 
 /**
  * Serves a runtime on one port: JSON-RPC and REST over HTTP, and JSON-RPC over WebSocket. All are at one URL, with the card and a page for
@@ -38,7 +45,10 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
   const { grpc, ...here } = options
   if (!grpc) return serveHere(runtime, here)
   const other = await grpc.open(runtime)
-  const served = await serveHere(runtime, { ...here, interfaces: [...(here.interfaces ?? []), ...other.interfaces] }).catch(async (error: unknown) => {
+  const served = await serveHere(runtime, {
+    ...here,
+    interfaces: [...(here.interfaces ?? []), ...other.interfaces]
+  }).catch(async (error: unknown) => {
     await other.close()
     throw error
   })
@@ -54,9 +64,22 @@ export async function serve(runtime: Runtime, options: ServeOptions = {}): Promi
 }
 
 /** Serves everything on the one port. */
-async function serveHere(runtime: Runtime, { path = '/', dialects = [], interfaces = [], inspector, ...address }: Omit<ServeOptions, 'grpc'>): Promise<Served> {
-  const own = await listen(address, runtime, beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true })))
-  const sockets = attach(runtime, own.server, path, { webSocket: true, http: true, dialects, interfaces }, inspector?.tap)
+async function serveHere(
+  runtime: Runtime,
+  { path = '/', dialects = [], interfaces = [], inspector, ...address }: Omit<ServeOptions, 'grpc'>
+): Promise<Served> {
+  const own = await listen(
+    address,
+    runtime,
+    beside(inspector, httpHandler(runtime, { path, dialects, interfaces, webSocket: true }))
+  )
+  const sockets = attach(
+    runtime,
+    own.server,
+    path,
+    { webSocket: true, http: true, dialects, interfaces },
+    inspector?.tap
+  )
   const closed = await inspector?.open(own.server, runtime, sockets.url).catch(async (error: unknown) => {
     await together(sockets, own).close()
     throw error

@@ -1,6 +1,13 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { PAGE_CHARACTERS, PAGE_ROWS, type CopiedRow, type CopiedTable, type CopySource, type CopyTarget } from '../rows/copied-rows.ts'
+import {
+  PAGE_CHARACTERS,
+  PAGE_ROWS,
+  type CopiedRow,
+  type CopiedTable,
+  type CopySource,
+  type CopyTarget
+} from '../rows/copied-rows.ts'
 import type { Cell } from '../rows/damage.ts'
 import { StorageError } from '../rows/storage-error.ts'
 import { driverOf, type Database, type Value } from './driver.ts'
@@ -66,7 +73,8 @@ function* pagesOf(database: Database, tables: Tables, table: CopiedTable): Gener
 export function sqliteCopyTarget(file: string): CopyTarget {
   const path = realFile(file)
   for (const name of [path, logOf(path)]) {
-    if (existsSync(name)) throw new StorageError(`${name} exists, and a copy overwrites nothing. Give another name, or remove it.`)
+    if (existsSync(name))
+      throw new StorageError(`${name} exists, and a copy overwrites nothing. Give another name, or remove it.`)
   }
   const partial = `${path}.${process.pid}.partial`
   createPrivately(partial)
@@ -102,7 +110,10 @@ export function sqliteCopyTarget(file: string): CopyTarget {
 }
 
 /** The cells of a row of the file: with the number of its scope, and its name as the key or id. */
-function cellsFor({ tenant, principal, name, ...cells }: Readonly<Record<string, Cell>>, scopeOf: (tenant: string, principal: string) => number): Record<string, Value> {
+function cellsFor(
+  { tenant, principal, name, ...cells }: Readonly<Record<string, Cell>>,
+  scopeOf: (tenant: string, principal: string) => number
+): Record<string, Value> {
   const own: Record<string, Value> = {}
   for (const [column, cell] of Object.entries(cells)) own[column] = typeof cell === 'boolean' ? Number(cell) : cell
   if (name !== undefined) Object.assign(own, { key: name, id: name })

@@ -24,7 +24,10 @@ export interface Database {
 export type DriverName = 'node:sqlite' | 'better-sqlite3'
 
 /** The kind of the option `driver`. */
-export const DRIVER: Kind = [value => value === 'node:sqlite' || value === 'better-sqlite3', "'node:sqlite' or 'better-sqlite3'"]
+export const DRIVER: Kind = [
+  value => value === 'node:sqlite' || value === 'better-sqlite3',
+  "'node:sqlite' or 'better-sqlite3'"
+]
 
 /** The package that has a SQLite for older Nodes, in its newest major for this Node. */
 export const SQLITE_PACKAGE = installable('better-sqlite3')
@@ -37,14 +40,21 @@ export function driverOf(name: DriverName | undefined): Open {
   const builtIn = name === 'better-sqlite3' ? undefined : nodeSqlite()
   /* c8 ignore next -- Node 20 has no SQLite of its own */
   if (builtIn) return builtIn
-  if (name === 'node:sqlite') throw new TypeError(`Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: ${INSTALL_SQLITE}`)
+  if (name === 'node:sqlite')
+    throw new TypeError(
+      `Node ${process.versions.node} has no node:sqlite; Node 22.13 and newer have. Leave out the driver, and run: ${INSTALL_SQLITE}`
+    )
   /* c8 ignore next -- one of them on each Node */
   return betterSqlite()
 }
 
 /** SQLite's name for an error, without `SQLITE_`; `undefined` for errors of other origin. */
 export function sqliteCode(error: unknown): string | undefined {
-  const { code, errcode, message } = error as { readonly code?: unknown; readonly errcode?: unknown; readonly message?: unknown }
+  const { code, errcode, message } = error as {
+    readonly code?: unknown
+    readonly errcode?: unknown
+    readonly message?: unknown
+  }
   /* c8 ignore next -- numbers come from node:sqlite, which Node 20 does not have */
   if (typeof errcode === 'number') return CODES.get(errcode) ?? CODES.get(errcode & 0xff) ?? `${errcode}`
   // The node:sqlite of Deno gives the text alone, which a path may follow.
@@ -54,13 +64,25 @@ export function sqliteCode(error: unknown): string | undefined {
 
 /** The result codes that this folder distinguishes, by number. */
 const CODES: ReadonlyMap<number, string> = new Map([
-  [5, 'BUSY'], [8, 'READONLY'], [10, 'IOERR'], [11, 'CORRUPT'], [13, 'FULL'], [14, 'CANTOPEN'], [26, 'NOTADB'], [4874, 'IOERR_SHMSIZE']
+  [5, 'BUSY'],
+  [8, 'READONLY'],
+  [10, 'IOERR'],
+  [11, 'CORRUPT'],
+  [13, 'FULL'],
+  [14, 'CANTOPEN'],
+  [26, 'NOTADB'],
+  [4874, 'IOERR_SHMSIZE']
 ])
 
 /** The same by SQLite's text. */
 const CODES_BY_TEXT: ReadonlyMap<string, string> = new Map([
-  ['database is locked', 'BUSY'], ['attempt to write a readonly database', 'READONLY'], ['disk I/O error', 'IOERR'], ['database disk image is malformed', 'CORRUPT'],
-  ['database or disk is full', 'FULL'], ['unable to open database file', 'CANTOPEN'], ['file is not a database', 'NOTADB']
+  ['database is locked', 'BUSY'],
+  ['attempt to write a readonly database', 'READONLY'],
+  ['disk I/O error', 'IOERR'],
+  ['database disk image is malformed', 'CORRUPT'],
+  ['database or disk is full', 'FULL'],
+  ['unable to open database file', 'CANTOPEN'],
+  ['file is not a database', 'NOTADB']
 ])
 
 /** How long a statement waits for another process that reads, recovers or closes the file. */

@@ -187,7 +187,9 @@ export class Engine {
     try {
       const free = this.#freePages()
       if (free > KEPT_PAGES) {
-        this.#transaction(() => this.#database.exec(`PRAGMA incremental_vacuum(${Math.min(free - KEPT_PAGES, RECLAIMED_PAGES)})`))
+        this.#transaction(() =>
+          this.#database.exec(`PRAGMA incremental_vacuum(${Math.min(free - KEPT_PAGES, RECLAIMED_PAGES)})`)
+        )
         // Files of older versions do not shrink.
         this.#hasShrunk = this.#freePages() < free
         if (this.#hasShrunk) return true
@@ -238,7 +240,10 @@ export class Engine {
       this.close()
     }
     if (troubleOf(error) !== 'broken') return error
-    this.#broken ??= new StorageError(`${this.#file} can no longer be used: ${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, { cause: error })
+    this.#broken ??= new StorageError(
+      `${this.#file} can no longer be used: ${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`,
+      { cause: error }
+    )
     return this.#broken
   }
 }

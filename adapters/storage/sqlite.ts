@@ -1,5 +1,12 @@
 import { consoleLogger, type Logger } from '../../runtime/ports/logger.ts'
-import { A_LOGGER, checkOptions, functionFor, kindOf, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
+import {
+  A_LOGGER,
+  checkOptions,
+  functionFor,
+  kindOf,
+  type Kind,
+  type OptionKinds
+} from '../../runtime/primitives/options.ts'
 import type { Scope, Store } from '../../runtime/store/store.ts'
 import { DRIVER, type DriverName } from './driver.ts'
 import { openForReading, prepareFile, realFile } from './file/open-file.ts'
@@ -30,7 +37,11 @@ export interface SqliteOptions {
   readonly stopped?: (error: StorageError) => void
 }
 
-const OPTIONS: OptionKinds<SqliteOptions> = { driver: DRIVER, logger: A_LOGGER, stopped: functionFor('a function that hears why the store has stopped') }
+const OPTIONS: OptionKinds<SqliteOptions> = {
+  driver: DRIVER,
+  logger: A_LOGGER,
+  stopped: functionFor('a function that hears why the store has stopped')
+}
 
 /**
  * A store in a SQLite file, which is created if its folder exists. A commit is synced when it resolves; concurrent commits share a
@@ -47,13 +58,16 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   const { driver, logger = consoleLogger, stopped } = options
   const path = realFile(file)
   const release = prepareFile(path, driver)
-  const link = new ThreadLink({ file: path, driver }, {
-    damaged: reportOnce(logger, { file: path }),
-    stopped: error => {
-      logger.error('the store has stopped', { error })
-      stopped?.(error)
+  const link = new ThreadLink(
+    { file: path, driver },
+    {
+      damaged: reportOnce(logger, { file: path }),
+      stopped: error => {
+        logger.error('the store has stopped', { error })
+        stopped?.(error)
+      }
     }
-  })
+  )
   const reads = readsBy(async (name, args) => {
     const json = await link.read({ name, args }, userOf(args[0]))
     return json === undefined ? undefined : JSON.parse(json)
@@ -69,9 +83,11 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
       const page = await reads.listTasks(scope, query)
       return { ...page, tasks: page.tasks.map(sent => receivedTask(sent, query)) }
     },
-    writeWebhook: async (scope, webhook, limit) => (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
+    writeWebhook: async (scope, webhook, limit) =>
+      (await link.change({ webhooks: { write: webhook, scope, limit } })) as 'written',
     noteWebhooks: async notes => (await link.change({ webhooks: { notes } })) as boolean[],
-    deleteWebhook: async (scope, taskId, id) => (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,
+    deleteWebhook: async (scope, taskId, id) =>
+      (await link.change({ webhooks: { delete: id, scope, taskId } })) as boolean,
     sweep: async (due, limit) => (await link.change({ sweep: due, limit })) as number,
     erase: async whose => (await link.change({ erase: whose })) as boolean,
     countTransitions: async (counts, atMs) => void (await link.change({ counts, atMs })),
@@ -80,8 +96,16 @@ export function sqliteStore(file: string, options: SqliteOptions = {}): Store {
   }
 }
 
-function checkGiven(file: unknown, options: unknown, kinds: Readonly<Record<string, Kind | true>>, taker: string): void {
-  if (typeof file !== 'string' || file === '') throw new TypeError(`${taker} takes the path of a file, not ${file === '' ? 'an empty text' : kindOf(file)}: ${taker}('agent.db').`)
+function checkGiven(
+  file: unknown,
+  options: unknown,
+  kinds: Readonly<Record<string, Kind | true>>,
+  taker: string
+): void {
+  if (typeof file !== 'string' || file === '')
+    throw new TypeError(
+      `${taker} takes the path of a file, not ${file === '' ? 'an empty text' : kindOf(file)}: ${taker}('agent.db').`
+    )
   checkOptions(options, kinds, taker, `${taker}('agent.db', { logger })`)
 }
 
@@ -95,7 +119,12 @@ export function readSqlite(file: string, options: Pick<SqliteOptions, 'logger'> 
   const path = realFile(file)
   const { database, reads } = openForReading(path, database => {
     const tables = tablesOf(database)
-    return { database, reads: new Reads(database, tables, new TaskReader(database, tables), ({ message }) => logger.error(message, { file: path })) }
+    return {
+      database,
+      reads: new Reads(database, tables, new TaskReader(database, tables), ({ message }) =>
+        logger.error(message, { file: path })
+      )
+    }
   })
   let isOpen = true
   const read = async (name: ReadName | 'scopes', args: readonly unknown[]): Promise<unknown> => {

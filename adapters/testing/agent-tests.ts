@@ -29,7 +29,12 @@ export interface AgentTestOptions extends PlanOptions {
   readonly complete?: boolean
 }
 
-const OPTIONS: OptionKinds<AgentTestOptions> = { ...PLAN_OPTIONS, drivers: SOME_DRIVERS, only: textSuchAs("'is canceled'"), complete: TRUE_OR_FALSE }
+const OPTIONS: OptionKinds<AgentTestOptions> = {
+  ...PLAN_OPTIONS,
+  drivers: SOME_DRIVERS,
+  only: textSuchAs("'is canceled'"),
+  complete: TRUE_OR_FALSE
+}
 
 /** One test: a path with one driver. Rejects with PathError at an unexpected result. */
 export interface PathTest {
@@ -75,11 +80,27 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
   checkDriverNames(given)
   checkOptions(given, OPTIONS, 'agentTests', 'agentTests(agent, { cases })')
   const { drivers: chosenDrivers, only = '', complete = false, ...options } = given
-  const { machine, isChart, paths, bargains, configurations, crashes, unmodelled, draws, lacks: ungenerated } = await planFor(agent, options)
+  const {
+    machine,
+    isChart,
+    paths,
+    bargains,
+    configurations,
+    crashes,
+    unmodelled,
+    draws,
+    lacks: ungenerated
+  } = await planFor(agent, options)
   const log = new CoverageLog(machine)
   const chosen = paths.filter(({ name }) => name.includes(only))
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))
-  if (chosen.length + chosenBargains.length === 0) throw new RangeError(`No path's name contains ${JSON.stringify(only)}. ${nearestNames(only, [...paths, ...bargains].map(({ name }) => name))}`)
+  if (chosen.length + chosenBargains.length === 0)
+    throw new RangeError(
+      `No path's name contains ${JSON.stringify(only)}. ${nearestNames(
+        only,
+        [...paths, ...bargains].map(({ name }) => name)
+      )}`
+    )
   const { drivers, lacks: unwalked } = chosenDrivers ? { drivers: chosenDrivers, lacks: [] } : await availableDrivers()
   const fewer = chosen.filter(({ isDeepest }) => isDeepest)
   const walkedBy = (driver: Driver) => {
@@ -87,7 +108,10 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     return disk === 'SQLite' && !complete && only === '' ? fewer : chosen
   }
   const shortened = drivers.filter(driver => walkedBy(driver).length < chosen.length)
-  const left = shortened.map(driver => `${driver}: ${fewer.length} of ${chosen.length} paths, which visit each configuration. To walk all of them: --complete, or complete: true`)
+  const left = shortened.map(
+    driver =>
+      `${driver}: ${fewer.length} of ${chosen.length} paths, which visit each configuration. To walk all of them: --complete, or complete: true`
+  )
   const lacks = [...unwalked, ...ungenerated, ...left]
   const walkPath = async (path: Path, driver: Driver, at: AtStep): Promise<void> => {
     const manner = DRIVERS[driver]
@@ -99,11 +123,22 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
     }
   }
   const tests = drivers.flatMap(driver => [
-    ...walkedBy(driver).map(path => pathTest(driver, path.name, at => walkPath(path, driver, at), () => walkedSteps(path, machine))),
+    ...walkedBy(driver).map(path =>
+      pathTest(
+        driver,
+        path.name,
+        at => walkPath(path, driver, at),
+        () => walkedSteps(path, machine)
+      )
+    ),
     ...bargainTests(agent, chosenBargains, driver)
   ])
   const isWalked = chosen.length > 0 && drivers.some(driver => typeof DRIVERS[driver] === 'string')
-  const notes = () => [...unmodelled.map(line => `not walked: ${line}`), ...crashLines(crashes), ...(isWalked ? coverageLines(log.coverage) : [])]
+  const notes = () => [
+    ...unmodelled.map(line => `not walked: ${line}`),
+    ...crashLines(crashes),
+    ...(isWalked ? coverageLines(log.coverage) : [])
+  ]
   const isWhole = isChart && isWalked && only === ''
   const reached = () => (isWhole ? log.reached : undefined)
   const shortfall = () => (isWhole ? { missing: missingIn(log.coverage), crashes: crashes.length } : undefined)
@@ -112,8 +147,11 @@ export async function agentTests(agent: Agent, given: AgentTestOptions = {}): Pr
 
 /** Throws TypeError for an unknown driver, with those that are probably meant. */
 function checkDriverNames({ drivers }: AgentTestOptions): void {
-  const wrong = Array.isArray(drivers) ? drivers.find(driver => typeof driver === 'string' && !Object.hasOwn(DRIVERS, driver)) : undefined
-  if (wrong !== undefined) throw new TypeError(`There is no driver ${JSON.stringify(wrong)}. ${nearestNames(wrong, allDrivers)}`)
+  const wrong = Array.isArray(drivers)
+    ? drivers.find(driver => typeof driver === 'string' && !Object.hasOwn(DRIVERS, driver))
+    : undefined
+  if (wrong !== undefined)
+    throw new TypeError(`There is no driver ${JSON.stringify(wrong)}. ${nearestNames(wrong, allDrivers)}`)
 }
 
 /** The most names in an error. */
@@ -122,15 +160,24 @@ const MOST_NAMES = 3
 /** Asks whether the names are meant that have most words of a wrong one; without any, gives the first names. */
 export function nearestNames(wrong: string, names: readonly string[]): string {
   const words = wordsIn(wrong)
-  const ranked = names.map(name => ({ name, shared: wordsIn(name).filter(word => words.some(given => word.startsWith(given) || given.startsWith(word))).length }))
+  const ranked = names.map(name => ({
+    name,
+    shared: wordsIn(name).filter(word => words.some(given => word.startsWith(given) || given.startsWith(word))).length
+  }))
   const near = ranked.filter(({ shared }) => shared > 0).toSorted((one, other) => other.shared - one.shared)
-  const shown = (near.length > 0 ? near : ranked).slice(0, MOST_NAMES).map(({ name }) => `'${name}'`).join(' or ')
+  const shown = (near.length > 0 ? near : ranked)
+    .slice(0, MOST_NAMES)
+    .map(({ name }) => `'${name}'`)
+    .join(' or ')
   return near.length > 0 ? `Did you mean ${shown}?` : `There are ${names.length}, such as ${shown}.`
 }
 
 /** The words of a name that tell it from others. */
 function wordsIn(text: string): string[] {
-  return text.toLowerCase().split(/[^\p{L}\d]+/u).filter(word => word.length > 3)
+  return text
+    .toLowerCase()
+    .split(/[^\p{L}\d]+/u)
+    .filter(word => word.length > 3)
 }
 
 function pathTest(driver: Driver, name: string, walk: PathTest['walk'], steps: PathTest['steps']): PathTest {
@@ -142,26 +189,48 @@ function bargainTests(agent: Agent, paths: readonly BargainPath[], driver: Drive
   const { negotiate } = agent
   const manner: Liveness | Manner = DRIVERS[driver]
   if (!isNegotiation(negotiate) || typeof manner === 'string' || manner.disk) return []
-  return paths.map(path => pathTest(
-    driver, path.name, at => walkBargain(agent, negotiate, path, manner, at),
-    () => path.steps.map(({ move }) => ({ move: describeBargainMove(move), states: [], transitions: [] }))
-  ))
+  return paths.map(path =>
+    pathTest(
+      driver,
+      path.name,
+      at => walkBargain(agent, negotiate, path, manner, at),
+      () => path.steps.map(({ move }) => ({ move: describeBargainMove(move), states: [], transitions: [] }))
+    )
+  )
 }
 
 /** Paths on which the chart throws, as lines to print, with advice if an actor's missing result may be the cause. */
 export function crashLines(crashes: Plan['crashes']): string[] {
   const lines = crashes.map(({ way, error }) => `the chart throws, ${way}: ${errorText(error)}`)
   const guessed = new Set(crashes.flatMap(({ guessed }) => guessed))
-  return [...lines, ...Array.from(guessed, src => `${src} ended without an output, as no case says what it gives. Add to the module: export const cases = { results: { ${propertyName(src)}: { 'a result': … } } }`)]
+  return [
+    ...lines,
+    ...Array.from(
+      guessed,
+      src =>
+        `${src} ended without an output, as no case says what it gives. Add to the module: export const cases = { results: { ${propertyName(src)}: { 'a result': … } } }`
+    )
+  ]
 }
 
 /** Coverage as lines to print. */
 function coverageLines({ states, transitions, tags, guards }: Coverage): string[] {
   const line = (what: string, { total, reached }: CoverageCount) => `${what}: ${reached} of ${total}`
-  return [line('states', states), line('transitions', transitions), line('tags', tags), line('guard outcomes', guards), ...missingIn({ states, transitions, tags, guards }).map(one => `not reached: ${one}`)]
+  return [
+    line('states', states),
+    line('transitions', transitions),
+    line('tags', tags),
+    line('guard outcomes', guards),
+    ...missingIn({ states, transitions, tags, guards }).map(one => `not reached: ${one}`)
+  ]
 }
 
 /** The uncovered parts of a chart, with reasons. */
 function missingIn({ states, transitions, tags, guards }: Coverage): string[] {
-  return [...states.missing.map(state => `${state} is never entered`), ...transitions.missing, ...tags.missing, ...guards.missing]
+  return [
+    ...states.missing.map(state => `${state} is never entered`),
+    ...transitions.missing,
+    ...tags.missing,
+    ...guards.missing
+  ]
 }

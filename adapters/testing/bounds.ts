@@ -39,7 +39,14 @@ export class Bounds {
   readonly #beganMs: number
   readonly #beganBytes: number
 
-  constructor({ limit, timeLimitMs = TIME_LIMIT_MS, memoryLimitBytes = MEMORY_LIMIT_BYTES }: BoundOptions & { readonly limit: number }, meter: Meter = METER) {
+  constructor(
+    {
+      limit,
+      timeLimitMs = TIME_LIMIT_MS,
+      memoryLimitBytes = MEMORY_LIMIT_BYTES
+    }: BoundOptions & { readonly limit: number },
+    meter: Meter = METER
+  ) {
     this.#limit = limit
     this.#timeLimitMs = timeLimitMs
     this.#memoryLimitBytes = memoryLimitBytes
@@ -51,8 +58,10 @@ export class Bounds {
   /** The bound that is met with so many configurations, as a clause. */
   met(configurations: number): string | undefined {
     if (configurations > this.#limit) return `there are more than ${this.#limit} configurations`
-    if (this.#meter.ms() - this.#beganMs > this.#timeLimitMs) return `the time limit of ${this.#timeLimitMs / 1000} s has passed after ${configurations} configurations`
-    if (this.#meter.bytes() - this.#beganBytes > this.#memoryLimitBytes) return `more than the memory limit of ${Math.ceil(this.#memoryLimitBytes / 2 ** 20)} MB is needed after ${configurations} configurations`
+    if (this.#meter.ms() - this.#beganMs > this.#timeLimitMs)
+      return `the time limit of ${this.#timeLimitMs / 1000} s has passed after ${configurations} configurations`
+    if (this.#meter.bytes() - this.#beganBytes > this.#memoryLimitBytes)
+      return `more than the memory limit of ${Math.ceil(this.#memoryLimitBytes / 2 ** 20)} MB is needed after ${configurations} configurations`
     return undefined
   }
 }

@@ -60,9 +60,14 @@ export class CoverageLog {
   }
 
   get reached(): ReachedParts {
-    const states = this.#nodes.filter(({ id }) => !this.#states.has(id)).map(({ id }) => ({ name: id, why: 'it is never entered' }))
+    const states = this.#nodes
+      .filter(({ id }) => !this.#states.has(id))
+      .map(({ id }) => ({ name: id, why: 'it is never entered' }))
     const transitions = this.#named.filter(({ name }) => !this.#transitions.has(name))
-    return { reached: { states: [...this.#states].toSorted(), transitions: [...this.#transitions].toSorted() }, missing: [...states, ...transitions] }
+    return {
+      reached: { states: [...this.#states].toSorted(), transitions: [...this.#transitions].toSorted() },
+      missing: [...states, ...transitions]
+    }
   }
 
   get coverage(): Coverage {
@@ -71,12 +76,26 @@ export class CoverageLog {
     const transitions = this.#named
     const tags = [...new Set(nodes.flatMap(node => node.tags))]
     const hasNoState = (tag: string) => nodes.every(node => !node.tags.includes(tag) || isMissing(node.id))
-    const outcomes = [...this.#guards].flatMap(([name, seen]) => [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) })))
+    const outcomes = [...this.#guards].flatMap(([name, seen]) =>
+      [true, false].map(outcome => ({ name: `${name} is ${outcome}`, isSeen: seen.has(outcome) }))
+    )
     return {
-      states: shareOf(nodes.map(({ id }) => id), isMissing, state => state),
-      transitions: shareOf(transitions, ({ name }) => !this.#transitions.has(name), ({ name, why }) => `${name}: ${why}`),
+      states: shareOf(
+        nodes.map(({ id }) => id),
+        isMissing,
+        state => state
+      ),
+      transitions: shareOf(
+        transitions,
+        ({ name }) => !this.#transitions.has(name),
+        ({ name, why }) => `${name}: ${why}`
+      ),
       tags: shareOf(tags, hasNoState, tag => `${tag}: no state with this tag is entered`),
-      guards: shareOf(outcomes, ({ isSeen }) => !isSeen, ({ name }) => `${name}: no case makes it so`)
+      guards: shareOf(
+        outcomes,
+        ({ isSeen }) => !isSeen,
+        ({ name }) => `${name}: no case makes it so`
+      )
     }
   }
 
@@ -86,7 +105,12 @@ export class CoverageLog {
 
   /** The transitions by name, with the reason why each may be uncovered. */
   get #named(): { name: string; why: string }[] {
-    return this.#nodes.flatMap(node => transitionsOf(node).map(one => ({ name: transitionName(one), why: this.#states.has(node.id) ? reasonOf(one) : 'its state is never entered' })))
+    return this.#nodes.flatMap(node =>
+      transitionsOf(node).map(one => ({
+        name: transitionName(one),
+        why: this.#states.has(node.id) ? reasonOf(one) : 'its state is never entered'
+      }))
+    )
   }
 }
 

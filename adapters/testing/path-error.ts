@@ -18,9 +18,15 @@ export class PathError extends Error {
 
 /** An author's error, with the line of the author's code that threw it, if its stack says so. */
 export function errorText(error: unknown): string {
-  const lines = String(Object(error).stack).split('\n').filter(line => /^\s+at /.test(line))
+  const lines = String(Object(error).stack)
+    .split('\n')
+    .filter(line => /^\s+at /.test(line))
   const line = lines.find(line => !NOT_THE_AUTHORS.some(part => line.includes(part)))
   return line === undefined ? String(error) : `${String(error)} (${line.trim()})`
 }
 
-const NOT_THE_AUTHORS = ['node:', `${sep}node_modules${sep}`, ...['adapters', 'runtime', 'machines'].map(folder => fileURLToPath(new URL(`../../${folder}/`, import.meta.url)))]
+const NOT_THE_AUTHORS = [
+  'node:',
+  `${sep}node_modules${sep}`,
+  ...['adapters', 'runtime', 'machines'].map(folder => fileURLToPath(new URL(`../../${folder}/`, import.meta.url)))
+]

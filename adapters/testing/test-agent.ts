@@ -15,7 +15,8 @@ export async function testAgent(t: TestContext, agent: Agent, options: AgentTest
   const { tests, coverage, notes } = await agentTests(agent, options)
   for (const driver of new Set(tests.map(({ driver }) => driver))) {
     await t.test(driver, async t => {
-      for (const { name, run } of tests.filter(test => test.driver === driver)) await t.test(name, () => run().catch(explainFailure))
+      for (const { name, run } of tests.filter(test => test.driver === driver))
+        await t.test(name, () => run().catch(explainFailure))
     })
   }
   for (const line of notes()) t.comment?.(line)

@@ -17,9 +17,20 @@ export interface Card03Options {
  * define: the WebSocket binding, tenants, OAuth's device flow, and signatures, which are over the 1.0 form.
  */
 export function card03(card: AgentCard, options: Card03Options = {}): object {
-  const { supportedInterfaces, capabilities, securitySchemes, securityRequirements, skills, signatures: _, ...others } = card
+  const {
+    supportedInterfaces,
+    capabilities,
+    securitySchemes,
+    securityRequirements,
+    skills,
+    signatures: _,
+    ...others
+  } = card
   const { extendedAgentCard = false, ...offered } = capabilities
-  const interfaces = interfaces03(supportedInterfaces, options).map(({ url, protocolBinding }) => ({ url, transport: protocolBinding }))
+  const interfaces = interfaces03(supportedInterfaces, options).map(({ url, protocolBinding }) => ({
+    url,
+    transport: protocolBinding
+  }))
   const main = interfaces.find(({ transport }) => transport === 'JSONRPC') ?? interfaces[0]
   return {
     ...others,
@@ -34,10 +45,15 @@ export function card03(card: AgentCard, options: Card03Options = {}): object {
   }
 }
 
-function interfaces03(all: readonly AgentInterface[], { webSocketInCards = false }: Card03Options): readonly AgentInterface[] {
+function interfaces03(
+  all: readonly AgentInterface[],
+  { webSocketInCards = false }: Card03Options
+): readonly AgentInterface[] {
   const legacy = all.filter(({ protocolVersion }) => normaliseVersion(protocolVersion) === '0.3')
   const interfaces = legacy.length > 0 ? legacy : all
-  const defined = webSocketInCards ? [] : interfaces.filter(({ protocolBinding }) => protocolBinding !== WEBSOCKET_BINDING)
+  const defined = webSocketInCards
+    ? []
+    : interfaces.filter(({ protocolBinding }) => protocolBinding !== WEBSOCKET_BINDING)
   return defined.length > 0 ? defined : interfaces
 }
 
@@ -91,7 +107,10 @@ type Json = Record<string, unknown>
 /** Whether a document is a card of 0.3 or older: it has a URL, and no list of interfaces, or an empty one. */
 export function isCard03(document: Json): boolean {
   const { supportedInterfaces } = document
-  return (supportedInterfaces === undefined || (Array.isArray(supportedInterfaces) && supportedInterfaces.length === 0)) && typeof document.url === 'string'
+  return (
+    (supportedInterfaces === undefined || (Array.isArray(supportedInterfaces) && supportedInterfaces.length === 0)) &&
+    typeof document.url === 'string'
+  )
 }
 
 /**
@@ -103,14 +122,34 @@ export function asCurrentCard(document: unknown): unknown {
 }
 
 function fromCard03(document: Json): Json {
-  const { url, preferredTransport = 'JSONRPC', protocolVersion, additionalInterfaces, supportsAuthenticatedExtendedCard: extendedAgentCard, capabilities, security, securitySchemes, skills, ...others } = document
+  const {
+    url,
+    preferredTransport = 'JSONRPC',
+    protocolVersion,
+    additionalInterfaces,
+    supportsAuthenticatedExtendedCard: extendedAgentCard,
+    capabilities,
+    security,
+    securitySchemes,
+    skills,
+    ...others
+  } = document
   const version = normaliseVersion(typeof protocolVersion === 'string' ? protocolVersion : '') ?? protocolVersion
   const main = { url, protocolBinding: preferredTransport, protocolVersion: version }
-  const more = listed(additionalInterfaces).map(({ url, transport }) => ({ url, protocolBinding: transport, protocolVersion: version }))
+  const more = listed(additionalInterfaces).map(({ url, transport }) => ({
+    url,
+    protocolBinding: transport,
+    protocolVersion: version
+  }))
   return {
     ...others,
-    supportedInterfaces: [main, ...more.filter(({ url, protocolBinding }) => url !== main.url || protocolBinding !== preferredTransport)],
-    capabilities: isObject(capabilities) ? { ...capabilities, ...(extendedAgentCard !== undefined && { extendedAgentCard }) } : capabilities,
+    supportedInterfaces: [
+      main,
+      ...more.filter(({ url, protocolBinding }) => url !== main.url || protocolBinding !== preferredTransport)
+    ],
+    capabilities: isObject(capabilities)
+      ? { ...capabilities, ...(extendedAgentCard !== undefined && { extendedAgentCard }) }
+      : capabilities,
     skills: Array.isArray(skills) ? skills.map(fromSkill03) : skills,
     ...(isObject(securitySchemes) && { securitySchemes: mapped(securitySchemes, fromScheme03) }),
     ...(security !== undefined && { securityRequirements: listed(security).map(fromSecurity03) })
@@ -122,15 +161,26 @@ export function withCurrentSecurity(document: Json): Json {
   const { security, securitySchemes, securityRequirements = security } = document
   return {
     ...document,
-    ...(isObject(securitySchemes) && { securitySchemes: mapped(securitySchemes, scheme => (isObject(scheme) && [...SCHEMES.values()].some(name => Object.hasOwn(scheme, name)) ? scheme : fromScheme03(scheme))) }),
-    ...(Array.isArray(securityRequirements) && { securityRequirements: listed(securityRequirements).map(fromSecurity03) })
+    ...(isObject(securitySchemes) && {
+      securitySchemes: mapped(securitySchemes, scheme =>
+        isObject(scheme) && [...SCHEMES.values()].some(name => Object.hasOwn(scheme, name))
+          ? scheme
+          : fromScheme03(scheme)
+      )
+    }),
+    ...(Array.isArray(securityRequirements) && {
+      securityRequirements: listed(securityRequirements).map(fromSecurity03)
+    })
   }
 }
 
 /** The members of a 1.0 scheme by the types of 0.3. */
 const SCHEMES: ReadonlyMap<unknown, string> = new Map([
-  ['apiKey', 'apiKeySecurityScheme'], ['http', 'httpAuthSecurityScheme'], ['oauth2', 'oauth2SecurityScheme'],
-  ['openIdConnect', 'openIdConnectSecurityScheme'], ['mutualTLS', 'mtlsSecurityScheme']
+  ['apiKey', 'apiKeySecurityScheme'],
+  ['http', 'httpAuthSecurityScheme'],
+  ['oauth2', 'oauth2SecurityScheme'],
+  ['openIdConnect', 'openIdConnectSecurityScheme'],
+  ['mutualTLS', 'mtlsSecurityScheme']
 ])
 
 function fromScheme03(scheme: unknown): unknown {
@@ -138,7 +188,9 @@ function fromScheme03(scheme: unknown): unknown {
   const name = SCHEMES.get(type)
   if (name === undefined) return scheme
   const flow = isObject(flows) ? Object.fromEntries(Object.entries(flows).slice(0, 1)) : flows
-  return { [name]: { ...others, ...(location !== undefined && { location }), ...(flow !== undefined && { flows: flow }) } }
+  return {
+    [name]: { ...others, ...(location !== undefined && { location }), ...(flow !== undefined && { flows: flow }) }
+  }
 }
 
 function fromSkill03(skill: unknown): unknown {

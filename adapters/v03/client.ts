@@ -29,10 +29,19 @@ const METHODS: ReadonlyMap<string, Method03> = new Map<string, Method03>([
   ['CancelTask', { method: 'tasks/cancel', to: toTask, from: fromTask }],
   ['SubscribeToTask', { method: 'tasks/resubscribe', to: toTask, from: fromEvent }],
   ['GetExtendedAgentCard', { method: 'agent/getAuthenticatedExtendedCard', from: asCurrentCard }],
-  ['CreateTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook }],
+  [
+    'CreateTaskPushNotificationConfig',
+    { method: 'tasks/pushNotificationConfig/set', to: toWebhookOf, from: fromWebhook }
+  ],
   ['GetTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/get', to: toWebhookId, from: fromWebhook }],
-  ['ListTaskPushNotificationConfigs', { method: 'tasks/pushNotificationConfig/list', to: ({ taskId }) => ({ id: taskId }), from: fromWebhooks }],
-  ['DeleteTaskPushNotificationConfig', { method: 'tasks/pushNotificationConfig/delete', to: toWebhookId, from: result => result }]
+  [
+    'ListTaskPushNotificationConfigs',
+    { method: 'tasks/pushNotificationConfig/list', to: ({ taskId }) => ({ id: taskId }), from: fromWebhooks }
+  ],
+  [
+    'DeleteTaskPushNotificationConfig',
+    { method: 'tasks/pushNotificationConfig/delete', to: toWebhookId, from: result => result }
+  ]
 ])
 
 /** The 0.3 call for a method of 1.0 and its parameters; `undefined` if 0.3 has none, as for ListTasks. */
@@ -61,13 +70,22 @@ function toSend(params: Json, defaults?: Json): Json {
   return { message: toMessage(message), ...(given && { configuration: given }), ...(metadata && { metadata }) }
 }
 
-function toConfiguration({ returnImmediately = false, taskPushNotificationConfig: push, ...others }: SendMessageConfiguration): Json {
+function toConfiguration({
+  returnImmediately = false,
+  taskPushNotificationConfig: push,
+  ...others
+}: SendMessageConfiguration): Json {
   return { ...others, blocking: !returnImmediately, ...(push && { pushNotificationConfig: toWebhook(push) }) }
 }
 
 function toWebhook({ id, url, token, authentication }: TaskPushNotificationConfig): Json {
   const { scheme, ...credentials } = authentication ?? {}
-  return { ...(id !== undefined && { id }), url, ...(token !== undefined && { token }), ...(scheme !== undefined && { authentication: { schemes: [scheme], ...credentials } }) }
+  return {
+    ...(id !== undefined && { id }),
+    url,
+    ...(token !== undefined && { token }),
+    ...(scheme !== undefined && { authentication: { schemes: [scheme], ...credentials } })
+  }
 }
 
 function toMessage({ role, parts, ...others }: Message): Json {
@@ -78,10 +96,17 @@ function toPart(part: Part): Json {
   const { metadata } = part
   const more = metadata && { metadata }
   if ('text' in part) return { kind: 'text', text: part.text, ...more }
-  if ('data' in part) return isObject(part.data) ? { kind: 'data', data: part.data, ...more } : { kind: 'data', data: { value: part.data }, metadata: { ...metadata, [WRAPPED]: true } }
+  if ('data' in part)
+    return isObject(part.data)
+      ? { kind: 'data', data: part.data, ...more }
+      : { kind: 'data', data: { value: part.data }, metadata: { ...metadata, [WRAPPED]: true } }
   const { filename: name, mediaType: mimeType } = part
   const content = 'raw' in part ? { bytes: part.raw } : { uri: part.url }
-  return { kind: 'file', file: { ...content, ...(name !== undefined && { name }), ...(mimeType !== undefined && { mimeType }) }, ...more }
+  return {
+    kind: 'file',
+    file: { ...content, ...(name !== undefined && { name }), ...(mimeType !== undefined && { mimeType }) },
+    ...more
+  }
 }
 
 /**
@@ -95,8 +120,11 @@ export function fromResult03(name: string, result: unknown): unknown {
 function fromEvent(result: unknown): unknown {
   if (!isObject(result)) return result
   if (result.kind === 'status-update') return { statusUpdate: { ...result, status: fromStatus(result.status) } }
-  if (result.kind === 'artifact-update') return { artifactUpdate: { ...result, artifact: fromArtifact(result.artifact) } }
-  return result.kind === 'message' || Object.hasOwn(result, 'parts') ? { message: fromMessage(result) } : { task: fromTask(result) }
+  if (result.kind === 'artifact-update')
+    return { artifactUpdate: { ...result, artifact: fromArtifact(result.artifact) } }
+  return result.kind === 'message' || Object.hasOwn(result, 'parts')
+    ? { message: fromMessage(result) }
+    : { task: fromTask(result) }
 }
 
 /** The webhooks of a task: JSON-RPC answers with a list, the proto with an object. */
@@ -108,22 +136,40 @@ function fromWebhooks(result: unknown): unknown {
 /** A webhook of a task in either form of 0.3: JSON-RPC names the task, the proto a resource below it. */
 function fromWebhook(config: unknown): unknown {
   if (!isObject(config) || !isObject(config.pushNotificationConfig)) return config
-  const { name, taskId = typeof name === 'string' ? name.split('/')[1] : undefined, pushNotificationConfig: { authentication, ...others } } = config
+  const {
+    name,
+    taskId = typeof name === 'string' ? name.split('/')[1] : undefined,
+    pushNotificationConfig: { authentication, ...others }
+  } = config
   const { schemes, ...credentials } = isObject(authentication) ? authentication : {}
   const scheme: unknown = Array.isArray(schemes) ? schemes[0] : undefined
-  return { ...others, ...(taskId !== undefined && { taskId }), ...(scheme !== undefined && { authentication: { scheme, ...credentials } }) }
+  return {
+    ...others,
+    ...(taskId !== undefined && { taskId }),
+    ...(scheme !== undefined && { authentication: { scheme, ...credentials } })
+  }
 }
 
 function fromTask(task: unknown): unknown {
   if (!isObject(task)) return task
   const { status, artifacts, history, ...others } = task
-  return { ...others, status: fromStatus(status), ...each('artifacts', artifacts, fromArtifact), ...each('history', history, fromMessage) }
+  return {
+    ...others,
+    status: fromStatus(status),
+    ...each('artifacts', artifacts, fromArtifact),
+    ...each('history', history, fromMessage)
+  }
 }
 
 function fromStatus(status: unknown): unknown {
   if (!isObject(status)) return status
   const { state, message, timestamp, ...others } = status
-  return { ...others, state: fromState(state), ...(message !== undefined && { message: fromMessage(message) }), ...(typeof timestamp === 'string' && { timestamp: inUtc(timestamp) }) }
+  return {
+    ...others,
+    state: fromState(state),
+    ...(message !== undefined && { message: fromMessage(message) }),
+    ...(typeof timestamp === 'string' && { timestamp: inUtc(timestamp) })
+  }
 }
 
 function fromState(state: unknown): unknown {
@@ -150,13 +196,18 @@ function fromPart(part: unknown): unknown {
   const { kind: _, file, data, metadata, ...others } = part
   if (isObject(file)) return { ...fromFile(file), ...(metadata !== undefined && { metadata }) }
   if (data === undefined) return { ...others, ...(metadata !== undefined && { metadata }) }
-  if (!isObject(metadata) || metadata[WRAPPED] !== true || !isObject(data)) return { data, ...(metadata !== undefined && { metadata }) }
+  if (!isObject(metadata) || metadata[WRAPPED] !== true || !isObject(data))
+    return { data, ...(metadata !== undefined && { metadata }) }
   const { [WRAPPED]: __, ...own } = metadata
   return { data: data.value, ...(Object.keys(own).length > 0 && { metadata: own }) }
 }
 
 function fromFile({ bytes, uri, name, mimeType }: Json): Json {
-  return { ...(bytes === undefined ? { url: uri } : { raw: bytes }), ...(name !== undefined && { filename: name }), ...(mimeType !== undefined && { mediaType: mimeType }) }
+  return {
+    ...(bytes === undefined ? { url: uri } : { raw: bytes }),
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType })
+  }
 }
 
 function each(name: string, list: unknown, change: (item: unknown) => unknown): Json {

@@ -3,7 +3,10 @@ import type { Artifact03, Event03, File03, Message03, Part03, PushConfig03, Stat
 
 type Json = Record<string, unknown>
 
-const ROLES: ReadonlyMap<unknown, string> = new Map([['ROLE_USER', 'user'], ['ROLE_AGENT', 'agent']])
+const ROLES: ReadonlyMap<unknown, string> = new Map([
+  ['ROLE_USER', 'user'],
+  ['ROLE_AGENT', 'agent']
+])
 
 /**
  * Translates a body of SendMessage from the JSON form of 0.3's proto to the parameters of `message/send`. A body may also have the form of
@@ -11,9 +14,14 @@ const ROLES: ReadonlyMap<unknown, string> = new Map([['ROLE_USER', 'user'], ['RO
  */
 export function fromProtoSend(body: unknown): unknown {
   if (!isObject(body)) return body ?? {}
-  if (isPlain(body)) return { ...body, ...(isObject(body.configuration) && { configuration: withBlocking(body.configuration) }) }
+  if (isPlain(body))
+    return { ...body, ...(isObject(body.configuration) && { configuration: withBlocking(body.configuration) }) }
   const { message, request = message, configuration, ...others } = body
-  return { ...others, message: isObject(request) ? fromProtoMessage(request) : request, configuration: isObject(configuration) ? withBlocking(fromProtoConfiguration(configuration)) : configuration }
+  return {
+    ...others,
+    message: isObject(request) ? fromProtoMessage(request) : request,
+    configuration: isObject(configuration) ? withBlocking(fromProtoConfiguration(configuration)) : configuration
+  }
 }
 
 /** The JSON of a proto leaves `false` out. */
@@ -29,7 +37,12 @@ export function asAsked(body: unknown): (event: Event03) => unknown {
 /** A task in the JSON form of 0.3's proto. */
 export function toProtoTask(task: Task03): Json {
   const { status, artifacts, history } = task
-  return { ...withoutKind(task), status: toProtoStatus(status), ...(artifacts && { artifacts: artifacts.map(toProtoArtifact) }), ...(history && { history: history.map(toProtoMessage) }) }
+  return {
+    ...withoutKind(task),
+    status: toProtoStatus(status),
+    ...(artifacts && { artifacts: artifacts.map(toProtoArtifact) }),
+    ...(history && { history: history.map(toProtoMessage) })
+  }
 }
 
 /** A webhook in the JSON form of 0.3's proto, with its resource name. */
@@ -48,7 +61,11 @@ function isPlain(body: unknown): boolean {
 }
 
 function fromProtoMessage({ content, role, ...others }: Json): Json {
-  return { ...others, role: ROLES.get(role) ?? role, parts: Array.isArray(content) ? content.map(fromProtoPart) : content }
+  return {
+    ...others,
+    role: ROLES.get(role) ?? role,
+    parts: Array.isArray(content) ? content.map(fromProtoPart) : content
+  }
 }
 
 /** In the proto, a missing number equals 0. */
@@ -65,13 +82,18 @@ function fromProtoPart(part: unknown): unknown {
 }
 
 function fromProtoFile({ fileWithBytes, fileWithUri, ...others }: Json): Json {
-  return { ...others, ...(fileWithBytes !== undefined && { bytes: fileWithBytes }), ...(fileWithUri !== undefined && { uri: fileWithUri }) }
+  return {
+    ...others,
+    ...(fileWithBytes !== undefined && { bytes: fileWithBytes }),
+    ...(fileWithUri !== undefined && { uri: fileWithUri })
+  }
 }
 
 function toProtoEvent(event: Event03): Json {
   if (event.kind === 'task') return { task: toProtoTask(event) }
   if (event.kind === 'message') return { message: toProtoMessage(event) }
-  if (event.kind === 'status-update') return { statusUpdate: { ...withoutKind(event), status: toProtoStatus(event.status) } }
+  if (event.kind === 'status-update')
+    return { statusUpdate: { ...withoutKind(event), status: toProtoStatus(event.status) } }
   return { artifactUpdate: { ...withoutKind(event), artifact: toProtoArtifact(event.artifact) } }
 }
 
@@ -87,7 +109,11 @@ function toProtoStatus({ state, message, ...others }: Status03): Json {
 
 function toProtoMessage(message: Message03): Json {
   const { parts, ...others } = message
-  return { ...withoutKind(others), role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT', content: parts.map(toProtoPart) }
+  return {
+    ...withoutKind(others),
+    role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
+    content: parts.map(toProtoPart)
+  }
 }
 
 function toProtoArtifact({ parts, ...others }: Artifact03): Json {
@@ -106,7 +132,11 @@ function toProtoFile({ bytes, uri, ...others }: File03): Json {
 
 /** Parameters of `message/send` as a body of REST. */
 export function toProtoSend({ message, configuration, ...others }: Json): Json {
-  return { ...others, message: toProtoMessage(message as Message03), ...(isObject(configuration) && { configuration: toProtoConfiguration(configuration) }) }
+  return {
+    ...others,
+    message: toProtoMessage(message as Message03),
+    ...(isObject(configuration) && { configuration: toProtoConfiguration(configuration) })
+  }
 }
 
 function toProtoConfiguration({ pushNotificationConfig, ...others }: Json): Json {
@@ -121,8 +151,10 @@ export function fromProtoEvent(event: Json): unknown {
   const { task, message, msg = message, statusUpdate, artifactUpdate } = event
   if (isObject(task)) return { kind: 'task', ...fromProtoTask(task) }
   if (isObject(msg)) return { kind: 'message', ...fromProtoMessage(msg) }
-  if (isObject(statusUpdate)) return { kind: 'status-update', ...statusUpdate, status: fromProtoStatus(statusUpdate.status) }
-  if (isObject(artifactUpdate)) return { kind: 'artifact-update', ...artifactUpdate, artifact: fromProtoArtifact(artifactUpdate.artifact) }
+  if (isObject(statusUpdate))
+    return { kind: 'status-update', ...statusUpdate, status: fromProtoStatus(statusUpdate.status) }
+  if (isObject(artifactUpdate))
+    return { kind: 'artifact-update', ...artifactUpdate, artifact: fromProtoArtifact(artifactUpdate.artifact) }
   return event
 }
 
@@ -132,17 +164,24 @@ export function fromProtoTask({ status, artifacts, history, ...others }: Json): 
     ...others,
     status: fromProtoStatus(status),
     ...(Array.isArray(artifacts) && { artifacts: artifacts.map(fromProtoArtifact) }),
-    ...(Array.isArray(history) && { history: history.map(message => (isObject(message) ? fromProtoMessage(message) : message)) })
+    ...(Array.isArray(history) && {
+      history: history.map(message => (isObject(message) ? fromProtoMessage(message) : message))
+    })
   }
 }
 
 function fromProtoStatus(status: unknown): unknown {
   if (!isObject(status)) return status
   const { state, message, ...others } = status
-  const name = typeof state === 'string' ? state.replace('TASK_STATE_', '').replace('CANCELLED', 'CANCELED').toLowerCase().replaceAll('_', '-') : state
+  const name =
+    typeof state === 'string'
+      ? state.replace('TASK_STATE_', '').replace('CANCELLED', 'CANCELED').toLowerCase().replaceAll('_', '-')
+      : state
   return { ...others, state: name, ...(isObject(message) && { message: fromProtoMessage(message) }) }
 }
 
 function fromProtoArtifact(artifact: unknown): unknown {
-  return isObject(artifact) && Array.isArray(artifact.parts) ? { ...artifact, parts: artifact.parts.map(fromProtoPart) } : artifact
+  return isObject(artifact) && Array.isArray(artifact.parts)
+    ? { ...artifact, parts: artifact.parts.map(fromProtoPart) }
+    : artifact
 }

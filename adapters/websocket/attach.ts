@@ -79,7 +79,10 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     sockets.handleUpgrade(request, socket, head, (client: ServedSocket) => {
       shares.add(sharer)
       client.once('close', () => shares.add(sharer, -1))
-      return new Connection({ ...serving, interfaces }, client, socket, { ...terms, ...(tenant !== undefined && { tenant }) })
+      return new Connection({ ...serving, interfaces }, client, socket, {
+        ...terms,
+        ...(tenant !== undefined && { tenant })
+      })
     })
   }
   const takesBelow = settings.hasTenants ? (asked: string) => tenantBelow(base, asked) !== undefined : undefined
@@ -101,9 +104,15 @@ export function attach(runtime: Runtime, server: Server, path: string, offer: Of
     stopHeartbeat()
     uncount()
     release()
-    for (const client of sockets.clients) client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
+    for (const client of sockets.clients)
+      client.close(CLOSE_CODES.restart, 'The server restarts. Your tasks go on: connect again.')
   }
-  return { url: withScheme(address, 'ws'), interfaces: interfacesAt(settings.publicUrl ?? answered(address, settings.hosts), offer), drain, close: () => (closing ??= close()) }
+  return {
+    url: withScheme(address, 'ws'),
+    interfaces: interfacesAt(settings.publicUrl ?? answered(address, settings.hosts), offer),
+    drain,
+    close: () => (closing ??= close())
+  }
 }
 
 /** Combines the WebSockets of a port with the port itself. */

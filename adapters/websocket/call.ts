@@ -51,7 +51,10 @@ export class Call implements CallContext {
   readonly #answers: LargeAnswers
   #large: LargeAnswer | undefined
 
-  constructor({ caller, interfaces, largeAnswers }: ConnectionOfCalls, { id, terms, bytes, signal, stop, traced }: CallOptions) {
+  constructor(
+    { caller, interfaces, largeAnswers }: ConnectionOfCalls,
+    { id, terms, bytes, signal, stop, traced }: CallOptions
+  ) {
     this.id = id
     this.stop = stop
     this.activated = terms.activated

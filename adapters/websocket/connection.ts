@@ -76,12 +76,18 @@ export class Connection {
   #streams = 0
   #strayResponses = 0
 
-  constructor({ runtime, methods, interfaces, tap }: Serving, socket: ServedSocket, stream: Socket, terms: ConnectionTerms) {
+  constructor(
+    { runtime, methods, interfaces, tap }: Serving,
+    socket: ServedSocket,
+    stream: Socket,
+    terms: ConnectionTerms
+  ) {
     this.#runtime = runtime
     this.#methods = methods
     this.#socket = socket
     this.#terms = terms
-    this.#usual = terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
+    this.#usual =
+      terms.extensions === '' ? plainTerms(terms.version) : callTerms(new Map(), terms, runtime.settings.extensions)
     const { tenant, principal } = terms
     const connection = {}
     const sharer = runtime.settings.sharerOf(principal, tenant)
@@ -94,15 +100,39 @@ export class Connection {
       runtime.settings.logger.error('a frame could not be handled, so its connection is closed', { error })
       socket.terminate()
     }
-    this.#inbox = new Inbox({ turns: runtime.settings.scheduler.reading, user: userOf(sharer, connection), connection, intake: this.#intake, read: guarded(frame => this.#read(frame), fail) })
-    this.#outbox = new Outbox(socket, stream, this.#intake, clock, tap && (frame => tap.heard?.(this.#name, 'out', frame)))
-    this.#calls = { caller: { connection, tenant, principal: principal?.id, claims: principal?.claims }, interfaces, largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer }) }
+    this.#inbox = new Inbox({
+      turns: runtime.settings.scheduler.reading,
+      user: userOf(sharer, connection),
+      connection,
+      intake: this.#intake,
+      read: guarded(frame => this.#read(frame), fail)
+    })
+    this.#outbox = new Outbox(
+      socket,
+      stream,
+      this.#intake,
+      clock,
+      tap && (frame => tap.heard?.(this.#name, 'out', frame))
+    )
+    this.#calls = {
+      caller: { connection, tenant, principal: principal?.id, claims: principal?.claims },
+      interfaces,
+      largeAnswers: new LargeAnswers(this.#outbox, runtime.settings.largeAnswers, { user: connection, ...sharer })
+    }
     this.#refusals = new Refusals(this.#intake, clock)
     this.#rate = new FrameRate(limits.framesPerSecond)
     this.#expiresAtMs = terms.principal?.expiresAtMs ?? Infinity
     this.#expiry = clock.setTimeout(() => this.#expire(), this.#expiresAtMs - clock.now())
-    const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) => this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) }, mayWait)
-    readWholeFrames(stream, { watch: this.#frames, most: limits.messageBytes, read: (text, bytes) => add(text, bytes, false, true), before: () => this.#inbox.readWaiting(), arrived: rest => this.#watchFrame(rest), fail })
+    const add = (data: Buffer | string, bytes: number, isBinary: boolean, mayWait: boolean) =>
+      this.#inbox.add({ data, bytes, isBinary, pace: this.#rate.count(clock.now()) }, mayWait)
+    readWholeFrames(stream, {
+      watch: this.#frames,
+      most: limits.messageBytes,
+      read: (text, bytes) => add(text, bytes, false, true),
+      before: () => this.#inbox.readWaiting(),
+      arrived: rest => this.#watchFrame(rest),
+      fail
+    })
     // Another frame may end the connection before the end of this round.
     onReceived(socket, 'message', (data: Buffer, isBinary: boolean) => add(data, data.length, isBinary, false), fail)
     socket.on('close', () => this.#closed())
@@ -126,7 +156,9 @@ export class Connection {
     }
     switch (envelope.kind) {
       case 'request':
-        return pace === 'within' ? this.#begin(envelope, bytes) : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), bytes, envelope.params)
+        return pace === 'within'
+          ? this.#begin(envelope, bytes)
+          : this.#refuse(envelope.id, tooFast(limits.framesPerSecond), bytes, envelope.params)
       case 'notification':
         this.#count(bytes)
         return envelope.method === 'cancelStream' ? this.#cancelStream(envelope.params) : undefined
@@ -148,15 +180,28 @@ export class Connection {
     const terms = this.#termsOf(request)
     const called = this.#methods(method, terms.version)
     const refusal = this.#refusal(id, called?.streaming ?? false)
-    if (!called || refusal) return this.#refuse(id, refusal ?? noSuchMethod(method, terms.version), bytes, request.params)
-    const { settings: { telemetry } } = this.#runtime
+    if (!called || refusal)
+      return this.#refuse(id, refusal ?? noSuchMethod(method, terms.version), bytes, request.params)
+    const {
+      settings: { telemetry }
+    } = this.#runtime
     const traced = telemetry && traceTerms(telemetry, request.serviceParameters, 'WEBSOCKET')
     const stop = called.streaming ? this.#stops.take() : undefined
-    const call = new Call(this.#calls, { id, terms, bytes, signal: stop?.signal ?? (this.#gone ??= sharedAbort()).signal, stop, traced })
+    const call = new Call(this.#calls, {
+      id,
+      terms,
+      bytes,
+      signal: stop?.signal ?? (this.#gone ??= sharedAbort()).signal,
+      stop,
+      traced
+    })
     this.#inFlight.set(id, call)
     if (called.streaming) this.#streams += 1
     if (called.streaming) return void this.#stream(call, called, request.params)
-    called.answer(request.params, call).then(answer => this.#answer(call, answer)).catch((error: unknown) => this.#fail(call, error))
+    called
+      .answer(request.params, call)
+      .then(answer => this.#answer(call, answer))
+      .catch((error: unknown) => this.#fail(call, error))
   }
 
   /** Sends an answer: without a promise, unless it is large or its client is slow. */
@@ -214,7 +259,9 @@ export class Connection {
 
   /** The terms of a request, with the extensions that it activates. */
   #termsOf({ serviceParameters }: Request): CallTerms {
-    return serviceParameters.size === 0 ? this.#usual : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
+    return serviceParameters.size === 0
+      ? this.#usual
+      : callTerms(serviceParameters, this.#terms, this.#runtime.settings.extensions)
   }
 
   async #stream(call: Call, method: Method & { readonly streaming: true }, params: object): Promise<void> {
@@ -242,12 +289,20 @@ export class Connection {
 
   /** The error if a request may not start now. */
   #refusal(id: RequestId, streaming: boolean): A2AError | undefined {
-    if (this.#inFlight.has(id)) return new A2AError('InvalidRequest', `A request with the id ${JSON.stringify(id)} is in progress on this connection.`)
+    if (this.#inFlight.has(id))
+      return new A2AError(
+        'InvalidRequest',
+        `A request with the id ${JSON.stringify(id)} is in progress on this connection.`
+      )
     const { callsPerConnection, streamsPerConnection } = this.#runtime.settings.limits
     const open = streaming ? this.#streams : this.#inFlight.size - this.#streams
     const limit = streaming ? streamsPerConnection : callsPerConnection
     if (open < limit) return undefined
-    return new A2AError('RateLimited', `This connection has ${limit} ${streaming ? 'streams' : 'calls'} in progress, which is its limit. Wait for one to end.`, { retryAfterMs: 1000 })
+    return new A2AError(
+      'RateLimited',
+      `This connection has ${limit} ${streaming ? 'streams' : 'calls'} in progress, which is its limit. Wait for one to end.`,
+      { retryAfterMs: 1000 }
+    )
   }
 
   /** Ends a stream for its client; the task goes on. Unknown ids are ignored. */
@@ -257,7 +312,8 @@ export class Connection {
   }
 
   #noteResponse(): void {
-    if (++this.#strayResponses >= STRAY_RESPONSES) this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
+    if (++this.#strayResponses >= STRAY_RESPONSES)
+      this.#socket.close(CLOSE_CODES.policy, 'A client sends requests, not responses.')
   }
 
   /** Closes the connection if a frame stays incomplete, or if there is no memory for it: then the rest is not read. */
@@ -268,7 +324,11 @@ export class Connection {
     const full = this.#countUnread()
     if (full) this.#socket.close(CLOSE_CODES.tryAgainLater, full.message)
     if (full) return this.#intake.pause('no room')
-    if (isWithin) this.#silence = clock.setTimeout(() => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.'), UNFINISHED_MS)
+    if (isWithin)
+      this.#silence = clock.setTimeout(
+        () => this.#socket.close(CLOSE_CODES.unfinished, 'A frame was not completed in time.'),
+        UNFINISHED_MS
+      )
   }
 
   /** Counts the received bytes that are not parsed. Returns the error if there is no memory for them. */
@@ -296,5 +356,8 @@ export class Connection {
 }
 
 function expired(): A2AError {
-  return new A2AError('Unauthenticated', 'The credentials of this connection have expired. Connect again with fresh ones.')
+  return new A2AError(
+    'Unauthenticated',
+    'The credentials of this connection have expired. Connect again with fresh ones.'
+  )
 }

@@ -36,7 +36,9 @@ export class FrameRate {
 
 /** The error for a frame over the rate of its connection. */
 export function tooFast(limit: number): A2AError {
-  return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, { retryAfterMs: 1000 })
+  return new A2AError('RateLimited', `This connection sends more than ${limit} frames a second. Send less.`, {
+    retryAfterMs: 1000
+  })
 }
 
 /** Parses frame headers (RFC 6455 §5.2), to know whether a frame is incomplete and how many bytes of a message have arrived. */
@@ -61,7 +63,7 @@ export class FrameWatch {
 
   /** Parses the next bytes. Answers whether they end in the middle of a frame. */
   follow(bytes: Uint8Array): boolean {
-    for (let at = 0; at < bytes.length; ) {
+    for (let at = 0; at < bytes.length;) {
       const payload = Math.min(this.#payloadLeft, bytes.length - at)
       this.#payloadLeft -= payload
       at += payload

@@ -5,7 +5,15 @@ import { WEBSOCKET_SUBPROTOCOL } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { Principal } from '../../runtime/access/authentication.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { forVersion, headersOf, identified, originRefusal, queryRefusal, targetOf, type Refusal } from '../entry/admission.ts'
+import {
+  forVersion,
+  headersOf,
+  identified,
+  originRefusal,
+  queryRefusal,
+  targetOf,
+  type Refusal
+} from '../entry/admission.ts'
 import { refusalText } from '../entry/answers.ts'
 
 type Settings = Runtime['settings']
@@ -27,7 +35,11 @@ export interface Handshake extends ConnectionTerms {
 }
 
 /** Validates a handshake, in the order of its text. `versions` are those served, the newest first. */
-export async function readHandshake(request: IncomingMessage, settings: Settings, versions: readonly string[]): Promise<Handshake | Refusal> {
+export async function readHandshake(
+  request: IncomingMessage,
+  settings: Settings,
+  versions: readonly string[]
+): Promise<Handshake | Refusal> {
   const target = targetOf(request, settings)
   if ('status' in target) return target
   const url = new URL(`ws://localhost${target.path}`)
@@ -60,17 +72,28 @@ export function refuse(socket: Socket, refusal: Refusal): void {
 
 function protocolRefusal({ headers }: IncomingMessage): Refusal | undefined {
   if (headers['sec-websocket-version'] !== '13') {
-    return { status: 426, message: 'The only supported WebSocket version is 13.', headers: { 'Sec-WebSocket-Version': '13' } }
+    return {
+      status: 426,
+      message: 'The only supported WebSocket version is 13.',
+      headers: { 'Sec-WebSocket-Version': '13' }
+    }
   }
   const offered = headers['sec-websocket-protocol']?.split(',').map(name => name.trim())
   if (!offered || offered.includes(WEBSOCKET_SUBPROTOCOL)) return undefined
-  return { status: 400, message: `None of the offered subprotocols is supported. Offer ${WEBSOCKET_SUBPROTOCOL}, or none.` }
+  return {
+    status: 400,
+    message: `None of the offered subprotocols is supported. Offer ${WEBSOCKET_SUBPROTOCOL}, or none.`
+  }
 }
 
 function versionRefusal(version: string, versions: readonly string[]): Refusal | undefined {
   if (version.trim() === '' || versions.includes(normaliseVersion(version) ?? '')) return undefined
   const message = `This agent speaks A2A ${versions.join(' and ')}.`
-  return { status: 400, message, error: new A2AError('VersionNotSupported', message, { metadata: { supportedVersions: versions.join(', ') } }) }
+  return {
+    status: 400,
+    message,
+    error: new A2AError('VersionNotSupported', message, { metadata: { supportedVersions: versions.join(', ') } })
+  }
 }
 
 function headerOr(request: IncomingMessage, name: string, url: URL): string {

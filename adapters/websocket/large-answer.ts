@@ -28,7 +28,10 @@ export class LargeAnswers {
 
   space(): AnswerSpace {
     const own = (this.#own ??= new AnswerRoom(new Shares(CONNECTION_BYTES, { principalShare: 1, tenantShare: 1 })))
-    return new AnswerSpace(bytes => own.enter({}, bytes), bytes => this.#all.enter(this.#sharer, bytes))
+    return new AnswerSpace(
+      bytes => own.enter({}, bytes),
+      bytes => this.#all.enter(this.#sharer, bytes)
+    )
   }
 }
 
@@ -58,7 +61,10 @@ export class LargeAnswer {
   /** Sends the answer in pieces, after the one being sent. */
   async send(result: unknown): Promise<void> {
     while (this.#outbox.drained) await this.#outbox.drained
-    await this.#outbox.sendPieces(this.#space.sent(resultPieces(this.#id, result, this.#activated)), resultFrame(this.#id, LARGE_RESULT, this.#activated))
+    await this.#outbox.sendPieces(
+      this.#space.sent(resultPieces(this.#id, result, this.#activated)),
+      resultFrame(this.#id, LARGE_RESULT, this.#activated)
+    )
   }
 
   /** Releases the memory, in any case. */

@@ -15,7 +15,8 @@ let used = 0
 export function framesOf(texts: readonly string[]): Buffer {
   makeRoom(texts)
   const start = used
-  for (let i = 0; i < texts.length; i += 3) writeFrame(texts[i] as string, texts[i + 1] as string, texts[i + 2] as string)
+  for (let i = 0; i < texts.length; i += 3)
+    writeFrame(texts[i] as string, texts[i + 1] as string, texts[i + 2] as string)
   return block.subarray(start, used)
 }
 

@@ -10,8 +10,14 @@ export async function httpLoad(port: number, connections: number): Promise<Load>
     new Promise<IncomingMessage>((resolve, reject) => {
       lastId += 1
       const body = JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params })
-      const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), 'a2a-version': '1.0' }
-      request({ host: '127.0.0.1', port, method: 'POST', path: '/', agent, headers }, resolve).on('error', reject).end(body)
+      const headers = {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+        'a2a-version': '1.0'
+      }
+      request({ host: '127.0.0.1', port, method: 'POST', path: '/', agent, headers }, resolve)
+        .on('error', reject)
+        .end(body)
     })
 
   return {
@@ -19,8 +25,13 @@ export async function httpLoad(port: number, connections: number): Promise<Load>
       const response = await post(method, params)
       return new Promise((resolve, reject) => {
         let text = ''
-        response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk)).on('error', reject)
-        response.on('end', () => (response.statusCode === 200 && text.includes('"result":') ? resolve(text) : reject(new Error(text))))
+        response
+          .setEncoding('utf8')
+          .on('data', (chunk: string) => (text += chunk))
+          .on('error', reject)
+        response.on('end', () =>
+          response.statusCode === 200 && text.includes('"result":') ? resolve(text) : reject(new Error(text))
+        )
       })
     },
     stream: async (method, params, see) => {

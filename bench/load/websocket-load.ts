@@ -28,34 +28,48 @@ export async function webSocketLoad(port: number, connections: number): Promise<
     else request.resolve(text)
   }
   const closed = (code: number, reason: Buffer) => {
-    for (const { reject } of waiting.values()) reject(new Error(`A connection was closed: ${code} ${reason.toString()}`))
+    for (const { reject } of waiting.values())
+      reject(new Error(`A connection was closed: ${code} ${reason.toString()}`))
   }
   for (const socket of sockets) {
     socket.on('message', (data: Buffer) => receive(data.toString('utf8')))
     socket.on('close', closed)
   }
 
-  const request = (method: string, params: unknown, isStream: boolean, see: Waiting['see'], parameters?: Readonly<Record<string, string>>) =>
+  const request = (
+    method: string,
+    params: unknown,
+    isStream: boolean,
+    see: Waiting['see'],
+    parameters?: Readonly<Record<string, string>>
+  ) =>
     new Promise<string>((resolve, reject) => {
       lastId += 1
       waiting.set(lastId, { see, resolve, reject, isStream })
-      sockets[lastId % connections]?.send(JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params, 'a2a-service-parameters': parameters }))
+      sockets[lastId % connections]?.send(
+        JSON.stringify({ jsonrpc: '2.0', id: lastId, method, params, 'a2a-service-parameters': parameters })
+      )
     })
 
   return {
     call: (method, params) => request(method, params, false, () => {}),
     stream: async (method, params, see, parameters) => void (await request(method, params, true, see, parameters)),
     close: async () => {
-      await Promise.all(sockets.map(socket => {
-        socket.off('close', closed).close()
-        return once(socket, 'close')
-      }))
+      await Promise.all(
+        sockets.map(socket => {
+          socket.off('close', closed).close()
+          return once(socket, 'close')
+        })
+      )
     }
   }
 }
 
 async function open(port: number): Promise<WebSocket> {
-  const socket = new WebSocket(`ws://127.0.0.1:${port}/`, { headers: { 'a2a-version': '1.0' }, perMessageDeflate: false })
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/`, {
+    headers: { 'a2a-version': '1.0' },
+    perMessageDeflate: false
+  })
   await once(socket, 'open')
   return socket
 }

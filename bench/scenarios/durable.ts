@@ -22,8 +22,14 @@ export async function durableTables({ openTasks }: Scale): Promise<{ title: stri
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-bench-'))
   try {
     return [
-      { title: `SQLite: SendMessage acknowledged, ${whole(TASKS_A_SECOND)} tasks a second`, rows: await acknowledgements(join(folder, 'paced.db')) },
-      { title: `SQLite: serving again after a kill with ${whole(openTasks)} open tasks`, rows: await restart(join(folder, 'open.db'), openTasks) }
+      {
+        title: `SQLite: SendMessage acknowledged, ${whole(TASKS_A_SECOND)} tasks a second`,
+        rows: await acknowledgements(join(folder, 'paced.db'))
+      },
+      {
+        title: `SQLite: serving again after a kill with ${whole(openTasks)} open tasks`,
+        rows: await restart(join(folder, 'open.db'), openTasks)
+      }
     ]
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -33,7 +39,11 @@ export async function durableTables({ openTasks }: Scale): Promise<{ title: stri
 /** Messages that come at a steady pace, whether those before are answered or not; each is answered once its task is durable. */
 async function acknowledgements(file: string): Promise<string> {
   // Where the disk halts for a moment more wait than one client may have under way: that is a figure, no error.
-  const server = await ServerProcess.start(oursDurable.file, { work: 'artifact', file, limits: { callsPerConnection: 100_000 } })
+  const server = await ServerProcess.start(oursDurable.file, {
+    work: 'artifact',
+    file,
+    limits: { callsPerConnection: 100_000 }
+  })
   const load = await webSocketLoad(server.port, 1)
   try {
     await paced(load, PACED_MS / 5)
@@ -41,7 +51,15 @@ async function acknowledgements(file: string): Promise<string> {
     const tookMs = (await paced(load, PACED_MS)).toSorted((a, b) => a - b)
     const delayMs = await server.delayMs()
     const at = (part: number) => short(tookMs[Math.floor(part * (tookMs.length - 1))] ?? NaN)
-    return table(['', 'ms'], [['median', at(0.5)], ['99 of 100', at(0.99)], ['longest', at(1)], ['event loop late, 99 of 100', short(delayMs)]])
+    return table(
+      ['', 'ms'],
+      [
+        ['median', at(0.5)],
+        ['99 of 100', at(0.99)],
+        ['longest', at(1)],
+        ['event loop late, 99 of 100', short(delayMs)]
+      ]
+    )
   } finally {
     await load.close()
     await server.stop()
@@ -77,15 +95,19 @@ async function restart(file: string, openTasks: number): Promise<string> {
   try {
     waiting(await load.call('GetTask', { id: taskId }))
     const servedMs = performance.now() - startedMs
-    while (!(await load.call('GetTask', { id: overdueId })).includes('TASK_STATE_FAILED')) await new Promise(resolve => setImmediate(resolve))
+    while (!(await load.call('GetTask', { id: overdueId })).includes('TASK_STATE_FAILED'))
+      await new Promise(resolve => setImmediate(resolve))
     const overdueMs = performance.now() - startedMs
     const { heap, rss } = await server.memory()
-    return table(['', ''], [
-      ['first answer, from the start of the process, ms', short(servedMs)],
-      ['an overdue deadline has taken effect, ms', short(overdueMs)],
-      ['heap of the idle process, MiB', mebibytes(heap)],
-      ['resident, MiB', mebibytes(rss)]
-    ])
+    return table(
+      ['', ''],
+      [
+        ['first answer, from the start of the process, ms', short(servedMs)],
+        ['an overdue deadline has taken effect, ms', short(overdueMs)],
+        ['heap of the idle process, MiB', mebibytes(heap)],
+        ['resident, MiB', mebibytes(rss)]
+      ]
+    )
   } finally {
     await load.close()
     await server.stop()

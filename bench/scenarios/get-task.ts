@@ -27,5 +27,17 @@ export function getTaskRaces({ requests, requestRounds: rounds, warmUps }: Scale
     await repeat(warmUps, IN_FLIGHT, async () => void (await once()))
   }
   const title = `GetTask of a completed task, ${IN_FLIGHT} in flight`
-  return [{ title, unit: 'answer', contenders: [ours, express, core, echo], work: 'artifact', inFlight: IN_FLIGHT, rounds, times: 2 * requests, warmUp, begin }]
+  return [
+    {
+      title,
+      unit: 'answer',
+      contenders: [ours, express, core, echo],
+      work: 'artifact',
+      inFlight: IN_FLIGHT,
+      rounds,
+      times: 2 * requests,
+      warmUp,
+      begin
+    }
+  ]
 }

@@ -8,11 +8,21 @@ import { streamRaces } from './stream.ts'
 export function inspectRaces(scale: Scale): Race[] {
   const baseline = { contender: ours, name: 'without' }
   return [...sendRaces(scale).slice(-1), ...streamRaces(scale).slice(-1)].map(race => ({
-    ...race, baseline, title: `${race.title}, and the inspector`, contenders: [ours, oursInspectable, oursRecorded, oursInspected]
+    ...race,
+    baseline,
+    title: `${race.title}, and the inspector`,
+    contenders: [ours, oursInspectable, oursRecorded, oursInspected]
   }))
 }
 
 /** What it costs to observe properties. */
 export function observeRaces(scale: Scale): Race[] {
-  return sendRaces(scale).slice(-1).map(race => ({ ...race, baseline: { contender: ours, name: 'without' }, title: `${race.title}, and observed properties`, contenders: [ours, oursObserving] }))
+  return sendRaces(scale)
+    .slice(-1)
+    .map(race => ({
+      ...race,
+      baseline: { contender: ours, name: 'without' },
+      title: `${race.title}, and observed properties`,
+      contenders: [ours, oursObserving]
+    }))
 }

@@ -30,8 +30,14 @@ export async function largeTables({ largeEvents }: Scale): Promise<{ title: stri
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-bench-'))
   try {
     return [
-      { title: `Large: one task of ${whole(largeEvents)} events, SQLite`, rows: await manyEvents(join(folder, 'events.db'), largeEvents) },
-      { title: `Large: one artifact of ${PARTS} parts of ${whole(PART_CHARACTERS)} characters, SQLite`, rows: await manyBytes(join(folder, 'parts.db')) }
+      {
+        title: `Large: one task of ${whole(largeEvents)} events, SQLite`,
+        rows: await manyEvents(join(folder, 'events.db'), largeEvents)
+      },
+      {
+        title: `Large: one artifact of ${PARTS} parts of ${whole(PART_CHARACTERS)} characters, SQLite`,
+        rows: await manyBytes(join(folder, 'parts.db'))
+      }
     ]
   } finally {
     await rm(folder, { recursive: true, force: true })
@@ -43,34 +49,51 @@ async function manyEvents(file: string, events: number): Promise<string> {
   const written = await using(file, async (server, load) => {
     const beganMs = performance.now()
     const stream = await streamed(load, chunks)
-    return { ...stream, tookMs: performance.now() - beganMs, cpuMs: (await server.cpuMicros()) / 1000, ...(await server.memory()) }
+    return {
+      ...stream,
+      tookMs: performance.now() - beganMs,
+      cpuMs: (await server.cpuMicros()) / 1000,
+      ...(await server.memory())
+    }
   })
   if (written.seen !== events) throw new Error(`A task of ${events} events had ${written.seen} of them in its stream.`)
   const read = await using(file, (server, load) => readWhole(server, load, written.taskId, chunks * CHUNK_TEXT.length))
   const nextMs = await nextAfterKill(`${file}-killed`, chunks)
-  return table(['', ''], [
-    ['from the message to the end of its stream, ms', short(written.tookMs)],
-    ['CPU of the server, µs an event', short((1000 * written.cpuMs) / events)],
-    ['bytes of the file an event', whole((await stat(file)).size / events)],
-    ['resident after it, MiB', mebibytes(written.rss)],
-    ['read whole by a fresh server, ms', short(read.tookMs)],
-    ['resident before, MiB', mebibytes(read.before)],
-    ['resident after it, MiB', mebibytes(read.rss)],
-    ['the most that was resident, MiB', mebibytes(read.most)],
-    [`killed after ${KILLED_AFTER * 100} % of its events: the next event, from the start of the process, ms`, short(nextMs)]
-  ])
+  return table(
+    ['', ''],
+    [
+      ['from the message to the end of its stream, ms', short(written.tookMs)],
+      ['CPU of the server, µs an event', short((1000 * written.cpuMs) / events)],
+      ['bytes of the file an event', whole((await stat(file)).size / events)],
+      ['resident after it, MiB', mebibytes(written.rss)],
+      ['read whole by a fresh server, ms', short(read.tookMs)],
+      ['resident before, MiB', mebibytes(read.before)],
+      ['resident after it, MiB', mebibytes(read.rss)],
+      ['the most that was resident, MiB', mebibytes(read.most)],
+      [
+        `killed after ${KILLED_AFTER * 100} % of its events: the next event, from the start of the process, ms`,
+        short(nextMs)
+      ]
+    ]
+  )
 }
 
 async function manyBytes(file: string): Promise<string> {
-  const written = await using(file, async (server, load) => ({ ...(await streamed(load, PARTS, PART_CHARACTERS)), ...(await server.memory()) }))
+  const written = await using(file, async (server, load) => ({
+    ...(await streamed(load, PARTS, PART_CHARACTERS)),
+    ...(await server.memory())
+  }))
   const read = await using(file, (server, load) => readWhole(server, load, written.taskId, PARTS * PART_CHARACTERS))
-  return table(['', ''], [
-    ['resident after it was made, MiB', mebibytes(written.rss)],
-    ['read whole by a fresh server, ms', short(read.tookMs)],
-    ['resident before, MiB', mebibytes(read.before)],
-    ['resident after it, MiB', mebibytes(read.rss)],
-    ['the most that was resident, MiB', mebibytes(read.most)]
-  ])
+  return table(
+    ['', ''],
+    [
+      ['resident after it was made, MiB', mebibytes(written.rss)],
+      ['read whole by a fresh server, ms', short(read.tookMs)],
+      ['resident before, MiB', mebibytes(read.before)],
+      ['resident after it, MiB', mebibytes(read.rss)],
+      ['the most that was resident, MiB', mebibytes(read.most)]
+    ]
+  )
 }
 
 /** Runs a server of a file. */
@@ -89,10 +112,14 @@ async function using<T>(file: string, use: (server: ServerProcess, load: Load) =
 async function streamed(load: Load, count: number, characters?: number): Promise<{ taskId: string; seen: number }> {
   let taskId = ''
   let seen = 0
-  await load.stream('SendStreamingMessage', messageParams({ kind: 'chunks', count, ...(characters !== undefined && { characters }) }), event => {
-    if (seen === 0) taskId = taskIdIn(event)
-    seen += 1
-  })
+  await load.stream(
+    'SendStreamingMessage',
+    messageParams({ kind: 'chunks', count, ...(characters !== undefined && { characters }) }),
+    event => {
+      if (seen === 0) taskId = taskIdIn(event)
+      seen += 1
+    }
+  )
   return { taskId, seen }
 }
 
@@ -127,7 +154,11 @@ async function nextAfterKill(file: string, chunks: number): Promise<number> {
   const next = await ServerProcess.start(LEAN, { work: 'chunks', file, limits: LIMITS })
   const again = await webSocketLoad(next.port, 1)
   try {
-    const parameters = { 'a2a-version': '1.0', 'a2a-extensions': RELIABILITY_EXTENSION, 'taskchart-after-generation': String(stored) }
+    const parameters = {
+      'a2a-version': '1.0',
+      'a2a-extensions': RELIABILITY_EXTENSION,
+      'taskchart-after-generation': String(stored)
+    }
     await new Promise<void>((resolve, reject) => {
       again.stream('SubscribeToTask', { id: taskId }, () => resolve(), parameters).catch(reject)
     })
@@ -140,7 +171,10 @@ async function nextAfterKill(file: string, chunks: number): Promise<number> {
 
 async function generationIn(file: string, taskId: string): Promise<number> {
   const store = readSqlite(file)
-  const stored = await store.readTask({ tenant: '', principal: 'anonymous' }, taskId, { historyLength: 0, artifacts: false })
+  const stored = await store.readTask({ tenant: '', principal: 'anonymous' }, taskId, {
+    historyLength: 0,
+    artifacts: false
+  })
   await store.close()
   return stored?.generation ?? NaN
 }

@@ -58,11 +58,20 @@ export async function connectionTable({ idleConnections, memoryRounds }: Scale):
     }
   }
   const [bare, ...others] = found.map(({ name, heap, rss }) => ({ name, heap: median(heap), rss: median(rss) }))
-  const row = ({ name, heap, rss }: { readonly name: string; readonly heap: number; readonly rss: number }, limit?: typeof bare) => [name, whole(heap), whole(rss), limit ? whole(rss - limit.rss) : '']
-  return table(['Server', 'heap, bytes/connection', 'resident, bytes/connection', 'resident, more than bare ws'], [...(bare ? [row(bare)] : []), ...others.map(other => row(other, bare))])
+  const row = (
+    { name, heap, rss }: { readonly name: string; readonly heap: number; readonly rss: number },
+    limit?: typeof bare
+  ) => [name, whole(heap), whole(rss), limit ? whole(rss - limit.rss) : '']
+  return table(
+    ['Server', 'heap, bytes/connection', 'resident, bytes/connection', 'resident, more than bare ws'],
+    [...(bare ? [row(bare)] : []), ...others.map(other => row(other, bare))]
+  )
 }
 
-async function memoryOfAConnection({ file, options }: Contender, connections: number): Promise<Pick<Memory, 'heap' | 'rss'>> {
+async function memoryOfAConnection(
+  { file, options }: Contender,
+  connections: number
+): Promise<Pick<Memory, 'heap' | 'rss'>> {
   const server = await ServerProcess.start(file, { ...options, work: 'ask' })
   try {
     // The first ones let the young generation of V8 grow, which the next ones use as well.
@@ -80,7 +89,8 @@ async function memoryOfAConnection({ file, options }: Contender, connections: nu
 /** So many connections, a few at a time: many handshakes at once would let the heap grow. */
 async function connected(server: ServerProcess, connections: number): Promise<Load[]> {
   const loads: Load[] = []
-  for (let open = 0; open < connections; open += CONNECTIONS_AT_ONCE) loads.push(await webSocketLoad(server.port, CONNECTIONS_AT_ONCE))
+  for (let open = 0; open < connections; open += CONNECTIONS_AT_ONCE)
+    loads.push(await webSocketLoad(server.port, CONNECTIONS_AT_ONCE))
   return loads
 }
 
@@ -101,7 +111,11 @@ async function memoryOfATask({ contender, limits }: Keeper, tasks: number): Prom
     const before = await settled(server)
     const taskIds = await opened(server, contender, tasks)
     const after = await settled(server)
-    await answered(server, contender, taskIds.filter((_, i) => i % Math.ceil(tasks / ANSWERED) === 0))
+    await answered(
+      server,
+      contender,
+      taskIds.filter((_, i) => i % Math.ceil(tasks / ANSWERED) === 0)
+    )
     return { heap: (after.heap - before.heap) / tasks, rss: (after.rss - before.rss) / tasks }
   } finally {
     await server.stop()

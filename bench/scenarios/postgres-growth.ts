@@ -35,7 +35,10 @@ export async function postgresGrowthTables({ storedTasks }: Scale): Promise<{ ti
     const url = server.url()
     const store = await postgresStore(url, { logger: quiet().logger })
     const tables = [
-      { title: `PostgreSQL: growing to ${whole(storedTasks)} tasks of one caller, ${IN_FLIGHT} commits in flight`, rows: await growthRows(store, url, storedTasks) },
+      {
+        title: `PostgreSQL: growing to ${whole(storedTasks)} tasks of one caller, ${IN_FLIGHT} commits in flight`,
+        rows: await growthRows(store, url, storedTasks)
+      },
       { title: 'PostgreSQL: commits beside a sweep, 32 in flight', rows: await sweepRows(store, url) }
     ]
     await store.close()
@@ -60,8 +63,17 @@ async function growthRows(store: Store, url: string, storedTasks: number): Promi
     await repeat(added, IN_FLIGHT, () => put(store, `t${(count += 1)}`, OLD_MS + count))
     const seconds = (performance.now() - began.ms) / 1000
     const micros = (await writerMicros(url)) - began.micros
-    const [size] = await onDatabase(url, `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class WHERE relnamespace = 'taskchart'::regnamespace AND relkind = 'r'`)
-    rows.push([whole(count), whole(added / seconds), short(micros / added), short(await listMs(store)), short(Number(size?.bytes) / count / 1000)])
+    const [size] = await onDatabase(
+      url,
+      `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class WHERE relnamespace = 'taskchart'::regnamespace AND relkind = 'r'`
+    )
+    rows.push([
+      whole(count),
+      whole(added / seconds),
+      short(micros / added),
+      short(await listMs(store)),
+      short(Number(size?.bytes) / count / 1000)
+    ])
   }
   return table(['Tasks', 'tasks/s', 'CPU µs/task of the writing session', 'ListTasks of 50, p50 ms', 'kB/task'], rows)
 }
@@ -94,7 +106,8 @@ async function sweepRows(store: Store, url: string): Promise<string> {
   })
   const sweeping = (async () => {
     while (!state.isOver) {
-      if (state.isSweeping) state.swept += await store.sweep({ endedBeforeMs: NEW_MS, idleBeforeMs: -Infinity, sendsBeforeMs: 0 }, 256)
+      if (state.isSweeping)
+        state.swept += await store.sweep({ endedBeforeMs: NEW_MS, idleBeforeMs: -Infinity, sendsBeforeMs: 0 }, 256)
       else await pause(1)
     }
   })()
@@ -113,7 +126,10 @@ async function sweepRows(store: Store, url: string): Promise<string> {
     state.isSweeping = true
     const { commits: beside, swept } = await measured()
     rates.push({ alone, beside, swept })
-    const [dead] = await onDatabase(url, `SELECT sum(n_dead_tup) AS rows FROM pg_stat_user_tables WHERE schemaname = 'taskchart'`)
+    const [dead] = await onDatabase(
+      url,
+      `SELECT sum(n_dead_tup) AS rows FROM pg_stat_user_tables WHERE schemaname = 'taskchart'`
+    )
     mostDead = Math.max(mostDead, Number(dead?.rows))
   }
   state.isOver = true
@@ -121,6 +137,15 @@ async function sweepRows(store: Store, url: string): Promise<string> {
   const of = (rate: (rates: { alone: number; beside: number; swept: number }) => number) => median(rates.map(rate))
   return table(
     ['', 'commits/s', 'commits/s beside a sweep', 'part', 'tasks swept/s', 'dead rows at most'],
-    [['median', whole(of(({ alone }) => alone)), whole(of(({ beside }) => beside)), percent(of(({ alone, beside }) => beside / alone)), whole(of(({ swept }) => swept)), whole(mostDead)]]
+    [
+      [
+        'median',
+        whole(of(({ alone }) => alone)),
+        whole(of(({ beside }) => beside)),
+        percent(of(({ alone, beside }) => beside / alone)),
+        whole(of(({ swept }) => swept)),
+        whole(mostDead)
+      ]
+    ]
   )
 }

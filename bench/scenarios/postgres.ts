@@ -15,7 +15,11 @@ const FEWER = 2
  * SendMessage with every event synced to a PostgreSQL of its own, beside SQLite on the same disk and the official SDK with its own task store in
  * the same PostgreSQL. All of them share the cores.
  */
-export async function postgresTables({ requests, requestRounds, warmUps }: Scale): Promise<{ title: string; rows: string }[]> {
+export async function postgresTables({
+  requests,
+  requestRounds,
+  warmUps
+}: Scale): Promise<{ title: string; rows: string }[]> {
   const server = await PostgresServer.start(['fsync=on', 'shared_buffers=256MB'], { onDisk: true })
   try {
     const url = server.url()
@@ -31,8 +35,14 @@ export async function postgresTables({ requests, requestRounds, warmUps }: Scale
     for (const inFlight of [1, 16, 64]) {
       const race: Race = {
         title: `PostgreSQL: SendMessage → completed task, ${inFlight} in flight`,
-        unit: 'task', contenders, baseline: { contender: sdk, name }, work: 'artifact', inFlight, rounds: Math.ceil(requestRounds / FEWER),
-        times: inFlight === 1 ? requests / 10 : requests / FEWER, isTimed: inFlight === 1,
+        unit: 'task',
+        contenders,
+        baseline: { contender: sdk, name },
+        work: 'artifact',
+        inFlight,
+        rounds: Math.ceil(requestRounds / FEWER),
+        times: inFlight === 1 ? requests / 10 : requests / FEWER,
+        isTimed: inFlight === 1,
         warmUp: load => repeat(warmUps / (inFlight === 1 ? 8 : 4), inFlight, () => send(load)),
         begin: async load => {
           await repeat(inFlight, inFlight, () => send(load))

@@ -20,9 +20,27 @@ const TENANTS = { quiet: {}, noisy: { limits: { perTenant: { requestsPerMinute: 
 
 /** What the quiet tenant is measured beside. */
 const FLOODS: readonly (Omit<FloodOptions, 'port'> & { readonly name: string })[] = [
-  { name: 'a flood over WebSocket, over its quota', over: 'WebSocket', tenant: 'noisy', connections: CONNECTIONS, inFlight: IN_FLIGHT },
-  { name: 'a flood over HTTP, over its quota', over: 'HTTP', tenant: 'noisy', connections: CONNECTIONS, inFlight: CONNECTIONS },
-  { name: 'a flood over WebSocket, within its quota', over: 'WebSocket', tenant: 'endless', connections: CONNECTIONS, inFlight: IN_FLIGHT }
+  {
+    name: 'a flood over WebSocket, over its quota',
+    over: 'WebSocket',
+    tenant: 'noisy',
+    connections: CONNECTIONS,
+    inFlight: IN_FLIGHT
+  },
+  {
+    name: 'a flood over HTTP, over its quota',
+    over: 'HTTP',
+    tenant: 'noisy',
+    connections: CONNECTIONS,
+    inFlight: CONNECTIONS
+  },
+  {
+    name: 'a flood over WebSocket, within its quota',
+    over: 'WebSocket',
+    tenant: 'endless',
+    connections: CONNECTIONS,
+    inFlight: IN_FLIGHT
+  }
 ]
 
 /** What was found beside one flood, by rounds: p99s in milliseconds. */
@@ -73,9 +91,27 @@ export async function tenantTable({ pacedMs, rounds }: Scale): Promise<string> {
     await Promise.all([server.stop(), other.stop()])
   }
   return table(
-    ['Beside', 'p99 alone, ms', 'p99 with the flood at another server, ms', 'p99 beside, ms', '× alone', '× at another server', 'busy: server', 'taken of it a second', 'refused'],
+    [
+      'Beside',
+      'p99 alone, ms',
+      'p99 with the flood at another server, ms',
+      'p99 beside, ms',
+      '× alone',
+      '× at another server',
+      'busy: server',
+      'taken of it a second',
+      'refused'
+    ],
     found.map(({ name, alone, apart, beside, busy, flood }) => [
-      name, short(median(alone)), short(median(apart)), short(median(beside)), times(median(quotients(beside, alone))), times(median(quotients(beside, apart))), percent(median(busy)), whole(median(flood.map(({ taken }) => taken))), whole(median(flood.map(({ refused }) => refused)))
+      name,
+      short(median(alone)),
+      short(median(apart)),
+      short(median(beside)),
+      times(median(quotients(beside, alone))),
+      times(median(quotients(beside, apart))),
+      percent(median(busy)),
+      whole(median(flood.map(({ taken }) => taken))),
+      whole(median(flood.map(({ refused }) => refused)))
     ])
   )
 }
@@ -123,7 +159,10 @@ class Flood {
     const ended = once(this.#child, 'exit')
     this.#child.kill()
     await ended
-    return { taken: median(this.#told.map(({ taken }) => taken)), refused: median(this.#told.map(({ refused }) => refused)) }
+    return {
+      taken: median(this.#told.map(({ taken }) => taken)),
+      refused: median(this.#told.map(({ refused }) => refused))
+    }
   }
 }
 

@@ -31,7 +31,12 @@ export interface Told {
 /** Tells the parent the port and answers its questions. The process ends with its parent. */
 export function report(port: number): void {
   const tell = (told: Told) => process.send?.(told)
-  const answers: Readonly<Record<Question, () => Told>> = { cpu: () => ({ cpuMicros: cpuMicros() }), allocated: () => ({ allocated: allocated() }), memory: () => ({ memory: memory() }), delay: () => ({ delayMs: delayMs() }) }
+  const answers: Readonly<Record<Question, () => Told>> = {
+    cpu: () => ({ cpuMicros: cpuMicros() }),
+    allocated: () => ({ allocated: allocated() }),
+    memory: () => ({ memory: memory() }),
+    delay: () => ({ delayMs: delayMs() })
+  }
   process.on('message', (question: Question) => tell(answers[question]()))
   process.on('disconnect', () => process.exit())
   tell({ port })

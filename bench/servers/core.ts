@@ -6,13 +6,18 @@ import { sdkDatabase } from './sdk-database.ts'
 import { sdkHandler } from './sdk-handler.ts'
 
 const { database } = JSON.parse(process.argv[2] ?? '{}') as { readonly database?: string }
-const handler = new JsonRpcTransportHandler(sdkHandler(database === undefined ? undefined : await sdkDatabase(database)))
+const handler = new JsonRpcTransportHandler(
+  sdkHandler(database === undefined ? undefined : await sdkDatabase(database))
+)
 
 /** Reads the body, has the SDK's JSON-RPC core answer it, and writes JSON or server-sent events: nothing else. */
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   let body = ''
   for await (const text of request.setEncoding('utf8')) body += String(text)
-  const context = new ServerCallContext({ user: new UnauthenticatedUser(), requestedVersion: String(request.headers['a2a-version']) })
+  const context = new ServerCallContext({
+    user: new UnauthenticatedUser(),
+    requestedVersion: String(request.headers['a2a-version'])
+  })
   const result = await handler.handle(body, context)
   if (!(Symbol.asyncIterator in result)) {
     response.setHeader('content-type', 'application/json').end(JSON.stringify(result))

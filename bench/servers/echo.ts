@@ -25,8 +25,13 @@ const contextId = crypto.randomUUID()
 function resultsOf({ method, params: { message } }: Request): unknown[] {
   opening = message ?? opening
   const status = (state: string) => ({ state: `TASK_STATE_${state}`, timestamp: new Date().toISOString() })
-  const task = (state: string, artifacts: readonly string[]) =>
-    ({ id: taskId, contextId, status: status(state), artifacts: artifacts.map(artifactOf), history: [{ ...opening, contextId, taskId }] })
+  const task = (state: string, artifacts: readonly string[]) => ({
+    id: taskId,
+    contextId,
+    status: status(state),
+    artifacts: artifacts.map(artifactOf),
+    history: [{ ...opening, contextId, taskId }]
+  })
   if (method === 'GetTask') return [task('COMPLETED', [ARTIFACT_TEXT])]
   if (method === 'SendMessage') return [{ task: task('COMPLETED', [ARTIFACT_TEXT]) }]
   const errand = errandIn(message?.parts[0]?.text ?? '')
@@ -34,7 +39,9 @@ function resultsOf({ method, params: { message } }: Request): unknown[] {
   return [
     { task: task('SUBMITTED', []) },
     { statusUpdate: { taskId, contextId, status: status('WORKING') } },
-    ...Array.from({ length: chunks }, () => ({ artifactUpdate: { taskId, contextId, artifact: artifactOf(CHUNK_TEXT), append: true } })),
+    ...Array.from({ length: chunks }, () => ({
+      artifactUpdate: { taskId, contextId, artifact: artifactOf(CHUNK_TEXT), append: true }
+    })),
     { statusUpdate: { taskId, contextId, status: status('COMPLETED') } }
   ]
 }
@@ -49,6 +56,7 @@ server.on('connection', socket => {
   socket.on('message', (data: Buffer) => {
     const request = JSON.parse(data.toString('utf8')) as Request
     for (const result of resultsOf(request)) socket.send(JSON.stringify({ jsonrpc: '2.0', id: request.id, result }))
-    if (request.method === 'SendStreamingMessage') socket.send(JSON.stringify({ jsonrpc: '2.0', id: request.id, streamEnd: true }))
+    if (request.method === 'SendStreamingMessage')
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id: request.id, streamEnd: true }))
   })
 })

@@ -8,7 +8,11 @@ import type { OursOptions } from './ours.ts'
 
 /** A server that loads nothing but what its tasks need, so that its resident memory is that of its tasks: WebSocket and a SQLite file. */
 const { work, limits = {}, file = '', deadlineMs } = JSON.parse(process.argv[2] ?? '') as OursOptions
-const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
+const agent = defineAgent({
+  card: { name: 'Bench' },
+  work: ourWork[work],
+  ...(deadlineMs !== undefined && { deadlineMs })
+})
 const runtime = createRuntime({ agent, store: sqliteStore(file), limits: { framesPerSecond: 1_000_000, ...limits } })
 const { url } = await serveWebSocket(runtime, { port: 0 })
 report(Number(new URL(url).port))

@@ -24,7 +24,10 @@ const ticking: WorkGenerator = async function* ({ message }) {
   const count = errand.kind === 'chunks' ? errand.count : 1
   for (let made = 0; made < count; made += 1) {
     await setTimeout(10)
-    yield artifact({ artifactId: 'text', parts: [text((performance.timeOrigin + performance.now()).toFixed(3))] }, { append: made > 0 })
+    yield artifact(
+      { artifactId: 'text', parts: [text((performance.timeOrigin + performance.now()).toFixed(3))] },
+      { append: made > 0 }
+    )
   }
 }
 

@@ -40,20 +40,61 @@ export interface OursOptions {
   readonly observed?: boolean
 }
 
-const { work, limits = {}, tenants, durable, file, database, schema = 'taskchart', node: place, deadlineMs, inspected, recorded, observed = false } = JSON.parse(process.argv[2] ?? '') as OursOptions
+const {
+  work,
+  limits = {},
+  tenants,
+  durable,
+  file,
+  database,
+  schema = 'taskchart',
+  node: place,
+  deadlineMs,
+  inspected,
+  recorded,
+  observed = false
+} = JSON.parse(process.argv[2] ?? '') as OursOptions
 
-const agent = defineAgent({ card: { name: 'Bench' }, work: ourWork[work], ...(deadlineMs !== undefined && { deadlineMs }) })
+const agent = defineAgent({
+  card: { name: 'Bench' },
+  work: ourWork[work],
+  ...(deadlineMs !== undefined && { deadlineMs })
+})
 // All load comes over one connection, which one client's rate limit would end.
 const node = database !== undefined && place ? await postgresNode(database, { schema, ...place }) : undefined
-const store = node ? node.store : database !== undefined ? await postgresStore(database, { schema }) : durable || file !== undefined ? sqliteStore(file ?? temporaryFile()) : undefined
-const runtime = createRuntime({ agent, observeProperties: observed, ...(store && { store }), ...(node && { cluster: node }), ...(tenants && { tenants }), limits: { framesPerSecond: 1_000_000, ...limits } })
+const store = node
+  ? node.store
+  : database !== undefined
+    ? await postgresStore(database, { schema })
+    : durable || file !== undefined
+      ? sqliteStore(file ?? temporaryFile())
+      : undefined
+const runtime = createRuntime({
+  agent,
+  observeProperties: observed,
+  ...(store && { store }),
+  ...(node && { cluster: node }),
+  ...(tenants && { tenants }),
+  limits: { framesPerSecond: 1_000_000, ...limits }
+})
 await node?.open()
-const { url } = await serve(runtime, { port: 0, ...(inspected && { inspector: recorded ? recording() : inspect({ token: BENCH_TOKEN }) }) })
+const { url } = await serve(runtime, {
+  port: 0,
+  ...(inspected && { inspector: recorded ? recording() : inspect({ token: BENCH_TOKEN }) })
+})
 report(Number(new URL(url).port))
 
 /** The inspector of `taskchart dev`. */
 function recording(): Inspector {
-  return new Inspector({ redact: redacted, draw: drawChart, recordsAlways: true, coverage: async () => undefined, page: builtPage, loadStately, token: BENCH_TOKEN })
+  return new Inspector({
+    redact: redacted,
+    draw: drawChart,
+    recordsAlways: true,
+    coverage: async () => undefined,
+    page: builtPage,
+    loadStately,
+    token: BENCH_TOKEN
+  })
 }
 
 /** A file in a folder that goes with the process. */

@@ -8,7 +8,11 @@ import { Kysely, PostgresDialect } from 'kysely'
 export async function sdkDatabase(url: string): Promise<DatabaseTaskStore> {
   // npm runs the benchmark in the folder of the clone.
   const command = join(process.cwd(), 'node_modules/.bin/a2a-db')
-  execFileSync(process.execPath, [command, 'upgrade', '--url', url, '--store', 'tasks'], { stdio: ['ignore', 'ignore', 'inherit'] })
+  execFileSync(process.execPath, [command, 'upgrade', '--url', url, '--store', 'tasks'], {
+    stdio: ['ignore', 'ignore', 'inherit']
+  })
   const { Pool } = createRequire(import.meta.url)('pg') as { readonly Pool: new (options: object) => never }
-  return new DatabaseTaskStore(new Kysely({ dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 10 }) }) }))
+  return new DatabaseTaskStore(
+    new Kysely({ dialect: new PostgresDialect({ pool: new Pool({ connectionString: url, max: 10 }) }) })
+  )
 }

@@ -10,11 +10,15 @@ export class BenchExecutor implements AgentExecutor {
     const tell = (state: TaskState, message?: Message) =>
       bus.publish(AgentEvent.statusUpdate({ taskId, contextId, status: status(state, message), metadata: undefined }))
     const make = (artifact: Artifact, append = false) =>
-      bus.publish(AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk: false, metadata: undefined }))
+      bus.publish(
+        AgentEvent.artifactUpdate({ taskId, contextId, artifact, append, lastChunk: false, metadata: undefined })
+      )
 
     if (!request.task) {
       const submitted = status(TaskState.TASK_STATE_SUBMITTED)
-      bus.publish(AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [], metadata: undefined }))
+      bus.publish(
+        AgentEvent.task({ id: taskId, contextId, status: submitted, artifacts: [], history: [], metadata: undefined })
+      )
     }
     tell(TaskState.TASK_STATE_WORKING)
     const errand = errandIn(textOf(request.userMessage))
@@ -50,5 +54,14 @@ function artifactOf(artifactId: string, value: string): Artifact {
 
 function question(taskId: string, contextId: string): Message {
   const parts = textParts('Which colour?')
-  return { messageId: crypto.randomUUID(), taskId, contextId, role: Role.ROLE_AGENT, parts, metadata: undefined, extensions: [], referenceTaskIds: [] }
+  return {
+    messageId: crypto.randomUUID(),
+    taskId,
+    contextId,
+    role: Role.ROLE_AGENT,
+    parts,
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: []
+  }
 }

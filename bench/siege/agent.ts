@@ -25,7 +25,9 @@ export default defineAgent({
     if (errand === 'deep') return { artifact: { parts: [{ data: JSON.parse('['.repeat(count) + ']'.repeat(count)) }] } }
     if (errand === 'grow' || errand === 'tick') {
       for (let done = 0; done < count; done += 1) {
-        yield errand === 'grow' ? artifact({ artifactId: 'large', parts: [CHUNK] }, { append: done > 0 }) : progress(`tick ${done}`)
+        yield errand === 'grow'
+          ? artifact({ artifactId: 'large', parts: [CHUNK] }, { append: done > 0 })
+          : progress(`tick ${done}`)
         await (ms > 0 ? elapsed(ms, undefined, { signal }) : nextTurn())
       }
     }

@@ -24,7 +24,11 @@ export interface AttackOptions {
 const MOST_OPENED = 2000
 
 /** Attacks a server over several connections until `end` aborts. Resolves with the counts of each attack. */
-export async function attack(options: AttackOptions, end: AbortSignal, began: (connection: number, name: string) => void = () => {}): Promise<Told[]> {
+export async function attack(
+  options: AttackOptions,
+  end: AbortSignal,
+  began: (connection: number, name: string) => void = () => {}
+): Promise<Told[]> {
   const { seed, connections, only, rounds = Infinity, port, holdMs } = options
   const names = namesOf(only)
   const prey = await findPrey(options)
@@ -37,7 +41,9 @@ export async function attack(options: AttackOptions, end: AbortSignal, began: (c
     const random = new Random(seed * 1000 + connection)
     for (let round = 0; round < rounds && !end.aborted; round += 1) {
       // The first rounds go through all attacks, later ones choose at random.
-      const name = (round * connections < names.length ? names[(round * connections + connection) % names.length] : random.of(names)) as string
+      const name = (
+        round * connections < names.length ? names[(round * connections + connection) % names.length] : random.of(names)
+      ) as string
       const tally = tallies.get(name) as Tally
       const lane = new Lane({ port, random, prey, holdMs, tally, end })
       began(connection, name)
@@ -54,7 +60,11 @@ export async function attack(options: AttackOptions, end: AbortSignal, began: (c
 /** Opens the tasks that attacks refer to. Throws Error if the server refuses one. */
 async function findPrey({ port, foreign }: AttackOptions): Promise<Prey> {
   const open = async (params: string) => {
-    const response = await fetch(`http://127.0.0.1:${port}/message:send`, { method: 'POST', headers: { 'x-api-key': KEYS.attacker, 'a2a-version': '1.0', 'content-type': 'application/json' }, body: params })
+    const response = await fetch(`http://127.0.0.1:${port}/message:send`, {
+      method: 'POST',
+      headers: { 'x-api-key': KEYS.attacker, 'a2a-version': '1.0', 'content-type': 'application/json' },
+      body: params
+    })
     const { task } = (await response.json()) as { task?: { id: string } }
     if (!task) throw new Error(`The server opens no task for the attacker: ${response.status}`)
     return task.id

@@ -49,7 +49,11 @@ export class AttackerProcess {
 
   /** The attacks that began or were under way while a request waited. */
   during({ sentMs, tookMs }: Wait): string[] {
-    return [...new Set(this.#begun.filter(({ fromMs, toMs }) => fromMs < sentMs + tookMs && toMs > sentMs).map(({ name }) => name))]
+    return [
+      ...new Set(
+        this.#begun.filter(({ fromMs, toMs }) => fromMs < sentMs + tookMs && toMs > sentMs).map(({ name }) => name)
+      )
+    ]
   }
 
   async #next(): Promise<void> {

@@ -8,5 +8,7 @@ export type AttackerTold = { readonly connection: number; readonly name: string 
 const end = new AbortController()
 const tell = (told: AttackerTold) => process.send?.(told)
 process.on('disconnect', () => process.exit()).on('message', () => end.abort())
-const told = await attack(JSON.parse(process.argv[2] ?? '') as AttackOptions, end.signal, (connection, name) => tell({ connection, name }))
+const told = await attack(JSON.parse(process.argv[2] ?? '') as AttackOptions, end.signal, (connection, name) =>
+  tell({ connection, name })
+)
 tell({ told })

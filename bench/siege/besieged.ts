@@ -41,10 +41,14 @@ export class Besieged {
     this.file = file
     this.port = port
     this.startMs = startMs
-    child.on('message', message => this.#take(message as Sample)).once('exit', (code, signal) => {
-      this.#ended.abort(signal ?? `code ${code}`)
-    })
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => void (this.#log = (this.#log + text).slice(-LONGEST_LOG)))
+    child
+      .on('message', message => this.#take(message as Sample))
+      .once('exit', (code, signal) => {
+        this.#ended.abort(signal ?? `code ${code}`)
+      })
+    child.stderr
+      ?.setEncoding('utf8')
+      .on('data', (text: string) => void (this.#log = (this.#log + text).slice(-LONGEST_LOG)))
     child.stdout?.resume()
     this.#watch = setInterval(() => this.#look(), 100)
   }
@@ -65,7 +69,10 @@ export class Besieged {
     let places = ''
     child.stdout?.setEncoding('utf8').on('data', (text: string) => void (places += text))
     while (!places.includes('\n')) {
-      const [code] = (await Promise.race([once(child.stdout as NodeJS.ReadableStream, 'data'), once(child, 'exit')])) as [unknown]
+      const [code] = (await Promise.race([
+        once(child.stdout as NodeJS.ReadableStream, 'data'),
+        once(child, 'exit')
+      ])) as [unknown]
       if (typeof code !== 'string') throw new Error(`The server did not start on ${file}: ${said}`)
     }
     const { url } = JSON.parse(places) as { url: string }
@@ -158,7 +165,9 @@ function scheduled(pid: number | undefined, thread: number | undefined): readonl
 
 function threadNamed(pid: number | undefined, name: string): number | undefined {
   try {
-    return readdirSync(`/proc/${pid}/task`).map(Number).find(thread => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1') === `${name}\n`)
+    return readdirSync(`/proc/${pid}/task`)
+      .map(Number)
+      .find(thread => readFileSync(`/proc/${pid}/task/${thread}/comm`, 'latin1') === `${name}\n`)
   } catch {
     return undefined
   }

@@ -8,24 +8,60 @@ import { textFrame } from './wire.ts'
 
 /** Attacks by calls and frames over WebSocket. */
 export const callAttacks: Readonly<Record<string, Attack>> = {
-  'answers nobody reads': lane => unread(lane, 'GetTask', () => `{"id":"${lane.random.of([lane.prey.large, lane.prey.grown])}"}`, 100),
-  'streams nobody reads': lane => unread(lane, 'SubscribeToTask', () => `{"id":"${lane.random.of([lane.prey.large, lane.prey.asking, lane.prey.running])}"}`, 300),
+  'answers nobody reads': lane =>
+    unread(lane, 'GetTask', () => `{"id":"${lane.random.of([lane.prey.large, lane.prey.grown])}"}`, 100),
+  'streams nobody reads': lane =>
+    unread(
+      lane,
+      'SubscribeToTask',
+      () => `{"id":"${lane.random.of([lane.prey.large, lane.prey.asking, lane.prey.running])}"}`,
+      300
+    ),
   'pages nobody reads': lane => unread(lane, 'ListTasks', () => '{"pageSize":100,"includeArtifacts":true}', 100),
-  'events nobody reads': lane => unread(lane, 'SendStreamingMessage', () => say(lane.random.of(['grow 200', 'tick 5000'])), 20),
+  'events nobody reads': lane =>
+    unread(lane, 'SendStreamingMessage', () => say(lane.random.of(['grow 200', 'tick 5000'])), 20),
   'the largest task, again and again': lane => read(lane, 'GetTask', () => `{"id":"${lane.prey.grown}"}`, 1),
-  'pages of the largest tasks': lane => read(lane, 'ListTasks', () => `{"pageSize":100,"includeArtifacts":true,"pageToken":"${lane.random.of(['', 'x', 'AAAA'])}"}`, 2),
-  'pages of all tasks': lane => read(lane, 'ListTasks', () => `{"pageSize":${lane.random.of([1, 100])},"status":"${lane.random.of(['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED', ''])}"}`, 20),
-  'long polls': lane => read(lane, 'GetTask', () => `{"id":"${one(lane)}"},"a2a-service-parameters":{"a2a-extensions":"urn:taskchart:extension:reliability:1","taskchart-current-generation":"${lane.random.of(['1', '99999', '-1', 'x', '1e9'])}"}`, 100),
-  'streams from odd cursors': lane => read(lane, 'SubscribeToTask', () => `{"id":"${one(lane)}"},"a2a-service-parameters":{"a2a-extensions":"urn:taskchart:extension:reliability:1","taskchart-after-generation":"${lane.random.of(['0', '1', '9007199254740993', '-1', ''])}"}`, 100),
+  'pages of the largest tasks': lane =>
+    read(
+      lane,
+      'ListTasks',
+      () => `{"pageSize":100,"includeArtifacts":true,"pageToken":"${lane.random.of(['', 'x', 'AAAA'])}"}`,
+      2
+    ),
+  'pages of all tasks': lane =>
+    read(
+      lane,
+      'ListTasks',
+      () =>
+        `{"pageSize":${lane.random.of([1, 100])},"status":"${lane.random.of(['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED', ''])}"}`,
+      20
+    ),
+  'long polls': lane =>
+    read(
+      lane,
+      'GetTask',
+      () =>
+        `{"id":"${one(lane)}"},"a2a-service-parameters":{"a2a-extensions":"urn:taskchart:extension:reliability:1","taskchart-current-generation":"${lane.random.of(['1', '99999', '-1', 'x', '1e9'])}"}`,
+      100
+    ),
+  'streams from odd cursors': lane =>
+    read(
+      lane,
+      'SubscribeToTask',
+      () =>
+        `{"id":"${one(lane)}"},"a2a-service-parameters":{"a2a-extensions":"urn:taskchart:extension:reliability:1","taskchart-after-generation":"${lane.random.of(['0', '1', '9007199254740993', '-1', ''])}"}`,
+      100
+    ),
   'streams that are canceled': streamsCanceled,
   'stray frames': lane => frames(lane, () => lane.random.of(STRAY)),
   'frames that are bad': lane => frames(lane, () => lane.random.of(badTexts).text),
   'parameters that are bad': lane => frames(lane, () => filled(lane, badCall(lane))),
   'frames that break the protocol': breaks,
   'costly parameters': lane => frames(lane, () => costly(lane), 1),
-  'pings': lane => floods(lane, frameOf({ opcode: OPCODES.ping, payload: 'a'.repeat(125) }), 2000),
+  pings: lane => floods(lane, frameOf({ opcode: OPCODES.ping, payload: 'a'.repeat(125) }), 2000),
   'empty texts': lane => floods(lane, textFrame(''), 5000),
-  'pongs, and a close again and again': lane => floods(lane, Buffer.concat([frameOf({ opcode: OPCODES.pong }), closeFrame(1000)]), 500),
+  'pongs, and a close again and again': lane =>
+    floods(lane, Buffer.concat([frameOf({ opcode: OPCODES.pong }), closeFrame(1000)]), 500),
   'half a frame': halfAFrame,
   'empty fragments': fragments,
   'handshakes that are bad': async lane => {
@@ -62,23 +98,35 @@ function badCall(lane: Lane): string {
 }
 
 function filled({ prey: { running, large, asking } }: Lane, text: string): string {
-  return text.replaceAll('$WORKING', running).replaceAll('$DONE', large).replaceAll('$ASKING', asking).replaceAll('$CONTEXT', 'one')
+  return text
+    .replaceAll('$WORKING', running)
+    .replaceAll('$DONE', large)
+    .replaceAll('$ASKING', asking)
+    .replaceAll('$CONTEXT', 'one')
 }
 
 function costly(lane: Lane): string {
-  return lane.request(lane.random.of(['SendMessage', 'SendStreamingMessage', 'GetTask', 'NoSuchMethod']), COSTLY[lane.random.of(Object.keys(COSTLY))]?.() ?? '')
+  return lane.request(
+    lane.random.of(['SendMessage', 'SendStreamingMessage', 'GetTask', 'NoSuchMethod']),
+    COSTLY[lane.random.of(Object.keys(COSTLY))]?.() ?? ''
+  )
 }
 
 async function unread(lane: Lane, method: string, params: () => string, count: number): Promise<void> {
   const wire = await lane.webSocket()
   wire.unread()
-  await wire.write(Buffer.concat(Array.from({ length: count }, () => textFrame(lane.request(method, params())))), lane.holdMs)
+  await wire.write(
+    Buffer.concat(Array.from({ length: count }, () => textFrame(lane.request(method, params())))),
+    lane.holdMs
+  )
   await wire.hold(lane.holdMs)
 }
 
 async function read(lane: Lane, method: string, params: () => string, atOnce: number): Promise<void> {
   const wire = await lane.webSocket()
-  await again(lane, wire, () => Buffer.concat(Array.from({ length: atOnce }, () => textFrame(lane.request(method, params())))))
+  await again(lane, wire, () =>
+    Buffer.concat(Array.from({ length: atOnce }, () => textFrame(lane.request(method, params()))))
+  )
 }
 
 async function frames(lane: Lane, text: () => string, atOnce = 50): Promise<void> {
@@ -124,6 +172,10 @@ async function halfAFrame(lane: Lane): Promise<void> {
 async function fragments(lane: Lane): Promise<void> {
   const wire = await lane.webSocket()
   await wire.write(frameOf({ payload: '{', isLast: false }), lane.holdMs)
-  const piece = Buffer.concat(Array.from({ length: 100 }, () => frameOf({ opcode: OPCODES.continuation, isLast: false, payload: lane.random.below(2) === 0 ? '' : ' ' })))
+  const piece = Buffer.concat(
+    Array.from({ length: 100 }, () =>
+      frameOf({ opcode: OPCODES.continuation, isLast: false, payload: lane.random.below(2) === 0 ? '' : ' ' })
+    )
+  )
   await again(lane, wire, () => piece)
 }

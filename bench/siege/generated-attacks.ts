@@ -27,28 +27,53 @@ async function generatedFrames(lane: Lane, frame: (text: string) => Buffer): Pro
   }
 }
 
-async function generatedHttp(lane: Lane, targetOf: (target: string) => string, bodies: typeof generated.bodies): Promise<void> {
+async function generatedHttp(
+  lane: Lane,
+  targetOf: (target: string) => string,
+  bodies: typeof generated.bodies
+): Promise<void> {
   const until = performance.now() + lane.holdMs
   while (!lane.isOver && performance.now() < until) {
     const seed = lane.random.below(2 ** 31)
-    const [targets, headers] = [generated.made(generated.targets, seed, AT_ONCE), generated.made(generated.headers, seed, AT_ONCE)]
+    const [targets, headers] = [
+      generated.made(generated.targets, seed, AT_ONCE),
+      generated.made(generated.headers, seed, AT_ONCE)
+    ]
     let wire = await lane.connection()
     for (const [i, body] of generated.made(bodies, seed, AT_ONCE).entries()) {
       if (lane.isOver) break
       if (wire.isGone) wire = await lane.connection()
       const target = filled(lane, targetOf(targets[i] ?? '/')).replaceAll(/[^\x21-\x7e]/g, '%00')
-      await wire.write(lane.http(lane.random.of(['POST', 'POST', 'GET', 'DELETE', 'PUT', 'OPTIONS', 'HEAD']), target, filled(lane, body), headers[i]), lane.holdMs)
+      await wire.write(
+        lane.http(
+          lane.random.of(['POST', 'POST', 'GET', 'DELETE', 'PUT', 'OPTIONS', 'HEAD']),
+          target,
+          filled(lane, body),
+          headers[i]
+        ),
+        lane.holdMs
+      )
     }
     await wire.hold(20)
   }
 }
 
 function filled(lane: Lane, text: string): string {
-  return text.replaceAll('$TASK', one(lane)).replaceAll('$ASKING', lane.prey.asking).replaceAll('$FOREIGN', lane.prey.foreign)
+  return text
+    .replaceAll('$TASK', one(lane))
+    .replaceAll('$ASKING', lane.prey.asking)
+    .replaceAll('$FOREIGN', lane.prey.foreign)
 }
 
 /** Most of these end the connection. */
 function oddFrame({ random }: Lane, text: string): Buffer {
   const payload = text.slice(0, 2000)
-  return frameOf({ payload, opcode: random.of([1, 1, 1, 2, 0, 8, 9, 11]), isLast: random.below(4) > 0, reserved: random.of([0, 0, 0, 4]), isMasked: random.below(10) > 0, ...(random.below(10) === 0 && { promised: random.of([0, 5, 2 ** 31, 2 ** 40]) }) })
+  return frameOf({
+    payload,
+    opcode: random.of([1, 1, 1, 2, 0, 8, 9, 11]),
+    isLast: random.below(4) > 0,
+    reserved: random.of([0, 0, 0, 4]),
+    isMasked: random.below(10) > 0,
+    ...(random.below(10) === 0 && { promised: random.of([0, 5, 2 ** 31, 2 ** 40]) })
+  })
 }

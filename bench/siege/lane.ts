@@ -58,17 +58,36 @@ export class Lane {
   /** A new connection after a handshake for WebSocket. */
   async webSocket(): Promise<Wire> {
     const wire = await this.connection()
-    await wire.write(handshake(`ws://127.0.0.1:${this.port}/`, { more: ['A2A-Version: 1.0', `x-api-key: ${KEYS.attacker}`] }), this.holdMs)
+    await wire.write(
+      handshake(`ws://127.0.0.1:${this.port}/`, { more: ['A2A-Version: 1.0', `x-api-key: ${KEYS.attacker}`] }),
+      this.holdMs
+    )
     return wire
   }
 
   /** The bytes of a request over HTTP. */
   http(verb: string, target: string, body = '', headers: readonly string[] = []): Buffer {
-    const type = verb === 'POST' && !headers.some(line => /^content-type:/i.test(line)) ? ['Content-Type: application/json'] : []
-    const length = verb === 'POST' && !headers.some(line => /^(?:content-length|transfer-encoding):/i.test(line)) ? [`Content-Length: ${Buffer.byteLength(body)}`] : []
+    const type =
+      verb === 'POST' && !headers.some(line => /^content-type:/i.test(line)) ? ['Content-Type: application/json'] : []
+    const length =
+      verb === 'POST' && !headers.some(line => /^(?:content-length|transfer-encoding):/i.test(line))
+        ? [`Content-Length: ${Buffer.byteLength(body)}`]
+        : []
     const host = headers.some(line => /^host:/i.test(line)) ? [] : [`Host: 127.0.0.1:${this.port}`]
     const version = headers.some(line => /^a2a-version:/i.test(line)) ? [] : ['A2A-Version: 1.0']
-    return Buffer.from([`${verb} ${target} HTTP/1.1`, ...host, ...version, `x-api-key: ${KEYS.attacker}`, ...type, ...length, ...headers, '', body].join('\r\n'))
+    return Buffer.from(
+      [
+        `${verb} ${target} HTTP/1.1`,
+        ...host,
+        ...version,
+        `x-api-key: ${KEYS.attacker}`,
+        ...type,
+        ...length,
+        ...headers,
+        '',
+        body
+      ].join('\r\n')
+    )
   }
 
   close(isRude: boolean): void {

@@ -83,10 +83,12 @@ export class Observer {
     this.#port = port
     for (const id of this.tasks) {
       const answer = await this.#overHttp('GetTask', `{"id":"${id}"}`).catch(String)
-      if (!answer.includes('"TASK_STATE_COMPLETED"') || !answer.includes('"done"')) this.#fail(`Its task ${id} is lost: ${start(answer)}`)
+      if (!answer.includes('"TASK_STATE_COMPLETED"') || !answer.includes('"done"'))
+        this.#fail(`Its task ${id} is lost: ${start(answer)}`)
     }
     const answer = await this.#overHttp('GetTask', `{"id":"${this.ticking}"}`).catch(String)
-    if (!/"TASK_STATE_(?:WORKING|SUBMITTED)"/.test(answer)) this.#fail(`Its task that goes on does not: ${start(answer)}`)
+    if (!/"TASK_STATE_(?:WORKING|SUBMITTED)"/.test(answer))
+      this.#fail(`Its task that goes on does not: ${start(answer)}`)
     const listed = await this.#overHttp('ListTasks', '{"pageSize":1}').catch(String)
     const total = Number(/"totalSize":(\d+)/.exec(listed)?.[1])
     if (total !== this.tasks.length + 1) this.#fail(`It has opened ${this.tasks.length + 1} tasks, and has ${total}`)
@@ -99,29 +101,47 @@ export class Observer {
   /** Opens a task that has an event every 100 ms, and follows its stream. */
   async #tick(): Promise<void> {
     this.#lastId += 1
-    const first = new Promise<string>(resolve => this.#waiting.set(this.#lastId, text => {
-      if (this.#ticked) this.#waits.push(this.#ticked())
-      this.#ticked = this.#timed('an event', TICK_MS)
-      if (!text.includes('"result"')) this.#fail(`Its stream has ended: ${start(text)}`)
-      resolve(text)
-    }))
-    this.#socket.send(`{"jsonrpc":"2.0","id":${this.#lastId},"method":"SendStreamingMessage","params":${sayAtOnce(`tick 9000 ${TICK_MS}`)}}`)
+    const first = new Promise<string>(resolve =>
+      this.#waiting.set(this.#lastId, text => {
+        if (this.#ticked) this.#waits.push(this.#ticked())
+        this.#ticked = this.#timed('an event', TICK_MS)
+        if (!text.includes('"result"')) this.#fail(`Its stream has ended: ${start(text)}`)
+        resolve(text)
+      })
+    )
+    this.#socket.send(
+      `{"jsonrpc":"2.0","id":${this.#lastId},"method":"SendStreamingMessage","params":${sayAtOnce(`tick 9000 ${TICK_MS}`)}}`
+    )
     this.ticking = taskIn(await first)
   }
 
   #turn(turn: number): Promise<unknown>[] {
-    const [way, ask]: [string, Ask] = turn % 2 === 0 ? ['WebSocket', (...given) => this.#overSocket(...given)] : ['HTTP', (...given) => this.#overHttp(...given)]
+    const [way, ask]: [string, Ask] =
+      turn % 2 === 0
+        ? ['WebSocket', (...given) => this.#overSocket(...given)]
+        : ['HTTP', (...given) => this.#overHttp(...given)]
     const known = this.tasks[(turn * 7) % this.tasks.length] ?? ''
     const timed = async (method: string, params: string, isGood: (answer: string) => boolean) => {
       const ended = this.#timed(`${method}, ${way}`)
-      const answer = await Promise.race([ask(method, params).catch(String), elapsed(PATIENCE_MS, `no answer in ${PATIENCE_MS} ms`, { ref: false })])
+      const answer = await Promise.race([
+        ask(method, params).catch(String),
+        elapsed(PATIENCE_MS, `no answer in ${PATIENCE_MS} ms`, { ref: false })
+      ])
       this.#waits.push(ended())
       if (!isGood(answer)) this.#fail(`${method} over ${way} was answered with ${start(answer)}`)
       return answer
     }
     return [
-      timed('SendMessage', say('hello'), answer => answer.includes('"TASK_STATE_COMPLETED"') && answer.includes('"done"')).then(answer => answer.includes('"task"') && this.tasks.push(taskIn(answer))),
-      timed('GetTask', `{"id":"${known}"}`, answer => answer.includes(`"${known}"`) && answer.includes('"TASK_STATE_COMPLETED"')),
+      timed(
+        'SendMessage',
+        say('hello'),
+        answer => answer.includes('"TASK_STATE_COMPLETED"') && answer.includes('"done"')
+      ).then(answer => answer.includes('"task"') && this.tasks.push(taskIn(answer))),
+      timed(
+        'GetTask',
+        `{"id":"${known}"}`,
+        answer => answer.includes(`"${known}"`) && answer.includes('"TASK_STATE_COMPLETED"')
+      ),
       timed('ListTasks', '{"pageSize":10}', answer => answer.includes('"totalSize"') && answer.includes('"hello"')),
       timed('SubscribeToTask', `{"id":"${this.ticking}"}`, answer => answer.includes(`"${this.ticking}"`))
     ]
@@ -135,7 +155,12 @@ export class Observer {
       const waitedMs = now.waitedMs - before.waitedMs
       const idleMs = Math.max(0, elapsedMs - (now.ranMs - before.ranMs) - waitedMs)
       const tookMs = Math.max(0, elapsedMs - dueMs)
-      return { what, sentMs, tookMs, descheduledMs: Math.min(tookMs, waitedMs + Math.min(idleMs, now.storeWaitedMs - before.storeWaitedMs)) }
+      return {
+        what,
+        sentMs,
+        tookMs,
+        descheduledMs: Math.min(tookMs, waitedMs + Math.min(idleMs, now.storeWaitedMs - before.storeWaitedMs))
+      }
     }
   }
 
@@ -145,7 +170,8 @@ export class Observer {
     return new Promise(resolve => {
       this.#waiting.set(id, text => {
         this.#waiting.delete(id)
-        if (method === 'SubscribeToTask') this.#socket.send(`{"jsonrpc":"2.0","method":"cancelStream","params":{"id":${id}}}`)
+        if (method === 'SubscribeToTask')
+          this.#socket.send(`{"jsonrpc":"2.0","method":"cancelStream","params":{"id":${id}}}`)
         resolve(text)
       })
       this.#socket.send(`{"jsonrpc":"2.0","id":${id},"method":"${method}","params":${params}}`)
@@ -155,7 +181,14 @@ export class Observer {
   /** The answer's text; of a stream the first event. */
   async #overHttp(method: string, params: string): Promise<string> {
     const isStream = method === 'SubscribeToTask'
-    const asked = request({ port: this.#port, host: '127.0.0.1', method: 'POST', path: '/', agent: false, headers: { ...HEADERS, 'content-type': 'application/json' } })
+    const asked = request({
+      port: this.#port,
+      host: '127.0.0.1',
+      method: 'POST',
+      path: '/',
+      agent: false,
+      headers: { ...HEADERS, 'content-type': 'application/json' }
+    })
     asked.end(`{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`)
     const [response] = (await once(asked, 'response')) as [IncomingMessage]
     let text = ''

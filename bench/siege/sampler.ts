@@ -38,6 +38,12 @@ function collectGarbage(): void {
 function tell(isCollected: boolean): void {
   const { heapUsed, external } = process.memoryUsage()
   const { user, system } = process.cpuUsage()
-  process.send?.({ isCollected, heap: heapUsed + external, rss: process.resourceUsage().maxRSS * 1024, blockedMs: delays.max / 1e6, cpuMs: (user + system) / 1000 } satisfies Sample)
+  process.send?.({
+    isCollected,
+    heap: heapUsed + external,
+    rss: process.resourceUsage().maxRSS * 1024,
+    blockedMs: delays.max / 1e6,
+    cpuMs: (user + system) / 1000
+  } satisfies Sample)
   delays.reset()
 }

@@ -74,8 +74,18 @@ export async function siege(options: SiegeOptions, say: (line: string) => void):
     const again = await served('tasks.db').catch((error: unknown) => void end.push(String(error)))
     if (again) await observer.lookBack(again.port)
     return {
-      idle, apart, beside, attacks, peaks, after, busy, during: wait => attacker.during(wait), restartMs: again?.startMs ?? NaN,
-      tasks: observer.tasks.length, failures: [...end, ...observer.failures], log: server.log
+      idle,
+      apart,
+      beside,
+      attacks,
+      peaks,
+      after,
+      busy,
+      during: wait => attacker.during(wait),
+      restartMs: again?.startMs ?? NaN,
+      tasks: observer.tasks.length,
+      failures: [...end, ...observer.failures],
+      log: server.log
     }
   })
 }
@@ -99,7 +109,12 @@ export async function siegeOfOne(name: string, options: SiegeOptions): Promise<F
     const told = await attacker.stop().catch(() => [])
     observer.close()
     const end = server.ended.aborted ? [`The server was ended: ${String(server.ended.reason)}`] : []
-    return { longest: Math.max(...waits.map(({ tookMs }) => tookMs)), peaks: server.takePeaks(), failures: [...end, ...observer.failures], told: told.find(({ attack }) => attack === name) }
+    return {
+      longest: Math.max(...waits.map(({ tookMs }) => tookMs)),
+      peaks: server.takePeaks(),
+      failures: [...end, ...observer.failures],
+      told: told.find(({ attack }) => attack === name)
+    }
   })
 }
 

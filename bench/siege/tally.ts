@@ -41,7 +41,8 @@ export class Tally {
     for (const { 1: status, 2: error = '', index } of text.matchAll(CODE)) {
       const code = status ?? error
       this.#codes[code] = (this.#codes[code] ?? 0) + 1
-      if (DEFECTS.has(code) && this.#defects.length < MOST_DEFECTS) this.#defects.push(text.slice(Math.max(0, index - 100), index + 300))
+      if (DEFECTS.has(code) && this.#defects.length < MOST_DEFECTS)
+        this.#defects.push(text.slice(Math.max(0, index - 100), index + 300))
     }
     for (const [, id = ''] of text.matchAll(TASK)) this.#found(id)
   }

@@ -28,16 +28,25 @@ export function failuresOf(found: Found): string[] {
   const added = servedMs(longest) - servedMs(worst(idle))
   const sent = attacks.reduce((sum, { bytes }) => sum + bytes, 0)
   const fileMiB = BOUNDS.fileBase + (BOUNDS.fileTimes * sent) / MIB
-  const over = (what: string, bytes: number, mib: number) => (bytes > mib * MIB ? [`${what} came to ${mibs(bytes)} MiB; the bound is ${whole(mib)} MiB`] : [])
+  const over = (what: string, bytes: number, mib: number) =>
+    bytes > mib * MIB ? [`${what} came to ${mibs(bytes)} MiB; the bound is ${whole(mib)} MiB`] : []
   return [
     ...failures,
-    ...attacks.flatMap(({ attack, defects }) => defects.map(text => `"${attack}" was answered with an internal error: ${text}`)),
-    ...(added > BOUNDS.waitMs ? [`${longest.what} took ${whole(longest.tookMs)} ms, in ${whole(longest.descheduledMs)} ms of which the server waited for a processor. The rest is ${whole(added)} ms longer than beside an idle server; the bound is ${BOUNDS.waitMs} ms. With the attack at another server the longest took ${whole(worst(apart).tookMs)} ms`] : []),
+    ...attacks.flatMap(({ attack, defects }) =>
+      defects.map(text => `"${attack}" was answered with an internal error: ${text}`)
+    ),
+    ...(added > BOUNDS.waitMs
+      ? [
+          `${longest.what} took ${whole(longest.tookMs)} ms, in ${whole(longest.descheduledMs)} ms of which the server waited for a processor. The rest is ${whole(added)} ms longer than beside an idle server; the bound is ${BOUNDS.waitMs} ms. With the attack at another server the longest took ${whole(worst(apart).tookMs)} ms`
+        ]
+      : []),
     ...over('The heap', peaks.heap, BOUNDS.heap),
     ...over('After the attack the heap', after.heap, BOUNDS.heapAfter),
     ...over('The log', peaks.log, BOUNDS.log),
     ...over('The file', peaks.file, fileMiB),
-    ...(restartMs > BOUNDS.restartMs ? [`The restart took ${whole(restartMs)} ms; the bound is ${whole(BOUNDS.restartMs)} ms`] : [])
+    ...(restartMs > BOUNDS.restartMs
+      ? [`The restart took ${whole(restartMs)} ms; the bound is ${whole(BOUNDS.restartMs)} ms`]
+      : [])
   ]
 }
 
@@ -48,33 +57,67 @@ export function blame({ idle, beside, during }: Found): string[] {
     .filter(wait => servedMs(wait) > bound)
     .toSorted((a, b) => servedMs(b) - servedMs(a))
     .slice(0, 5)
-    .map(wait => `${wait.what}: ${whole(wait.tookMs)} ms, ${whole(wait.descheduledMs)} ms of them without a processor, during ${during(wait).join('; ')}`)
+    .map(
+      wait =>
+        `${wait.what}: ${whole(wait.tookMs)} ms, ${whole(wait.descheduledMs)} ms of them without a processor, during ${during(wait).join('; ')}`
+    )
 }
 
 /** The figures as Markdown. */
 export function report({ idle, apart, beside, attacks, peaks, after, busy, restartMs, tasks }: Found): string {
   const kinds = [...new Set(idle.map(({ what }) => what))].toSorted()
-  const of = (waits: readonly Wait[], what: string) => waits.filter(wait => wait.what === what).map(({ tookMs }) => tookMs)
+  const of = (waits: readonly Wait[], what: string) =>
+    waits.filter(wait => wait.what === what).map(({ tookMs }) => tookMs)
   const served = (what: string) => Math.max(...beside.filter(wait => wait.what === what).map(servedMs))
-  const waits = kinds.map(what => [what, ...[idle, apart, beside].flatMap(waits => [short(at(0.99, of(waits, what))), short(at(1, of(waits, what)))]), short(served(what))])
+  const waits = kinds.map(what => [
+    what,
+    ...[idle, apart, beside].flatMap(waits => [short(at(0.99, of(waits, what))), short(at(1, of(waits, what)))]),
+    short(served(what))
+  ])
   const sizes = [
-    ['heap', mibs(peaks.heap), mibs(after.heap)], ['resident, the most so far', mibs(peaks.rss), mibs(after.rss)], ['file', mibs(peaks.file), mibs(after.file)], ['log', mibs(peaks.log), mibs(after.log)]
+    ['heap', mibs(peaks.heap), mibs(after.heap)],
+    ['resident, the most so far', mibs(peaks.rss), mibs(after.rss)],
+    ['file', mibs(peaks.file), mibs(after.file)],
+    ['log', mibs(peaks.log), mibs(after.log)]
   ]
   return [
-    table(['The observer waits, ms', 'idle, p99', 'longest', 'attack elsewhere, p99', 'longest', 'under attack, p99', 'longest', 'longest, without the wait for a processor'], waits),
+    table(
+      [
+        'The observer waits, ms',
+        'idle, p99',
+        'longest',
+        'attack elsewhere, p99',
+        'longest',
+        'under attack, p99',
+        'longest',
+        'longest, without the wait for a processor'
+      ],
+      waits
+    ),
     table(['The server, MiB', 'the most under attack', 'after it'], sizes),
     `The server's event loop was blocked for ${whole(peaks.blockedMs)} ms at the most, and busy ${percent(busy)} of the time. Restarted in ${whole(restartMs)} ms with all ${whole(tasks)} tasks of the observer.`,
-    table(['Attack', 'times', 'MiB sent', 'answers'], attacks.map(({ attack, times, bytes, codes }) => [attack, whole(times), short(bytes / MIB), answers(codes)]))
+    table(
+      ['Attack', 'times', 'MiB sent', 'answers'],
+      attacks.map(({ attack, times, bytes, codes }) => [attack, whole(times), short(bytes / MIB), answers(codes)])
+    )
   ].join('\n\n')
 }
 
 /** How often each code was answered. */
 export function answers(codes: Told['codes']): string {
-  return Object.entries(codes).toSorted(([, a], [, b]) => b - a).map(([code, count]) => `${code}: ${whole(count)}`).join(', ')
+  return Object.entries(codes)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([code, count]) => `${code}: ${whole(count)}`)
+    .join(', ')
 }
 
 function worst(waits: readonly Wait[]): Wait {
-  return waits.reduce((worst, wait) => (servedMs(wait) > servedMs(worst) ? wait : worst), { what: 'nothing', sentMs: 0, tookMs: 0, descheduledMs: 0 })
+  return waits.reduce((worst, wait) => (servedMs(wait) > servedMs(worst) ? wait : worst), {
+    what: 'nothing',
+    sentMs: 0,
+    tookMs: 0,
+    descheduledMs: 0
+  })
 }
 
 /** A wait without the time in which the server waited for a processor. */

@@ -56,10 +56,13 @@ export class Wire {
 
   async #within(ms: number, until: (resolve: () => void) => void): Promise<void> {
     let timer: NodeJS.Timeout | undefined
-    await Promise.race([this.#gone, new Promise<void>(resolve => {
-      timer = setTimeout(resolve, ms)
-      until(resolve)
-    })])
+    await Promise.race([
+      this.#gone,
+      new Promise<void>(resolve => {
+        timer = setTimeout(resolve, ms)
+        until(resolve)
+      })
+    ])
     clearTimeout(timer)
   }
 }

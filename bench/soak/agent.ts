@@ -31,7 +31,8 @@ export const agent = defineAgent({
     if (errand !== 'story') return { artifact: text(`for ${terms.euros}`) }
     yield progress('begun')
     const drawn = await step('draw', () => Math.random())
-    for (let page = 0; page < 8; page += 1) yield artifact({ artifactId: 'story', parts: [text(`page ${page} of ${drawn}`)] }, { append: page > 0 })
+    for (let page = 0; page < 8; page += 1)
+      yield artifact({ artifactId: 'story', parts: [text(`page ${page} of ${drawn}`)] }, { append: page > 0 })
     await sleep(5)
     const colour = textOf(yield* inputRequired('Which colour?'))
     return { artifact: { artifactId: 'end', parts: [text(`${colour}, ${drawn}`)] } }

@@ -34,7 +34,11 @@ setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
 const runtime = createRuntime({
-  agent, authenticate, store: sqliteStore(file), push: webhooks({ allowLoopback: true }), observeProperties: true,
+  agent,
+  authenticate,
+  store: sqliteStore(file),
+  push: webhooks({ allowLoopback: true }),
+  observeProperties: true,
   retention: { endedTasksMs: retentionMs, idleContextsMs: retentionMs, sweepEveryMs: Math.ceil(retentionMs / 10) },
   limits: { sendsRememberedMs: retentionMs }
 })

@@ -44,24 +44,33 @@ const AFTER_RESTART = 10
 const SETTLED_MS = 2000
 
 /** Lets visitors use a server that is killed again and again. Then looks for all that was acknowledged. */
-export async function soak({ lives, lifeMs, visitors: count, pauseMs, node }: SoakOptions, say: (line: string) => void): Promise<Soak> {
+export async function soak(
+  { lives, lifeMs, visitors: count, pauseMs, node }: SoakOptions,
+  say: (line: string) => void
+): Promise<Soak> {
   const folder = await mkdtemp(join(tmpdir(), 'taskchart-soak-'))
   const receiver = await Receiver.start()
   const storedMs = Math.max(STORED_MS, STORED_LIVES * lifeMs)
-  const server = await Soaked.start({ file: join(folder, 'tasks.db'), port: await unusedPort(), retentionMs: storedMs }, node)
+  const server = await Soaked.start(
+    { file: join(folder, 'tasks.db'), port: await unusedPort(), retentionMs: storedMs },
+    node
+  )
   const notes: Notes = { visits: [], failures: [] }
   const over = new AbortController()
   const visitors: Visitor[] = []
   const sizes: Sizes[] = []
   try {
-    for (let number = 0; number < count; number += 1) visitors.push(await Visitor.connect(server.url, number, receiver, notes))
+    for (let number = 0; number < count; number += 1)
+      visitors.push(await Visitor.connect(server.url, number, receiver, notes))
     const visited = Promise.all(visitors.map(visitor => visitor.visit(pauseMs, over.signal)))
     for (let life = 1; life <= lives; life += 1) {
       await elapsed(lifeMs)
       if (server.ended !== undefined) break
       sizes.push(await server.sizes())
       notes.failures.push(...violationsIn(await server.metrics()))
-      say(`Life ${life}: ${sizeText(sizes.at(-1) as Sizes)}, ${notes.visits.length} things done, ${notes.failures.length} failures`)
+      say(
+        `Life ${life}: ${sizeText(sizes.at(-1) as Sizes)}, ${notes.visits.length} things done, ${notes.failures.length} failures`
+      )
       if (life === lives) over.abort()
       else {
         await server.kill()
@@ -74,8 +83,15 @@ export async function soak({ lives, lifeMs, visitors: count, pauseMs, node }: So
       await server.kill()
       await Promise.all(visitors.map(visitor => visitor.lookBack(SURE * storedMs)))
     } else notes.failures.push(server.ended)
-    const isApart = ({ atMs, tookMs }: Visit) => !server.gaps.some(({ killedMs, servedMs }) => atMs + tookMs > killedMs && atMs < servedMs + SETTLED_MS)
-    return { sizes, visits: notes.visits.filter(isApart), done: notes.visits.length, restartsMs: server.gaps.map(({ killedMs, servedMs }) => servedMs - killedMs), failures: notes.failures }
+    const isApart = ({ atMs, tookMs }: Visit) =>
+      !server.gaps.some(({ killedMs, servedMs }) => atMs + tookMs > killedMs && atMs < servedMs + SETTLED_MS)
+    return {
+      sizes,
+      visits: notes.visits.filter(isApart),
+      done: notes.visits.length,
+      restartsMs: server.gaps.map(({ killedMs, servedMs }) => servedMs - killedMs),
+      failures: notes.failures
+    }
   } finally {
     over.abort()
     await Promise.all(visitors.map(visitor => visitor.close()))
@@ -86,7 +102,10 @@ export async function soak({ lives, lifeMs, visitors: count, pauseMs, node }: So
 }
 
 function violationsIn(metrics: string): string[] {
-  return metrics.split('\n').filter(line => /property_violations.* [1-9]/.test(line)).map(line => `A property was violated: ${line}`)
+  return metrics
+    .split('\n')
+    .filter(line => /property_violations.* [1-9]/.test(line))
+    .map(line => `A property was violated: ${line}`)
 }
 
 function sizeText({ heap, rss, handles, files, file, log }: Sizes): string {

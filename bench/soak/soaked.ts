@@ -67,7 +67,11 @@ export class Soaked {
   }
 
   async #spawn(): Promise<void> {
-    const child = fork(new URL('server.js', import.meta.url), [JSON.stringify(this.#options)], { execPath: this.#node, execArgv: [], env: { PATH: process.env.PATH, NODE_ENV: 'production' } })
+    const child = fork(new URL('server.js', import.meta.url), [JSON.stringify(this.#options)], {
+      execPath: this.#node,
+      execArgv: [],
+      env: { PATH: process.env.PATH, NODE_ENV: 'production' }
+    })
     this.#child = child
     child.once('exit', (code, signal) => {
       if (this.#child === child) this.ended = `The server ended by itself, with ${String(signal ?? code)}.`

@@ -1,4 +1,12 @@
-import { acceptOffer, connect, offerIn, proposeTerms, type AgentClient, type StreamResponse, type Task } from '../../adapters/client/connect.ts'
+import {
+  acceptOffer,
+  connect,
+  offerIn,
+  proposeTerms,
+  type AgentClient,
+  type StreamResponse,
+  type Task
+} from '../../adapters/client/connect.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { KEYS } from './agent.ts'
@@ -48,7 +56,11 @@ export class Visitor {
   }
 
   static async connect(url: string, number: number, receiver: Receiver, notes: Notes): Promise<Visitor> {
-    const client = await connect(url, { headers: { 'x-api-key': number % 4 < 2 ? KEYS.anna : KEYS.ben }, bindings: [BINDINGS[number % 2] as string], random: () => 0.1 })
+    const client = await connect(url, {
+      headers: { 'x-api-key': number % 4 < 2 ? KEYS.anna : KEYS.ben },
+      bindings: [BINDINGS[number % 2] as string],
+      random: () => 0.1
+    })
     // A client waits for a server that is gone once it was there.
     await client.listTasks({ pageSize: 1 })
     return new Visitor(client, `visitor ${number}`, receiver, notes)
@@ -57,7 +69,12 @@ export class Visitor {
   /** Does the things in turns, with a pause after each, until the signal aborts. */
   async visit(pauseMs: number, over: AbortSignal): Promise<void> {
     const things: Readonly<Record<string, () => Promise<void>>> = {
-      SendMessage: () => this.#send(), story: () => this.#story(), cancel: () => this.#cancel(), bargain: () => this.#bargain(), webhook: () => this.#hook(), ListTasks: () => this.#list()
+      SendMessage: () => this.#send(),
+      story: () => this.#story(),
+      cancel: () => this.#cancel(),
+      bargain: () => this.#bargain(),
+      webhook: () => this.#hook(),
+      ListTasks: () => this.#list()
     }
     for (;;) {
       for (const [what, run] of Object.entries(things)) {
@@ -76,7 +93,10 @@ export class Visitor {
       if (performance.now() - atMs > forMs) continue
       const now = await this.#client.getTask({ id: taskId }).catch(String)
       if (typeof now === 'string') this.#fail(`the task ${taskId} is lost: ${now}`)
-      else if (now.status.state !== state || generationOf(now) !== generation) this.#fail(`the task ${taskId} had ended as ${state} at ${generation}, and is ${now.status.state} at ${generationOf(now)}`)
+      else if (now.status.state !== state || generationOf(now) !== generation)
+        this.#fail(
+          `the task ${taskId} had ended as ${state} at ${generation}, and is ${now.status.state} at ${generationOf(now)}`
+        )
     }
   }
 
@@ -104,10 +124,14 @@ export class Visitor {
     await follow(this.#client.sendStreamingMessage(this.#message('story')))
     await follow(this.#client.sendStreamingMessage(this.#message('red', { taskId })))
     const task = await this.#client.getTask({ id: taskId })
-    if (generationOf(task) !== generation) this.#fail(`the stream of ${taskId} ended at ${generation}, and the task at ${generationOf(task)}`)
+    if (generationOf(task) !== generation)
+      this.#fail(`the stream of ${taskId} ended at ${generation}, and the task at ${generationOf(task)}`)
     const [story, end] = (task.artifacts ?? []).map(({ parts }) => parts.map(part => ('text' in part ? part.text : '')))
     const drawn = story?.[0]?.split(' ').at(-1) ?? ''
-    const wanted = JSON.stringify([Array.from({ length: 8 }, (_, page) => `page ${page} of ${drawn}`), [`red, ${drawn}`]])
+    const wanted = JSON.stringify([
+      Array.from({ length: 8 }, (_, page) => `page ${page} of ${drawn}`),
+      [`red, ${drawn}`]
+    ])
     if (JSON.stringify([story, end]) !== wanted) this.#fail(`the story ${taskId} is ${JSON.stringify([story, end])}`)
     this.#ended(task, 'TASK_STATE_COMPLETED')
   }
@@ -122,19 +146,26 @@ export class Visitor {
     const asked = await this.#client.sendMessage(this.#message(proposeTerms({ euros: 20 })))
     const found = 'message' in asked ? offerIn(asked.message) : undefined
     if (!found || !('message' in asked)) return this.#fail(`20 euros were answered with ${JSON.stringify(asked)}`)
-    const answer = await this.#client.sendMessage(this.#message(acceptOffer(found), { contextId: asked.message.contextId ?? '' }))
+    const answer = await this.#client.sendMessage(
+      this.#message(acceptOffer(found), { contextId: asked.message.contextId ?? '' })
+    )
     const task = 'task' in answer ? answer.task : undefined
-    if (!JSON.stringify(task?.artifacts).includes('for 45')) this.#fail(`the accepted offer was answered with ${JSON.stringify(answer)}`)
+    if (!JSON.stringify(task?.artifacts).includes('for 45'))
+      this.#fail(`the accepted offer was answered with ${JSON.stringify(answer)}`)
     this.#ended(task, 'TASK_STATE_COMPLETED')
   }
 
   async #hook(): Promise<void> {
-    const answer = await this.#client.sendMessage({ ...this.#message('hello'), configuration: { taskPushNotificationConfig: { id: 'hook', url: this.#receiver.url } } })
+    const answer = await this.#client.sendMessage({
+      ...this.#message('hello'),
+      configuration: { taskPushNotificationConfig: { id: 'hook', url: this.#receiver.url } }
+    })
     const task = 'task' in answer ? answer.task : undefined
     this.#ended(task, 'TASK_STATE_COMPLETED')
     if (!task) return
     const generations = await this.#receiver.generationsOf(task.id)
-    if (generations.some((generation, i) => generation !== i + 1) || generations.length !== generationOf(task)) this.#fail(`the webhook of ${task.id} got ${generations.join(', ')}`)
+    if (generations.some((generation, i) => generation !== i + 1) || generations.length !== generationOf(task))
+      this.#fail(`the webhook of ${task.id} got ${generations.join(', ')}`)
   }
 
   async #list(): Promise<void> {
@@ -145,11 +176,14 @@ export class Visitor {
   #message(said: string | ReturnType<typeof proposeTerms>, address: { taskId?: string; contextId?: string } = {}) {
     this.#messages += 1
     const part = typeof said === 'string' ? { text: said } : said
-    return { message: { messageId: `${this.#name}, ${this.#messages}`, role: 'ROLE_USER' as const, parts: [part], ...address } }
+    return {
+      message: { messageId: `${this.#name}, ${this.#messages}`, role: 'ROLE_USER' as const, parts: [part], ...address }
+    }
   }
 
   #ended(task: Task | undefined, state: string): void {
-    if (!task || !isTerminal(task.status.state) || task.status.state !== state) return this.#fail(`a task that had to end as ${state} is ${JSON.stringify(task?.status)}`)
+    if (!task || !isTerminal(task.status.state) || task.status.state !== state)
+      return this.#fail(`a task that had to end as ${state} is ${JSON.stringify(task?.status)}`)
     this.seen.push({ taskId: task.id, state, generation: generationOf(task), atMs: performance.now() })
     if (this.seen.length > REMEMBERED) this.seen.shift()
   }

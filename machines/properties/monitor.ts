@@ -19,7 +19,9 @@ export interface Standing {
 /** How many standings are kept. Others are computed again each time. */
 const KEPT_STANDINGS = 1000
 
-const NAMES = Object.fromEntries((Object.keys(TASK_STATES) as TaskState[]).map(state => [state, state.replace('TASK_STATE_', '')])) as Readonly<Record<TaskState, string>>
+const NAMES = Object.fromEntries(
+  (Object.keys(TASK_STATES) as TaskState[]).map(state => [state, state.replace('TASK_STATE_', '')])
+) as Readonly<Record<TaskState, string>>
 
 /** The name of an update in properties: its status by the last word of `TASK_STATE_…`, or `artifact`. */
 export function nameOf(update: Update): string {
@@ -71,18 +73,29 @@ export class Monitor {
   }
 
   #step({ modes }: Standing, name: string, update: Update): Standing {
-    const moment = { kind: 'told' as const, chart: NO_CHART, name, value: this.#readsData ? valueOf(update) : undefined }
+    const moment = {
+      kind: 'told' as const,
+      chart: NO_CHART,
+      name,
+      value: this.#readsData ? valueOf(update) : undefined
+    }
     const isOver = isEnd(update) && name !== 'CANCELED'
-    return this.#standing(this.#properties.map(({ next }, index) => {
-      const mode = modes[index] as Mode
-      const after = mode === 'violated' ? mode : next(mode, moment)
-      return isOver && after === 'owes' ? 'violated' : after
-    }))
+    return this.#standing(
+      this.#properties.map(({ next }, index) => {
+        const mode = modes[index] as Mode
+        const after = mode === 'violated' ? mode : next(mode, moment)
+        return isOver && after === 'owes' ? 'violated' : after
+      })
+    )
   }
 
   #standing(modes: readonly Mode[]): Standing {
     const key = modes.join()
-    const standing = this.#standings.get(key) ?? { modes, violated: modes.filter(mode => mode === 'violated').length, next: new Map() }
+    const standing = this.#standings.get(key) ?? {
+      modes,
+      violated: modes.filter(mode => mode === 'violated').length,
+      next: new Map()
+    }
     if (this.#standings.size < KEPT_STANDINGS) this.#standings.set(key, standing)
     return standing
   }

@@ -1,18 +1,51 @@
 import type { AnyStateMachine, EventFromLogic, SnapshotFrom, StateValue } from 'xstate'
 import { always, atMostOnce, eventually, leadsTo, never, precedes, type Fairness, type Property } from './properties.ts'
-import { allOf, anyOf, endTerm, eventTerm, notTerm, sentTerm, tagTerm, TERMINAL, termOf, toldTerm, type AnyTerm, type Term } from './terms.ts'
+import {
+  allOf,
+  anyOf,
+  endTerm,
+  eventTerm,
+  notTerm,
+  sentTerm,
+  tagTerm,
+  TERMINAL,
+  termOf,
+  toldTerm,
+  type AnyTerm,
+  type Term
+} from './terms.ts'
 
-type PathsOf<Value> = Value extends string ? Value : { [Key in keyof Value & string]: Key | `${Key}.${PathsOf<NonNullable<Value[Key]>>}` }[keyof Value & string]
+type PathsOf<Value> = Value extends string
+  ? Value
+  : { [Key in keyof Value & string]: Key | `${Key}.${PathsOf<NonNullable<Value[Key]>>}` }[keyof Value & string]
 type Matched<Chart extends AnyStateMachine> = SnapshotFrom<Chart> extends { value: infer Value } ? Value : never
 
 /** The states of a chart by their paths: `'asking' | 'order' | 'order.paying'`. */
-export type StateOf<Chart extends AnyStateMachine> = [StateValue] extends [Matched<Chart>] ? string : PathsOf<Matched<Chart>>
+export type StateOf<Chart extends AnyStateMachine> = [StateValue] extends [Matched<Chart>]
+  ? string
+  : PathsOf<Matched<Chart>>
 type TagOf<Chart extends AnyStateMachine> = SnapshotFrom<Chart> extends { tags: Set<infer Tag> } ? Tag & string : string
 type EventOf<Chart extends AnyStateMachine> = EventFromLogic<Chart>
-type Named<Event extends { type: string }, Type> = Event extends unknown ? (Type extends Event['type'] ? Event : never) : never
+type Named<Event extends { type: string }, Type> = Event extends unknown
+  ? Type extends Event['type']
+    ? Event
+    : never
+  : never
 
 /** Updates for a client: a status by the last word of its `TASK_STATE_…`, a group of statuses, or an artifact. */
-export type ToldName = 'SUBMITTED' | 'WORKING' | 'INPUT_REQUIRED' | 'AUTH_REQUIRED' | 'COMPLETED' | 'FAILED' | 'CANCELED' | 'REJECTED' | 'terminal' | 'interrupted' | 'status' | 'artifact'
+export type ToldName =
+  | 'SUBMITTED'
+  | 'WORKING'
+  | 'INPUT_REQUIRED'
+  | 'AUTH_REQUIRED'
+  | 'COMPLETED'
+  | 'FAILED'
+  | 'CANCELED'
+  | 'REJECTED'
+  | 'terminal'
+  | 'interrupted'
+  | 'status'
+  | 'artifact'
 
 /** `after`: the property holds only from then on, and starts again at each. */
 interface After<T> {
@@ -41,7 +74,10 @@ export interface PropertyWords<Chart extends AnyStateMachine, T = AnyTerm<StateO
   /** No walk gets there. */
   readonly unreachable: (term: T) => Property
   /** An event of this type arrives, and the chart accepts it. `isIt` selects some of them. */
-  readonly event: <Type extends EventOf<Chart>['type']>(type: Type, isIt?: (event: Named<EventOf<Chart>, Type>) => boolean) => Term
+  readonly event: <Type extends EventOf<Chart>['type']>(
+    type: Type,
+    isIt?: (event: Named<EventOf<Chart>, Type>) => boolean
+  ) => Term
   /** An actor ends without an error. Give its id, or the name of its logic. */
   readonly done: (actor: string) => Term
   /** An actor ends with an error. */

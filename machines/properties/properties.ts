@@ -33,12 +33,16 @@ export interface Property {
 
 /** `never`: the term holds at no moment; with `after`, at none that follows it. */
 export function never(term: Term, after?: Term): Property {
-  return safety({ word: 'never', terms: [term], after }, (mode, moment) => (mode === 'watches' && term.holds(moment) ? 'violated' : mode))
+  return safety({ word: 'never', terms: [term], after }, (mode, moment) =>
+    mode === 'watches' && term.holds(moment) ? 'violated' : mode
+  )
 }
 
 /** `always`: the term holds whenever the chart rests; with `after`, from then on. */
 export function always(term: Term, after?: Term): Property {
-  return safety({ word: 'always', terms: [term], after }, (mode, moment) => (mode === 'watches' && moment.kind === 'state' && !term.holds(moment) ? 'violated' : mode))
+  return safety({ word: 'always', terms: [term], after }, (mode, moment) =>
+    mode === 'watches' && moment.kind === 'state' && !term.holds(moment) ? 'violated' : mode
+  )
 }
 
 /** `atMostOnce`: the term happens once, or not at all; with `after`, since the last of those. A state happens when it is entered. */
@@ -66,17 +70,30 @@ export function leadsTo(cause: Term, effect: Term, fairness: Fairness): Property
   const next = (mode: Mode, moment: Moment): Mode => {
     const now = moment.kind === 'event' && mode === 'met' ? 'watches' : mode
     // The moment of an event still has the state before it.
-    if (effect.holds(moment) && !(effect.isLasting && moment.kind === 'event')) return moment.kind === 'state' ? 'watches' : 'met'
+    if (effect.holds(moment) && !(effect.isLasting && moment.kind === 'event'))
+      return moment.kind === 'state' ? 'watches' : 'met'
     // A state that is entered with its effect demands no other.
     if (occurs(cause, moment)) return now === 'met' && cause.isLasting ? 'watches' : 'owes'
     return now
   }
-  return { claim: { word: 'leadsTo', terms: [cause, effect] }, start: 'watches', next, fairness, readsContext: cause.readsContext || effect.readsContext }
+  return {
+    claim: { word: 'leadsTo', terms: [cause, effect] },
+    start: 'watches',
+    next,
+    fairness,
+    readsContext: cause.readsContext || effect.readsContext
+  }
 }
 
 /** `eventually`: the term holds on every walk. */
 export function eventually(term: Term, fairness: Fairness): Property {
-  return { claim: { word: 'eventually', terms: [term] }, start: 'owes', next: (mode, moment) => (term.holds(moment) ? 'waits' : mode), fairness, readsContext: term.readsContext }
+  return {
+    claim: { word: 'eventually', terms: [term] },
+    start: 'owes',
+    next: (mode, moment) => (term.holds(moment) ? 'waits' : mode),
+    fairness,
+    readsContext: term.readsContext
+  }
 }
 
 /** The mode after the moments of a step. */
@@ -91,5 +108,10 @@ function safety(claim: Claim, step: Property['next']): Property {
     const now = step(mode, moment)
     return now !== 'violated' && after && occurs(after, moment) ? 'watches' : now
   }
-  return { claim, start: after ? 'waits' : 'watches', next, readsContext: [...terms, after].some(term => term?.readsContext) }
+  return {
+    claim,
+    start: after ? 'waits' : 'watches',
+    next,
+    readsContext: [...terms, after].some(term => term?.readsContext)
+  }
 }

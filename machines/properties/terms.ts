@@ -33,7 +33,10 @@ export interface Term {
 }
 
 /** A term, a state of the chart by its path (`'order.paying'`), or a function of the chart's snapshot. */
-export type AnyTerm<State extends string = string, Snapshot = AnyMachineSnapshot> = State | Term | ((chart: Snapshot) => boolean)
+export type AnyTerm<State extends string = string, Snapshot = AnyMachineSnapshot> =
+  | State
+  | Term
+  | ((chart: Snapshot) => boolean)
 
 /** The chart is in this state, or in a state within it. Throws TypeError if a chart is given that has no such state. */
 export function stateTerm(path: string, chart?: AnyStateMachine): Term {
@@ -61,8 +64,9 @@ const GROUPS: Readonly<Record<string, readonly string[]>> = {
 
 /** Something of this name, or of this group of states, is told. Without a name, anything. */
 export function toldTerm(name?: string, isIt?: (value: never) => boolean): Term {
-  const names = name === undefined ? undefined : GROUPS[name] ?? [name]
-  const holds = ({ kind, name, value }: Moment) => kind === 'told' && (!names || names.includes(name)) && (!isIt || isIt(value as never))
+  const names = name === undefined ? undefined : (GROUPS[name] ?? [name])
+  const holds = ({ kind, name, value }: Moment) =>
+    kind === 'told' && (!names || names.includes(name)) && (!isIt || isIt(value as never))
   return { ...momentary(holds), elsewhere: false, readsTold: isIt !== undefined }
 }
 
@@ -89,12 +93,22 @@ export function sentTerm(type: string, isIt: (event: never) => boolean = () => t
 
 /** All of the terms hold at one moment. The moment of an event has the state before it. */
 export function allOf(terms: readonly Term[]): Term {
-  return combined(terms, moment => terms.every(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting), terms.every(({ elsewhere }) => elsewhere))
+  return combined(
+    terms,
+    moment => terms.every(({ holds }) => holds(moment)),
+    terms.every(({ isLasting }) => isLasting),
+    terms.every(({ elsewhere }) => elsewhere)
+  )
 }
 
 /** At least one of the terms holds. */
 export function anyOf(terms: readonly Term[]): Term {
-  return combined(terms, moment => terms.some(({ holds }) => holds(moment)), terms.every(({ isLasting }) => isLasting), terms.some(({ elsewhere }) => elsewhere))
+  return combined(
+    terms,
+    moment => terms.some(({ holds }) => holds(moment)),
+    terms.every(({ isLasting }) => isLasting),
+    terms.some(({ elsewhere }) => elsewhere)
+  )
 }
 
 /** The term does not hold. */
@@ -150,13 +164,20 @@ function momentary(holds: Term['holds']): Term {
 
 function combined(terms: readonly Term[], holds: Term['holds'], isLasting: boolean, elsewhere: boolean): Term {
   const isTold = terms.every(term => term.elsewhere !== undefined)
-  return { holds, isLasting, readsContext: terms.some(({ readsContext }) => readsContext), elsewhere: isTold ? elsewhere : undefined, readsTold: terms.some(({ readsTold }) => readsTold) }
+  return {
+    holds,
+    isLasting,
+    readsContext: terms.some(({ readsContext }) => readsContext),
+    elsewhere: isTold ? elsewhere : undefined,
+    readsTold: terms.some(({ readsTold }) => readsTold)
+  }
 }
 
 function checkState(path: string, { id, root }: AnyStateMachine): void {
   let node: AnyStateNode | undefined = root
   for (const key of path.split('.')) node = node?.states[key]
-  if (!node) throw new TypeError(`The chart ${id} has no state ${JSON.stringify(path)}. It has: ${pathsIn(root).join(', ')}.`)
+  if (!node)
+    throw new TypeError(`The chart ${id} has no state ${JSON.stringify(path)}. It has: ${pathsIn(root).join(', ')}.`)
 }
 
 function pathsIn(node: AnyStateNode): string[] {

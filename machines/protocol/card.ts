@@ -1,6 +1,16 @@
 import type * as z from 'zod'
 import { tryDecode } from './codec/decode.ts'
-import { list, filledList, filledText, optionalFlag, optionalList, optionalMap, optionalText, present, required } from './codec/fields.ts'
+import {
+  list,
+  filledList,
+  filledText,
+  optionalFlag,
+  optionalList,
+  optionalMap,
+  optionalText,
+  present,
+  required
+} from './codec/fields.ts'
 import { message } from './codec/message.ts'
 import { flag, nonEmptyText, struct, text } from './codec/values.ts'
 import { A2AError, violationsText } from './errors.ts'
@@ -64,7 +74,11 @@ export const AgentSkillSchema = message({
 export interface AgentSkill extends z.output<typeof AgentSkillSchema> {}
 
 /** A signature of an Agent Card (§4.4.7, RFC 7515). */
-export const AgentCardSignatureSchema = message({ protected: required(nonEmptyText), signature: required(nonEmptyText), header: present(struct) })
+export const AgentCardSignatureSchema = message({
+  protected: required(nonEmptyText),
+  signature: required(nonEmptyText),
+  header: present(struct)
+})
 
 /** A signature of an Agent Card (§4.4.7, RFC 7515); `protected` and `signature` are base64url. */
 export interface AgentCardSignature extends z.output<typeof AgentCardSignatureSchema> {}
@@ -97,5 +111,7 @@ export interface AgentCard extends z.output<typeof AgentCardSchema> {}
 export function decodeCard(found: unknown, place: string): AgentCard {
   const { value, violations } = tryDecode(AgentCardSchema, found, 'card')
   if (violations === undefined) return value
-  throw new A2AError('InvalidParams', `The JSON at ${place} is not an agent card: ${violationsText(violations)}.`, { violations })
+  throw new A2AError('InvalidParams', `The JSON at ${place} is not an agent card: ${violationsText(violations)}.`, {
+    violations
+  })
 }

@@ -7,13 +7,49 @@
 export const ERRORS = {
   TaskNotFound: row(-32001, 404, 'NOT_FOUND', 'TASK_NOT_FOUND', 'Task not found'),
   TaskNotCancelable: row(-32002, 400, 'FAILED_PRECONDITION', 'TASK_NOT_CANCELABLE', 'Task cannot be canceled'),
-  PushNotificationNotSupported: row(-32003, 400, 'FAILED_PRECONDITION', 'PUSH_NOTIFICATION_NOT_SUPPORTED', 'Push notifications are not supported'),
-  UnsupportedOperation: row(-32004, 400, 'FAILED_PRECONDITION', 'UNSUPPORTED_OPERATION', 'This operation is not supported'),
-  ContentTypeNotSupported: row(-32005, 400, 'INVALID_ARGUMENT', 'CONTENT_TYPE_NOT_SUPPORTED', 'Content type is not supported'),
+  PushNotificationNotSupported: row(
+    -32003,
+    400,
+    'FAILED_PRECONDITION',
+    'PUSH_NOTIFICATION_NOT_SUPPORTED',
+    'Push notifications are not supported'
+  ),
+  UnsupportedOperation: row(
+    -32004,
+    400,
+    'FAILED_PRECONDITION',
+    'UNSUPPORTED_OPERATION',
+    'This operation is not supported'
+  ),
+  ContentTypeNotSupported: row(
+    -32005,
+    400,
+    'INVALID_ARGUMENT',
+    'CONTENT_TYPE_NOT_SUPPORTED',
+    'Content type is not supported'
+  ),
   InvalidAgentResponse: row(-32006, 500, 'INTERNAL', 'INVALID_AGENT_RESPONSE', 'Invalid agent response'),
-  ExtendedAgentCardNotConfigured: row(-32007, 400, 'FAILED_PRECONDITION', 'EXTENDED_AGENT_CARD_NOT_CONFIGURED', 'Extended agent card is not configured'),
-  ExtensionSupportRequired: row(-32008, 400, 'FAILED_PRECONDITION', 'EXTENSION_SUPPORT_REQUIRED', 'Support for an extension is required'),
-  VersionNotSupported: row(-32009, 400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED', 'Protocol version is not supported'),
+  ExtendedAgentCardNotConfigured: row(
+    -32007,
+    400,
+    'FAILED_PRECONDITION',
+    'EXTENDED_AGENT_CARD_NOT_CONFIGURED',
+    'Extended agent card is not configured'
+  ),
+  ExtensionSupportRequired: row(
+    -32008,
+    400,
+    'FAILED_PRECONDITION',
+    'EXTENSION_SUPPORT_REQUIRED',
+    'Support for an extension is required'
+  ),
+  VersionNotSupported: row(
+    -32009,
+    400,
+    'FAILED_PRECONDITION',
+    'VERSION_NOT_SUPPORTED',
+    'Protocol version is not supported'
+  ),
   TaskGenerationMismatch: row(-32010, 409, 'ABORTED', 'TASK_GENERATION_MISMATCH', 'Task has another generation'),
 
   ParseError: row(-32700, 400, 'INVALID_ARGUMENT', 'PARSE_ERROR', 'Invalid JSON payload'),
@@ -24,7 +60,13 @@ export const ERRORS = {
 
   Unauthenticated: row(-31401, 401, 'UNAUTHENTICATED', 'UNAUTHENTICATED', 'Authentication is required'),
   Forbidden: row(-31403, 403, 'PERMISSION_DENIED', 'FORBIDDEN', 'Permission denied'),
-  IdempotencyConflict: row(-31409, 409, 'ALREADY_EXISTS', 'IDEMPOTENCY_CONFLICT', 'This messageId was used with another payload'),
+  IdempotencyConflict: row(
+    -31409,
+    409,
+    'ALREADY_EXISTS',
+    'IDEMPOTENCY_CONFLICT',
+    'This messageId was used with another payload'
+  ),
   TooLarge: row(-31413, 413, 'RESOURCE_EXHAUSTED', 'TOO_LARGE', 'Payload is too large'),
   RateLimited: row(-31429, 429, 'RESOURCE_EXHAUSTED', 'RATE_LIMITED', 'Too many requests'),
   Overloaded: row(-31503, 503, 'UNAVAILABLE', 'OVERLOADED', 'Temporarily unavailable'),
@@ -56,7 +98,11 @@ export interface ErrorDetail {
   readonly [member: string]: unknown
 }
 
-const NUMBERS: ReadonlyMap<number, ErrorCode> = new Map(Object.keys(ERRORS).filter(isErrorCode).map(code => [ERRORS[code].code, code]))
+const NUMBERS: ReadonlyMap<number, ErrorCode> = new Map(
+  Object.keys(ERRORS)
+    .filter(isErrorCode)
+    .map(code => [ERRORS[code].code, code])
+)
 
 /**
  * An error that is sent to the other side as it is. `code` is a key of `ERRORS`, so a `switch` over it can be exhaustive. The
@@ -90,7 +136,10 @@ export class A2AError extends Error {
 
 /** The standard message of a code. Throws TypeError for a code that does not exist. */
 function textFor(code: ErrorCode): string {
-  if (!isErrorCode(code)) throw new TypeError(`A2AError takes a code, such as 'TaskNotFound', not ${JSON.stringify(code)}: new A2AError('TaskNotFound', 'There is no such order.'). There are ${Object.keys(ERRORS).join(', ')}.`)
+  if (!isErrorCode(code))
+    throw new TypeError(
+      `A2AError takes a code, such as 'TaskNotFound', not ${JSON.stringify(code)}: new A2AError('TaskNotFound', 'There is no such order.'). There are ${Object.keys(ERRORS).join(', ')}.`
+    )
   return ERRORS[code].message
 }
 
@@ -118,21 +167,38 @@ export function violationsText(violations: readonly FieldViolation[]): string {
 
 /** Whether a thrown value is an `A2AError`, including one from another copy of this package. */
 export function isA2AError(value: unknown): value is A2AError {
-  return value instanceof Error && value.name === 'A2AError' && 'code' in value && typeof value.code === 'string' && isErrorCode(value.code)
+  return (
+    value instanceof Error &&
+    value.name === 'A2AError' &&
+    'code' in value &&
+    typeof value.code === 'string' &&
+    isErrorCode(value.code)
+  )
 }
 
 function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(ERRORS, code)
 }
 
-function row<const Grpc extends string, const Reason extends string>(code: number, http: number, grpc: Grpc, reason: Reason, message: string) {
+function row<const Grpc extends string, const Reason extends string>(
+  code: number,
+  http: number,
+  grpc: Grpc,
+  reason: Reason,
+  message: string
+) {
   return { code, http, grpc, reason, message }
 }
 
 function errorInfo(error: A2AError): ErrorDetail {
   const { code, reason } = ERRORS[error.code]
   const domain = code > -32000 ? 'taskchart' : 'a2a-protocol.org'
-  return { '@type': ERROR_INFO, reason, domain, ...(Object.keys(error.metadata).length > 0 && { metadata: error.metadata }) }
+  return {
+    '@type': ERROR_INFO,
+    reason,
+    domain,
+    ...(Object.keys(error.metadata).length > 0 && { metadata: error.metadata })
+  }
 }
 
 function seconds(milliseconds: number): string {

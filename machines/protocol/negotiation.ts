@@ -50,8 +50,13 @@ export function movePart(move: Move): Part {
 
 /** The first valid offer in an agent's message; `undefined` if there is none. */
 export function offerIn(message: Pick<Message, 'parts'>): Offer | undefined {
-  if (!isObject(message) || !Array.isArray(message.parts)) throw new TypeError(`offerIn takes a message, which has parts, not ${JSON.stringify(message)}: offerIn(task.status.message).`)
-  const offers = membersOf(message).flatMap(({ value }) => (isObject(value) ? [tryDecode(OfferSchema, value['offer']).value] : []))
+  if (!isObject(message) || !Array.isArray(message.parts))
+    throw new TypeError(
+      `offerIn takes a message, which has parts, not ${JSON.stringify(message)}: offerIn(task.status.message).`
+    )
+  const offers = membersOf(message).flatMap(({ value }) =>
+    isObject(value) ? [tryDecode(OfferSchema, value['offer']).value] : []
+  )
   return offers.find(offer => offer !== undefined)
 }
 
@@ -62,7 +67,11 @@ export function offerIn(message: Pick<Message, 'parts'>): Offer | undefined {
 export function moveIn(message: Message): (Decoded<Move> & { readonly name: string }) | undefined {
   const [first, second] = membersOf(message)
   if (!first) return undefined
-  if (second) return { name: second.name, violations: [{ field: second.name, description: 'must be the only one of the message' }] }
+  if (second)
+    return {
+      name: second.name,
+      violations: [{ field: second.name, description: 'must be the only one of the message' }]
+    }
   return { name: first.name, ...tryDecode(MoveSchema, first.value, first.name) }
 }
 
@@ -74,6 +83,11 @@ function partOf(content: { readonly offer: Offer } | Move): Part {
 function membersOf({ parts }: Pick<Message, 'parts'>): Member[] {
   return parts.flatMap((part, i) => {
     if (!('data' in part) || !isObject(part.data) || !Object.hasOwn(part.data, NEGOTIATION_EXTENSION)) return []
-    return [{ name: pathText('message', ['parts', i, 'data', NEGOTIATION_EXTENSION]), value: part.data[NEGOTIATION_EXTENSION] }]
+    return [
+      {
+        name: pathText('message', ['parts', i, 'data', NEGOTIATION_EXTENSION]),
+        value: part.data[NEGOTIATION_EXTENSION]
+      }
+    ]
   })
 }

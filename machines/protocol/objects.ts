@@ -1,5 +1,15 @@
 import type * as z from 'zod'
-import { filled, filledList, filledText, optionalFlag, optionalId, optionalList, optionalText, present, required } from './codec/fields.ts'
+import {
+  filled,
+  filledList,
+  filledText,
+  optionalFlag,
+  optionalId,
+  optionalList,
+  optionalText,
+  present,
+  required
+} from './codec/fields.ts'
 import { message, oneOf } from './codec/message.ts'
 import { enumeration, identifier, int32, nonEmptyText, struct, timestamp } from './codec/values.ts'
 import { MessageSchema, partsField } from './parts.ts'

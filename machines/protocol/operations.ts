@@ -39,11 +39,26 @@ export const OPERATIONS = {
   ListTasks: unary('listTasks', requests.ListTasksRequestSchema),
   CancelTask: unary('cancelTask', requests.CancelTaskRequestSchema),
   SubscribeToTask: streamed('subscribeToTask', requests.SubscribeToTaskRequestSchema),
-  CreateTaskPushNotificationConfig: pushing('createTaskPushNotificationConfig', push.CreateTaskPushNotificationConfigRequestSchema),
-  GetTaskPushNotificationConfig: pushing('getTaskPushNotificationConfig', push.GetTaskPushNotificationConfigRequestSchema),
-  ListTaskPushNotificationConfigs: pushing('listTaskPushNotificationConfigs', push.ListTaskPushNotificationConfigsRequestSchema),
-  DeleteTaskPushNotificationConfig: pushing('deleteTaskPushNotificationConfig', push.DeleteTaskPushNotificationConfigRequestSchema),
-  GetExtendedAgentCard: { ...unary('getExtendedAgentCard', requests.GetExtendedAgentCardRequestSchema), capability: 'extendedAgentCard' }
+  CreateTaskPushNotificationConfig: pushing(
+    'createTaskPushNotificationConfig',
+    push.CreateTaskPushNotificationConfigRequestSchema
+  ),
+  GetTaskPushNotificationConfig: pushing(
+    'getTaskPushNotificationConfig',
+    push.GetTaskPushNotificationConfigRequestSchema
+  ),
+  ListTaskPushNotificationConfigs: pushing(
+    'listTaskPushNotificationConfigs',
+    push.ListTaskPushNotificationConfigsRequestSchema
+  ),
+  DeleteTaskPushNotificationConfig: pushing(
+    'deleteTaskPushNotificationConfig',
+    push.DeleteTaskPushNotificationConfigRequestSchema
+  ),
+  GetExtendedAgentCard: {
+    ...unary('getExtendedAgentCard', requests.GetExtendedAgentCardRequestSchema),
+    capability: 'extendedAgentCard'
+  }
 } as const satisfies Readonly<Record<string, Operation>>
 
 /** The JSON-RPC method of an operation, in PascalCase. */

@@ -28,7 +28,9 @@ export interface TaskPushNotificationConfig extends z.output<typeof TaskPushNoti
 export const CreateTaskPushNotificationConfigRequestSchema = message({ ...configFields, taskId: required(identifier) })
 
 /** Parameters of CreateTaskPushNotificationConfig (§3.1.7): a TaskPushNotificationConfig with its `taskId`. */
-export interface CreateTaskPushNotificationConfigRequest extends z.output<typeof CreateTaskPushNotificationConfigRequestSchema> {}
+export interface CreateTaskPushNotificationConfigRequest extends z.output<
+  typeof CreateTaskPushNotificationConfigRequestSchema
+> {}
 
 const configNameFields = { tenant: optionalText, taskId: required(identifier), id: required(identifier) }
 
@@ -36,13 +38,17 @@ const configNameFields = { tenant: optionalText, taskId: required(identifier), i
 export const GetTaskPushNotificationConfigRequestSchema = message(configNameFields)
 
 /** Parameters of GetTaskPushNotificationConfig (§3.1.8). */
-export interface GetTaskPushNotificationConfigRequest extends z.output<typeof GetTaskPushNotificationConfigRequestSchema> {}
+export interface GetTaskPushNotificationConfigRequest extends z.output<
+  typeof GetTaskPushNotificationConfigRequestSchema
+> {}
 
 /** Parameters of DeleteTaskPushNotificationConfig (§3.1.10). */
 export const DeleteTaskPushNotificationConfigRequestSchema = message(configNameFields)
 
 /** Parameters of DeleteTaskPushNotificationConfig (§3.1.10). */
-export interface DeleteTaskPushNotificationConfigRequest extends z.output<typeof DeleteTaskPushNotificationConfigRequestSchema> {}
+export interface DeleteTaskPushNotificationConfigRequest extends z.output<
+  typeof DeleteTaskPushNotificationConfigRequestSchema
+> {}
 
 /** Parameters of ListTaskPushNotificationConfigs (§3.1.9). */
 export const ListTaskPushNotificationConfigsRequestSchema = message({
@@ -53,7 +59,9 @@ export const ListTaskPushNotificationConfigsRequestSchema = message({
 })
 
 /** Parameters of ListTaskPushNotificationConfigs (§3.1.9). `pageSize` is 1 to 100; with 0 the server chooses. */
-export interface ListTaskPushNotificationConfigsRequest extends z.output<typeof ListTaskPushNotificationConfigsRequestSchema> {}
+export interface ListTaskPushNotificationConfigsRequest extends z.output<
+  typeof ListTaskPushNotificationConfigsRequestSchema
+> {}
 
 /** One page of a task's webhooks (§3.1.9). */
 export const ListTaskPushNotificationConfigsResponseSchema = message({
@@ -62,4 +70,6 @@ export const ListTaskPushNotificationConfigsResponseSchema = message({
 })
 
 /** One page of a task's webhooks (§3.1.9); the last page has no `nextPageToken`. */
-export interface ListTaskPushNotificationConfigsResponse extends z.output<typeof ListTaskPushNotificationConfigsResponseSchema> {}
+export interface ListTaskPushNotificationConfigsResponse extends z.output<
+  typeof ListTaskPushNotificationConfigsResponseSchema
+> {}

@@ -23,7 +23,9 @@ export const SendMessageConfigurationSchema = message({
 export interface SendMessageConfiguration extends z.output<typeof SendMessageConfigurationSchema> {}
 
 const fromUser = (message: Message) => message.role === 'ROLE_USER'
-const UserMessageSchema = MessageSchema.check(z.refine(fromUser, { path: ['role'], error: 'must be ROLE_USER in a message from a client' }))
+const UserMessageSchema = MessageSchema.check(
+  z.refine(fromUser, { path: ['role'], error: 'must be ROLE_USER in a message from a client' })
+)
 
 /** Parameters of SendMessage and SendStreamingMessage (§3.2.1); the message must be of `ROLE_USER`. */
 export const SendMessageRequestSchema = message({
@@ -39,7 +41,10 @@ export interface SendMessageRequest extends z.output<typeof SendMessageRequestSc
 /**
  * The metadata and configuration of a request (§3.2.1), as work gets them: without the webhook, which has secrets.
  */
-export interface RequestDetails extends Pick<SendMessageConfiguration, 'acceptedOutputModes' | 'returnImmediately' | 'historyLength'> {
+export interface RequestDetails extends Pick<
+  SendMessageConfiguration,
+  'acceptedOutputModes' | 'returnImmediately' | 'historyLength'
+> {
   readonly metadata?: Metadata
 }
 
@@ -65,7 +70,11 @@ export const ListTasksRequestSchema = message({
 export interface ListTasksRequest extends z.output<typeof ListTasksRequestSchema> {}
 
 /** Parameters of CancelTask (§3.1.5). */
-export const CancelTaskRequestSchema = message({ tenant: optionalText, id: required(identifier), metadata: present(struct) })
+export const CancelTaskRequestSchema = message({
+  tenant: optionalText,
+  id: required(identifier),
+  metadata: present(struct)
+})
 
 /** Parameters of CancelTask (§3.1.5). */
 export interface CancelTaskRequest extends z.output<typeof CancelTaskRequestSchema> {}

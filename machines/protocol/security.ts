@@ -13,10 +13,18 @@ export const SecurityRequirementSchema = message({ schemes: optionalMap(StringLi
 export interface SecurityRequirement extends z.output<typeof SecurityRequirementSchema> {}
 
 /** An API key in the query, a header or a cookie (§4.5.2). */
-export const APIKeySecuritySchemeSchema = message({ description: optionalText, location: required(nonEmptyText), name: required(nonEmptyText) })
+export const APIKeySecuritySchemeSchema = message({
+  description: optionalText,
+  location: required(nonEmptyText),
+  name: required(nonEmptyText)
+})
 
 /** An HTTP authentication scheme such as Bearer (§4.5.3). */
-export const HTTPAuthSecuritySchemeSchema = message({ description: optionalText, scheme: required(nonEmptyText), bearerFormat: optionalText })
+export const HTTPAuthSecuritySchemeSchema = message({
+  description: optionalText,
+  scheme: required(nonEmptyText),
+  bearerFormat: optionalText
+})
 
 const scopes = filled(map(text), (): Record<string, string> => ({}))
 
@@ -30,13 +38,25 @@ export const AuthorizationCodeOAuthFlowSchema = message({
 })
 
 /** OAuth 2.0's client credentials flow (§4.5.9). */
-export const ClientCredentialsOAuthFlowSchema = message({ tokenUrl: required(nonEmptyText), refreshUrl: optionalText, scopes })
+export const ClientCredentialsOAuthFlowSchema = message({
+  tokenUrl: required(nonEmptyText),
+  refreshUrl: optionalText,
+  scopes
+})
 
 /** OAuth 2.0's implicit flow, which the spec deprecates. */
-export const ImplicitOAuthFlowSchema = message({ authorizationUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
+export const ImplicitOAuthFlowSchema = message({
+  authorizationUrl: optionalText,
+  refreshUrl: optionalText,
+  scopes: optionalMap(text)
+})
 
 /** OAuth 2.0's password flow, which the spec deprecates. */
-export const PasswordOAuthFlowSchema = message({ tokenUrl: optionalText, refreshUrl: optionalText, scopes: optionalMap(text) })
+export const PasswordOAuthFlowSchema = message({
+  tokenUrl: optionalText,
+  refreshUrl: optionalText,
+  scopes: optionalMap(text)
+})
 
 /** OAuth 2.0's device code flow (§4.5.10, RFC 8628). */
 export const DeviceCodeOAuthFlowSchema = message({
@@ -62,10 +82,17 @@ export const OAuthFlowsSchema = oneOf(
 export type OAuthFlows = z.output<typeof OAuthFlowsSchema>
 
 /** OAuth 2.0 (§4.5.4). */
-export const OAuth2SecuritySchemeSchema = message({ description: optionalText, flows: required(OAuthFlowsSchema), oauth2MetadataUrl: optionalText })
+export const OAuth2SecuritySchemeSchema = message({
+  description: optionalText,
+  flows: required(OAuthFlowsSchema),
+  oauth2MetadataUrl: optionalText
+})
 
 /** OpenID Connect, by its discovery URL (§4.5.5). */
-export const OpenIdConnectSecuritySchemeSchema = message({ description: optionalText, openIdConnectUrl: required(nonEmptyText) })
+export const OpenIdConnectSecuritySchemeSchema = message({
+  description: optionalText,
+  openIdConnectUrl: required(nonEmptyText)
+})
 
 /** A client certificate (§4.5.6). */
 export const MutualTlsSecuritySchemeSchema = message({ description: optionalText })

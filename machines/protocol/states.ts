@@ -26,7 +26,10 @@ export function stateText(state: TaskState): string {
 
 /** Whether a task in this state never changes again (§4.1.3). */
 export function isTerminal(state: TaskState): boolean {
-  if (!Object.hasOwn(TASK_STATES, state)) throw new TypeError(`isTerminal takes the state of a task, such as 'TASK_STATE_WORKING', not ${JSON.stringify(state)}: isTerminal(task.status.state).`)
+  if (!Object.hasOwn(TASK_STATES, state))
+    throw new TypeError(
+      `isTerminal takes the state of a task, such as 'TASK_STATE_WORKING', not ${JSON.stringify(state)}: isTerminal(task.status.state).`
+    )
   return TASK_STATES[state].class === 'terminal'
 }
 

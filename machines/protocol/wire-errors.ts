@@ -1,5 +1,16 @@
 import { isObject } from './codec/json.ts'
-import { A2AError, BAD_REQUEST, ERROR_INFO, errorCodeOf, ERRORS, RETRY_INFO, type A2AErrorOptions, type ErrorCode, type ErrorDetail, type FieldViolation } from './errors.ts'
+import {
+  A2AError,
+  BAD_REQUEST,
+  ERROR_INFO,
+  errorCodeOf,
+  ERRORS,
+  RETRY_INFO,
+  type A2AErrorOptions,
+  type ErrorCode,
+  type ErrorDetail,
+  type FieldViolation
+} from './errors.ts'
 
 /** The JSON-RPC form of an error (§9.5). `data` is an array of `google.rpc` messages; for clients of 0.1 an object wraps it. */
 export interface WireError {
@@ -10,7 +21,11 @@ export interface WireError {
 
 /** Gives the JSON-RPC form of an error (§9.5). */
 export function toWireError(error: A2AError): WireError {
-  return { code: ERRORS[error.code].code, message: error.message, data: error.dataIsObject ? { details: error.details } : error.details }
+  return {
+    code: ERRORS[error.code].code,
+    message: error.message,
+    data: error.dataIsObject ? { details: error.details } : error.details
+  }
 }
 
 /**
@@ -49,14 +64,18 @@ function find(details: Record<string, unknown>[], type: string): Record<string, 
 
 function stringsOf(value: unknown): Record<string, string> {
   if (!isObject(value)) return {}
-  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'))
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  )
 }
 
 function violationsOf(value: unknown): FieldViolation[] {
   if (!Array.isArray(value)) return []
-  return value.filter(isObject).flatMap(({ field, description }) =>
-    typeof field === 'string' && typeof description === 'string' ? [{ field, description }] : []
-  )
+  return value
+    .filter(isObject)
+    .flatMap(({ field, description }) =>
+      typeof field === 'string' && typeof description === 'string' ? [{ field, description }] : []
+    )
 }
 
 function millisecondsOf(delay: unknown): number | undefined {

@@ -61,7 +61,7 @@ export class AnswerSpace {
     if (this.#isLarge) return
     this.#isLarge = true
     for (const enter of this.#enter) this.#leaving.push(await enter(bytes))
-  }
+  };
 
   /** Gives the pieces of the answer, and releases the memory after the last. */
   *sent(pieces: Iterable<string>): Generator<string, void> {

@@ -52,14 +52,20 @@ export interface Caller {
  * Overloaded, which is thrown.
  */
 export async function identify(
-  { authenticate, logger, limits, clock }: { readonly authenticate: Authenticate; readonly logger: Logger; readonly limits: Limits; readonly clock: Clock },
+  {
+    authenticate,
+    logger,
+    limits,
+    clock
+  }: { readonly authenticate: Authenticate; readonly logger: Logger; readonly limits: Limits; readonly clock: Clock },
   credentials: Credentials
 ): Promise<Principal | undefined> {
   try {
     const principal = await inTime(authenticate(credentials), limits.accessMs, 'authenticate', clock)
     if (!principal) return undefined
     // A principal without an id would share the tasks of all anonymous callers.
-    if (typeof principal.id !== 'string' || principal.id === '') throw new TypeError('authenticate gave a principal without an id')
+    if (typeof principal.id !== 'string' || principal.id === '')
+      throw new TypeError('authenticate gave a principal without an id')
     return principal
   } catch (error) {
     logger.error('authenticate failed', { error })

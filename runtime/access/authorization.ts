@@ -13,7 +13,9 @@ interface AuthorizedRequests extends OperationRequests {
 }
 
 /** A call to authorize: its caller, its operation and its validated parameters. */
-export type AuthorizationRequest = { [Name in keyof AuthorizedRequests]: Caller & { readonly operation: Name; readonly params: AuthorizedRequests[Name] } }[keyof AuthorizedRequests]
+export type AuthorizationRequest = {
+  [Name in keyof AuthorizedRequests]: Caller & { readonly operation: Name; readonly params: AuthorizedRequests[Name] }
+}[keyof AuthorizedRequests]
 
 /**
  * Decides whether a caller may run an operation: `true`, `false`, or a reason for the client why not, such as a missing scope. It is
@@ -29,12 +31,20 @@ interface AuthorizationServices {
 }
 
 /** Resolves if the call is authorized; throws Forbidden otherwise (§13.1). */
-export async function checkPermission(authorize: Authorize, services: AuthorizationServices, request: AuthorizationRequest): Promise<void> {
+export async function checkPermission(
+  authorize: Authorize,
+  services: AuthorizationServices,
+  request: AuthorizationRequest
+): Promise<void> {
   const answer = await answerOf(authorize, services, request)
   if (answer !== true) throw forbidden(request.operation, answer)
 }
 
-async function answerOf(authorize: Authorize, { logger, clock, limits }: AuthorizationServices, request: AuthorizationRequest): Promise<boolean | string> {
+async function answerOf(
+  authorize: Authorize,
+  { logger, clock, limits }: AuthorizationServices,
+  request: AuthorizationRequest
+): Promise<boolean | string> {
   const { operation } = request
   try {
     const answer: unknown = await inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)

@@ -60,7 +60,8 @@ export class FairQueue {
     this.#schedule()
     if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
     this.#latest = user
-    if (this.#waiting.has(user) || !this.#mayBegin(user, cost)) return new Promise(begin => this.#wait(user, { begin, cost }))
+    if (this.#waiting.has(user) || !this.#mayBegin(user, cost))
+      return new Promise(begin => this.#wait(user, { begin, cost }))
     this.#charge(user, cost)
     return undefined
   }

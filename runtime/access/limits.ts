@@ -173,8 +173,18 @@ export const defaultLimits: Limits = {
   messageBytes: 4 * 1024 * 1024,
   jsonDepth: 64,
   jsonNodes: 200_000,
-  perTenant: { openTasks: 10_000_000, requestsPerMinute: 60_000_000, eventsPerMinute: 600_000_000, bytesPerMinute: 100 * 2 ** 30 },
-  perPrincipal: { openTasks: 1_000_000, requestsPerMinute: 6_000_000, eventsPerMinute: 60_000_000, bytesPerMinute: 10 * 2 ** 30 }
+  perTenant: {
+    openTasks: 10_000_000,
+    requestsPerMinute: 60_000_000,
+    eventsPerMinute: 600_000_000,
+    bytesPerMinute: 100 * 2 ** 30
+  },
+  perPrincipal: {
+    openTasks: 1_000_000,
+    requestsPerMinute: 6_000_000,
+    eventsPerMinute: 60_000_000,
+    bytesPerMinute: 10 * 2 ** 30
+  }
 }
 
 /** Limits of `checkJson`. */
@@ -186,7 +196,10 @@ export function jsonLimitsOf({ jsonDepth, jsonNodes }: Pick<Limits, 'jsonDepth' 
 export function limitsWith(changes: LimitChanges = {}): Limits {
   const { perTenant, perPrincipal, ...single } = changes
   for (const name of ['principalShare', 'tenantShare'] as const) {
-    if (Number(single[name]) > 1) throw new RangeError(`limits.${name} has to be a part from 0 to 1, not ${String(single[name])}. Leave it out for the default.`)
+    if (Number(single[name]) > 1)
+      throw new RangeError(
+        `limits.${name} has to be a part from 0 to 1, not ${String(single[name])}. Leave it out for the default.`
+      )
   }
   return { ...changed('limits', defaultLimits, single), ...quotasWith({ perTenant, perPrincipal }) }
 }
@@ -203,7 +216,10 @@ export function quotasWith(changes: QuotaChanges = {}, defaults: Quotas = defaul
 function changed<Numbers extends object>(name: string, defaults: Numbers, changes: Partial<Numbers> = {}): Numbers {
   rejectUnknown(changes, Object.keys(defaults), name)
   for (const [member, limit] of Object.entries(changes)) {
-    if (!(Number(limit) > 0)) throw new RangeError(`${name}.${member} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`)
+    if (!(Number(limit) > 0))
+      throw new RangeError(
+        `${name}.${member} has to be a number above 0, not ${String(limit)}. Leave it out for the default.`
+      )
   }
   return { ...defaults, ...changes }
 }

@@ -94,11 +94,19 @@ export class Metering {
     const { clock, shared } = this.#services
     const users = this.#usersOf(scope, clock.now())
     if (shared) return this.#openShared(users, scope, taskId, open, shared.inTurn)
-    return isKnown(users) ? this.#open(users, taskId, open) : this.#readOpen(users, scope).then(() => this.#open(users, taskId, open))
+    return isKnown(users)
+      ? this.#open(users, taskId, open)
+      : this.#readOpen(users, scope).then(() => this.#open(users, taskId, open))
   }
 
   /** Opens a task in a cluster. */
-  async #openShared<T>(users: Users, scope: Scope, taskId: string, open: () => Promise<T>, inTurn: boolean): Promise<T> {
+  async #openShared<T>(
+    users: Users,
+    scope: Scope,
+    taskId: string,
+    open: () => Promise<T>,
+    inTurn: boolean
+  ): Promise<T> {
     await this.#readOften(users, scope)
     const tight = inTurn && [users.tenancy.usage, users.usage].find(each => each.isTight)
     if (!tight) return this.#open(users, taskId, open)
@@ -122,7 +130,10 @@ export class Metering {
   }
 
   /** Counts the events and tasks of a committed turn. */
-  committed(scope: Scope, { log, rows }: Pick<Commit, 'log'> & { readonly rows: readonly Pick<TaskRow, 'state'>[] }): void {
+  committed(
+    scope: Scope,
+    { log, rows }: Pick<Commit, 'log'> & { readonly rows: readonly Pick<TaskRow, 'state'>[] }
+  ): void {
     let events = 0
     let opened = 0
     let ended = 0
@@ -181,7 +192,10 @@ export class Metering {
   async #readOften({ tenancy, usage }: Users, { principal }: Scope): Promise<void> {
     const { store } = this.#services
     const { tenant } = tenancy
-    await Promise.all([tenancy.usage.recount(() => store.countOpen({ tenant })), usage.recount(() => store.countOpen({ tenant, principal }))])
+    await Promise.all([
+      tenancy.usage.recount(() => store.countOpen({ tenant })),
+      usage.recount(() => store.countOpen({ tenant, principal }))
+    ])
   }
 }
 
@@ -196,7 +210,10 @@ function isKnown({ tenancy, usage }: Users): boolean {
 }
 
 /** Counts a request that reaches no operation. Gives RateLimited if its caller's quota is used up. */
-export type CountStray = (call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>, params?: unknown) => A2AError | undefined
+export type CountStray = (
+  call: Pick<CallContext, 'principal' | 'tenant' | 'claims' | 'bytes'>,
+  params?: unknown
+) => A2AError | undefined
 
 /** Reads a request. If that throws, counts the request, and throws RateLimited instead if the caller's quota is used up. */
 export function counted<T>(countStray: CountStray, call: CallContext, params: unknown, read: () => T): T {

@@ -81,7 +81,12 @@ export interface Use {
 }
 
 /** The error for a caller over its share. */
-export function overShare({ limit, what, advice }: Use, lacking: Lacking, { user }: Sharer, { most }: Shares): A2AError {
+export function overShare(
+  { limit, what, advice }: Use,
+  lacking: Lacking,
+  { user }: Sharer,
+  { most }: Shares
+): A2AError {
   const by = lacking === 'tenant' ? 'perTenant' : typeof user === 'object' ? 'perConnection' : 'perPrincipal'
   const who = { perTenant: 'This tenant has', perPrincipal: 'You have', perConnection: 'This connection has' }[by]
   return new A2AError('RateLimited', `${who} reached the limit of ${most[lacking]} ${what}. ${advice}`, {

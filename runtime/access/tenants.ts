@@ -28,13 +28,20 @@ const RESERVED = ['healthz', 'readyz']
 
 /** Throws InvalidParams for a tenant with a reserved name, before it is known whether tenants are configured. */
 export function checkTenantName(name: string): void {
-  if (name !== '' && RESERVED.includes(name)) throw invalidParams({ field: 'tenant', description: `must not be ${name}, which is a path of the server` })
+  if (name !== '' && RESERVED.includes(name))
+    throw invalidParams({ field: 'tenant', description: `must not be ${name}, which is a path of the server` })
 }
 
 /** Operations that find nothing in a tenant without data. */
 const LOOKING: readonly OperationName[] = [
-  'getTask', 'listTasks', 'cancelTask', 'subscribeToTask',
-  'createTaskPushNotificationConfig', 'getTaskPushNotificationConfig', 'listTaskPushNotificationConfigs', 'deleteTaskPushNotificationConfig'
+  'getTask',
+  'listTasks',
+  'cancelTask',
+  'subscribeToTask',
+  'createTaskPushNotificationConfig',
+  'getTaskPushNotificationConfig',
+  'listTaskPushNotificationConfigs',
+  'deleteTaskPushNotificationConfig'
 ]
 
 /** A scope that is always empty. */
@@ -64,10 +71,13 @@ export class Tenants {
   constructor(tenants: TenantOptions | undefined, limits: Quotas, logger: Logger) {
     this.#logger = logger
     this.#tenants = tenants && new Map(Object.entries(tenants))
-    if (this.#tenants?.size === 0) throw new TypeError('tenants is empty, so nobody could use the agent. Leave it out to allow every name.')
+    if (this.#tenants?.size === 0)
+      throw new TypeError('tenants is empty, so nobody could use the agent. Leave it out to allow every name.')
     const configured = [...(this.#tenants ?? [])]
     for (const [name, tenant] of configured) checkTenant(name, tenant)
-    this.quotas = new Map(configured.map(([name, tenant]) => [name, quotasWith(tenant.limits, limits, `tenants.${name}.limits`)]))
+    this.quotas = new Map(
+      configured.map(([name, tenant]) => [name, quotasWith(tenant.limits, limits, `tenants.${name}.limits`)])
+    )
     this.listed = this.#tenants && configured.filter(([, { listed = true }]) => listed).map(([name]) => name)
   }
 
@@ -113,12 +123,18 @@ export class Tenants {
 
 function checkTenant(name: string, tenant: Tenant): void {
   const what = `tenants.${name}`
-  if (RESERVED.includes(name)) throw new TypeError(`${what} is reserved: /${name} reports the health of a server. Choose another name.`)
+  if (RESERVED.includes(name))
+    throw new TypeError(`${what} is reserved: /${name} reports the health of a server. Choose another name.`)
   if (typeof tenant !== 'object' || tenant === null) throw new TypeError(`${what} has to be an object, such as {}.`)
   rejectUnknown(tenant, ['members', 'listed', 'limits'], what)
   const { members, listed } = tenant
-  if (members !== undefined && typeof members !== 'function' && !(Array.isArray(members) && members.every(id => typeof id === 'string'))) {
+  if (
+    members !== undefined &&
+    typeof members !== 'function' &&
+    !(Array.isArray(members) && members.every(id => typeof id === 'string'))
+  ) {
     throw new TypeError(`${what}.members has to be a list of principals' ids, or a function of the caller.`)
   }
-  if (listed !== undefined && typeof listed !== 'boolean') throw new TypeError(`${what}.listed has to be true or false.`)
+  if (listed !== undefined && typeof listed !== 'boolean')
+    throw new TypeError(`${what}.listed has to be true or false.`)
 }

@@ -7,11 +7,26 @@ import type { Limits } from './limits.ts'
  * The result of an author's function. Rejects with Overloaded if its promise does not settle within this many milliseconds. `told`
  * is the message for the caller.
  */
-export async function inTime<T>(given: T | PromiseLike<T>, ms: number, what: string, clock: Clock, told = 'The agent cannot check credentials and permissions now.'): Promise<T> {
+export async function inTime<T>(
+  given: T | PromiseLike<T>,
+  ms: number,
+  what: string,
+  clock: Clock,
+  told = 'The agent cannot check credentials and permissions now.'
+): Promise<T> {
   if (!isPromise(given)) return given
   let timer: unknown
   const late = new Promise<never>((_, reject) => {
-    timer = clock.setTimeout(() => reject(new A2AError('Overloaded', `${told} Send the request again later.`, { retryAfterMs: 1000, cause: new Error(`${what} gave no answer within ${ms} ms`) })), ms)
+    timer = clock.setTimeout(
+      () =>
+        reject(
+          new A2AError('Overloaded', `${told} Send the request again later.`, {
+            retryAfterMs: 1000,
+            cause: new Error(`${what} gave no answer within ${ms} ms`)
+          })
+        ),
+      ms
+    )
   })
   try {
     return await Promise.race([given, late])
@@ -21,7 +36,11 @@ export async function inTime<T>(given: T | PromiseLike<T>, ms: number, what: str
 }
 
 /** Like `inTime`, for a function that makes a part of a card. A timeout is logged. */
-export async function cardInTime<T>(given: T | PromiseLike<T>, what: string, { limits, clock, logger }: { readonly limits: Limits; readonly clock: Clock; readonly logger: Logger }): Promise<T> {
+export async function cardInTime<T>(
+  given: T | PromiseLike<T>,
+  what: string,
+  { limits, clock, logger }: { readonly limits: Limits; readonly clock: Clock; readonly logger: Logger }
+): Promise<T> {
   try {
     return await inTime(given, limits.accessMs, what, clock, 'The agent cannot give its card now.')
   } catch (error) {

@@ -5,7 +5,11 @@ import { overShare, Shares, type Sharer } from './shares.ts'
 /** Messages up to this size are not counted, because their number is limited elsewhere. */
 export const UNCOUNTED_BYTES = 16 * 1024
 
-const UNFINISHED = { limit: 'unfinishedBytes', what: 'bytes of unfinished messages', advice: 'Send one message after the other.' } as const
+const UNFINISHED = {
+  limit: 'unfinishedBytes',
+  what: 'bytes of unfinished messages',
+  advice: 'Send one message after the other.'
+} as const
 
 /** Counter of the bytes of contexts in memory. */
 export function liveBytes(limits: Limits): Shares {
@@ -39,7 +43,10 @@ export class Unfinished {
     const more = counted - this.#counted
     if (more === 0) return undefined
     const lacking = more > 0 ? this.#shares.lacking(this.#sharer, more) : undefined
-    if (lacking === 'whole') return new A2AError('Overloaded', 'The agent has too many unfinished messages. Send it again later.', { retryAfterMs: 1000 })
+    if (lacking === 'whole')
+      return new A2AError('Overloaded', 'The agent has too many unfinished messages. Send it again later.', {
+        retryAfterMs: 1000
+      })
     if (lacking) return overShare(UNFINISHED, lacking, this.#sharer, this.#shares)
     this.#counted = counted
     this.#shares.add(this.#sharer, more)

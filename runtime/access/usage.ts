@@ -78,9 +78,16 @@ export class Usage {
 
   checkRequest(nowMs: number): void {
     const requestsMs = this.#requests.waitMs(1, nowMs)
-    if (requestsMs > 0) throw this.#usedUp('requestsPerMinute', 'requests per minute', 'Send it again later.', requestsMs)
+    if (requestsMs > 0)
+      throw this.#usedUp('requestsPerMinute', 'requests per minute', 'Send it again later.', requestsMs)
     const bytesMs = this.#bytes.waitMs(0, nowMs)
-    if (bytesMs > 0) throw this.#usedUp('bytesPerMinute', 'request bytes per minute', 'Send it again later, and large files by url.', bytesMs)
+    if (bytesMs > 0)
+      throw this.#usedUp(
+        'bytesPerMinute',
+        'request bytes per minute',
+        'Send it again later, and large files by url.',
+        bytesMs
+      )
   }
 
   countRequest(bytes: number, nowMs: number): void {
@@ -129,6 +136,9 @@ export class Usage {
   #usedUp(name: keyof Quota, what: string, advice: string, retryAfterMs: number): A2AError {
     const limit = String(this.quota[name])
     const who = this.#of === 'perTenant' ? 'This tenant has' : 'You have'
-    return new A2AError('RateLimited', `${who} reached the limit of ${limit} ${what}. ${advice}`, { retryAfterMs: Math.ceil(retryAfterMs), metadata: { quota: `${this.#of}.${name}`, limit } })
+    return new A2AError('RateLimited', `${who} reached the limit of ${limit} ${what}. ${advice}`, {
+      retryAfterMs: Math.ceil(retryAfterMs),
+      metadata: { quota: `${this.#of}.${name}`, limit }
+    })
   }
 }

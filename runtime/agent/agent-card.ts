@@ -3,7 +3,11 @@ import { tryDecode } from '../../machines/protocol/codec/decode.ts'
 import { optionalList, optionalMap } from '../../machines/protocol/codec/fields.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import { violationsText } from '../../machines/protocol/errors.ts'
-import { SecurityRequirementSchema, SecuritySchemeSchema, type SecurityScheme } from '../../machines/protocol/security.ts'
+import {
+  SecurityRequirementSchema,
+  SecuritySchemeSchema,
+  type SecurityScheme
+} from '../../machines/protocol/security.ts'
 import { INPUT_EXTENSION, RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { DEFAULT_CHALLENGE, type Authenticate } from '../access/authentication.ts'
 import { shownInput } from '../authoring/input-schema.ts'
@@ -14,17 +18,22 @@ import type { Agent } from './define-agent.ts'
 /** Authentication members of a card. */
 export type CardSecurity = Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
 
-const CardSecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
+const CardSecuritySchema = message({
+  securitySchemes: optionalMap(SecuritySchemeSchema),
+  securityRequirements: optionalList(SecurityRequirementSchema)
+})
 
 /** Validated card members of `authenticate`. Throws TypeError if they are invalid, or if its challenge is no valid header value. */
 export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
   const { securitySchemes, securityRequirements, challenge = DEFAULT_CHALLENGE } = authenticate
-  if (!isHeaderText(challenge)) throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
+  if (!isHeaderText(challenge))
+    throw new TypeError(`authenticate.challenge has to be the value of a header, not ${JSON.stringify(challenge)}.`)
   const { value, violations } = tryDecode(CardSecuritySchema, { securitySchemes, securityRequirements }, 'authenticate')
   if (violations) throw new TypeError(violationsText(violations))
   for (const { schemes = {} } of value.securityRequirements ?? []) {
     const unknown = Object.keys(schemes).find(name => !Object.hasOwn(value.securitySchemes ?? {}, name))
-    if (unknown !== undefined) throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is not in its securitySchemes.`)
+    if (unknown !== undefined)
+      throw new TypeError(`authenticate.securityRequirements names ${unknown}, which is not in its securitySchemes.`)
   }
   return value
 }
@@ -33,14 +42,19 @@ export function cardSecurityOf(authenticate: Authenticate): CardSecurity {
  * `WWW-Authenticate` of a refusal: the `challenge` of `authenticate`, else one challenge per scheme in the card, else `Bearer`.
  */
 export function challengeOf({ challenge, securitySchemes = {} }: Authenticate, described: CardSecurity): string {
-  const challenges = new Set(Object.values(described.securitySchemes ?? securitySchemes).map(schemeChallenge).filter(isHeaderText))
+  const challenges = new Set(
+    Object.values(described.securitySchemes ?? securitySchemes)
+      .map(schemeChallenge)
+      .filter(isHeaderText)
+  )
   return challenge ?? (challenges.size > 0 ? [...challenges].join(', ') : DEFAULT_CHALLENGE)
 }
 
 /** Challenge of a scheme; empty for client certificates, which use no header. */
 function schemeChallenge(scheme: SecurityScheme): string {
   if ('mtlsSecurityScheme' in scheme) return ''
-  if ('apiKeySecurityScheme' in scheme) return `ApiKey ${scheme.apiKeySecurityScheme.location}="${scheme.apiKeySecurityScheme.name}"`
+  if ('apiKeySecurityScheme' in scheme)
+    return `ApiKey ${scheme.apiKeySecurityScheme.location}="${scheme.apiKeySecurityScheme.name}"`
   const name = 'httpAuthSecurityScheme' in scheme ? scheme.httpAuthSecurityScheme.scheme : 'Bearer'
   return name.toLowerCase() === 'basic' ? `${name} realm="agent"` : name
 }
@@ -53,7 +67,8 @@ function isHeaderText(text: string): boolean {
 export function securityOf(described: CardSecurity, said: CardSecurity): CardSecurity {
   const securitySchemes = described.securitySchemes ?? said.securitySchemes
   // Requirements refer to schemes, so those of `authenticate` do not apply to the author's schemes.
-  const securityRequirements = described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
+  const securityRequirements =
+    described.securityRequirements ?? (described.securitySchemes ? undefined : said.securityRequirements)
   return { ...(securitySchemes && { securitySchemes }), ...(securityRequirements && { securityRequirements }) }
 }
 
@@ -65,12 +80,29 @@ export interface CardSource {
 }
 
 /** The card (§4.4.1) of a served agent: the author's description with the served interfaces and capabilities. */
-export function agentCard({ agent, security, capabilities }: CardSource, interfaces: readonly AgentInterface[], described = agent.card): AgentCard {
-  const reliability = { uri: RELIABILITY_EXTENSION, description: 'Generations in metadata, exact resume, deduplicated and conditional sends, long poll.' }
+export function agentCard(
+  { agent, security, capabilities }: CardSource,
+  interfaces: readonly AgentInterface[],
+  described = agent.card
+): AgentCard {
+  const reliability = {
+    uri: RELIABILITY_EXTENSION,
+    description: 'Generations in metadata, exact resume, deduplicated and conditional sends, long poll.'
+  }
   const schema = shownInput(agent)
-  const wanted = { uri: INPUT_EXTENSION, description: 'JSON Schema of the message that opens a task.', params: { schema } }
+  const wanted = {
+    uri: INPUT_EXTENSION,
+    description: 'JSON Schema of the message that opens a task.',
+    params: { schema }
+  }
   const negotiation = isNegotiation(agent.negotiate) ? [negotiationExtension(agent.negotiate)] : []
-  const ours = agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [wanted] : []), ...negotiation]
+  const ours =
+    agent.capabilities?.extensions === false ? [] : [reliability, ...(schema ? [wanted] : []), ...negotiation]
   const offered = { ...capabilities, extensions: [...ours, ...agent.extensions] }
-  return { ...described, ...securityOf(described, security), supportedInterfaces: [...interfaces], capabilities: offered }
+  return {
+    ...described,
+    ...securityOf(described, security),
+    supportedInterfaces: [...interfaces],
+    capabilities: offered
+  }
 }

@@ -27,41 +27,79 @@ export interface CapabilityChoices {
 /** Whether a runtime offers each capability. */
 export type Capabilities = Readonly<Record<Capability, boolean>>
 
-const MEMBERS = Object.keys({ streaming: true, pushNotifications: true, extendedAgentCard: true, extensions: true } satisfies Record<keyof CapabilityChoices, true>)
+const MEMBERS = Object.keys({
+  streaming: true,
+  pushNotifications: true,
+  extendedAgentCard: true,
+  extensions: true
+} satisfies Record<keyof CapabilityChoices, true>)
 
 /** Validates an author's capabilities. Throws TypeError that says what to write instead. */
-export function checkCapabilities(given: unknown, { extendedCard, negotiates }: { readonly extendedCard: unknown; readonly negotiates: boolean }): void {
+export function checkCapabilities(
+  given: unknown,
+  { extendedCard, negotiates }: { readonly extendedCard: unknown; readonly negotiates: boolean }
+): void {
   if (!isObject(given)) throw new TypeError('capabilities has to be an object such as { streaming: false }.')
   rejectUnknown(given, MEMBERS, 'capabilities')
   for (const [name, value] of Object.entries(given)) {
-    if (value !== undefined && typeof value !== 'boolean') throw new TypeError(`capabilities.${name} has to be true or false, not ${JSON.stringify(value)}.`)
+    if (value !== undefined && typeof value !== 'boolean')
+      throw new TypeError(`capabilities.${name} has to be true or false, not ${JSON.stringify(value)}.`)
   }
   const { extendedAgentCard, extensions } = given as CapabilityChoices
-  if (extendedAgentCard && extendedCard === undefined) throw new TypeError('capabilities.extendedAgentCard is true, but there is no extended card. Add extendedCard, or leave the capability out.')
-  if (extensions === false && negotiates) throw new TypeError('capabilities.extensions cannot be false with a negotiation(…), whose offers travel in an extension. Leave it out, or use a function as negotiate.')
+  if (extendedAgentCard && extendedCard === undefined)
+    throw new TypeError(
+      'capabilities.extendedAgentCard is true, but there is no extended card. Add extendedCard, or leave the capability out.'
+    )
+  if (extensions === false && negotiates)
+    throw new TypeError(
+      'capabilities.extensions cannot be false with a negotiation(…), whose offers travel in an extension. Leave it out, or use a function as negotiate.'
+    )
 }
 
 /** The capabilities of a runtime with this agent. `pushes`: whether it has `push`. Throws TypeError if the agent requires `push` and it is missing. */
-export function capabilitiesOf({ capabilities = {}, extendedCard }: { readonly capabilities?: CapabilityChoices; readonly extendedCard?: unknown }, pushes: boolean): Capabilities {
+export function capabilitiesOf(
+  { capabilities = {}, extendedCard }: { readonly capabilities?: CapabilityChoices; readonly extendedCard?: unknown },
+  pushes: boolean
+): Capabilities {
   const { streaming = true, pushNotifications = pushes, extendedAgentCard = extendedCard !== undefined } = capabilities
-  if (pushNotifications && !pushes) throw new TypeError('capabilities.pushNotifications is true, but nothing sends webhooks. Add createRuntime({ push: webhooks() }), or leave the capability out.')
+  if (pushNotifications && !pushes)
+    throw new TypeError(
+      'capabilities.pushNotifications is true, but nothing sends webhooks. Add createRuntime({ push: webhooks() }), or leave the capability out.'
+    )
   return { streaming, pushNotifications, extendedAgentCard }
 }
 
 const REFUSALS: Readonly<Record<Capability, (capabilities: Capabilities) => A2AError>> = {
-  streaming: () => new A2AError('UnsupportedOperation', 'This agent does not stream. Send the message with SendMessage, and read the task with GetTask.'),
-  pushNotifications: ({ streaming }) => new A2AError('PushNotificationNotSupported', `This agent sends no push notifications. ${streaming ? 'Subscribe to the task, or poll it' : 'Poll the task'} with GetTask.`),
-  extendedAgentCard: () => new A2AError('UnsupportedOperation', 'This agent has no extended card. Its public card is complete.')
+  streaming: () =>
+    new A2AError(
+      'UnsupportedOperation',
+      'This agent does not stream. Send the message with SendMessage, and read the task with GetTask.'
+    ),
+  pushNotifications: ({ streaming }) =>
+    new A2AError(
+      'PushNotificationNotSupported',
+      `This agent sends no push notifications. ${streaming ? 'Subscribe to the task, or poll it' : 'Poll the task'} with GetTask.`
+    ),
+  extendedAgentCard: () =>
+    new A2AError('UnsupportedOperation', 'This agent has no extended card. Its public card is complete.')
 }
 
 /** Operations that are refused because their capability is off (§3.3.4), each with a factory of its error. */
 export function refusedOperations(capabilities: Capabilities): ReadonlyMap<OperationName, () => A2AError> {
   const operations: readonly Operation[] = Object.values(OPERATIONS)
-  return new Map(operations.flatMap(({ name, capability }) => (capability && !capabilities[capability] ? [[name, () => REFUSALS[capability](capabilities)] as const] : [])))
+  return new Map(
+    operations.flatMap(({ name, capability }) =>
+      capability && !capabilities[capability] ? [[name, () => REFUSALS[capability](capabilities)] as const] : []
+    )
+  )
 }
 
 /** The extensions that clients of an agent may activate: the author's, and taskchart's unless the author turns them off. */
-export function extensionsOf({ extensions, capabilities, negotiate }: Pick<Agent, 'extensions' | 'capabilities' | 'negotiate'>): Extensions {
+export function extensionsOf({
+  extensions,
+  capabilities,
+  negotiate
+}: Pick<Agent, 'extensions' | 'capabilities' | 'negotiate'>): Extensions {
   const ours = isNegotiation(negotiate) ? [RELIABILITY_EXTENSION, NEGOTIATION_EXTENSION] : [RELIABILITY_EXTENSION]
   return extensionsWith(extensions, capabilities?.extensions === false ? [] : ours)
 }

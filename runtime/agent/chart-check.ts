@@ -10,14 +10,18 @@ import { statesOf } from '../xstate/transition-names.ts'
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]
 
-const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<keyof WorkMeta, true>)
+const META = Object.keys({ prompt: true, reason: true, schema: true, jsonSchema: true } satisfies Record<
+  keyof WorkMeta,
+  true
+>)
 
 /** Refuses a chart with a state that cannot work as written. Throws TypeError that names the state and says what to write instead. */
 export function checkChart(machine: AnyStateMachine): void {
   const loss = contextLoss(machine.config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${machine.id} has a context that cannot be stored: ${loss}`)
   for (const node of statesOf(machine.root)) {
-    const fault = invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
+    const fault =
+      invokeFault(node) ?? nameFault(node) ?? tagFault(node) ?? endFault(node) ?? metaFault(node) ?? answerFault(node)
     if (fault !== undefined) throw new TypeError(`The state ${nameOf(node)} ${fault}`)
   }
 }
@@ -51,15 +55,22 @@ function wayOnDoubt(node: AnyStateNode): string | undefined {
 
 /** Whether a state handles an answer, or can be left without an event of the agent's. */
 function hearsAnswer({ transitions, always, invoke }: AnyStateNode): boolean {
-  return always !== undefined || invoke.length > 0 || [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
+  return (
+    always !== undefined ||
+    invoke.length > 0 ||
+    [...transitions.keys()].some(name => name.startsWith('xstate.after.') || ANSWERS.some(type => hears(name, type)))
+  )
 }
 
 /** Whether a transition of `source` leaves `node`, which is `source` itself, nested in it, or active in parallel. */
 function leaves(source: AnyStateNode, node: AnyStateNode): boolean {
-  const isWithin = (path: readonly string[]) => path.length < node.path.length && path.every((key, i) => key === node.path[i])
+  const isWithin = (path: readonly string[]) =>
+    path.length < node.path.length && path.every((key, i) => key === node.path[i])
   return [...source.transitions, ['', source.always ?? []] as const].some(
     // The done event of an enclosing state comes only after `node` has been left.
-    ([name, all]) => !(name.startsWith('xstate.done.state.') && isWithin(source.path)) && all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
+    ([name, all]) =>
+      !(name.startsWith('xstate.done.state.') && isWithin(source.path)) &&
+      all.some(({ target = [] }) => target.some(to => to !== node && isWithin(commonPath(source, to))))
   )
 }
 
@@ -76,15 +87,19 @@ function nameOf({ machine, path }: AnyStateNode): string {
 /** Refuses inline or missing logic: a restart finds logic only by its name. */
 function invokeFault({ config, machine }: AnyStateNode): string | undefined {
   for (const { src } of [config.invoke ?? []].flat() as { src: unknown }[]) {
-    if (typeof src !== 'string') return "invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."
-    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src)) return `invokes ${src}, but there is no such actor. Add it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
+    if (typeof src !== 'string')
+      return "invokes logic without a name. Name it: setupWork({ actors: { paint: … } }), and invoke: { src: 'paint' }."
+    if (!Object.hasOwn(machine.implementations.actors as Record<string, AnyActorLogic>, src))
+      return `invokes ${src}, but there is no such actor. Add it: setupWork({ actors: { ${src}: fromPromise(…) } }).`
   }
   return undefined
 }
 
 /** Refuses an undefined delay, which XState would treat as 0 ms. */
 function nameFault({ config, machine }: AnyStateNode): string | undefined {
-  const name = Object.keys((config.after ?? {}) as object).find(name => Number.isNaN(Number(name)) && !Object.hasOwn(machine.implementations.delays, name))
+  const name = Object.keys((config.after ?? {}) as object).find(
+    name => Number.isNaN(Number(name)) && !Object.hasOwn(machine.implementations.delays, name)
+  )
   return name && `uses the delay ${name}, which is not defined. Define it: setupWork({ delays: { ${name}: 1000 } }).`
 }
 
@@ -94,19 +109,28 @@ function tagFault({ tags, type }: AnyStateNode): string | undefined {
     const meant = TAGS.includes(tag) ? undefined : closestName(tag, TAGS)
     if (meant !== undefined) return `is tagged '${tag}'. Is '${meant}' meant?`
   }
-  if (asks.length === 2) return 'is tagged input-required and auth-required: it can ask for one of them. Make it two states.'
+  if (asks.length === 2)
+    return 'is tagged input-required and auth-required: it can ask for one of them. Make it two states.'
   if (ends.length === 2) return 'is tagged failed and rejected: a task ends in one of them. Make it two states.'
-  if (asks.length > 0 && ends.length > 0) return `is tagged ${asks[0]} and ${ends[0]}, but a state that asks is no end. Make it two states.`
-  if (asks.length > 0 && type === 'final') return `is final, and tagged ${asks[0]}, but a final state receives no answer. Leave out type: 'final', and add a transition for 'message.received'.`
-  if (ends.length > 0 && type !== 'final') return `is tagged ${ends[0]}, but is not final: the task would not end there. Add type: 'final'.`
+  if (asks.length > 0 && ends.length > 0)
+    return `is tagged ${asks[0]} and ${ends[0]}, but a state that asks is no end. Make it two states.`
+  if (asks.length > 0 && type === 'final')
+    return `is final, and tagged ${asks[0]}, but a final state receives no answer. Leave out type: 'final', and add a transition for 'message.received'.`
+  if (ends.length > 0 && type !== 'final')
+    return `is tagged ${ends[0]}, but is not final: the task would not end there. Add type: 'final'.`
   return undefined
 }
 
 /** Refuses behaviour in a state in which the chart has ended. */
 function endFault({ type, parent, config }: AnyStateNode): string | undefined {
   if (type !== 'final' || parent?.parent || parent?.type !== 'compound') return undefined
-  const member = (['on', 'after', 'always', 'invoke'] as const).find(member => Object.keys((config[member] ?? {}) as object).length > 0)
-  return member && `is final: the chart has ended there, and its ${member} is ignored. Leave it out, or make it a state that is not final.`
+  const member = (['on', 'after', 'always', 'invoke'] as const).find(
+    member => Object.keys((config[member] ?? {}) as object).length > 0
+  )
+  return (
+    member &&
+    `is final: the chart has ended there, and its ${member} is ignored. Leave it out, or make it a state that is not final.`
+  )
 }
 
 function metaFault(node: AnyStateNode): string | undefined {
@@ -114,15 +138,21 @@ function metaFault(node: AnyStateNode): string | undefined {
   const { prompt, reason, schema, jsonSchema }: WorkMeta = meta ?? {}
   const asks = ASKING.some(tag => tags.includes(tag))
   const ends = ENDING.some(tag => tags.includes(tag))
-  const misspelled = Object.keys(meta ?? {}).map(name => [name, closestName(name, META)]).find(([name, meant]) => meant !== undefined && meant !== name)
+  const misspelled = Object.keys(meta ?? {})
+    .map(name => [name, closestName(name, META)])
+    .find(([name, meant]) => meant !== undefined && meant !== name)
   if (misspelled && (asks || ends)) return `has ${misspelled[0]} in its meta. Is ${misspelled[1]} meant?`
   for (const [member, value] of Object.entries({ prompt, schema, jsonSchema })) {
-    if (value !== undefined && !asks) return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
+    if (value !== undefined && !asks)
+      return `has a ${member} in its meta, but asks nothing. Tag it: tags: 'input-required'.`
   }
-  if (reason !== undefined && !ends) return "has a reason in its meta, but is not tagged failed or rejected. Tag it: type: 'final', tags: 'failed', or 'rejected'."
+  if (reason !== undefined && !ends)
+    return "has a reason in its meta, but is not tagged failed or rejected. Tag it: type: 'final', tags: 'failed', or 'rejected'."
   const name = `of the state ${nameOf(node)}`
   publishedSchema({ schema, jsonSchema }, { schema: `schema ${name}`, jsonSchema: `jsonSchema ${name}` })
-  return [prompt, reason].every(isSayable) ? undefined : "has an invalid prompt or reason in its meta. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
+  return [prompt, reason].every(isSayable)
+    ? undefined
+    : "has an invalid prompt or reason in its meta. Give text, a part, parts, or a function of the context: prompt: 'Which day?'."
 }
 
 function isSayable(words: unknown): boolean {
@@ -136,7 +166,9 @@ function isSayable(words: unknown): boolean {
 
 /** Refuses a state that asks, if no state handles the answer and nothing else leaves it. */
 function answerFault(node: AnyStateNode): string | undefined {
-  const misspelled = [...node.transitions.keys()].find(name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name))
+  const misspelled = [...node.transitions.keys()].find(
+    name => closestName(name, ANSWERS) !== undefined && !ANSWERS.includes(name)
+  )
   if (misspelled !== undefined) return `handles '${misspelled}'. Is '${closestName(misspelled, ANSWERS)}' meant?`
   const asks = ASKING.find(tag => node.tags.includes(tag))
   if (asks === undefined || around(node).some(goesOn)) return undefined
@@ -153,6 +185,8 @@ function around(node: AnyStateNode): AnyStateNode[] {
 /** Whether the state handles an answer, an actor or an eventless transition. Any other event counts if the chart may send it to itself. */
 function goesOn({ transitions, always, invoke, machine }: AnyStateNode): boolean {
   if (always || invoke.length > 0) return true
-  const sendsToItself = Object.keys(machine.implementations.actors).length > 0 || statesOf(machine.root).some(({ entry }) => entry.length > 0)
+  const sendsToItself =
+    Object.keys(machine.implementations.actors).length > 0 ||
+    statesOf(machine.root).some(({ entry }) => entry.length > 0)
   return [...transitions.keys()].some(name => sendsToItself || ANSWERS.some(type => hears(name, type)))
 }

@@ -19,7 +19,9 @@ import { describedCard, type AgentDescription, type DescribedCard, type Extended
 import { recoveryPolicy, restartPolicy, type MessagePolicy, type RecoveryType, type RestartOption } from './policies.ts'
 
 /** A statechart as work. If its `input` or its `terms` are typed, the types must be those of the agent's schema and of its negotiation. */
-export type WorkChart<Input = unknown, Terms = Record<string, unknown> | undefined> = AnyStateMachine & { getInitialSnapshot(scope: AnyActorScope, input?: ChartInput<Input, Terms>): unknown }
+export type WorkChart<Input = unknown, Terms = Record<string, unknown> | undefined> = AnyStateMachine & {
+  getInitialSnapshot(scope: AnyActorScope, input?: ChartInput<Input, Terms>): unknown
+}
 
 /**
  * An agent as its author writes it. With `work` it does tasks, with `negotiate` it answers messages, with both it negotiates
@@ -45,7 +47,10 @@ export interface AgentDefinition<Input = unknown, Terms = Record<string, unknown
   /** The JSON Schema on the card, of at most 16 KiB. Default: the one that the schema's library provides. */
   readonly inputJsonSchema?: Record<string, unknown>
   /** Does the tasks: a function, an async generator, or a statechart made with `setupWork`. */
-  readonly work?: WorkFunction<NoInfer<Input>, NoInfer<Terms>> | WorkGenerator<NoInfer<Input>, NoInfer<Terms>> | WorkChart<NoInfer<Input>, NoInfer<Terms>>
+  readonly work?:
+    | WorkFunction<NoInfer<Input>, NoInfer<Terms>>
+    | WorkGenerator<NoInfer<Input>, NoInfer<Terms>>
+    | WorkChart<NoInfer<Input>, NoInfer<Terms>>
   /**
    * Answers messages that address no task: a function, called for each message separately, or a `negotiation(…)`, which keeps an
    * offer open between messages. Without it every such message opens a task.
@@ -104,72 +109,170 @@ export interface Agent extends AgentDefinition {
 }
 
 const MEMBERS = Object.keys({
-  card: true, extendedCard: true, capabilities: true, extensions: true, input: true, inputJsonSchema: true, work: true, negotiate: true, messages: true,
-  restart: true, recovery: true, version: true, migrate: true, cancelGraceMs: true, deadlineMs: true, properties: true
+  card: true,
+  extendedCard: true,
+  capabilities: true,
+  extensions: true,
+  input: true,
+  inputJsonSchema: true,
+  work: true,
+  negotiate: true,
+  messages: true,
+  restart: true,
+  recovery: true,
+  version: true,
+  migrate: true,
+  cancelGraceMs: true,
+  deadlineMs: true,
+  properties: true
 } satisfies Record<keyof AgentDefinition, true>)
 
 /** Validates an agent's definition. Throws TypeError or RangeError that says what to write instead. */
-export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(given: AgentDefinition<Input, Terms>): Agent {
+export function defineAgent<Input = undefined, Terms = Record<string, unknown> | undefined>(
+  given: AgentDefinition<Input, Terms>
+): Agent {
   // Types of input and terms exist only for the author.
   const definition = given as AgentDefinition
-  checkArgument(definition, [isObject, 'an object'], "defineAgent({ card: { name: 'Barista' }, work: async ({ message }) => … })")
+  checkArgument(
+    definition,
+    [isObject, 'an object'],
+    "defineAgent({ card: { name: 'Barista' }, work: async ({ message }) => … })"
+  )
   rejectUnknown(definition, MEMBERS, 'defineAgent')
   const { input, inputJsonSchema } = definition
-  const { card, extendedCard, capabilities, extensions = [], work, negotiate, messages = 'reject', restart, recovery, migrate, cancelGraceMs = 5000, deadlineMs, properties } = definition
-  if (!work && !negotiate) throw new TypeError('An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).')
-  if (work && !isMachineOrFunction(work)) throw new TypeError('work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).')
+  const {
+    card,
+    extendedCard,
+    capabilities,
+    extensions = [],
+    work,
+    negotiate,
+    messages = 'reject',
+    restart,
+    recovery,
+    migrate,
+    cancelGraceMs = 5000,
+    deadlineMs,
+    properties
+  } = definition
+  if (!work && !negotiate)
+    throw new TypeError(
+      'An agent needs work, negotiate or both: defineAgent({ card, work: async ({ message }) => … }).'
+    )
+  if (work && !isMachineOrFunction(work))
+    throw new TypeError(
+      'work has to be an async function, an async generator, or a statechart made with setupWork(…).createMachine(…).'
+    )
   if (work && typeof work !== 'function') checkChart(work)
   if (negotiate) checkNegotiate(negotiate, work)
   checkMessages(messages, work)
-  if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0)) throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
-  if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
+  if (typeof cancelGraceMs !== 'number' || !(cancelGraceMs >= 0))
+    throw new RangeError(`cancelGraceMs has to be milliseconds from 0, not ${String(cancelGraceMs)}.`)
+  if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0))
+    throw new RangeError(`deadlineMs has to be milliseconds above 0, not ${String(deadlineMs)}.`)
   const isChart = work !== undefined && typeof work !== 'function'
-  const policies = { messages, restart: restartPolicy(restart), recovery: recoveryPolicy(recovery, isChart), cancelGraceMs, ...(deadlineMs !== undefined && { deadlineMs }) }
+  const policies = {
+    messages,
+    restart: restartPolicy(restart),
+    recovery: recoveryPolicy(recovery, isChart),
+    cancelGraceMs,
+    ...(deadlineMs !== undefined && { deadlineMs })
+  }
   const described = describedCard(card)
   checkExtendedCard(extendedCard, described)
-  if (capabilities !== undefined) checkCapabilities(capabilities, { extendedCard, negotiates: isNegotiation(negotiate) })
-  const said = { card: described, extensions: declaredExtensions(extensions), ...(extendedCard && { extendedCard }), ...(capabilities && { capabilities }) }
+  if (capabilities !== undefined)
+    checkCapabilities(capabilities, { extendedCard, negotiates: isNegotiation(negotiate) })
+  const said = {
+    card: described,
+    extensions: declaredExtensions(extensions),
+    ...(extendedCard && { extendedCard }),
+    ...(capabilities && { capabilities })
+  }
   const { version = described.version } = definition
-  if (input && isNegotiation(negotiate)) throw new TypeError('A deal opens the task of a negotiation, so input would validate nothing. Put what the work needs into the terms, and leave input out.')
-  if (input && !work) throw new TypeError('input validates the message that opens a task, but an agent without work opens none. Add work, or leave input out.')
+  if (input && isNegotiation(negotiate))
+    throw new TypeError(
+      'A deal opens the task of a negotiation, so input would validate nothing. Put what the work needs into the terms, and leave input out.'
+    )
+  if (input && !work)
+    throw new TypeError(
+      'input validates the message that opens a task, but an agent without work opens none. Add work, or leave input out.'
+    )
   shownInput({ input, inputJsonSchema })
   if (work && typeof work !== 'function') warnOfChart(work)
   checkVersions({ version, migrate }, isChart)
   if (properties) checkProperties(properties, isChart)
-  return { ...said, ...(work && { work }), ...(negotiate && { negotiate }), ...policies, version, ...(migrate && { migrate }), ...(input && { input }), ...(inputJsonSchema && { inputJsonSchema }), ...(properties && { properties }) }
+  return {
+    ...said,
+    ...(work && { work }),
+    ...(negotiate && { negotiate }),
+    ...policies,
+    version,
+    ...(migrate && { migrate }),
+    ...(input && { input }),
+    ...(inputJsonSchema && { inputJsonSchema }),
+    ...(properties && { properties })
+  }
 }
 
-function checkVersions({ version, migrate }: { readonly version: unknown; readonly migrate: unknown }, isChart: boolean): void {
-  if (typeof version !== 'string' || version === '') throw new TypeError(`version has to be a text such as '2.1.0', not ${JSON.stringify(version)}.`)
+function checkVersions(
+  { version, migrate }: { readonly version: unknown; readonly migrate: unknown },
+  isChart: boolean
+): void {
+  if (typeof version !== 'string' || version === '')
+    throw new TypeError(`version has to be a text such as '2.1.0', not ${JSON.stringify(version)}.`)
   if (migrate === undefined) return
-  if (typeof migrate !== 'function') throw new TypeError('migrate has to be a function: ({ version, snapshot }) => a snapshot that the present chart can restore.')
-  if (!isChart) throw new TypeError('migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and keep its words and questions up to there.')
+  if (typeof migrate !== 'function')
+    throw new TypeError(
+      'migrate has to be a function: ({ version, snapshot }) => a snapshot that the present chart can restore.'
+    )
+  if (!isChart)
+    throw new TypeError(
+      'migrate is for work as a statechart. A function runs again with its journal: leave migrate out, and keep its words and questions up to there.'
+    )
 }
 
 function checkProperties(properties: object, isChart: boolean): void {
-  if (!isChart) throw new TypeError('properties are proved on a statechart, and the work has none. Leave properties out, or write the work with setupWork.')
+  if (!isChart)
+    throw new TypeError(
+      'properties are proved on a statechart, and the work has none. Leave properties out, or write the work with setupWork.'
+    )
   for (const [name, property] of Object.entries(properties)) {
-    if (!isObject(property) || typeof property['next'] !== 'function') throw new TypeError(`The property ${JSON.stringify(name)} has to be made with a word of propertiesOf(chart), such as never(…) or leadsTo(…).`)
+    if (!isObject(property) || typeof property['next'] !== 'function')
+      throw new TypeError(
+        `The property ${JSON.stringify(name)} has to be made with a word of propertiesOf(chart), such as never(…) or leadsTo(…).`
+      )
   }
 }
 
 function checkExtendedCard(extendedCard: ExtendedCard | undefined, card: DescribedCard): void {
   if (extendedCard === undefined || typeof extendedCard === 'function') return
-  if (!isObject(extendedCard)) throw new TypeError('extendedCard has to be an object with the members for authenticated callers, such as { skills: […] }, or a function of the caller that returns one.')
+  if (!isObject(extendedCard))
+    throw new TypeError(
+      'extendedCard has to be an object with the members for authenticated callers, such as { skills: […] }, or a function of the caller that returns one.'
+    )
   describedCard({ ...card, ...extendedCard }, 'extendedCard')
 }
 
 function checkNegotiate(negotiate: unknown, work: AgentDefinition['work']): void {
   if (typeof negotiate === 'function') return
   if (!isNegotiation(negotiate)) {
-    throw new TypeError('negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).')
+    throw new TypeError(
+      'negotiate has to be a function that answers reply(…), accepted(…) or rejected(…), or a negotiation: negotiation({ terms: z.object({ … }), respond: … }).'
+    )
   }
-  if (!work) throw new TypeError('A negotiation agrees on terms for work. Add work, or use a function as negotiate that answers reply(…).')
+  if (!work)
+    throw new TypeError(
+      'A negotiation agrees on terms for work. Add work, or use a function as negotiate that answers reply(…).'
+    )
 }
 
 function checkMessages(messages: MessagePolicy, work: AgentDefinition['work']): void {
-  if (!['reject', 'steer', 'queue'].includes(messages)) throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
-  if (messages === 'steer' && typeof work === 'function') throw new TypeError("messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question.")
+  if (!['reject', 'steer', 'queue'].includes(messages))
+    throw new TypeError(`messages has to be 'reject', 'steer' or 'queue', not ${messages}.`)
+  if (messages === 'steer' && typeof work === 'function')
+    throw new TypeError(
+      "messages: 'steer' needs work as a statechart. For a function write 'queue', which stores messages for its next question."
+    )
 }
 
 function isMachineOrFunction(work: unknown): boolean {

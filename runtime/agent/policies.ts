@@ -12,12 +12,17 @@ export type RecoveryType = 'resume' | 'rerun' | 'fail'
 /** Validates an author's recovery policy. Default: `resume` for a statechart, else `rerun`. Throws TypeError that says what to write instead. */
 export function recoveryPolicy(option: RecoveryType | undefined, isChart: boolean): RecoveryType {
   if (option === undefined) return isChart ? 'resume' : 'rerun'
-  if (!['resume', 'rerun', 'fail'].includes(option)) throw new TypeError(`recovery has to be 'resume', 'rerun' or 'fail', not ${option}.`)
+  if (!['resume', 'rerun', 'fail'].includes(option))
+    throw new TypeError(`recovery has to be 'resume', 'rerun' or 'fail', not ${option}.`)
   if (option === 'resume' && !isChart) {
-    throw new TypeError("recovery: 'resume' needs work as a statechart. A function runs again from its start: write recovery: 'rerun', and put side effects into step('name', …).")
+    throw new TypeError(
+      "recovery: 'resume' needs work as a statechart. A function runs again from its start: write recovery: 'rerun', and put side effects into step('name', …)."
+    )
   }
   if (option === 'rerun' && isChart) {
-    throw new TypeError("recovery: 'rerun' is for functions. A statechart continues in its state: write recovery: 'resume' or 'fail'. To restart a chart, add a transition to its initial state.")
+    throw new TypeError(
+      "recovery: 'rerun' is for functions. A statechart continues in its state: write recovery: 'resume' or 'fail'. To restart a chart, add a transition to its initial state."
+    )
   }
   return option
 }
@@ -36,8 +41,10 @@ export function restartPolicy(option: RestartOption = 'temporary'): RestartPolic
     const permanent = (type as unknown) === 'permanent' ? ' A task has an end, so its work cannot be permanent.' : ''
     throw new TypeError(`restart has to be 'temporary' or 'transient', or { type, intensity, periodMs }.${permanent}`)
   }
-  if (!Number.isInteger(intensity) || intensity < 0) throw new RangeError(`restart.intensity has to be a whole number from 0, not ${String(intensity)}.`)
-  if (typeof periodMs !== 'number' || !(periodMs > 0)) throw new RangeError(`restart.periodMs has to be milliseconds above 0, not ${String(periodMs)}.`)
+  if (!Number.isInteger(intensity) || intensity < 0)
+    throw new RangeError(`restart.intensity has to be a whole number from 0, not ${String(intensity)}.`)
+  if (typeof periodMs !== 'number' || !(periodMs > 0))
+    throw new RangeError(`restart.periodMs has to be milliseconds above 0, not ${String(periodMs)}.`)
   return { type, intensity, periodMs }
 }
 

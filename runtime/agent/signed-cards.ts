@@ -41,7 +41,12 @@ export class AgentCards {
   readonly #signatures: SignedCards | undefined
 
   /** Without `sign` cards are not signed. */
-  constructor(source: CardSource, tenants: Tenants, sign: SignCard | undefined, services: Parameters<typeof cardInTime>[2]) {
+  constructor(
+    source: CardSource,
+    tenants: Tenants,
+    sign: SignCard | undefined,
+    services: Parameters<typeof cardInTime>[2]
+  ) {
     this.source = source
     this.#tenants = tenants
     this.#signatures = sign && new SignedCards(sign, services)

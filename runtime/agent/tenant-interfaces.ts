@@ -5,7 +5,10 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
  * The interfaces (§4.4.6) of these tenants, grouped by tenant; unchanged if there are no tenants. Requests of A2A 1.0 name their
  * tenant. Those of older versions cannot, so the URL's path has it; REST of older versions has no path for it and is left out.
  */
-export function tenantInterfaces(interfaces: readonly AgentInterface[], tenants: readonly string[] = []): readonly AgentInterface[] {
+export function tenantInterfaces(
+  interfaces: readonly AgentInterface[],
+  tenants: readonly string[] = []
+): readonly AgentInterface[] {
   if (tenants.length === 0) return interfaces
   return tenants.flatMap(tenant => (tenant === '' ? interfaces : interfaces.flatMap(each => ofTenant(each, tenant))))
 }

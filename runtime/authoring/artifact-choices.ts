@@ -1,7 +1,16 @@
 import { createHash } from 'node:crypto'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { MessageContent } from '../../machines/task-events.ts'
-import { checkArgument, checkOptions, functionFor, listOf, textSuchAs, TRUE_OR_FALSE, withMembers, type OptionKinds } from '../primitives/options.ts'
+import {
+  checkArgument,
+  checkOptions,
+  functionFor,
+  listOf,
+  textSuchAs,
+  TRUE_OR_FALSE,
+  withMembers,
+  type OptionKinds
+} from '../primitives/options.ts'
 import { chosenByAge, chosenByPhrase, chosenByPlace, chosenByWords, isNegative } from './loose-choice.ts'
 import { textOf } from './words.ts'
 import type { WorkInput } from './work-arguments.ts'
@@ -28,9 +37,12 @@ export function namedArtifacts(message: Message): ArtifactReference[] {
 /** Whether a value refers to an artifact. It may have more members. */
 export function isReference(value: unknown): value is ArtifactReference {
   return (
-    typeof value === 'object' && value !== null &&
-    'taskId' in value && typeof value.taskId === 'string' &&
-    'artifactId' in value && typeof value.artifactId === 'string'
+    typeof value === 'object' &&
+    value !== null &&
+    'taskId' in value &&
+    typeof value.taskId === 'string' &&
+    'artifactId' in value &&
+    typeof value.artifactId === 'string'
   )
 }
 
@@ -52,7 +64,10 @@ export interface WhichArtifactOptions {
   readonly prompt?: (choices: readonly ArtifactChoice[], isAgain: boolean) => string
 }
 
-export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = { what: textSuchAs("'picture'"), prompt: functionFor('a function of the choices that gives the question') }
+export const ASKING_OPTIONS: OptionKinds<WhichArtifactOptions> = {
+  what: textSuchAs("'picture'"),
+  prompt: functionFor('a function of the choices that gives the question')
+}
 
 const CHOICES = listOf('choices, as artifactChoices gives them')
 
@@ -76,11 +91,20 @@ export function artifactChoices(input: Pick<WorkInput, 'message' | 'earlierArtif
     if (newest.has(name)) continue
     const { artifactId, description = '' } = artifact
     const digests = digestsOf(artifact.parts)
-    newest.set(name, { artifactId, taskId, name, ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }), ...(digests.length > 0 && { digests }) })
+    newest.set(name, {
+      artifactId,
+      taskId,
+      name,
+      ...(description !== '' && description.length <= LONGEST_DESCRIPTION && { description }),
+      ...(digests.length > 0 && { digests })
+    })
   }
   const choices = [...newest.values()]
   const copies = copiesIn(choices, message)
-  const named = sole(referredTo(choices, message) ?? (copies.length > 0 ? copies : namedOrOfTasks(choices, message, namedIn(textOf(message), choices))))
+  const named = sole(
+    referredTo(choices, message) ??
+      (copies.length > 0 ? copies : namedOrOfTasks(choices, message, namedIn(textOf(message), choices)))
+  )
   const chosen = named ?? sole(chosenByPhrase(choices, asMade(choices, earlierArtifacts), textOf(message)))
   return chosen ? [chosen] : choices
 }
@@ -93,11 +117,19 @@ function asMade(choices: readonly ArtifactChoice[], earlierArtifacts: WorkInput[
 
 /** The SHA-256 of each part with bytes, however its base64 is written. */
 function digestsOf(parts: readonly Part[]): string[] {
-  return parts.flatMap(part => ('raw' in part ? [createHash('sha256').update(Buffer.from(part.raw, 'base64')).digest('base64url')] : []))
+  return parts.flatMap(part =>
+    'raw' in part ? [createHash('sha256').update(Buffer.from(part.raw, 'base64')).digest('base64url')] : []
+  )
 }
 
 /** An artifact's name, or its id if it has no name. */
-export function nameOf({ artifactId, name }: { readonly artifactId: string; readonly name?: string | undefined }): string {
+export function nameOf({
+  artifactId,
+  name
+}: {
+  readonly artifactId: string
+  readonly name?: string | undefined
+}): string {
   return name || artifactId
 }
 
@@ -105,8 +137,16 @@ export function nameOf({ artifactId, name }: { readonly artifactId: string; read
  * Makes the question which artifact is meant: text, and a data part for each artifact, newest first. The metadata of a data part
  * refers to its artifact. A client chooses by sending one of the parts back, or by the artifact's name.
  */
-export function whichArtifact(choices: readonly ArtifactChoice[], options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}): MessageContent {
-  checkOptions(options, { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE }, 'whichArtifact', "whichArtifact(choices, { what: 'picture' })")
+export function whichArtifact(
+  choices: readonly ArtifactChoice[],
+  options: WhichArtifactOptions & { readonly isAgain?: boolean } = {}
+): MessageContent {
+  checkOptions(
+    options,
+    { ...ASKING_OPTIONS, isAgain: TRUE_OR_FALSE },
+    'whichArtifact',
+    "whichArtifact(choices, { what: 'picture' })"
+  )
   checkArgument(choices, CHOICES, 'whichArtifact(artifactChoices(input))')
   const { what = 'artifact', prompt, isAgain = false } = options
   const text = prompt ? prompt(choices, isAgain) : question(choices, what, isAgain)
@@ -149,8 +189,13 @@ function saidIn(choices: readonly ArtifactChoice[], answer: Message, text: strin
 
 /** The choices that a message's parts refer to; `undefined` if it has no reference. */
 function referredTo(choices: readonly ArtifactChoice[], message: Message): ArtifactChoice[] | undefined {
-  const references = [...namedArtifacts(message), ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))]
-  return references.length > 0 ? choices.filter(choice => references.some(reference => isSame(reference, choice))) : undefined
+  const references = [
+    ...namedArtifacts(message),
+    ...message.parts.flatMap(part => ('data' in part && isReference(part.data) ? [part.data] : []))
+  ]
+  return references.length > 0
+    ? choices.filter(choice => references.some(reference => isSame(reference, choice)))
+    : undefined
 }
 
 /** The choices whose bytes a message has, unless its text excludes something. If several have them, those with the name of its file. */
@@ -163,7 +208,11 @@ function copiesIn(choices: readonly ArtifactChoice[], message: Message): Artifac
   return ofName.length > 0 ? ofName : copies
 }
 
-function namedOrOfTasks(choices: readonly ArtifactChoice[], { referenceTaskIds }: Message, named: ArtifactChoice[]): ArtifactChoice[] {
+function namedOrOfTasks(
+  choices: readonly ArtifactChoice[],
+  { referenceTaskIds }: Message,
+  named: ArtifactChoice[]
+): ArtifactChoice[] {
   return named.length > 0 ? named : choices.filter(({ taskId }) => referenceTaskIds?.includes(taskId))
 }
 

@@ -18,7 +18,10 @@ import { notYet, type WorkResult } from './words.ts'
 /** Words that only a negotiation may answer. */
 const NEGOTIATED: readonly unknown[] = ['reply', 'accepted', 'offer', 'declined']
 
-const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, metadata: true } satisfies Record<keyof WorkResult, true>)
+const RESULT = Object.keys({ artifact: true, artifacts: true, message: true, metadata: true } satisfies Record<
+  keyof WorkResult,
+  true
+>)
 
 /** Maximum number of unknown members that an error names. */
 const SHOWN = 5
@@ -26,7 +29,12 @@ const SHOWN = 5
 /** The members that a message and an artifact have in common. */
 const content = { parts: partsField, metadata: present(struct), extensions: optionalList(nonEmptyText) }
 const MessageContentSchema = message(content)
-const ArtifactContentSchema = message({ artifactId: optionalId, name: optionalText, description: optionalText, ...content })
+const ArtifactContentSchema = message({
+  artifactId: optionalId,
+  name: optionalText,
+  description: optionalText,
+  ...content
+})
 
 /** The event of a question for the task's chart. */
 export type Asked = Extract<WorkWord, { type: 'work.asked' | 'work.needsAuthorization' }>
@@ -63,14 +71,16 @@ export function questionEventOf(question: Pick<Question, 'type' | 'message' | 'a
 export function keptValue<T>(value: T, name: string): T {
   if (value === undefined) return value
   const loss = tried(() => jsonLoss(value, name, 'kept'), name)
-  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code produced a value that cannot be stored: ${loss}`)
+  if (loss !== undefined)
+    throw new A2AError('InvalidAgentResponse', `The agent's code produced a value that cannot be stored: ${loss}`)
   return copied(value, name)
 }
 
 /** Copies a value that only goes out through JSON. Throws InvalidAgentResponse for a value that JSON would change. */
 export function sentValue<T>(value: T, name: string): T {
   const loss = tried(() => jsonLoss(value, name, 'sent'), name)
-  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${loss}`)
+  if (loss !== undefined)
+    throw new A2AError('InvalidAgentResponse', `The agent's code produced something that is not valid A2A: ${loss}`)
   return copied(value, name)
 }
 
@@ -80,7 +90,8 @@ export function sentValue<T>(value: T, name: string): T {
  */
 export function checkContext(snapshot: AnyMachineSnapshot, before?: AnyMachineSnapshot): AnyMachineSnapshot {
   const loss = contextLoss(snapshot.context, before?.context)
-  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart has a context that cannot be stored: ${loss}`)
+  if (loss !== undefined)
+    throw new A2AError('InvalidAgentResponse', `The agent's chart has a context that cannot be stored: ${loss}`)
   if (snapshot.children !== before?.children) checkInputs(snapshot.children, before?.children)
   return snapshot
 }
@@ -92,33 +103,49 @@ function checkInputs(children: AnyMachineSnapshot['children'], before: AnyMachin
     if (child === before[id]) continue
     const { input } = child.getSnapshot() as { readonly input?: unknown }
     const loss = input === undefined ? undefined : jsonLoss(input, 'input', 'kept')
-    if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart starts the actor ${id} with an input that cannot be stored: ${loss}`)
+    if (loss !== undefined)
+      throw new A2AError(
+        'InvalidAgentResponse',
+        `The agent's chart starts the actor ${id} with an input that cannot be stored: ${loss}`
+      )
   }
 }
 
 /** Throws InvalidAgentResponse if logic of `fromTransition` has a state that JSON changes: it would differ after a restart. */
 export function checkState<State extends { readonly context?: unknown }>(id: string, snapshot: State): State {
   const loss = snapshot.context === undefined ? undefined : jsonLoss(snapshot.context, 'state', 'context')
-  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart has an actor ${id} whose state cannot be stored: ${loss}`)
+  if (loss !== undefined)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The agent's chart has an actor ${id} whose state cannot be stored: ${loss}`
+    )
   return snapshot
 }
 
 /** Throws InvalidAgentResponse if a chart delays an event that JSON changes: it would differ after a restart. */
 export function checkDelayed({ event }: { readonly event: EventObject }): void {
   const loss = jsonLoss(event, 'event', 'kept')
-  if (loss !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's chart delays ${event.type}, which cannot be stored: ${loss}`)
+  if (loss !== undefined)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The agent's chart delays ${event.type}, which cannot be stored: ${loss}`
+    )
 }
 
 /** The outcome of a work's return value or output. `undefined` is a result without artifacts. */
 export function toOutcome(result: unknown): WorkOutcome {
   said(result)
   const given = result ?? {}
-  if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given) throw invalid("result must be an object such as { artifact: text('…') }")
+  if (typeof given !== 'object' || Array.isArray(given) || Symbol.asyncIterator in given)
+    throw invalid("result must be an object such as { artifact: text('…') }")
   checkResult(given)
   if ('type' in given && (given.type === 'rejected' || given.type === 'failed')) {
     return endedFor(given.type, 'reason' in given ? given.reason : undefined)
   }
-  if ('type' in given && NEGOTIATED.includes(given.type)) throw invalid(`result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`)
+  if ('type' in given && NEGOTIATED.includes(given.type))
+    throw invalid(
+      `result must not be ${String(given.type)}(…), which a negotiation answers; work returns { message: '…' }`
+    )
   const { artifact, artifacts = [], message: words, metadata } = given as Record<string, unknown>
   if (!Array.isArray(artifacts)) throw invalid('result.artifacts must be a list of artifacts')
   const all: unknown[] = artifact === undefined ? artifacts : [artifact, ...artifacts]
@@ -132,15 +159,22 @@ export function toOutcome(result: unknown): WorkOutcome {
 
 /** Refuses an object without any member of a result, since it would complete the task and lose what the author returned. */
 function checkResult(given: object): void {
-  if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type))) return
-  if (isQuestion(given)) throw invalid('result must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result')
-  if (kindIn(given) === 'Error') throw invalid("result must not be an error: throw it, or return failed('…') with a reason for the client")
+  if ('type' in given && (given.type === 'rejected' || given.type === 'failed' || NEGOTIATED.includes(given.type)))
+    return
+  if (isQuestion(given))
+    throw invalid(
+      'result must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result'
+    )
+  if (kindIn(given) === 'Error')
+    throw invalid("result must not be an error: throw it, or return failed('…') with a reason for the client")
   if (RESULT.some(member => member in given)) return
   const [name, ...others] = Object.keys(given)
   if (name === undefined && kindIn(given) === 'Object') return
   const meant = name === undefined ? undefined : closestName(name, RESULT)
   const found = name === undefined ? `is a ${kindIn(given)}` : `has ${[name, ...others].slice(0, SHOWN).join(', ')}`
-  throw invalid(`result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`)
+  throw invalid(
+    `result ${found}, and none of ${RESULT.join(', ')}. ${meant === undefined ? "Return { artifact: text('…') }, or data(…) for a value" : `Is ${meant} meant?`}`
+  )
 }
 
 /** The outcome of work that fails or rejects its task, with the author's reason. */
@@ -150,11 +184,17 @@ export function endedFor(state: 'rejected' | 'failed', reason: unknown): WorkOut
 
 /** The outcome of a negotiation's answer. */
 export function decisionOf(answer: unknown, request: ContextRequest, opensTasks: boolean): NegotiationOutcome {
-  const wanted = opensTasks ? 'answer reply(…), accepted(…) or rejected(…)' : 'answer reply(…), for the agent has no work'
+  const wanted = opensTasks
+    ? 'answer reply(…), accepted(…) or rejected(…)'
+    : 'answer reply(…), for the agent has no work'
   const word = wordOf(answer, opensTasks ? ['reply', 'accepted', 'rejected'] : ['reply'], wanted)
   if (word.type === 'reply') return { request, decision: 'replied', reply: messageOf(word.message) }
   if (word.type === 'rejected') return { request, decision: 'rejected', reason: messageOf(word.reason) }
-  return { request, decision: 'accepted', ...(word.terms !== undefined && { terms: metadataOf(keptValue(word.terms, 'terms')) }) }
+  return {
+    request,
+    decision: 'accepted',
+    ...(word.terms !== undefined && { terms: metadataOf(keptValue(word.terms, 'terms')) })
+  }
 }
 
 /** Validated content of a message from anything that `Words` allows. */
@@ -173,7 +213,8 @@ function metadataOf(metadata: unknown): Record<string, unknown> {
 
 function withParts(words: unknown, name: string): unknown {
   const unfinished = notYet(words)
-  if (unfinished !== undefined) throw new A2AError('InvalidAgentResponse', `The agent's code gave as ${name} ${unfinished}`)
+  if (unfinished !== undefined)
+    throw new A2AError('InvalidAgentResponse', `The agent's code gave as ${name} ${unfinished}`)
   if (typeof words === 'string') return { parts: [{ text: words }] }
   if (Array.isArray(words)) return { parts: words }
   return typeof words === 'object' && words !== null && !('parts' in words) ? { parts: [words] } : words
@@ -185,7 +226,10 @@ export function wordOf(value: unknown, types: string[], wanted: string): Record<
   const type = typeof value === 'object' && value !== null && 'type' in value ? value.type : undefined
   if (typeof type !== 'string' || !types.includes(type)) {
     const unfinished = notYet(value)
-    throw new A2AError('InvalidAgentResponse', `The agent's code has to ${wanted}${unfinished === undefined ? '.' : `, not ${unfinished}`}`)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The agent's code has to ${wanted}${unfinished === undefined ? '.' : `, not ${unfinished}`}`
+    )
   }
   return value as Record<string, unknown>
 }
@@ -237,7 +281,9 @@ function tried<T>(walk: () => T, name: string): T {
   try {
     return walk()
   } catch {
-    throw invalid(`${name} must be JSON that can be read: without getters that throw, and not nested many thousands deep`)
+    throw invalid(
+      `${name} must be JSON that can be read: without getters that throw, and not nested many thousands deep`
+    )
   }
 }
 

@@ -27,12 +27,16 @@ const made = new WeakMap<object, Record<string, unknown> | undefined>()
  * TypeError for an invalid schema, RangeError for a JSON Schema of more than 16 KiB.
  */
 export function publishedSchema(
-  given: { readonly schema?: StandardSchema<unknown> | undefined; readonly jsonSchema?: Record<string, unknown> | undefined },
+  given: {
+    readonly schema?: StandardSchema<unknown> | undefined
+    readonly jsonSchema?: Record<string, unknown> | undefined
+  },
   names = { schema: 'schema', jsonSchema: 'jsonSchema' }
 ): Record<string, unknown> | undefined {
   const { schema, jsonSchema } = given
   if (schema === undefined) {
-    if (jsonSchema !== undefined) throw new TypeError(`${names.jsonSchema} is only shown to clients. Add ${names.schema}, which validates.`)
+    if (jsonSchema !== undefined)
+      throw new TypeError(`${names.jsonSchema} is only shown to clients. Add ${names.schema}, which validates.`)
     return undefined
   }
   if (!isStandardSchema(schema)) throw new TypeError(`${names.schema} ${RULE}.`)
@@ -44,7 +48,9 @@ export function publishedSchema(
 function bounded<T>(shown: T, names: { readonly schema: string; readonly jsonSchema: string }): T {
   const bytes = Buffer.byteLength(JSON.stringify(shown) ?? '')
   if (bytes <= MOST_BYTES) return shown
-  throw new RangeError(`The JSON Schema of ${names.schema} has ${bytes} bytes, more than ${MOST_BYTES}. Give a shorter one, such as ${names.jsonSchema}: { type: 'object' }. The schema itself still validates everything.`)
+  throw new RangeError(
+    `The JSON Schema of ${names.schema} has ${bytes} bytes, more than ${MOST_BYTES}. Give a shorter one, such as ${names.jsonSchema}: { type: 'object' }. The schema itself still validates everything.`
+  )
 }
 
 function plain(jsonSchema: unknown, name: string): Record<string, unknown> {

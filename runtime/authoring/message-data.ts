@@ -30,10 +30,16 @@ export function answerOf<T>(event: MessageReceived | AuthorizationReceived, sche
   return event.type === 'message.received' ? dataOf(event.message, schema) : given(schema, event.data, 'data')
 }
 
-const AN_ANSWER: Kind = [event => isObject(event) && (event['type'] === 'message.received' || event['type'] === 'authorization.received'), "the event 'message.received' or 'authorization.received'"]
+const AN_ANSWER: Kind = [
+  event => isObject(event) && (event['type'] === 'message.received' || event['type'] === 'authorization.received'),
+  "the event 'message.received' or 'authorization.received'"
+]
 
 function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
-  if (!isStandardSchema(schema)) throw new TypeError(`A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not ${kindOf(schema)}.`)
+  if (!isStandardSchema(schema))
+    throw new TypeError(
+      `A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not ${kindOf(schema)}.`
+    )
   const checked = validated(schema, value, field)
   if ('value' in checked) return checked.value
   throw invalidParams(...checked.violations)

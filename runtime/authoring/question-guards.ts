@@ -22,7 +22,10 @@ type StateConfig = AnyStateNode['config']
  * handle an answer gets a guard: the event's `question` is the transition's state, one that contains it, or one in it. An event
  * without `question` passes.
  */
-export function withQuestionGuards<Machine extends AnyStateMachine>(config: object, make: (config: object) => Machine): Machine {
+export function withQuestionGuards<Machine extends AnyStateMachine>(
+  config: object,
+  make: (config: object) => Machine
+): Machine {
   const machine = make(config)
   const asking = askingStates(machine)
   if (!asksInParallel(asking)) return machine
@@ -33,7 +36,10 @@ export function withQuestionGuards<Machine extends AnyStateMachine>(config: obje
 
 /** Whether a chart may have several questions at once: of two regions, or of charts among its actors. */
 export function mayAskTwice(machine: AnyStateMachine): boolean {
-  return asksInParallel(askingStates(machine)) || chartsIn(machine).some(chart => chart !== machine && askingStates(chart).length > 0)
+  return (
+    asksInParallel(askingStates(machine)) ||
+    chartsIn(machine).some(chart => chart !== machine && askingStates(chart).length > 0)
+  )
 }
 
 /** A chart, and all charts that its actors may be. */
@@ -62,8 +68,15 @@ function guardedState(node: AnyStateNode, asking: readonly AnyStateNode[]): Stat
   const isShared = own.length > 0 && asking.some(each => areParallel(each, node))
   return {
     ...config,
-    ...(isShared && config.on && { on: Object.fromEntries(Object.entries(config.on).map(([name, given]) => [name, guardedTransitions(name, given, own)])) }),
-    ...(config.states && { states: Object.fromEntries(Object.entries(node.states).map(([key, child]) => [key, guardedState(child, asking)])) })
+    ...(isShared &&
+      config.on && {
+        on: Object.fromEntries(
+          Object.entries(config.on).map(([name, given]) => [name, guardedTransitions(name, given, own)])
+        )
+      }),
+    ...(config.states && {
+      states: Object.fromEntries(Object.entries(node.states).map(([key, child]) => [key, guardedState(child, asking)]))
+    })
   } as StateConfig
 }
 
@@ -76,7 +89,8 @@ function guardedTransitions(name: string, given: unknown, questions: readonly st
 }
 
 function questionGuard(questions: readonly string[], guard: unknown): unknown {
-  const isAsked = ({ event }: { event: EventObject & { question?: string } }) => event.question === undefined || questions.includes(event.question)
+  const isAsked = ({ event }: { event: EventObject & { question?: string } }) =>
+    event.question === undefined || questions.includes(event.question)
   const both = guard === undefined ? isAsked : and([isAsked, guard as typeof isAsked])
   noteWrittenGuard(both, guard)
   return both

@@ -45,8 +45,14 @@ export interface Question<Answer = unknown> {
  * RangeError for a JSON Schema of more than 16 KiB.
  */
 export function inputRequired(message: Words): Question<Message>
-export function inputRequired(message: Words, options: { readonly schema?: never; readonly jsonSchema?: never; readonly deadlineMs: number }): Question<Message>
-export function inputRequired<T>(message: Words, options: QuestionOptions<T> & { readonly schema: StandardSchema<T> }): Question<T>
+export function inputRequired(
+  message: Words,
+  options: { readonly schema?: never; readonly jsonSchema?: never; readonly deadlineMs: number }
+): Question<Message>
+export function inputRequired<T>(
+  message: Words,
+  options: QuestionOptions<T> & { readonly schema: StandardSchema<T> }
+): Question<T>
 export function inputRequired(message: Words, options: QuestionOptions<unknown> = {}): Question<never> {
   return question('input-required', message, options) as Question<never>
 }
@@ -55,7 +61,10 @@ export function inputRequired(message: Words, options: QuestionOptions<unknown> 
  * Asks for an authorization (TASK_STATE_AUTH_REQUIRED, §7.6), which arrives out of band through `runtime.authorized(…)`. A
  * `schema` validates its data. The client may answer with a message instead.
  */
-export function authRequired<T = unknown>(message: Words, options: QuestionOptions<T> = {}): Question<Authorization<T>> {
+export function authRequired<T = unknown>(
+  message: Words,
+  options: QuestionOptions<T> = {}
+): Question<Authorization<T>> {
   return question('auth-required', message, options) as Question<Authorization<T>>
 }
 
@@ -64,14 +73,22 @@ export function isQuestion(word: unknown): word is Question {
 }
 
 /** The parsed answer to a question, or violations. Throws TypeError for an asynchronous schema. */
-export function answerTo({ type, options }: Question, given: ToWork): { readonly answer: unknown } | { readonly violations: FieldViolation[] } {
+export function answerTo(
+  { type, options }: Question,
+  given: ToWork
+): { readonly answer: unknown } | { readonly violations: FieldViolation[] } {
   const { schema } = options
   if (type === 'auth-required') {
     if (given.type === 'message.received') return { answer: { message: given.message } }
     const checked = schema ? validated(schema, given.data, 'data') : { value: given.data }
     return 'value' in checked ? { answer: { data: checked.value } } : checked
   }
-  if (given.type !== 'message.received') return { violations: [{ field: 'data', description: 'is not expected: the task waits for a message, not for an authorization' }] }
+  if (given.type !== 'message.received')
+    return {
+      violations: [
+        { field: 'data', description: 'is not expected: the task waits for a message, not for an authorization' }
+      ]
+    }
   if (!schema) return { answer: given.message }
   const checked = validated(schema, contentValue(given.message), 'message.parts')
   return 'value' in checked ? { answer: checked.value } : checked
@@ -81,7 +98,9 @@ function question(type: Question['type'], message: Words, options: QuestionOptio
   checkOptions(options, OPTIONS, 'A question', "inputRequired('Which day?', { schema })")
   const answerSchema = publishedSchema(options)
   const asked: Question = {
-    type, message, options,
+    type,
+    message,
+    options,
     ...(answerSchema && { answerSchema }),
     *[Symbol.iterator]() {
       return yield asked

@@ -1,4 +1,17 @@
-import { setup, type ActionFunction, type AnyStateMachine, type DelayConfig, type EventObject, type Invert, type MachineContext, type MetaObject, type ParameterizedObject, type SetupReturn, type UnknownActorLogic, type Values } from 'xstate'
+import {
+  setup,
+  type ActionFunction,
+  type AnyStateMachine,
+  type DelayConfig,
+  type EventObject,
+  type Invert,
+  type MachineContext,
+  type MetaObject,
+  type ParameterizedObject,
+  type SetupReturn,
+  type UnknownActorLogic,
+  type Values
+} from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
@@ -56,13 +69,22 @@ export type None = Record<never, never>
 export type Params = Record<string, ParameterizedObject['params'] | undefined>
 
 // Written as XState writes its own: TypeScript resolves another form to `never` before it infers the actors.
-export type Parameterized<T extends Params> = Values<{ [K in keyof T as K & string]: { type: K & string; params: T[K] } }>
-export type Provided<T extends Record<string, UnknownActorLogic>, Children extends Record<string, string> = None> = Values<{
+export type Parameterized<T extends Params> = Values<{
+  [K in keyof T as K & string]: { type: K & string; params: T[K] }
+}>
+export type Provided<
+  T extends Record<string, UnknownActorLogic>,
+  Children extends Record<string, string> = None
+> = Values<{
   [K in keyof T as K & string]: { src: K & string; logic: T[K]; id: IdOf<K, Children> }
 }>
 
 /** The id that an actor of a chart may have, if the chart names its `children`. */
-type IdOf<Name, Children extends Record<string, string>> = [Children] extends [never] ? string | undefined : Name extends keyof Invert<Children> ? Invert<Children>[Name] & string : string | undefined
+type IdOf<Name, Children extends Record<string, string>> = [Children] extends [never]
+  ? string | undefined
+  : Name extends keyof Invert<Children>
+    ? Invert<Children>[Name] & string
+    : string | undefined
 
 /**
  * Supplies a type where XState expects a value: `types: { context: typed<Order>() }`, or `typed(schema)` for a schema's output. The
@@ -76,7 +98,9 @@ export function typed<T>(_schema?: StandardSchema<T>): T {
 const OPTIONS = { types: true, schemas: true, actors: true, actions: true, guards: true, delays: true } as const
 
 /** The input of a work chart. `terms` is always set if it has a type. */
-export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefined> = undefined extends Terms ? WorkInput<Input, NonNullable<Terms>> : Omit<WorkInput<Input>, 'terms'> & { readonly terms: Terms }
+export type ChartInput<Input = unknown, Terms = Record<string, unknown> | undefined> = undefined extends Terms
+  ? WorkInput<Input, NonNullable<Terms>>
+  : Omit<WorkInput<Input>, 'terms'> & { readonly terms: Terms }
 
 /**
  * XState's `setup` for work charts, with types for input, answers, words, tags, `meta` and output. Where two regions of a chart can ask at
@@ -100,20 +124,52 @@ export function setupWork<
    * gives, or the `terms` of its negotiation; ids of `children`, and `tags` and `meta` of its own. For example
    * `{ context: typed<Order>(), terms: typed(terms) }`.
    */
-  types?: { context?: Context; events?: Event; children?: Children; tags?: Tag; meta?: Meta; input?: Input; terms?: Terms }
+  types?: {
+    context?: Context
+    events?: Event
+    children?: Children
+    tags?: Tag
+    meta?: Meta
+    input?: Input
+    terms?: Terms
+  }
   schemas?: unknown
   actors?: { [K in keyof Actors | Values<Children>]: K extends keyof Actors ? Actors[K] : never }
   actions?: {
     [K in keyof Actions]: ActionFunction<
-      Context, MessageReceived | Event, MessageReceived | Event, Actions[K],
-      Provided<Actors, Children>, Parameterized<Actions>, Parameterized<Guards>, Delay, WorkWords
+      Context,
+      MessageReceived | Event,
+      MessageReceived | Event,
+      Actions[K],
+      Provided<Actors, Children>,
+      Parameterized<Actions>,
+      Parameterized<Guards>,
+      Delay,
+      WorkWords
     >
   }
   guards?: { [K in keyof Guards]: GuardPredicate<Context, MessageReceived | Event, Guards[K], Parameterized<Guards>> }
-  delays?: { [K in Delay]: DelayConfig<Context, MessageReceived | Event, Parameterized<Actions>['params'], MessageReceived | Event> }
+  delays?: {
+    [K in Delay]: DelayConfig<
+      Context,
+      MessageReceived | Event,
+      Parameterized<Actions>['params'],
+      MessageReceived | Event
+    >
+  }
 }): SetupReturn<
-  Context, MessageReceived | Event, Actors, Children, Actions, Guards, Delay,
-  WorkTag | Tag, ChartInput<Input, Terms>, WorkResult | Rejected | Failed | undefined, WorkWords, WorkMeta<Context> & Meta
+  Context,
+  MessageReceived | Event,
+  Actors,
+  Children,
+  Actions,
+  Guards,
+  Delay,
+  WorkTag | Tag,
+  ChartInput<Input, Terms>,
+  WorkResult | Rejected | Failed | undefined,
+  WorkWords,
+  WorkMeta<Context> & Meta
 > {
   checkOptions(options, OPTIONS, 'setupWork', 'setupWork({ types: { context } })')
   return guardingQuestions(setup(options as never)) as never
@@ -121,7 +177,11 @@ export function setupWork<
 
 /** A setup whose charts take an answer only where its question was asked. */
 function guardingQuestions({ createMachine, extend, ...others }: Made): Made {
-  return { ...others, createMachine: config => withQuestionGuards(config, createMachine), extend: more => guardingQuestions(extend(more)) }
+  return {
+    ...others,
+    createMachine: config => withQuestionGuards(config, createMachine),
+    extend: more => guardingQuestions(extend(more))
+  }
 }
 
 /** What XState's `setup` makes, as far as it is wrapped here. */

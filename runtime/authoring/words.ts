@@ -2,11 +2,23 @@ import { isObject, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent, MessageContent } from '../../machines/task-events.ts'
 import type { Ids } from '../ports/ids.ts'
-import { checkArgument, checkOptions, kindOf, objectSuchAs, textSuchAs, TRUE_OR_FALSE, type Kind } from '../primitives/options.ts'
+import {
+  checkArgument,
+  checkOptions,
+  kindOf,
+  objectSuchAs,
+  textSuchAs,
+  TRUE_OR_FALSE,
+  type Kind
+} from '../primitives/options.ts'
 import { made } from './unsaid-words.ts'
 
 /** A message of the agent (§4.1.4), with its context and, if there is one, its task. */
-export function agentMessage(content: MessageContent, place: { taskId?: string; contextId: string }, ids: Ids): Message {
+export function agentMessage(
+  content: MessageContent,
+  place: { taskId?: string; contextId: string },
+  ids: Ids
+): Message {
   const { contextId, taskId } = place
   return { messageId: ids(), contextId, ...(taskId !== undefined && { taskId }), role: 'ROLE_AGENT', ...content }
 }
@@ -86,7 +98,13 @@ export function text(value: string): Part {
 }
 
 /** The part of a type that JSON can express, interfaces included: `never` for functions, `undefined` and `unknown`. */
-export type Json<T> = T extends JsonValue ? T : T extends (...given: never) => unknown ? never : T extends object ? { [Member in keyof T]: Json<T[Member]> } : never
+export type Json<T> = T extends JsonValue
+  ? T
+  : T extends (...given: never) => unknown
+    ? never
+    : T extends object
+      ? { [Member in keyof T]: Json<T[Member]> }
+      : never
 
 /** A part with structured data: any JSON value, including null (§4.1.6). `dataOf` reads it. */
 export function data<T>(value: T & Json<T>): Part {
@@ -114,7 +132,9 @@ export function file(bytes: Uint8Array, about: { filename?: string; mediaType?: 
 export function partsOf(content: { readonly parts: readonly Part[] }, taker: string): readonly Part[] {
   const given: unknown = content
   if (isObject(given) && Array.isArray(given['parts'])) return content.parts
-  throw new TypeError(`${taker} takes a message or an artifact, not ${notYet(given, `${taker}(await …)`) ?? `${kindOf(given)}. A task has them in status.message, history and artifacts.`}`)
+  throw new TypeError(
+    `${taker} takes a message or an artifact, not ${notYet(given, `${taker}(await …)`) ?? `${kindOf(given)}. A task has them in status.message, history and artifacts.`}`
+  )
 }
 
 /** What to write if a value is a question or a promise, and not yet what it will give; `undefined` for any other. */
@@ -125,7 +145,8 @@ export function notYet(given: unknown, awaited = 'await …'): string | undefine
 }
 
 /** How to get the answer of a question. */
-export const ASK_FIRST = 'Its answer is yield* inputRequired(…) in a generator, and await ask(inputRequired(…)) in a function.'
+export const ASK_FIRST =
+  'Its answer is yield* inputRequired(…) in a generator, and await ask(inputRequired(…)) in a function.'
 
 /** Whether this is the type of a question. */
 export function isQuestionType(type: unknown): type is 'input-required' | 'auth-required' {
@@ -134,7 +155,9 @@ export function isQuestionType(type: unknown): type is 'input-required' | 'auth-
 
 /** The text parts of a message or an artifact, joined by line breaks. Throws TypeError for any other value. */
 export function textOf(content: { parts: readonly Part[] }): string {
-  return partsOf(content, 'textOf').flatMap(part => ('text' in part ? [part.text] : [])).join('\n')
+  return partsOf(content, 'textOf')
+    .flatMap(part => ('text' in part ? [part.text] : []))
+    .join('\n')
 }
 
 /** Reports progress. `metadata` goes into the status event, and into the task's metadata. */
@@ -148,7 +171,10 @@ export function progress(message?: Words, about: Pick<Progress, 'metadata'> = {}
  * Produces an artifact. For chunks use the same `artifactId` each time, `append` from the second chunk on, and `lastChunk` with the
  * last.
  */
-export function artifact(content: ArtifactWords, chunk: { append?: boolean; lastChunk?: boolean } = {}): ProducedArtifact {
+export function artifact(
+  content: ArtifactWords,
+  chunk: { append?: boolean; lastChunk?: boolean } = {}
+): ProducedArtifact {
   checkOptions(chunk, CHUNK, 'artifact', 'artifact(content, { append: true })')
   return made(Object.assign({ type: 'artifact' as const, artifact: content }, chunk))
 }

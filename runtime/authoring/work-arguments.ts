@@ -75,7 +75,10 @@ export interface ReceivedMessage {
 }
 
 /** Arguments of a work function or generator. `Input` is the output type of the agent's `input` schema, `Terms` the type of negotiated terms. */
-export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<WorkInput<Input>, 'terms'> {
+export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> | undefined> extends Omit<
+  WorkInput<Input>,
+  'terms'
+> {
   /** Negotiated terms; always set if the agent's `negotiate` is a `negotiation`. */
   readonly terms: Terms
   /** Aborts when the task ends before the work does, as by a cancel, and when the work leaves memory to run again later. */
@@ -115,7 +118,10 @@ export interface WorkArguments<Input = unknown, Terms = Record<string, unknown> 
   /** Waits for any number of milliseconds, even across restarts. */
   readonly sleep: (ms: number) => Promise<void>
   /** Starts a child actor, which stops with the work. A replay starts it again. */
-  readonly spawn: <Logic extends AnyActorLogic>(logic: Logic, options?: { id?: string; input?: InputFrom<Logic> }) => ActorRefFrom<Logic>
+  readonly spawn: <Logic extends AnyActorLogic>(
+    logic: Logic,
+    options?: { id?: string; input?: InputFrom<Logic> }
+  ) => ActorRefFrom<Logic>
 }
 
 /** Return value of work. */

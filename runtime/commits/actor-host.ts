@@ -129,7 +129,11 @@ export function familyOf(actor: AnyActorRef): string {
  * its snapshot has `isWaiting: true`: then it only waits for a message or an alarm.
  */
 export function hasRunningLogic(actor: AnyActorRef): boolean {
-  const { status, children, isWaiting } = actor.getSnapshot() as { status: string; children?: Record<string, AnyActorRef>; isWaiting?: boolean }
+  const { status, children, isWaiting } = actor.getSnapshot() as {
+    status: string
+    children?: Record<string, AnyActorRef>
+    isWaiting?: boolean
+  }
   if (status !== 'active') return false
   return children ? Object.values(children).some(hasRunningLogic) : isWaiting !== true
 }

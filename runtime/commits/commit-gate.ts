@@ -1,4 +1,12 @@
-import type { AnyActorLogic, AnyActorRef, AnyActorScope, AnyMachineSnapshot, AnyStateMachine, EventObject, Snapshot } from 'xstate'
+import type {
+  AnyActorLogic,
+  AnyActorRef,
+  AnyActorScope,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  EventObject,
+  Snapshot
+} from 'xstate'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
 import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
@@ -16,14 +24,23 @@ const START_FAILED = 'taskchart.start.failed'
  * sendTo, spawn, emit, …) run at once, so that one commit covers the whole cascade. The machine's actors are wrapped too.
  */
 export function gated(logic: AnyActorLogic, counter?: TransitionCounter): AnyActorLogic {
-  return refuseSecondUnnamed(isMachine(logic) ? stopChildrenOnError(withScope(gatedMachine(logic, counter), HELD_ACTIONS, counter)) : gatedLeaf(logic))
+  return refuseSecondUnnamed(
+    isMachine(logic)
+      ? stopChildrenOnError(withScope(gatedMachine(logic, counter), HELD_ACTIONS, counter))
+      : gatedLeaf(logic)
+  )
 }
 
 /** The machine with gated actors, compiled if possible, with counted transitions. Its own actions are not held back yet. */
 export function gatedMachine(machine: AnyStateMachine, counter?: TransitionCounter): AnyStateMachine {
   const actors = Object.entries(machine.implementations.actors) as [string, AnyActorLogic][]
-  const provided = keepDetails(withOwnContext(machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })))
-  if (provided.options.maxIterations === Infinity) provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
+  const provided = keepDetails(
+    withOwnContext(
+      machine.provide({ actors: Object.fromEntries(actors.map(([name, logic]) => [name, gated(logic, counter)])) })
+    )
+  )
+  if (provided.options.maxIterations === Infinity)
+    provided.options = { ...provided.options, maxIterations: MOST_MICROSTEPS }
   counter?.watch(provided)
   return compiled(provided)
 }
@@ -59,7 +76,12 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
     start: (snapshot, scope) => {
       const { self, system } = scope
       if (!takesPlace(self)) return logic.start?.(snapshot, scope)
-      hostOf(system).crash(familyOf(self), new TypeError("Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."))
+      hostOf(system).crash(
+        familyOf(self),
+        new TypeError(
+          "Two spawned actors have no id, so one replaces the other. Give each an id: spawnChild('paint', { id: 'painting' })."
+        )
+      )
     }
   }
 }
@@ -67,7 +89,8 @@ export function refuseSecondUnnamed(logic: AnyActorLogic): AnyActorLogic {
 function takesPlace(actor: AnyActorRef): boolean {
   const parent = actor._parent
   const children: Record<string, AnyActorRef> | undefined = parent?.getSnapshot().children
-  if (!parent || !children || (actor.id !== UNNAMED && (actor.id !== actor.sessionId || children[actor.id] === actor))) return false
+  if (!parent || !children || (actor.id !== UNNAMED && (actor.id !== actor.sessionId || children[actor.id] === actor)))
+    return false
   const before = newest.get(parent)
   newest.set(parent, actor)
   return before?.getSnapshot().status === 'active'
@@ -80,7 +103,8 @@ const DELAYABLE = ['xstate.raise', 'xstate.sendTo']
 export const HELD_ACTIONS = {
   actionExecutor: (scope, action) => {
     const { exec, info, params, type } = action
-    if (DELAYABLE.includes(type) && (params as { delay?: number }).delay !== undefined) checkDelayed(params as { event: EventObject })
+    if (DELAYABLE.includes(type) && (params as { delay?: number }).delay !== undefined)
+      checkDelayed(params as { event: EventObject })
     if (!exec || type.startsWith('xstate.')) return scope.actionExecutor(action)
     scope.actionExecutor({ ...action, exec: () => afterCommit(scope, () => exec(info, params)) })
   }
@@ -102,15 +126,16 @@ function gatedLeaf(logic: AnyActorLogic): AnyActorLogic {
       const snapshot: Leaf = logic.getInitialSnapshot(scope, input)
       return logic.start ? snapshot : checkState(scope.id, snapshot)
     },
-    start: (snapshot, scope) => afterCommit(scope, () => {
-      if (scope.self.getSnapshot().status !== 'active') return
-      started.set(scope.self, hostOf(scope.system).clock.now())
-      try {
-        logic.start?.(snapshot, scope)
-      } catch (error) {
-        scope.self.send({ type: START_FAILED, error })
-      }
-    }),
+    start: (snapshot, scope) =>
+      afterCommit(scope, () => {
+        if (scope.self.getSnapshot().status !== 'active') return
+        started.set(scope.self, hostOf(scope.system).clock.now())
+        try {
+          logic.start?.(snapshot, scope)
+        } catch (error) {
+          scope.self.send({ type: START_FAILED, error })
+        }
+      }),
     transition: (snapshot, event, scope) => {
       noteMove(scope)
       if (event.type === START_FAILED) return { ...snapshot, status: 'error', error: event.error }
@@ -146,7 +171,9 @@ export function stopChildrenOnError(logic: AnyActorLogic): AnyActorLogic {
     ...logic,
     getInitialSnapshot: (scope, input) => checkContext(logic.getInitialSnapshot(scope, input)),
     transition: (before, event, scope) => {
-      const after = stepOrError(before, () => atomicStep(scope, kept => checkContext(logic.transition(before, event, kept), before)))
+      const after = stepOrError(before, () =>
+        atomicStep(scope, kept => checkContext(logic.transition(before, event, kept), before))
+      )
       if (after.status === 'error') {
         for (const child of Object.values<AnyActorRef>(before.children)) scope.stopChild(child)
       }

@@ -5,7 +5,10 @@ import { NOT_OWNER, type Commit, type Store } from '../store/store.ts'
 import { Turn, type Effect } from './turn.ts'
 
 /** The error of a pipeline whose context was written by another process. The decision can be retried. */
-export const LOST_RACE = new A2AError('Overloaded', 'The context was changed by another process at the same time. Send the request again.')
+export const LOST_RACE = new A2AError(
+  'Overloaded',
+  'The context was changed by another process at the same time. Send the request again.'
+)
 
 /** Schedules a microtask; Node's `queueMicrotask` costs several times as much. */
 const REST = Promise.resolve()
@@ -123,5 +126,8 @@ export class CommitPipeline {
 }
 
 function notStored(cause: unknown): A2AError {
-  return new A2AError('Overloaded', 'The agent could not store the result of this request. Send it again later.', { retryAfterMs: 1000, cause })
+  return new A2AError('Overloaded', 'The agent could not store the result of this request. Send it again later.', {
+    retryAfterMs: 1000,
+    cause
+  })
 }

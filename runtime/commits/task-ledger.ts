@@ -64,8 +64,30 @@ export class TaskLedger {
   }
 
   /** Adds a new task, or a restored one with the values of its row. */
-  open(taskId: string, { generation = 0, state = 'TASK_STATE_SUBMITTED', statusTime = '', bytes = 0, snapshotBytes = 0, metadata }: Partial<LedgerEntry> = {}): void {
-    this.#entries.add(taskId, { generation, state, statusTime, question: undefined, bytes, full: undefined, messageBytes: 0, snapshotBytes, journalBytes: 0, text: undefined, metadata })
+  open(
+    taskId: string,
+    {
+      generation = 0,
+      state = 'TASK_STATE_SUBMITTED',
+      statusTime = '',
+      bytes = 0,
+      snapshotBytes = 0,
+      metadata
+    }: Partial<LedgerEntry> = {}
+  ): void {
+    this.#entries.add(taskId, {
+      generation,
+      state,
+      statusTime,
+      question: undefined,
+      bytes,
+      full: undefined,
+      messageBytes: 0,
+      snapshotBytes,
+      journalBytes: 0,
+      text: undefined,
+      metadata
+    })
     this.#count(snapshotBytes)
   }
 
@@ -178,7 +200,9 @@ export class TaskLedger {
     entry.generation += 1
     const update = fact.type === 'artifact.produced' ? this.#artifact(taskId, fact) : this.#status(taskId, entry, fact)
     const { generation } = entry
-    return fact.ordinal === undefined ? { taskId, generation, update } : { taskId, generation, update, ordinal: fact.ordinal }
+    return fact.ordinal === undefined
+      ? { taskId, generation, update }
+      : { taskId, generation, update, ordinal: fact.ordinal }
   }
 
   /** The task's newest text, if there is one. */
@@ -201,7 +225,9 @@ export class TaskLedger {
     const { text: snapshot } = text
     this.#count(snapshot.length - entry.snapshotBytes)
     entry.snapshotBytes = snapshot.length
-    return wakeAtMs < Infinity ? { taskId, generation, state, bytes, snapshot, wakeAtMs } : { taskId, generation, state, bytes, snapshot }
+    return wakeAtMs < Infinity
+      ? { taskId, generation, state, bytes, snapshot, wakeAtMs }
+      : { taskId, generation, state, bytes, snapshot }
   }
 
   #count(bytes: number): void {
@@ -209,15 +235,26 @@ export class TaskLedger {
     this.#share?.set(this.#keptBytes > UNCOUNTED_BYTES ? this.#keptBytes : 0)
   }
 
-  #artifact(taskId: string, { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>): TaskEvent['update'] {
-    const identified = isIdentified(artifact) ? artifact : Object.assign({ artifactId: '' }, artifact, { artifactId: this.#makers.ids() })
+  #artifact(
+    taskId: string,
+    { artifact, append, lastChunk }: Extract<TaskFact, { type: 'artifact.produced' }>
+  ): TaskEvent['update'] {
+    const identified = isIdentified(artifact)
+      ? artifact
+      : Object.assign({ artifactId: '' }, artifact, { artifactId: this.#makers.ids() })
     const contextId = this.#contextId
-    const artifactUpdate: TaskArtifactUpdateEvent = append ? { taskId, contextId, artifact: identified, append } : { taskId, contextId, artifact: identified }
+    const artifactUpdate: TaskArtifactUpdateEvent = append
+      ? { taskId, contextId, artifact: identified, append }
+      : { taskId, contextId, artifact: identified }
     if (lastChunk) artifactUpdate.lastChunk = true
     return { artifactUpdate }
   }
 
-  #status(taskId: string, entry: LedgerEntry, fact: Extract<TaskFact, { type: 'status.changed' }>): TaskEvent['update'] {
+  #status(
+    taskId: string,
+    entry: LedgerEntry,
+    fact: Extract<TaskFact, { type: 'status.changed' }>
+  ): TaskEvent['update'] {
     const { clock, ids } = this.#makers
     const contextId = this.#contextId
     entry.state = fact.state
@@ -228,7 +265,9 @@ export class TaskLedger {
     // The clock may have been set back, or be another node's.
     const now = timestamp(clock)
     if (now > entry.statusTime) entry.statusTime = now
-    const status: TaskStatus = message ? { state, message, timestamp: entry.statusTime } : { state, timestamp: entry.statusTime }
+    const status: TaskStatus = message
+      ? { state, message, timestamp: entry.statusTime }
+      : { state, timestamp: entry.statusTime }
     return { statusUpdate: metadata ? { taskId, contextId, status, metadata } : { taskId, contextId, status } }
   }
 }
@@ -253,5 +292,9 @@ export function factAtEventLimit(fact: Told, reason: string, hasRoom: boolean): 
   if (fact.type !== 'status.changed' || !isTerminal(fact.state)) return undefined
   const isCompleted = fact.state === 'TASK_STATE_COMPLETED'
   if (hasRoom && !isCompleted) return fact
-  return { type: 'status.changed', state: isCompleted ? 'TASK_STATE_FAILED' : fact.state, message: { parts: [{ text: reason }] } }
+  return {
+    type: 'status.changed',
+    state: isCompleted ? 'TASK_STATE_FAILED' : fact.state,
+    message: { parts: [{ text: reason }] }
+  }
 }

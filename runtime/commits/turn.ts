@@ -78,7 +78,8 @@ export class Turn {
 
   /** Whether a client's message reached a task that was open before. */
   hasMessageTo(taskId: string): boolean {
-    for (const entry of this.log) if ('message' in entry && entry.taskId === taskId && entry.generation !== 0) return true
+    for (const entry of this.log)
+      if ('message' in entry && entry.taskId === taskId && entry.generation !== 0) return true
     return false
   }
 

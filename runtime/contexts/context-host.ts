@@ -120,7 +120,10 @@ export class ContextHost implements ActorHost {
   }
 
   /** Adds a client's message to the log of the open turn. Gives false if it exceeds the task's bytes; the message that opens a task always fits. */
-  logMessage(row: MessageRow & { readonly taskId: string; readonly generation: number }, request?: Received['request']): boolean {
+  logMessage(
+    row: MessageRow & { readonly taskId: string; readonly generation: number },
+    request?: Received['request']
+  ): boolean {
     const { tasks, pipeline } = this.#context
     const bytes = receivedBytes(request ? { message: row.message, request } : row)
     if (row.generation > 0 && !tasks.hasRoom(row.taskId, bytes, this.#services.limits.taskBytes)) return false
@@ -134,7 +137,8 @@ export class ContextHost implements ActorHost {
     const { taskBytes } = this.#services.limits
     const bytes = this.#context.tasks.addBytes(taskId, added)
     const most = NEARLY_FULL * taskBytes
-    if (bytes >= most && bytes - added < most) this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
+    if (bytes >= most && bytes - added < most)
+      this.logger.warn('a task is near its limit of bytes', { taskId, bytes, taskBytes })
   }
 
   #tooManyBytes(taskId: string, added: number): A2AError {
@@ -167,7 +171,8 @@ export class ContextHost implements ActorHost {
   }
 
   noteHaste(taskId: string): void {
-    if (this.#context.tasks.has(taskId) && !this.#isOver) (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
+    if (this.#context.tasks.has(taskId) && !this.#isOver)
+      (this.#paces ??= new TaskPaces(this, this.#services.limits.hastyTurns)).noteHaste(taskId)
   }
 
   /** Stops slowing a task, and runs what waits: a client has written to it. */
@@ -220,14 +225,18 @@ export class ContextHost implements ActorHost {
     if (taskId === neededBy) throw new TypeError(`Task ${taskId} cannot wait for itself. Wait for another task.`)
     const { reads: store, feeds, limits } = this.#services
     const loads = this.#inputs.loadsOf(neededBy)
-    const waits = (isWaiting: boolean) => this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
+    const waits = (isWaiting: boolean) =>
+      this.keep({ taskId: neededBy, key: `needs/${taskId}`, value: isWaiting ? ENDLESS_SLEEP : ENDED_SLEEP })
     return awaitTask(taskId, { store, feeds, limits, scope: this.key, loads, signal, waits })
   }
 
   async readJournal(taskId: string): Promise<JournalRow[]> {
     const rows = await this.#services.reads.readJournal(this.key, taskId)
     // What the task was opened with counts as its message.
-    this.#context.tasks.setJournalBytes(taskId, rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0))
+    this.#context.tasks.setJournalBytes(
+      taskId,
+      rows.reduce((sum, row) => sum + (isOpening(row) ? 0 : jsonBytes(row.value)), 0)
+    )
     return rows
   }
 
@@ -273,7 +282,9 @@ export class ContextHost implements ActorHost {
   }
 
   async readMessages(limit = DEFAULT_HISTORY): Promise<Message[]> {
-    return (await this.#services.reads.readMessages(this.key, limit, { bytes: this.#services.limits.referencedBytes })).map(({ message }) => message)
+    return (
+      await this.#services.reads.readMessages(this.key, limit, { bytes: this.#services.limits.referencedBytes })
+    ).map(({ message }) => message)
   }
 
   async readHistory(taskId: string, limit = DEFAULT_HISTORY): Promise<Message[]> {
@@ -325,7 +336,10 @@ export class ContextHost implements ActorHost {
   /** Starts the work of a task. Without `input` it is loaded; `opened` saves a read of the journal. */
   startTask(taskId: string, input?: WorkInput, opened?: Opened): void {
     if (input) return this.begin(input)
-    this.workInput(taskId, opened && (() => opened)).then(input => this.begin(input), error => this.failTask(taskId, error))
+    this.workInput(taskId, opened && (() => opened)).then(
+      input => this.begin(input),
+      error => this.failTask(taskId, error)
+    )
   }
 
   /** Starts the work of a task, unless the task has ended. */

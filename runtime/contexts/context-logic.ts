@@ -22,7 +22,10 @@ export function contextLogic({ work, negotiate, input }: Agent, counter?: Transi
   const actors: Record<string, AnyActorLogic> = { task: taskLogic(workLogic(work ?? (() => {}), counter)) }
   if (typeof negotiate === 'function') actors.negotiation = negotiationFunction({ negotiate, work, input })
   else if (negotiate) actors.bargaining = negotiationChart(negotiate)
-  return withScope(compiled(contextMachine.provide({ actors })), emitting((host, _, fact: ContextFact) => host.noteContextFact(fact))) as ContextLogic
+  return withScope(
+    compiled(contextMachine.provide({ actors })),
+    emitting((host, _, fact: ContextFact) => host.noteContextFact(fact))
+  ) as ContextLogic
 }
 
 /** An agent's work as the actor that its tasks invoke. */
@@ -34,7 +37,10 @@ function workLogic(work: Exclude<Agent['work'], undefined>, counter: TransitionC
 /** The task chart with work, whose emitted events go into the turn. */
 function taskLogic(work: AnyActorLogic): AnyActorLogic {
   const machine = compiled(taskMachine.provide({ actors: { work } }))
-  return withScope(machine, emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact)))
+  return withScope(
+    machine,
+    emitting((host, taskId, fact: TaskFact) => host.noteTaskFact(taskId, fact))
+  )
 }
 
 /** Makes emitted events go to the host first. */

@@ -2,7 +2,15 @@ import { ANONYMOUS } from '../access/call-context.ts'
 import { Share, type Lacking, type Sharer } from '../access/shares.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
-import { contextName, isErased, NOT_OWNER, type Commit, type ContextKey, type Erasure, type StoredContext } from '../store/store.ts'
+import {
+  contextName,
+  isErased,
+  NOT_OWNER,
+  type Commit,
+  type ContextKey,
+  type Erasure,
+  type StoredContext
+} from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { Absences, awayAfter, PendingErasures } from './absences.ts'
 import { ContextRoom, type Dismiss } from './context-room.ts'
@@ -38,7 +46,10 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     this.#room = ContextRoom.forContexts(services.limits, dismiss)
     this.#bytes = ContextRoom.forBytes(services.limits, dismiss)
     this.#absences = new Absences(services.clock)
-    this.#wakes = new WakeScheduler(services, { has: key => this.#isSeenTo(contextName(key)), wake: key => this.#wake(key) })
+    this.#wakes = new WakeScheduler(services, {
+      has: key => this.#isSeenTo(contextName(key)),
+      wake: key => this.#wake(key)
+    })
   }
 
   get size(): number {
@@ -170,13 +181,25 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     if (this.#services.owns?.(key) === false) throw NOT_OWNER
   }
 
-  #add(key: ContextKey, sharer: Sharer, stored?: StoredContext, traces?: ReadonlyMap<string, TraceCarrier>): LiveContext {
+  #add(
+    key: ContextKey,
+    sharer: Sharer,
+    stored?: StoredContext,
+    traces?: ReadonlyMap<string, TraceCarrier>
+  ): LiveContext {
     this.#room.make(sharer)
     if (stored) this.#bytes.make(sharer, snapshotBytes(stored))
     const { telemetry, agent, clock } = this.#services
     const broken = this.#absences.of(contextName(key))
     const stay = { sharer, bytes: new Share(this.#bytes.shares, sharer), sinceMs: clock.now(), broken }
-    const live = new LiveContext(key, stored, this.#services, this, stay, telemetry && new WorkSpans(telemetry, agent, key, traces))
+    const live = new LiveContext(
+      key,
+      stored,
+      this.#services,
+      this,
+      stay,
+      telemetry && new WorkSpans(telemetry, agent, key, traces)
+    )
     if (broken) this.#absences.end(live.name)
     this.#live.set(live.name, live)
     this.#room.shares.add(sharer)
@@ -252,7 +275,12 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
    */
   async #reload(live: LiveContext, taskIds: ReadonlySet<string>, awayMs: number): Promise<void> {
     const { store, feeds, webhooks } = this.#services
-    const { key, stay: { sharer: { user } } } = live
+    const {
+      key,
+      stay: {
+        sharer: { user }
+      }
+    } = live
     const connection = typeof user === 'object' ? user : undefined
     this.#forget(live)
     this.#absences.add(key, awayMs, () => void this.#comeBack(key, connection))
@@ -292,6 +320,9 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
   }
 
   #sharerOf({ principal, tenant }: ContextKey, connection: object | undefined): Sharer {
-    return { user: principal === ANONYMOUS ? connection : principal, tenant: this.#services.sharesByTenant ? tenant : undefined }
+    return {
+      user: principal === ANONYMOUS ? connection : principal,
+      tenant: this.#services.sharesByTenant ? tenant : undefined
+    }
   }
 }

@@ -27,12 +27,22 @@ export class ContextRoom {
 
   /** Limits contexts by `limits.liveContexts`. */
   static forContexts(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(new Shares(limits.liveContexts, limits), CONTEXTS, 'The agent has too many active contexts. Send the request again later.', dismiss)
+    return new ContextRoom(
+      new Shares(limits.liveContexts, limits),
+      CONTEXTS,
+      'The agent has too many active contexts. Send the request again later.',
+      dismiss
+    )
   }
 
   /** Limits bytes by `limits.liveBytes`. */
   static forBytes(limits: Limits, dismiss: Dismiss): ContextRoom {
-    return new ContextRoom(liveBytes(limits), BYTES, 'The agent has too many bytes of contexts in memory. Send the request again later.', dismiss)
+    return new ContextRoom(
+      liveBytes(limits),
+      BYTES,
+      'The agent has too many bytes of contexts in memory. Send the request again later.',
+      dismiss
+    )
   }
 
   /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */
@@ -40,7 +50,9 @@ export class ContextRoom {
     const { shares } = this
     for (let lacking = shares.lacking(sharer, amount); lacking; lacking = shares.lacking(sharer, amount)) {
       if (this.#dismiss(lacking, sharer)) continue
-      throw lacking === 'whole' ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 }) : overShare(this.#use, lacking, sharer, shares)
+      throw lacking === 'whole'
+        ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 })
+        : overShare(this.#use, lacking, sharer, shares)
     }
   }
 }

@@ -17,7 +17,11 @@ export function shutDown(): A2AError {
  * The error for calls whose context moved to another node while their commit was under way: it may have been written. A call that may be
  * repeated runs again on that node. Streams get it if the store cannot tell the state of their task.
  */
-export const OUTCOME_UNKNOWN = new A2AError('Overloaded', 'The state of the task is not known now. Read it again later.', { retryAfterMs: 1000 })
+export const OUTCOME_UNKNOWN = new A2AError(
+  'Overloaded',
+  'The state of the task is not known now. Read it again later.',
+  { retryAfterMs: 1000 }
+)
 
 /** The error for requests for a new context of a principal whose data is being erased. */
 export function beingErased(): A2AError {
@@ -34,11 +38,17 @@ export function requestRefused({ reason, violations }: Extract<ContextFact, { ty
 }
 
 function full(): A2AError {
-  return new A2AError('RateLimited', 'Too many tasks of this context have not ended. Wait for one to end, or start another context.')
+  return new A2AError(
+    'RateLimited',
+    'Too many tasks of this context have not ended. Wait for one to end, or start another context.'
+  )
 }
 
 function crowded(): A2AError {
-  return new A2AError('RateLimited', 'Too many messages of this context wait for an answer. Send the next one after an answer has arrived.')
+  return new A2AError(
+    'RateLimited',
+    'Too many messages of this context wait for an answer. Send the next one after an answer has arrived.'
+  )
 }
 
 /** The error for a request whose negotiation failed. */
@@ -55,12 +65,18 @@ export const NOT_RESTARTED = 'The process ended while this task was working, and
 
 /** Reason of a task that exceeds `limits.eventsPerTask`. */
 export function tooManyEvents(limit: number): A2AError {
-  return new A2AError('RateLimited', `The task was ended: it had ${limit} events, the limit of this agent for one task.`)
+  return new A2AError(
+    'RateLimited',
+    `The task was ended: it had ${limit} events, the limit of this agent for one task.`
+  )
 }
 
 /** Reason of a task that exceeds `limits.taskBytes`. */
 export function tooManyBytes(limit: number, bytes: number): A2AError {
-  return new A2AError('RateLimited', `The task was ended: with its artifacts, statuses, messages, context and journal it would have ${bytes} bytes, and ${limit} are the limit of this agent for one task.`)
+  return new A2AError(
+    'RateLimited',
+    `The task was ended: with its artifacts, statuses, messages, context and journal it would have ${bytes} bytes, and ${limit} are the limit of this agent for one task.`
+  )
 }
 
 /** The error for a task that does not exist or belongs to another caller, which look the same (§3.3.2). */
@@ -69,19 +85,44 @@ export function taskNotFound(taskId: string): A2AError {
 }
 
 /** Reads a task of a scope, by default without history and artifacts. Throws TaskNotFound. */
-export async function readTaskOrThrow(store: Pick<Store, 'readTask'>, scope: Scope, taskId: string, options: ReadOptions = { historyLength: 0, artifacts: false }): Promise<StoredTask> {
+export async function readTaskOrThrow(
+  store: Pick<Store, 'readTask'>,
+  scope: Scope,
+  taskId: string,
+  options: ReadOptions = { historyLength: 0, artifacts: false }
+): Promise<StoredTask> {
   const stored = await store.readTask(scope, taskId, options)
   if (!stored) throw taskNotFound(taskId)
   return stored
 }
 
 /** Reads a whole task of a scope, a large one in pieces. Throws TaskNotFound. */
-export async function readWholeOrThrow(store: WholeTaskReader, scope: Scope, taskId: string, options: ReadOptions, room?: Room): Promise<StoredTask> {
-  return completedOrThrow(store, scope, taskId, await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }), options, room)
+export async function readWholeOrThrow(
+  store: WholeTaskReader,
+  scope: Scope,
+  taskId: string,
+  options: ReadOptions,
+  room?: Room
+): Promise<StoredTask> {
+  return completedOrThrow(
+    store,
+    scope,
+    taskId,
+    await store.readTask(scope, taskId, { ...options, within: LARGE_BYTES }),
+    options,
+    room
+  )
 }
 
 /** The whole of a task that was read `within` LARGE_BYTES. Throws TaskNotFound. */
-export async function completedOrThrow(store: WholeTaskReader, scope: Scope, taskId: string, stored: StoredTask | undefined, options: ReadOptions, room?: Room): Promise<StoredTask> {
+export async function completedOrThrow(
+  store: WholeTaskReader,
+  scope: Scope,
+  taskId: string,
+  stored: StoredTask | undefined,
+  options: ReadOptions,
+  room?: Room
+): Promise<StoredTask> {
   const whole = stored && (await completed(store, scope, stored, options, room))
   if (!whole) throw taskNotFound(taskId)
   return whole

@@ -38,7 +38,11 @@ export interface AnsweredQuestion {
 }
 
 /** Whether a message answers another question than the open one. A queued message is for whatever is asked next. */
-export function isForOther({ named, seen }: AnsweredQuestion, open: string | undefined, policy: MessagePolicy): boolean {
+export function isForOther(
+  { named, seen }: AnsweredQuestion,
+  open: string | undefined,
+  policy: MessagePolicy
+): boolean {
   return named === undefined ? open !== undefined && seen !== open && policy !== 'queue' : named !== open
 }
 
@@ -51,7 +55,12 @@ type Taken = Extract<TaskMachineEvent, { type: OutsideEvent['type'] | 'message.s
 export type Refusal = 'refused' | 'stale' | 'other question' | 'full' | 'large' | readonly FieldViolation[]
 
 /** The event that the task's chart accepts now, or why it does not. An answer is validated by the task's work, which gets the parsed value. */
-export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: MessagePolicy, queueLimit: number): Taken | Refusal {
+export function acceptEvent(
+  task: AnyActorRef,
+  event: OutsideEvent,
+  policy: MessagePolicy,
+  queueLimit: number
+): Taken | Refusal {
   const snapshot = task.getSnapshot()
   if (snapshot.status !== 'active') return 'refused'
   const work: AnyActorRef | undefined = snapshot.children.work
@@ -69,7 +78,11 @@ export function acceptEvent(task: AnyActorRef, event: OutsideEvent, policy: Mess
 }
 
 /** Validates an event for the work; `undefined` if the work does not handle it. If a chart's guards or schema throw, the event is accepted, and crashes the chart. */
-function checkedFor<Given extends ToWork>(work: AnyActorRef, event: Given, asks?: string): CheckedAnswer<Given> | undefined {
+function checkedFor<Given extends ToWork>(
+  work: AnyActorRef,
+  event: Given,
+  asks?: string
+): CheckedAnswer<Given> | undefined {
   const run = runOf(work)
   if (run) return run.check(event)
   try {
@@ -98,7 +111,12 @@ class PendingCall implements Waiting {
   readonly failed: (error: unknown) => void
   decided: Decided | undefined
 
-  constructor(callId: string, terms: CallTerms, resolve: (outcome: CallOutcome) => void, reject: (error: unknown) => void) {
+  constructor(
+    callId: string,
+    terms: CallTerms,
+    resolve: (outcome: CallOutcome) => void,
+    reject: (error: unknown) => void
+  ) {
     this.callId = callId
     this.terms = terms
     this.#resolve = resolve
@@ -118,7 +136,9 @@ export class PendingCalls {
 
   /** Settles when the outcome is committed. */
   add(callId: string, terms: CallTerms): Promise<CallOutcome> {
-    return new Promise((resolve, reject) => void (this.#calls = added(this.#calls, new PendingCall(callId, terms, resolve, reject))))
+    return new Promise(
+      (resolve, reject) => void (this.#calls = added(this.#calls, new PendingCall(callId, terms, resolve, reject)))
+    )
   }
 
   has(callId: string): boolean {
@@ -131,7 +151,8 @@ export class PendingCalls {
     if (!call) return
     const { send, webhook } = call.terms
     if (send && !('error' in decided)) turn.sends = added(turn.sends, { ...send, ...decided } satisfies SendRow)
-    if (webhook && 'taskId' in decided) turn.webhooks = added(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
+    if (webhook && 'taskId' in decided)
+      turn.webhooks = added(turn.webhooks, { ...webhook, taskId: decided.taskId, told: 0 })
     this.#calls = without(this.#calls, call)
     call.decided = decided
     turn.awaitedBy(call)

@@ -23,7 +23,16 @@ import { ContextHost } from './context-host.ts'
 import type { ContextLogic } from './context-logic.ts'
 import type { ContextOwner, ContextServices, HostedContext, Stay } from './dependencies.ts'
 import { noAnswer, requestRefused, SHUT_DOWN } from './errors.ts'
-import { acceptEvent, isForOther, PendingCalls, type CallOutcome, type CallTerms, type OutsideEvent, type OutsideTerms, type Refusal } from './external-events.ts'
+import {
+  acceptEvent,
+  isForOther,
+  PendingCalls,
+  type CallOutcome,
+  type CallTerms,
+  type OutsideEvent,
+  type OutsideTerms,
+  type Refusal
+} from './external-events.ts'
 import type { LiveActors } from './observers.ts'
 import { resumeTasks } from './resume-tasks.ts'
 import type { WorkSpans } from './work-spans.ts'
@@ -52,7 +61,14 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   readonly owner: ContextOwner<LiveContext>
   readonly stay: Stay
 
-  constructor(key: ContextKey, stored: StoredContext | undefined, services: ContextServices, owner: ContextOwner<LiveContext>, stay: Stay, traces?: WorkSpans) {
+  constructor(
+    key: ContextKey,
+    stored: StoredContext | undefined,
+    services: ContextServices,
+    owner: ContextOwner<LiveContext>,
+    stay: Stay,
+    traces?: WorkSpans
+  ) {
     this.key = key
     this.name = contextName(key)
     this.#services = services
@@ -66,11 +82,26 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#host = new ContextHost(key, services, this, traces)
     const eventClock = new EventClock(this.#host)
     const { negotiate } = agent
-    const bargains = negotiate && isNegotiation(negotiate) ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages } : undefined
-    const input: ContextInput = { contextId: key.contextId, negotiates: typeof negotiate === 'function', bargains, taskLimit: limits.tasksPerContext }
+    const bargains =
+      negotiate && isNegotiation(negotiate)
+        ? { rounds: negotiate.rounds, waitingLimit: limits.queuedMessages }
+        : undefined
+    const input: ContextInput = {
+      contextId: key.contextId,
+      negotiates: typeof negotiate === 'function',
+      bargains,
+      taskLimit: limits.tasksPerContext
+    }
     const tasks = (stored?.tasks ?? []).map(row => restoredTask(row, agent))
-    this.#root = newActor(logic, new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, tasks, input)))
-    if (stored) keepSpawnIdsApart(this.#root.system, tasks.map(({ saved }) => saved))
+    this.#root = newActor(
+      logic,
+      new RootOptions(eventClock, input, stored && restoredContext(stored.snapshot, tasks, input))
+    )
+    if (stored)
+      keepSpawnIdsApart(
+        this.#root.system,
+        tasks.map(({ saved }) => saved)
+      )
     this.timers = new TaskTimers(this.#root, eventClock, this.#host, agent.deadlineMs)
     const { context, status, error } = this.#root.getSnapshot()
     if (status === 'error') throw new A2AError('InternalError', 'The context could not be restored.', { cause: error })
@@ -80,7 +111,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
 
   /** Whether nothing runs and nothing is due, so that the context may leave memory. */
   get isAtRest(): boolean {
-    if (this.isLeaving || !this.pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0) return false
+    if (this.isLeaving || !this.pipeline.isSettled || this.#root.getSnapshot().context.negotiations.length > 0)
+      return false
     return this.nextWakeMs > this.#services.clock.now()
   }
 
@@ -120,18 +152,26 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   }
 
   /** Sends an event to its task, or gives the refusal. */
-  #refusalOf(event: OutsideEvent, { ifGeneration, answers, send, webhook, trace }: OutsideTerms, turn: Turn): Refusal | undefined {
+  #refusalOf(
+    event: OutsideEvent,
+    { ifGeneration, answers, send, webhook, trace }: OutsideTerms,
+    turn: Turn
+  ): Refusal | undefined {
     const { taskId } = event
     const task = this.#actorOf(taskId)
     const generation = this.tasks.generationOf(taskId)
     if (!task) return 'refused'
     if (ifGeneration !== undefined && ifGeneration !== generation) return 'stale'
-    const { agent: { messages }, limits: { queuedMessages } } = this.#services
+    const {
+      agent: { messages },
+      limits: { queuedMessages }
+    } = this.#services
     if (answers && isForOther(answers, this.tasks.questionOf(taskId), messages)) return 'other question'
     this.#host.runs(taskId)
     const taken = acceptEvent(task, event, messages, queuedMessages)
     if (typeof taken === 'string' || !('type' in taken)) return taken
-    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request)) return 'large'
+    if ('message' in event && !this.#host.logMessage({ message: event.message, taskId, generation }, event.request))
+      return 'large'
     if (send) turn.sends = added(turn.sends, { ...send, taskId })
     if (webhook) turn.webhooks = added(turn.webhooks, { ...webhook, taskId, told: generation })
     if (trace) this.#host.traces?.link(taskId, trace, turn)
@@ -180,7 +220,14 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     this.#services.observers.told?.entered(this)
     hearError(this.#root, this)
     if (tasks.length === 0) return void this.#root.start()
-    resumeTasks(tasks, { root: this.#root, host: this.#host, ledger: this.tasks, timers: this.timers, services: this.#services, wasHere: this.stay.broken !== undefined })
+    resumeTasks(tasks, {
+      root: this.#root,
+      host: this.#host,
+      ledger: this.tasks,
+      timers: this.timers,
+      services: this.#services,
+      wasHere: this.stay.broken !== undefined
+    })
   }
 
   run(effect: Effect): void {
@@ -231,7 +278,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     const { work, input: schema } = this.#services.agent
     const message = Object.assign({}, request.message, { taskId, contextId })
     const opened = openedBy(request)
-    const input = this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
+    const input =
+      this.#hasTasks || schema ? undefined : firstWorkInput({ taskId, contextId, message, ...opened }, terms)
     this.#hasTasks = true
     this.tasks.open(taskId, { metadata: terms && { [NEGOTIATION_EXTENSION]: { terms } } })
     turn.move(taskId)
@@ -254,9 +302,26 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
     const saved = savedContext(this.#root, this.#saved)
     const { rows, log, sends, journal, webhooks } = turn
     const isNew = this.commits === 0 && this.#root.getSnapshot().context.negotiations.length === 0
-    if ((isNew || saved.snapshot === this.#saved?.snapshot) && rows.length === 0 && log.length === 0 && sends.length === 0 && journal.length === 0) return undefined
+    if (
+      (isNew || saved.snapshot === this.#saved?.snapshot) &&
+      rows.length === 0 &&
+      log.length === 0 &&
+      sends.length === 0 &&
+      journal.length === 0
+    )
+      return undefined
     this.#saved = saved
-    turn.commit = { key: this.key, expected: this.commits++, atMs: this.#services.clock.now(), snapshot: saved.snapshot, tasks: rows, log, journal, sends, webhooks }
+    turn.commit = {
+      key: this.key,
+      expected: this.commits++,
+      atMs: this.#services.clock.now(),
+      snapshot: saved.snapshot,
+      tasks: rows,
+      log,
+      journal,
+      sends,
+      webhooks
+    }
     return turn.commit
   }
 
@@ -276,7 +341,8 @@ export class LiveContext implements LiveActors, Committer, HostedContext, ErrorL
   #textOf(taskId: string): TaskText | undefined {
     const actor = this.#actorOf(taskId)
     try {
-      const made = actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
+      const made =
+        actor && textOf(actor, this.timers.eventsOf(taskId), this.#services.agent.version, this.tasks.textOf(taskId))
       if (made) this.#host.checkSnapshot(taskId, made.text)
       return made
     } catch (error) {

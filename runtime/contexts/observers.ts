@@ -42,7 +42,10 @@ export interface Observation {
   readonly agent: Agent
   /** For a node of a cluster. */
   readonly cluster?: ObservedCluster
-  readonly store: Pick<Store, 'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages' | 'readTransitions'>
+  readonly store: Pick<
+    Store,
+    'listTasks' | 'readEvents' | 'readTask' | 'readMessages' | 'readTaskMessages' | 'readTransitions'
+  >
   /** Ends the observation. May be called twice. */
   stop(): void
 }

@@ -123,7 +123,9 @@ export class ContextRecovery {
   #recover(taskId: string, recovery: Recovery, before: Recoveries | undefined, started: () => void): void {
     if (this.#host.isLeaving) return
     const ends = fruitless(recovery, before).length + 1
-    const message = { parts: [{ text: `The process ended ${ends} times while this task was working, without progress in between.` }] }
+    const message = {
+      parts: [{ text: `The process ended ${ends} times while this task was working, without progress in between.` }]
+    }
     if (this.#tasks.has(taskId)) this.#host.send({ type: 'task.recover', taskId, message, recovery })
     this.#recovered.add(taskId)
     this.#release(taskId)
@@ -143,7 +145,10 @@ export class ContextRecovery {
 /** Digest of the states of a task's charts. Due times are left out, because a renewed timer is no progress. */
 function digestOf({ children, delayed = [] }: RestoredTask['saved']): string {
   const timers = delayed.map(event => JSON.stringify({ ...event, dueMs: undefined })).toSorted()
-  return createHash('sha256').update(JSON.stringify([children?.['work'], timers])).digest('base64url').slice(0, 16)
+  return createHash('sha256')
+    .update(JSON.stringify([children?.['work'], timers]))
+    .digest('base64url')
+    .slice(0, 16)
 }
 
 /** Recovered work that was running when its process ended again and again, so that it may be the cause. */
@@ -194,7 +199,11 @@ export class RecoveryQueue {
   /** Starts the next suspect if a commit shows progress of the one that runs alone. */
   progressed({ log, journal }: Pick<Commit, 'log' | 'journal'>): void {
     const tried = this.#tried
-    if (tried === undefined || !(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))) return
+    if (
+      tried === undefined ||
+      !(log.some(({ taskId }) => taskId === tried) || journal.some(({ taskId }) => taskId === tried))
+    )
+      return
     this.#tried = undefined
     if (this.#waiting.length > 0) this.#next()
   }
@@ -221,6 +230,7 @@ export class RecoveryQueue {
   #arm(): void {
     const others = this.#waiting.length
     this.#clock.clearTimeout(this.#timer)
-    this.#timer = others === 0 ? undefined : this.#clock.setTimeout(() => this.#next(), Math.min(SLOT_MS, ALL_WITHIN_MS / others))
+    this.#timer =
+      others === 0 ? undefined : this.#clock.setTimeout(() => this.#next(), Math.min(SLOT_MS, ALL_WITHIN_MS / others))
   }
 }

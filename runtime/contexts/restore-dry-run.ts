@@ -29,7 +29,12 @@ export interface Verdict extends ContextKey {
 }
 
 /** The states of tasks that have not ended. */
-const LIVE: readonly TaskState[] = ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED']
+const LIVE: readonly TaskState[] = [
+  'TASK_STATE_SUBMITTED',
+  'TASK_STATE_WORKING',
+  'TASK_STATE_INPUT_REQUIRED',
+  'TASK_STATE_AUTH_REQUIRED'
+]
 
 const PAGE = 100
 
@@ -37,12 +42,18 @@ const PAGE = 100
  * Dry run of a restore: gives a verdict on every task of these scopes that has not ended. Nothing is written, and of the author's code
  * only `migrate` and the restore of actors run. A task that cannot be read fails.
  */
-export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>, scopes: Iterable<Scope> | AsyncIterable<Scope>): AsyncGenerator<Verdict, void, undefined> {
+export async function* dryRunRestore(
+  agent: Agent,
+  store: Pick<Store, 'listTasks' | 'loadContext' | 'readSnapshot'>,
+  scopes: Iterable<Scope> | AsyncIterable<Scope>
+): AsyncGenerator<Verdict, void, undefined> {
   const { most } = liveBytes(defaultLimits)
   for await (const scope of scopes) {
     const seen = new Set<string>()
     for (const state of LIVE) {
-      for await (const { task: { id, contextId } } of liveTasks(store, scope, state)) {
+      for await (const {
+        task: { id, contextId }
+      } of liveTasks(store, scope, state)) {
         if (seen.has(contextId)) continue
         seen.add(contextId)
         const key = { tenant: scope.tenant, principal: scope.principal, contextId }
@@ -56,10 +67,20 @@ export async function* dryRunRestore(agent: Agent, store: Pick<Store, 'listTasks
   }
 }
 
-async function* liveTasks(store: Pick<Store, 'listTasks'>, scope: Scope, state: TaskState): AsyncGenerator<TaskPage['tasks'][number]> {
+async function* liveTasks(
+  store: Pick<Store, 'listTasks'>,
+  scope: Scope,
+  state: TaskState
+): AsyncGenerator<TaskPage['tasks'][number]> {
   let after: TaskCursor | undefined
   do {
-    const { tasks, next }: TaskPage = await store.listTasks(scope, { state, after, limit: PAGE, historyLength: 0, artifacts: false })
+    const { tasks, next }: TaskPage = await store.listTasks(scope, {
+      state,
+      after,
+      limit: PAGE,
+      historyLength: 0,
+      artifacts: false
+    })
     yield* tasks
     after = next
   } while (after)
@@ -71,7 +92,13 @@ function verdictsOn(agent: Agent, key: ContextKey, stored: StoredContext | undef
   return stored.tasks.map(row => {
     const task = restoredTask(row, agent)
     const { version } = task.saved
-    return { ...key, taskId: row.taskId, state: row.state, ...outlookOf(task, agent), ...(version !== undefined && { storedVersion: version }) }
+    return {
+      ...key,
+      taskId: row.taskId,
+      state: row.state,
+      ...outlookOf(task, agent),
+      ...(version !== undefined && { storedVersion: version })
+    }
   })
 }
 
@@ -81,7 +108,8 @@ function outlookOf(task: RestoredTask, agent: Agent): Pick<Verdict, 'outlook' | 
   const work = saved.children?.['work']
   if (!work) return { outlook: 'ok' }
   const endsAtWork = agent.recovery === 'fail' && row.wakeAtMs === 0
-  if (!agent.work || typeof agent.work === 'function') return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
+  if (!agent.work || typeof agent.work === 'function')
+    return endsAtWork ? { outlook: 'fails', reason: NOT_RESTARTED } : { outlook: 'runs again' }
   // An actor that is never started restores its children, but has no effects.
   const actor = createActor(agent.work, { snapshot: structuredClone(work.snapshot) as never, input: undefined })
   const fault = restoreFault(actor, work.snapshot)

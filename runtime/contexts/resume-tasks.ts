@@ -31,7 +31,10 @@ export function resumeTasks(tasks: readonly RestoredTask[], context: ResumedCont
 }
 
 /** Before the actors start: adds a task to the ledger, and holds its effects back if it has to be recovered. */
-function prepare({ row, saved, isOther, error }: RestoredTask, { root, host, ledger, services, wasHere }: ResumedContext): void {
+function prepare(
+  { row, saved, isOther, error }: RestoredTask,
+  { root, host, ledger, services, wasHere }: ResumedContext
+): void {
   const { taskId, generation, state, statusTime = '', wakeAtMs, bytes = 0 } = row
   ledger.open(taskId, { generation, state, statusTime, bytes, snapshotBytes: row.snapshot?.length ?? 0 })
   const actor = actorOf(root, taskId)
@@ -39,14 +42,21 @@ function prepare({ row, saved, isOther, error }: RestoredTask, { root, host, led
   const isToStart = !error && task?.status === 'active' && task.can({ type: 'task.start', taskId })
   const isToRecover = !error && (wasHere || services.recoveryQueue.concern(wakeAtMs))
   // Timers of another version's chart may start again, and be due at once.
-  const runsByItself = isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))
+  const runsByItself =
+    isToStart || isOther || isDue(saved, services.clock.now()) || (actor !== undefined && hasRunningLogic(actor))
   if (actor && isToRecover && runsByItself) host.recovery.expect(taskId)
   if (isToStart) host.afterCommit({ taskId, run: () => host.startTask(taskId) })
 }
 
 /** After the actors have started: fails a task that cannot continue, and recovers it if needed. */
 function resume(task: RestoredTask, context: ResumedContext): void {
-  const { host, wasHere, services: { limits: { eventsPerTask, taskBytes } } } = context
+  const {
+    host,
+    wasHere,
+    services: {
+      limits: { eventsPerTask, taskBytes }
+    }
+  } = context
   const { taskId, generation, bytes = 0 } = task.row
   failUnrestored(task, context)
   // Stores it under the present version, with its renewed timers.
@@ -71,7 +81,10 @@ function failUnrestored({ row: { taskId }, saved, error: misfit }: RestoredTask,
 }
 
 /** A task's saved state; timers of another version's charts are renewed. */
-function withTimers({ row: { taskId }, saved, isOther }: RestoredTask, { root, host, services: { clock } }: ResumedContext): RestoredTask['saved'] {
+function withTimers(
+  { row: { taskId }, saved, isOther }: RestoredTask,
+  { root, host, services: { clock } }: ResumedContext
+): RestoredTask['saved'] {
   const task = isOther ? actorOf(root, taskId) : undefined
   if (!task) return saved
   try {

@@ -54,7 +54,11 @@ export class TaskPaces {
     pace.lastTurn = turnNumber
     pace.turns += 1
     if (pace.turns <= this.#limit) return
-    if (pace.waitMs === 0) logger.warn('a chart goes round at once, again and again, so its turns wait. Add a delay to its retries', { taskId, turns: pace.turns })
+    if (pace.waitMs === 0)
+      logger.warn('a chart goes round at once, again and again, so its turns wait. Add a delay to its retries', {
+        taskId,
+        turns: pace.turns
+      })
     pace.waitMs = Math.min(PERIOD_MS, pace.waitMs * 2 || FIRST_WAIT_MS)
     pace.sinceMs = nowMs
     pace.held = []
@@ -81,7 +85,14 @@ export class TaskPaces {
   }
 
   #paceOf(taskId: string, nowMs: number): Pace {
-    const pace = this.#paces.get(taskId) ?? { sinceMs: nowMs, turns: 0, lastTurn: NaN, waitMs: 0, held: undefined, timer: undefined }
+    const pace = this.#paces.get(taskId) ?? {
+      sinceMs: nowMs,
+      turns: 0,
+      lastTurn: NaN,
+      waitMs: 0,
+      held: undefined,
+      timer: undefined
+    }
     this.#paces.set(taskId, pace)
     return pace
   }

@@ -40,7 +40,10 @@ export class WakeScheduler {
   #isClosed = false
   #retryMs = FIRST_RETRY_MS
 
-  constructor({ store, clock, logger }: { readonly store: Store; readonly clock: Clock; readonly logger: Logger }, sleepers: WakeTarget) {
+  constructor(
+    { store, clock, logger }: { readonly store: Store; readonly clock: Clock; readonly logger: Logger },
+    sleepers: WakeTarget
+  ) {
     this.#store = store
     this.#clock = clock
     this.#logger = logger

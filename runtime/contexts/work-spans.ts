@@ -15,9 +15,17 @@ export function traceRow(taskId: string, carrier: TraceCarrier): JournalRow {
 }
 
 /** Trace contexts of a context's stored tasks, by task. Reads one journal at a time, and none larger than `limits.restoredBytes`. */
-export async function storedTraces(store: Store, key: ContextKey, { tasks }: StoredContext, { restoredBytes }: Pick<Limits, 'restoredBytes'>): Promise<ReadonlyMap<string, TraceCarrier>> {
+export async function storedTraces(
+  store: Store,
+  key: ContextKey,
+  { tasks }: StoredContext,
+  { restoredBytes }: Pick<Limits, 'restoredBytes'>
+): Promise<ReadonlyMap<string, TraceCarrier>> {
   const traces = new Map<string, TraceCarrier>()
-  for (const { taskId, journalBytes } of await store.measureTasks({ ...key, taskIds: tasks.map(({ taskId }) => taskId) })) {
+  for (const { taskId, journalBytes } of await store.measureTasks({
+    ...key,
+    taskIds: tasks.map(({ taskId }) => taskId)
+  })) {
     const rows = journalBytes > restoredBytes ? [] : await store.readJournal(key, taskId)
     traces.set(taskId, (rows.find(row => row.key === TRACE)?.value as TraceCarrier | undefined) ?? {})
   }
@@ -49,10 +57,20 @@ export class WorkSpans {
   readonly #tasks = new Map<string, TracedTask>()
 
   /** `stored`: trace contexts of stored tasks, by task. */
-  constructor(telemetry: Telemetry, { card: { name, version } }: Agent, { contextId }: ContextKey, stored: ReadonlyMap<string, TraceCarrier> = new Map()) {
+  constructor(
+    telemetry: Telemetry,
+    { card: { name, version } }: Agent,
+    { contextId }: ContextKey,
+    stored: ReadonlyMap<string, TraceCarrier> = new Map()
+  ) {
     this.#telemetry = telemetry
     this.#name = name
-    this.#attributes = { ...INVOKES_AGENT, [ATTRIBUTES.agentName]: name, [ATTRIBUTES.agentVersion]: version, [ATTRIBUTES.conversationId]: contextId }
+    this.#attributes = {
+      ...INVOKES_AGENT,
+      [ATTRIBUTES.agentName]: name,
+      [ATTRIBUTES.agentVersion]: version,
+      [ATTRIBUTES.conversationId]: contextId
+    }
     for (const [taskId, parent] of stored) this.#tasks.set(taskId, { parent, isRecovered: true, attempt: 0 })
   }
 
@@ -77,7 +95,12 @@ export class WorkSpans {
 
   /** Runs the negotiation of a message within its own span. */
   async negotiated<T>(parent: TraceCarrier | undefined, negotiate: () => T | Promise<T>): Promise<T> {
-    const span = this.#telemetry.begin({ name: `negotiate ${this.#name}`, kind: 'internal', parent, attributes: this.#attributes })
+    const span = this.#telemetry.begin({
+      name: `negotiate ${this.#name}`,
+      kind: 'internal',
+      parent,
+      attributes: this.#attributes
+    })
     try {
       const answer = await span.run(negotiate)
       span.end()
@@ -120,7 +143,11 @@ export class WorkSpans {
   #told(task: TracedTask, { taskId, generation, update }: TaskEvent, turn: Turn): void {
     if ('artifactUpdate' in update) {
       const { append, artifact } = update.artifactUpdate
-      if (!append) task.span?.event('a2a.task.artifact', { [ATTRIBUTES.artifactId]: artifact.artifactId, [ATTRIBUTES.generation]: generation })
+      if (!append)
+        task.span?.event('a2a.task.artifact', {
+          [ATTRIBUTES.artifactId]: artifact.artifactId,
+          [ATTRIBUTES.generation]: generation
+        })
       return
     }
     const { state } = update.statusUpdate.status
@@ -143,6 +170,11 @@ export class WorkSpans {
       ...(task.isRecovered && { [ATTRIBUTES.isRecovered]: true }),
       ...(task.attempt > 1 && { [ATTRIBUTES.attempt]: task.attempt })
     }
-    return this.#telemetry.begin({ name: `invoke_agent ${this.#name}`, kind: 'internal', parent: task.parent, attributes })
+    return this.#telemetry.begin({
+      name: `invoke_agent ${this.#name}`,
+      kind: 'internal',
+      parent: task.parent,
+      attributes
+    })
   }
 }

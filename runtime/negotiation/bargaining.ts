@@ -15,32 +15,67 @@ import { chartAnswer } from './respond-chart.ts'
 /** A lasting negotiation as the actor `bargaining` of a context. Its decisions are sent to the context. */
 export function negotiationChart(negotiation: Negotiation): AnyActorLogic {
   const { respond: given } = negotiation
-  const own: Negotiation = typeof given === 'function' ? negotiation : { ...negotiation, respond: withOwnContext(given) }
-  const respond = gated(fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal)))
+  const own: Negotiation =
+    typeof given === 'function' ? negotiation : { ...negotiation, respond: withOwnContext(given) }
+  const respond = gated(
+    fromPromise<Opinion, Matter>(({ input, signal, system }) => opinion(own, input, hostOf(system), signal))
+  )
   const machine = compiled(negotiationMachine.provide({ actors: { respond } }))
   const logic = withScope(machine, {
-    emit: ({ system }, fact) => hostOf(system).send({ type: 'request.decided', output: (fact as NegotiationFact).outcome })
+    emit: ({ system }, fact) =>
+      hostOf(system).send({ type: 'request.decided', output: (fact as NegotiationFact).outcome })
   })
-  return { ...logic, restoreSnapshot: (snapshot: Snapshot<unknown>, scope) => machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope) }
+  return {
+    ...logic,
+    restoreSnapshot: (snapshot: Snapshot<unknown>, scope) =>
+      machine.restoreSnapshot(renewed(snapshot as never, negotiation), scope)
+  }
 }
 
 /** Calls the author's `respond` for a request, or gives it to the author's chart. */
-async function opinion(negotiation: Negotiation, { request, round, standing, proposal, memory }: Matter, host: ActorHost, signal: AbortSignal): Promise<Opinion> {
-  return answering(host, request, signal, async given => {
-    const { respond } = negotiation
-    const asked = { ...given, round, standing, proposal }
-    const answered = typeof respond === 'function' ? { answer: await respond(asked) } : await chartAnswer(respond, asked, memory)
-    const named = { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs }
-    return { ...opinionOf(answered.answer, negotiation, named), ...('memory' in answered && { memory: answered.memory }) }
-  }, failure => failure)
+async function opinion(
+  negotiation: Negotiation,
+  { request, round, standing, proposal, memory }: Matter,
+  host: ActorHost,
+  signal: AbortSignal
+): Promise<Opinion> {
+  return answering(
+    host,
+    request,
+    signal,
+    async given => {
+      const { respond } = negotiation
+      const asked = { ...given, round, standing, proposal }
+      const answered =
+        typeof respond === 'function' ? { answer: await respond(asked) } : await chartAnswer(respond, asked, memory)
+      const named = { offerId: request.taskId, expiresAtMs: host.clock.now() + negotiation.offerMs }
+      return {
+        ...opinionOf(answered.answer, negotiation, named),
+        ...('memory' in answered && { memory: answered.memory })
+      }
+    },
+    failure => failure
+  )
 }
 
 /** The validated answer of the author. The id of an offer is the task id of its request. */
-export function opinionOf(answer: unknown, { terms }: Negotiation, named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>): Opinion {
-  const word = wordOf(answer, ['offer', 'accepted', 'declined', 'reply', 'rejected'], 'answer offer(…), accepted(…), declined(…), reply(…) or rejected(…)')
+export function opinionOf(
+  answer: unknown,
+  { terms }: Negotiation,
+  named: Pick<StandingOffer, 'offerId' | 'expiresAtMs'>
+): Opinion {
+  const word = wordOf(
+    answer,
+    ['offer', 'accepted', 'declined', 'reply', 'rejected'],
+    'answer offer(…), accepted(…), declined(…), reply(…) or rejected(…)'
+  )
   switch (word.type) {
     case 'offer':
-      return { decision: 'offered', offer: { ...named, terms: ownTerms(terms, word.terms) }, words: messageOf(word.message ?? 'This is my offer.') }
+      return {
+        decision: 'offered',
+        offer: { ...named, terms: ownTerms(terms, word.terms) },
+        words: messageOf(word.message ?? 'This is my offer.')
+      }
     case 'accepted':
       return { decision: 'accepted', ...(word.terms !== undefined && { terms: ownTerms(terms, word.terms) }) }
     case 'rejected':
@@ -54,13 +89,22 @@ function ownTerms(schema: Negotiation['terms'], terms: unknown): Terms {
   const checked = checkedTerms(schema, terms, 'terms')
   if ('value' in checked) return checked.value
   const text = violationsText(checked.violations)
-  throw new A2AError('InvalidAgentResponse', `The agent's code produced terms that its own schema does not accept: ${text}.`)
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `The agent's code produced terms that its own schema does not accept: ${text}.`
+  )
 }
 
 /** A stored negotiation with the present limits. Withdraws an open offer whose terms the present schema does not accept. */
-function renewed(snapshot: Snapshot<unknown> & { readonly context: NegotiationContext }, { rounds, terms }: Negotiation): never {
+function renewed(
+  snapshot: Snapshot<unknown> & { readonly context: NegotiationContext },
+  { rounds, terms }: Negotiation
+): never {
   const { standing } = snapshot.context
-  return { ...snapshot, context: { ...snapshot.context, rounds, standing: standing && fits(standing, terms) ? standing : null } } as never
+  return {
+    ...snapshot,
+    context: { ...snapshot.context, rounds, standing: standing && fits(standing, terms) ? standing : null }
+  } as never
 }
 
 function fits(standing: StandingOffer, schema: Negotiation['terms']): boolean {

@@ -29,7 +29,13 @@ export interface RespondArguments<Terms = Record<string, unknown>> extends Negot
 }
 
 /** Answers of `respond`. */
-export type NegotiationAnswer<Terms = Record<string, unknown>> = Offered<Terms> | Accepted<Terms> | Accepted<undefined> | Declined | Reply | Rejected
+export type NegotiationAnswer<Terms = Record<string, unknown>> =
+  | Offered<Terms>
+  | Accepted<Terms>
+  | Accepted<undefined>
+  | Declined
+  | Reply
+  | Rejected
 
 /** Options of a negotiation. */
 export interface NegotiationOptions<Terms extends object> {
@@ -48,7 +54,9 @@ export interface NegotiationOptions<Terms extends object> {
 }
 
 /** Answers one message. */
-export type RespondFunction<Terms = Record<string, unknown>> = (given: RespondArguments<Terms>) => NegotiationAnswer<Terms> | Promise<NegotiationAnswer<Terms>>
+export type RespondFunction<Terms = Record<string, unknown>> = (
+  given: RespondArguments<Terms>
+) => NegotiationAnswer<Terms> | Promise<NegotiationAnswer<Terms>>
 
 const OPTIONS: OptionKinds<NegotiationOptions<object>> = { terms: true, rounds: true, offerMs: true, respond: true }
 
@@ -71,10 +79,20 @@ const LONGEST_MS = 100 * 366 * 24 * 3600 * 1000
 export function negotiation<Terms extends object>(options: NegotiationOptions<Terms>): Negotiation<Terms> {
   checkOptions(options, OPTIONS, 'negotiation', 'negotiation({ terms: z.object({ … }), respond })')
   const { terms, rounds = 5, offerMs = 600_000, respond } = options
-  if (!isStandardSchema(terms)) throw new TypeError('terms has to be a schema of zod, valibot, arktype or the like (Standard Schema): negotiation({ terms: z.object({ euros: z.number() }), … }).')
-  if (!Number.isSafeInteger(rounds) || rounds < 1) throw new RangeError(`rounds has to be a whole number of offers from 1, not ${String(rounds)}. Leave it out for 5.`)
-  if (!(offerMs > 0 && offerMs <= LONGEST_MS)) throw new RangeError(`offerMs has to be milliseconds above 0 and at most a hundred years, not ${String(offerMs)}. Leave it out for ten minutes.`)
-  if (!isRespondent(respond)) throw new TypeError('respond has to be a function that answers offer(…), accepted(…), declined(…), reply(…) or rejected(…), or a chart made with setupNegotiation(…).createMachine(…).')
+  if (!isStandardSchema(terms))
+    throw new TypeError(
+      'terms has to be a schema of zod, valibot, arktype or the like (Standard Schema): negotiation({ terms: z.object({ euros: z.number() }), … }).'
+    )
+  if (!Number.isSafeInteger(rounds) || rounds < 1)
+    throw new RangeError(`rounds has to be a whole number of offers from 1, not ${String(rounds)}. Leave it out for 5.`)
+  if (!(offerMs > 0 && offerMs <= LONGEST_MS))
+    throw new RangeError(
+      `offerMs has to be milliseconds above 0 and at most a hundred years, not ${String(offerMs)}. Leave it out for ten minutes.`
+    )
+  if (!isRespondent(respond))
+    throw new TypeError(
+      'respond has to be a function that answers offer(…), accepted(…), declined(…), reply(…) or rejected(…), or a chart made with setupNegotiation(…).createMachine(…).'
+    )
   if (typeof respond !== 'function') checkRespondChart(respond)
   // Its arguments have been validated by the schema.
   return { type: 'negotiation', terms, rounds, offerMs, respond: respond as Negotiation['respond'] }
@@ -92,6 +110,7 @@ function isRespondent(respond: unknown): boolean {
 /** The negotiation extension of an agent's card (§4.6): its limits, and the JSON Schema of its terms, if there is one. */
 export function negotiationExtension({ rounds, offerMs, terms }: Negotiation): AgentExtension {
   const schema = jsonSchemaOf(terms)
-  const description = 'Terms are offered, proposed, accepted and declined in data parts; those of a task are in its metadata.'
+  const description =
+    'Terms are offered, proposed, accepted and declined in data parts; those of a task are in its metadata.'
   return { uri: NEGOTIATION_EXTENSION, description, params: { rounds, offerMs, ...(schema && { terms: schema }) } }
 }

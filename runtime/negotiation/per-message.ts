@@ -44,11 +44,17 @@ export function negotiationFunction({ negotiate, work, input }: NegotiatingAgent
   const opensTasks = work !== undefined
   return gated(
     fromPromise<NegotiationOutcome, ContextRequest>(async ({ input: request, signal, system }) => {
-      return answering(hostOf(system), request, signal, async given => {
-        const decision = decisionOf(await negotiate(given), request, opensTasks)
-        const violations = input && decision.decision === 'accepted' ? inputViolations(input, request.message) : []
-        return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
-      }, failure => ({ request, ...failure }))
+      return answering(
+        hostOf(system),
+        request,
+        signal,
+        async given => {
+          const decision = decisionOf(await negotiate(given), request, opensTasks)
+          const violations = input && decision.decision === 'accepted' ? inputViolations(input, request.message) : []
+          return violations.length > 0 ? { request, decision: 'failed' as const, violations } : decision
+        },
+        failure => ({ request, ...failure })
+      )
     })
   )
 }
@@ -68,23 +74,39 @@ export async function answering<Answer>(
   answer: (given: NegotiationArguments) => Promise<Answer>,
   failing: (failure: Failure) => Answer
 ): Promise<Answer> {
-  const { key: { contextId }, clock, limits: { negotiationMs } } = host
+  const {
+    key: { contextId },
+    clock,
+    limits: { negotiationMs }
+  } = host
   // The client got no outcome and will resend the request, so an outcome now would be processed twice.
   if (isOnce && !host.isAwaited(callId)) return failing({ decision: 'failed' })
   const late = new AbortController()
-  const timer = clock.setTimeout(() => late.abort(new DOMException(`There was no answer within ${negotiationMs} ms.`, 'TimeoutError')), negotiationMs)
+  const timer = clock.setTimeout(
+    () => late.abort(new DOMException(`There was no answer within ${negotiationMs} ms.`, 'TimeoutError')),
+    negotiationMs
+  )
   const stopListening = onAbort(stopped, () => clock.clearTimeout(timer))
   const tooLate = new Promise<never>((_, reject) => void onAbort(late.signal, () => reject(late.signal.reason)))
   const signal = AbortSignal.any([stopped, late.signal])
-  const given: NegotiationArguments = { contextId, message, request: details, extensions, history: limit => host.readMessages(limit), signal }
+  const given: NegotiationArguments = {
+    contextId,
+    message,
+    request: details,
+    extensions,
+    history: limit => host.readMessages(limit),
+    signal
+  }
   const inTime = () => Promise.race([answer(given), tooLate])
   const answered = async () => (host.traces ? host.traces.negotiated(trace, inTime) : inTime())
   const failed = (error: unknown) => {
     host.logger.error('the negotiation of a message failed', { contextId, error })
     return failing({ decision: 'failed', ...(late.signal.aborted && { isLate: true }) })
   }
-  return answered().catch(failed).finally(() => {
-    clock.clearTimeout(timer)
-    stopListening()
-  })
+  return answered()
+    .catch(failed)
+    .finally(() => {
+      clock.clearTimeout(timer)
+      stopListening()
+    })
 }

@@ -11,10 +11,15 @@ import type { Negotiation } from './negotiation.ts'
  * Parses terms with their schema, and copies them through JSON. Gives violations with paths below `field`. Throws TypeError if the
  * schema is asynchronous or gives no object, InvalidAgentResponse if it gives values that JSON cannot express.
  */
-export function checkedTerms(schema: StandardSchema<unknown>, terms: unknown, field: string): { readonly value: Terms } | { readonly violations: FieldViolation[] } {
+export function checkedTerms(
+  schema: StandardSchema<unknown>,
+  terms: unknown,
+  field: string
+): { readonly value: Terms } | { readonly violations: FieldViolation[] } {
   const checked = validated(schema, terms, field)
   if ('violations' in checked) return checked
-  if (!isObject(checked.value)) throw new TypeError(`The schema of the terms has to give an object, as z.object({ … }) does.`)
+  if (!isObject(checked.value))
+    throw new TypeError(`The schema of the terms has to give an object, as z.object({ … }) does.`)
   return { value: keptValue(checked.value, field) }
 }
 

@@ -1,4 +1,12 @@
-import { createActor, setup, type ActionFunction, type AnyStateMachine, type MachineContext, type SetupReturn, type UnknownActorLogic } from 'xstate'
+import {
+  createActor,
+  setup,
+  type ActionFunction,
+  type AnyStateMachine,
+  type MachineContext,
+  type SetupReturn,
+  type UnknownActorLogic
+} from 'xstate'
 import type { GuardPredicate } from 'xstate/guards'
 import { keptValue } from '../authoring/checked-words.ts'
 import type { None, Parameterized, Params, Provided } from '../authoring/setup-work.ts'
@@ -10,12 +18,17 @@ import { statesOf } from '../xstate/transition-names.ts'
 import type { NegotiationAnswer, RespondArguments } from './negotiation.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */
-export interface MessageToAnswer<Terms = Record<string, unknown>> extends Omit<RespondArguments<Terms>, 'history' | 'signal'> {
+export interface MessageToAnswer<Terms = Record<string, unknown>> extends Omit<
+  RespondArguments<Terms>,
+  'history' | 'signal'
+> {
   readonly type: 'message.received'
 }
 
 /** A statechart as `respond` of a negotiation. Its terms must be those of the negotiation. */
-export type RespondChart<Terms = Record<string, unknown>> = AnyStateMachine & { transition(snapshot: never, event: MessageToAnswer<Terms>, scope: never): unknown }
+export type RespondChart<Terms = Record<string, unknown>> = AnyStateMachine & {
+  transition(snapshot: never, event: MessageToAnswer<Terms>, scope: never): unknown
+}
 
 /** The parts of a chart that `setupNegotiation` knows. */
 const OPTIONS = { types: true, actors: true, actions: true, guards: true } as const
@@ -37,12 +50,32 @@ export function setupNegotiation<
   actors?: { [K in keyof Actors]: Actors[K] }
   actions?: {
     [K in keyof Actions]: ActionFunction<
-      Context, MessageToAnswer<Terms>, MessageToAnswer<Terms>, Actions[K],
-      Provided<Actors>, Parameterized<Actions>, Parameterized<Guards>, never, NegotiationAnswer<Terms>
+      Context,
+      MessageToAnswer<Terms>,
+      MessageToAnswer<Terms>,
+      Actions[K],
+      Provided<Actors>,
+      Parameterized<Actions>,
+      Parameterized<Guards>,
+      never,
+      NegotiationAnswer<Terms>
     >
   }
   guards?: { [K in keyof Guards]: GuardPredicate<Context, MessageToAnswer<Terms>, Guards[K], Parameterized<Guards>> }
-}): SetupReturn<Context, MessageToAnswer<Terms>, Actors, None, Actions, Guards, never, string, undefined, undefined, NegotiationAnswer<Terms>, Record<string, unknown>> {
+}): SetupReturn<
+  Context,
+  MessageToAnswer<Terms>,
+  Actors,
+  None,
+  Actions,
+  Guards,
+  never,
+  string,
+  undefined,
+  undefined,
+  NegotiationAnswer<Terms>,
+  Record<string, unknown>
+> {
   checkOptions(options, OPTIONS, 'setupNegotiation', 'setupNegotiation({ types: { terms: typed(terms) } })')
   return setup(options as never) as never
 }
@@ -52,9 +85,17 @@ export function checkRespondChart({ id, config, root, implementations }: AnyStat
   const loss = contextLoss(config.context, undefined)
   if (loss !== undefined) throw new TypeError(`The chart ${id} has a context that cannot be stored: ${loss}`)
   for (const node of statesOf(root)) {
-    if (node.config.after) throw new TypeError(`The state ${node.id} has a delay, but a chart that negotiates moves when a message arrives. Leave after out. An offer expires by offerMs of the negotiation.`)
-    const unknown = node.invoke.find(({ src }) => typeof src !== 'string' || !Object.hasOwn(implementations.actors, src))
-    if (unknown) throw new TypeError(`The state ${node.id} invokes logic without a name. Name it: setupNegotiation({ actors: { price: … } }), and invoke: { src: 'price' }.`)
+    if (node.config.after)
+      throw new TypeError(
+        `The state ${node.id} has a delay, but a chart that negotiates moves when a message arrives. Leave after out. An offer expires by offerMs of the negotiation.`
+      )
+    const unknown = node.invoke.find(
+      ({ src }) => typeof src !== 'string' || !Object.hasOwn(implementations.actors, src)
+    )
+    if (unknown)
+      throw new TypeError(
+        `The state ${node.id} invokes logic without a name. Name it: setupNegotiation({ actors: { price: … } }), and invoke: { src: 'price' }.`
+      )
   }
 }
 
@@ -63,9 +104,22 @@ export function checkRespondChart({ id, config, root, implementations }: AnyStat
  * in this negotiation left it; without one, or with one that the present chart does not have, it begins. Gives the answer with the new
  * `memory`; `undefined` if the chart has ended. Rejects with the error of the chart, or with TypeError if it gives no answer, or several.
  */
-export async function chartAnswer(chart: AnyStateMachine, asked: RespondArguments, memory: unknown): Promise<{ readonly answer: unknown; readonly memory: unknown }> {
+export async function chartAnswer(
+  chart: AnyStateMachine,
+  asked: RespondArguments,
+  memory: unknown
+): Promise<{ readonly answer: unknown; readonly memory: unknown }> {
   const { signal, contextId, message, request, extensions, proposal, standing, round } = asked
-  const event: MessageToAnswer = { type: 'message.received', contextId, message, request, extensions, proposal, standing, round }
+  const event: MessageToAnswer = {
+    type: 'message.received',
+    contextId,
+    message,
+    request,
+    extensions,
+    proposal,
+    standing,
+    round
+  }
   const isKnown = memory !== undefined && misfit(chart, memory as PersistedSnapshot) === undefined
   const actor = createActor(chart, isKnown ? { snapshot: memory as never } : {})
   const answers: unknown[] = []
@@ -84,13 +138,23 @@ export async function chartAnswer(chart: AnyStateMachine, asked: RespondArgument
       look()
     })
     const { status, value } = actor.getSnapshot()
-    if (answers.length !== 1) throw new TypeError(`The chart ${chart.id} gave ${answers.length} answers to a message, and is in ${JSON.stringify(value)}. Emit one there: offer(…), accepted(), declined(…), reply(…) or rejected(…).`)
-    return { answer: answers[0], memory: status === 'active' ? keptValue(actor.getPersistedSnapshot(), 'the snapshot') : undefined }
+    if (answers.length !== 1)
+      throw new TypeError(
+        `The chart ${chart.id} gave ${answers.length} answers to a message, and is in ${JSON.stringify(value)}. Emit one there: offer(…), accepted(), declined(…), reply(…) or rejected(…).`
+      )
+    return {
+      answer: answers[0],
+      memory: status === 'active' ? keptValue(actor.getPersistedSnapshot(), 'the snapshot') : undefined
+    }
   } finally {
     actor.stop()
   }
 }
 
-function hasActiveChildren({ children }: { readonly children: Readonly<Record<string, { getSnapshot(): { readonly status: string } }>> }): boolean {
+function hasActiveChildren({
+  children
+}: {
+  readonly children: Readonly<Record<string, { getSnapshot(): { readonly status: string } }>>
+}): boolean {
   return Object.values(children).some(child => child.getSnapshot().status === 'active')
 }

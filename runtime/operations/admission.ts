@@ -56,12 +56,32 @@ export function admit<Name extends OperationName>(
   const params = decode(schemaOf(name), request)
   const scope = scopeOf(params, call)
   checkTenantName(scope.tenant)
-  if (call.tenant !== undefined && call.tenant !== scope.tenant) throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
-  return { params, scope, connection: call.connection, extensions, reliable, conditions, taskName: call.taskName, dialect: call.dialect ?? PROTOCOL_VERSION, numbered: call.numbered, room: call.room, signal: call.signal, trace: call.trace }
+  if (call.tenant !== undefined && call.tenant !== scope.tenant)
+    throw invalidParams({ field: 'tenant', description: 'must be the tenant of the URL' })
+  return {
+    params,
+    scope,
+    connection: call.connection,
+    extensions,
+    reliable,
+    conditions,
+    taskName: call.taskName,
+    dialect: call.dialect ?? PROTOCOL_VERSION,
+    numbered: call.numbered,
+    room: call.room,
+    signal: call.signal,
+    trace: call.trace
+  }
 }
 
 /** Validates a call like {@link admit}. If that throws, counts the request as `counted` does, without its closure. */
-function admitCounted<Name extends OperationName>(countStray: CountStray, name: Name, request: unknown, call: CallContext, supported: Extensions): Admitted<OperationRequests[Name]> {
+function admitCounted<Name extends OperationName>(
+  countStray: CountStray,
+  name: Name,
+  request: unknown,
+  call: CallContext,
+  supported: Extensions
+): Admitted<OperationRequests[Name]> {
   try {
     return admit(name, request, call, supported)
   } catch (error) {
@@ -72,20 +92,30 @@ function admitCounted<Name extends OperationName>(countStray: CountStray, name: 
 /** Throws VersionNotSupported unless a request's `A2A-Version` is 1.0 (§3.6.2). */
 export function checkVersion(given: string): void {
   if (given === PROTOCOL_VERSION || normaliseVersion(given) === PROTOCOL_VERSION) return
-  const asked = given.trim() === '' ? 'The request names no A2A-Version, which means 0.3' : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
-  throw new A2AError('VersionNotSupported', `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`, {
-    metadata: { supportedVersions: PROTOCOL_VERSION }
-  })
+  const asked =
+    given.trim() === ''
+      ? 'The request names no A2A-Version, which means 0.3'
+      : `The request has A2A-Version ${JSON.stringify(given.slice(0, 32))}`
+  throw new A2AError(
+    'VersionNotSupported',
+    `${asked}; this agent speaks ${PROTOCOL_VERSION}. Send A2A-Version: ${PROTOCOL_VERSION}.`,
+    {
+      metadata: { supportedVersions: PROTOCOL_VERSION }
+    }
+  )
 }
 
 function checked(conditions: Conditions): Conditions {
   for (const [name, generation] of Object.entries(conditions)) {
-    if (!Number.isSafeInteger(generation) || generation < 0) throw invalidParams({ field: name, description: 'must be a generation: a whole number from 0' })
+    if (!Number.isSafeInteger(generation) || generation < 0)
+      throw invalidParams({ field: name, description: 'must be a generation: a whole number from 0' })
   }
   return conditions
 }
 
-const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(Object.values(OPERATIONS).map(({ name, request }) => [name, request]))
+const SCHEMAS: ReadonlyMap<OperationName, unknown> = new Map(
+  Object.values(OPERATIONS).map(({ name, request }) => [name, request])
+)
 
 function schemaOf<Name extends OperationName>(name: Name): Schema<OperationRequests[Name]> {
   return SCHEMAS.get(name) as Schema<OperationRequests[Name]>
@@ -108,7 +138,10 @@ export interface AdmissionRules {
 }
 
 /** Runs an operation for an admitted call. */
-type Run<Name extends OperationName, T> = (services: OperationServices, admitted: Admitted<OperationRequests[Name]>) => Promise<T>
+type Run<Name extends OperationName, T> = (
+  services: OperationServices,
+  admitted: Admitted<OperationRequests[Name]>
+) => Promise<T>
 
 /** A validated call, and the user that it is scheduled for. */
 interface CheckedCall<Name extends OperationName> {
@@ -146,19 +179,35 @@ export class Admission {
   }
 
   /** Runs an operation. `asked` is its name for `authorize` and the log. */
-  answer<Name extends OperationName, T>(name: Name, params: unknown, call: CallContext, run: Run<Name, T>, asked: AuthorizationRequest['operation'] = name): Promise<T> {
+  answer<Name extends OperationName, T>(
+    name: Name,
+    params: unknown,
+    call: CallContext,
+    run: Run<Name, T>,
+    asked: AuthorizationRequest['operation'] = name
+  ): Promise<T> {
     this.#rules.counters.called(asked)
     try {
-      return this.#permitted(asked, call, this.#checked(name, params, call), run).catch(error => this.#refuse(asked, call, error))
+      return this.#permitted(asked, call, this.#checked(name, params, call), run).catch(error =>
+        this.#refuse(asked, call, error)
+      )
     } catch (error) {
       return Promise.reject(this.#publicError(asked, call, error))
     }
   }
 
   /** Makes the stream of an operation, which runs when the stream is first read. */
-  stream<Name extends OperationName>(name: Name, params: unknown, call: CallContext, run: Run<Name, Opened>): TaskStream {
+  stream<Name extends OperationName>(
+    name: Name,
+    params: unknown,
+    call: CallContext,
+    run: Run<Name, Opened>
+  ): TaskStream {
     this.#rules.counters.called(name)
-    return new TaskStream(() => this.#permitted(name, call, this.#checked(name, params, call), run), error => this.#publicError(name, call, error))
+    return new TaskStream(
+      () => this.#permitted(name, call, this.#checked(name, params, call), run),
+      error => this.#publicError(name, call, error)
+    )
   }
 
   /** Validates and counts a call, without authorization and without running it. */
@@ -198,7 +247,10 @@ export class Admission {
     const refusal = refused.get(name)
     if (refusal) throw refusal()
     killPoint('request checked')
-    const user = userOf({ user: call.principal, tenant: tenants.areSeveral && isServed ? admitted.scope.tenant : undefined }, call.connection ?? IN_PROCESS)
+    const user = userOf(
+      { user: call.principal, tenant: tenants.areSeveral && isServed ? admitted.scope.tenant : undefined },
+      call.connection ?? IN_PROCESS
+    )
     return { user, admitted: isServed ? admitted : { ...admitted, scope: nowhereFor(name) } }
   }
 
@@ -218,12 +270,21 @@ export class Admission {
   }
 
   /** Runs an operation after its caller is authorized. */
-  #authorized<Name extends OperationName, T>(operation: AuthorizationRequest['operation'], call: CallContext, admitted: Admitted<OperationRequests[Name]>, run: Run<Name, T>): Promise<T> {
+  #authorized<Name extends OperationName, T>(
+    operation: AuthorizationRequest['operation'],
+    call: CallContext,
+    admitted: Admitted<OperationRequests[Name]>,
+    run: Run<Name, T>
+  ): Promise<T> {
     const { authorize, logger } = this.#rules
     if (!authorize) return run(this.#services, admitted)
     const { clock, limits } = this.#services
     const { params } = admitted
-    return checkPermission(authorize, { logger, clock, limits }, { ...callerOf(scopeOf(params, call), call), operation, params } as unknown as AuthorizationRequest).then(() => {
+    return checkPermission(authorize, { logger, clock, limits }, {
+      ...callerOf(scopeOf(params, call), call),
+      operation,
+      params
+    } as unknown as AuthorizationRequest).then(() => {
       this.#checkGoesOn(call)
       return run(this.#services, admitted)
     })

@@ -4,14 +4,25 @@ import type { ContextKey, Erasure, Scope, TaskEvent } from '../store/store.ts'
 import type { FeedListener } from '../streams/subscriptions.ts'
 
 /** The calls that only the node of a context can answer: its changes. */
-export const CHANGE_NAMES = ['send', 'cancel', 'withdraw', 'authorized', 'createPushConfig', 'deletePushConfig'] as const
+export const CHANGE_NAMES = [
+  'send',
+  'cancel',
+  'withdraw',
+  'authorized',
+  'createPushConfig',
+  'deletePushConfig'
+] as const
 export type ChangeName = (typeof CHANGE_NAMES)[number]
 
 /**
  * Decides which node makes a change: that of a task or a context, or that of a text, which is always the same. Without any of them it is
  * the node that was asked, if it has shards.
  */
-export type Place = { readonly scope: Scope; readonly taskId: string } | { readonly context: ContextKey } | { readonly text: string } | undefined
+export type Place =
+  | { readonly scope: Scope; readonly taskId: string }
+  | { readonly context: ContextKey }
+  | { readonly text: string }
+  | undefined
 
 /** A change, and the node for it. */
 export interface Change {
@@ -88,7 +99,10 @@ export interface Member {
   /** Resumes the contexts and webhooks that this node has just got. `isContinued`: no other node has had the context since this one. */
   gained(isContinued: (key: ContextKey) => boolean): void
   /** Stops the contexts and webhooks that this node has no longer. `isOrderly`: after everything decided is committed. */
-  release(isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean }, isOrderly: boolean): Promise<void>
+  release(
+    isLost: { readonly context: (key: ContextKey) => boolean; readonly task: (taskId: string) => boolean },
+    isOrderly: boolean
+  ): Promise<void>
   /** Withholds data that another node erases. Calls `withheld` when its contexts have stopped; `erased` tells whether anything was erased. Rejects after restoring them if not. */
   withhold(whose: Erasure, withheld: () => void, erased: Promise<boolean>): Promise<void>
 }

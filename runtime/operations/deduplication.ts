@@ -14,12 +14,28 @@ export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly
  * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending. Another message
  * with the same key is refused with IdempotencyConflict.
  */
-export async function sendOnce(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined, route: () => Promise<Outcome>): Promise<Outcome> {
-  return oneAtATime(services.sendsUnderWay, scope, send, async () => (await outcomeBefore(services, scope, send, signal)) ?? route())
+export async function sendOnce(
+  services: OperationServices,
+  scope: Scope,
+  send: DeduplicationKey,
+  signal: AbortSignal | undefined,
+  route: () => Promise<Outcome>
+): Promise<Outcome> {
+  return oneAtATime(
+    services.sendsUnderWay,
+    scope,
+    send,
+    async () => (await outcomeBefore(services, scope, send, signal)) ?? route()
+  )
 }
 
 /** Runs messages of the same key one at a time. */
-export async function oneAtATime<T>(underWay: PendingSends, scope: Scope, send: DeduplicationKey, run: () => Promise<T>): Promise<T> {
+export async function oneAtATime<T>(
+  underWay: PendingSends,
+  scope: Scope,
+  send: DeduplicationKey,
+  run: () => Promise<T>
+): Promise<T> {
   const name = pendingName(scope, send.key)
   for (let first = underWay.get(name); first; first = underWay.get(name)) {
     checkSame(first.fingerprint, send)
@@ -40,7 +56,12 @@ function pendingName({ tenant, principal }: Scope, key: string): string {
 }
 
 /** The outcome of the first message with this key; `undefined` if there was none. */
-async function outcomeBefore(services: OperationServices, scope: Scope, send: DeduplicationKey, signal: AbortSignal | undefined): Promise<Outcome | undefined> {
+async function outcomeBefore(
+  services: OperationServices,
+  scope: Scope,
+  send: DeduplicationKey,
+  signal: AbortSignal | undefined
+): Promise<Outcome | undefined> {
   const { store } = services
   const before = await store.readSend(scope, send.key)
   if (!before || before.expiresAtMs <= send.atMs) return undefined
@@ -59,5 +80,8 @@ async function outcomeBefore(services: OperationServices, scope: Scope, send: De
 
 function checkSame(fingerprint: string, send: DeduplicationKey): void {
   if (fingerprint === send.fingerprint) return
-  throw new A2AError('IdempotencyConflict', 'Another message was sent with this messageId. Send this one with a new messageId.')
+  throw new A2AError(
+    'IdempotencyConflict',
+    'Another message was sent with this messageId. Send this one with a new messageId.'
+  )
 }

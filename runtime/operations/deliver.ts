@@ -20,7 +20,11 @@ import type { OperationServices } from './dependencies.ts'
 const ATTEMPTS = 5
 
 /** Makes a change whose result is JSON: here, or on the node of a cluster that has its context. */
-export async function makeOnNode<T>({ cluster }: OperationServices, change: Change, here: () => Promise<T>): Promise<T> {
+export async function makeOnNode<T>(
+  { cluster }: OperationServices,
+  change: Change,
+  here: () => Promise<T>
+): Promise<T> {
   if (!cluster) return here()
   const made = await cluster.make(change, here)
   return 'here' in made ? made.here : (made.there as T)
@@ -49,7 +53,11 @@ export async function withLostRaceRetry<T>(
  * Sends an event to a task. After the commit, gives the task as the turn left it; `undefined` if the task does not handle the event.
  * Throws TaskGenerationMismatch if the task has another generation than `terms` require.
  */
-export async function deliver(live: LiveContext, event: OutsideEvent, terms: OutsideTerms): Promise<TaskRow | undefined> {
+export async function deliver(
+  live: LiveContext,
+  event: OutsideEvent,
+  terms: OutsideTerms
+): Promise<TaskRow | undefined> {
   const { taskId } = event
   const decided = await live.send(event, terms)
   if (decided instanceof Turn) return decided.rowOf(taskId)
@@ -61,36 +69,64 @@ export async function deliver(live: LiveContext, event: OutsideEvent, terms: Out
 }
 
 function otherQuestion(taskId: string): A2AError {
-  return new A2AError('UnsupportedOperation', `Task ${taskId} no longer asks the question that this message answers. Read the task, then answer the question in its status, if there is one.`, {
-    metadata: { taskId }
-  })
+  return new A2AError(
+    'UnsupportedOperation',
+    `Task ${taskId} no longer asks the question that this message answers. Read the task, then answer the question in its status, if there is one.`,
+    {
+      metadata: { taskId }
+    }
+  )
 }
 
 function queueFull(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has too many messages waiting. Send the next one after it has asked.`, { metadata: { taskId } })
+  return new A2AError(
+    'RateLimited',
+    `Task ${taskId} has too many messages waiting. Send the next one after it has asked.`,
+    { metadata: { taskId } }
+  )
 }
 
 function noRoom(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has no room for a message of this size: it is near this agent's limit of bytes for one task. Send a smaller one, or start another task.`, {
-    metadata: { taskId }
-  })
+  return new A2AError(
+    'RateLimited',
+    `Task ${taskId} has no room for a message of this size: it is near this agent's limit of bytes for one task. Send a smaller one, or start another task.`,
+    {
+      metadata: { taskId }
+    }
+  )
 }
 
 function notThisAnswer(violations: readonly FieldViolation[]): A2AError {
-  return new A2AError('InvalidParams', `The answer is not valid: ${violationsText(violations)}. The task still waits. Send a valid answer.`, { violations })
+  return new A2AError(
+    'InvalidParams',
+    `The answer is not valid: ${violationsText(violations)}. The task still waits. Send a valid answer.`,
+    { violations }
+  )
 }
 
 /** The error for a task whose generation is not the one that the client requires. */
 export function movedOn(taskId: string): A2AError {
-  return new A2AError('TaskGenerationMismatch', `Task ${taskId} has another generation than the request requires. Read the task again, then decide.`, {
-    metadata: { taskId }
-  })
+  return new A2AError(
+    'TaskGenerationMismatch',
+    `Task ${taskId} has another generation than the request requires. Read the task again, then decide.`,
+    {
+      metadata: { taskId }
+    }
+  )
 }
 
 /** Delivers out-of-band data to a task that waits for an authorization (§7.6.1), and answers with the task. */
-export async function deliverAuthorization(services: OperationServices, { params, scope, connection, reliable, signal }: Admitted<GetTaskRequest>, data: unknown): Promise<Task> {
+export async function deliverAuthorization(
+  services: OperationServices,
+  { params, scope, connection, reliable, signal }: Admitted<GetTaskRequest>,
+  data: unknown
+): Promise<Task> {
   const request: GivenAuthorization = { scope, taskId: params.id, data: jsonOf(data) }
-  const refusedIn = await makeOnNode(services, { name: 'authorized', place: request, request, isRepeatable: false, signal }, () => authorizeHere(services, request, connection))
+  const refusedIn = await makeOnNode(
+    services,
+    { name: 'authorized', place: request, request, isRepeatable: false, signal },
+    () => authorizeHere(services, request, connection)
+  )
   const stored = await readTaskOrThrow(services.store, scope, params.id, {})
   if (refusedIn !== null) throw notAsked(params.id, refusedIn)
   return toWireTask(stored, reliable)
@@ -104,12 +140,21 @@ export interface GivenAuthorization {
 }
 
 /** Delivers data to a task of this node. Gives the state of a task that does not wait for it, else null. */
-export async function authorizeHere({ store, contexts }: OperationServices, { scope, taskId, data }: GivenAuthorization, connection?: CallContext['connection']): Promise<TaskState | null> {
+export async function authorizeHere(
+  { store, contexts }: OperationServices,
+  { scope, taskId, data }: GivenAuthorization,
+  connection?: CallContext['connection']
+): Promise<TaskState | null> {
   const { contextId, status } = (await readTaskOrThrow(store, scope, taskId)).task
-  const taken = await withLostRaceRetry(contexts, { ...scope, contextId }, async live => {
-    await live.caughtUp(taskId)
-    return deliver(live, { type: 'authorization.received', taskId, data }, {})
-  }, connection)
+  const taken = await withLostRaceRetry(
+    contexts,
+    { ...scope, contextId },
+    async live => {
+      await live.caughtUp(taskId)
+      return deliver(live, { type: 'authorization.received', taskId, data }, {})
+    },
+    connection
+  )
   return taken ? null : status.state
 }
 
@@ -117,9 +162,15 @@ export async function authorizeHere({ store, contexts }: OperationServices, { sc
 function jsonOf(data: unknown): unknown {
   const loss = jsonLoss(data ?? null, 'data', 'kept')
   if (loss === undefined) return data === undefined ? data : toJson(data)
-  throw new A2AError('InvalidParams', `Invalid parameters: ${loss}`, { violations: [{ field: 'data', description: loss.replace(/^data /, '') }] })
+  throw new A2AError('InvalidParams', `Invalid parameters: ${loss}`, {
+    violations: [{ field: 'data', description: loss.replace(/^data /, '') }]
+  })
 }
 
 function notAsked(taskId: string, state: string): A2AError {
-  return new A2AError('UnsupportedOperation', `Task ${taskId} does not wait for an authorization, or not for this one (${state}).`, { metadata: { taskId, state } })
+  return new A2AError(
+    'UnsupportedOperation',
+    `Task ${taskId} does not wait for an authorization, or not for this one (${state}).`,
+    { metadata: { taskId, state } }
+  )
 }

@@ -18,7 +18,12 @@ export interface DataToErase {
 
 /** Erases a context or a scope, first in memory, then in the store, or with `eraseRows`. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
 export async function erase(
-  { store, contexts, feeds, push }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined },
+  {
+    store,
+    contexts,
+    feeds,
+    push
+  }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined },
   whose: Erasure,
   eraseRows = () => store.erase(whose)
 ): Promise<boolean> {
@@ -37,7 +42,8 @@ export async function erase(
 export function erasureOf(data: DataToErase): Erasure {
   rejectUnknown(data, ['tenant', 'principal', 'contextId'], 'erase')
   for (const [name, value] of Object.entries(data)) {
-    if (typeof value !== 'string') throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)
+    if (typeof value !== 'string')
+      throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)
   }
   return { tenant: '', principal: ANONYMOUS, ...data }
 }

@@ -11,11 +11,16 @@ import { tenantInterfaces } from '../agent/tenant-interfaces.ts'
 import type { Admitted } from './admission.ts'
 
 /** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */
-export const NO_ADDRESS = 'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
+export const NO_ADDRESS =
+  'The agent does not know its own URL, which its card needs. Its operator has to set publicUrl or hosts of createRuntime, or url of httpHandler.'
 
 /** Throws Unauthenticated for an anonymous caller (§3.1.11). */
 export function checkIsKnown({ principal }: CallContext): void {
-  if (principal === undefined) throw new A2AError('Unauthenticated', 'The extended card is for authenticated callers. The public card says how to authenticate.')
+  if (principal === undefined)
+    throw new A2AError(
+      'Unauthenticated',
+      'The extended card is for authenticated callers. The public card says how to authenticate.'
+    )
 }
 
 /**
@@ -25,17 +30,32 @@ export function checkIsKnown({ principal }: CallContext): void {
  * author's function throws or gives an invalid card, the caller gets InternalError without details. Without an answer within
  * `limits.accessMs` it gets Overloaded.
  */
-export async function extendedAgentCard(source: CardSource, { scope }: Admitted<GetExtendedAgentCardRequest>, call: CallContext, services: Parameters<typeof cardInTime>[2] & { readonly tenants: Tenants }): Promise<AgentCard> {
+export async function extendedAgentCard(
+  source: CardSource,
+  { scope }: Admitted<GetExtendedAgentCardRequest>,
+  call: CallContext,
+  services: Parameters<typeof cardInTime>[2] & { readonly tenants: Tenants }
+): Promise<AgentCard> {
   const caller = callerOf(scope, call)
   const { extendedCard } = source.agent
-  const changes = typeof extendedCard === 'function' ? await cardInTime(changesFor(extendedCard, caller), 'extendedCard', services) : extendedCard
-  if (!changes) throw new A2AError('ExtendedAgentCardNotConfigured', 'There is no extended card for this caller. The public card is complete.')
+  const changes =
+    typeof extendedCard === 'function'
+      ? await cardInTime(changesFor(extendedCard, caller), 'extendedCard', services)
+      : extendedCard
+  if (!changes)
+    throw new A2AError(
+      'ExtendedAgentCardNotConfigured',
+      'There is no extended card for this caller. The public card is complete.'
+    )
   if (call.interfaces?.length === 0) throw new A2AError('ExtendedAgentCardNotConfigured', NO_ADDRESS)
   const interfaces = tenantInterfaces(call.interfaces ?? [], services.tenants.namesFor(caller))
   return agentCard(source, interfaces, describedCard({ ...source.agent.card, ...changes }, 'extendedCard'))
 }
 
-async function changesFor(extendedCard: Extract<ExtendedCard, (caller: Caller) => unknown>, caller: Caller): Promise<CardChanges | undefined> {
+async function changesFor(
+  extendedCard: Extract<ExtendedCard, (caller: Caller) => unknown>,
+  caller: Caller
+): Promise<CardChanges | undefined> {
   try {
     return await extendedCard(caller)
   } catch (cause) {

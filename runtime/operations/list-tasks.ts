@@ -22,7 +22,9 @@ export function pageToken(place: TaskCursor, scope: Scope, filters: Filters): st
   const { timestamp, taskId } = place
   const { tenant, principal } = scope
   const { contextId = null, state = null, since = null } = filters
-  const digest = createHash('sha256').update(JSON.stringify([tenant, principal, contextId, state, since, timestamp, taskId])).digest('base64url')
+  const digest = createHash('sha256')
+    .update(JSON.stringify([tenant, principal, contextId, state, since, timestamp, taskId]))
+    .digest('base64url')
   return digest + Buffer.from(`${timestamp} ${taskId}`).toString('base64url')
 }
 
@@ -41,7 +43,8 @@ export function placeOf(token: string, scope: Scope, filters: Filters): TaskCurs
 function invalidToken(): A2AError {
   return invalidParams({
     field: 'pageToken',
-    description: 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
+    description:
+      'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
   })
 }
 
@@ -61,11 +64,29 @@ const AT_ONCE_BYTES = LARGE_BYTES / 2
  * history, as with GetTask. A page has at least one task, and ends before its tasks exceed 1 MiB. `artifacts` is present, even if
  * empty, exactly if the request includes artifacts.
  */
-export async function listTasks({ store }: OperationServices, { params, scope, reliable, room }: Admitted<ListTasksRequest>): Promise<ListTasksResponse> {
-  const { contextId, status: state, statusTimestampAfter: since, pageSize = PAGE_SIZE, historyLength, includeArtifacts: artifacts = false } = params
+export async function listTasks(
+  { store }: OperationServices,
+  { params, scope, reliable, room }: Admitted<ListTasksRequest>
+): Promise<ListTasksResponse> {
+  const {
+    contextId,
+    status: state,
+    statusTimestampAfter: since,
+    pageSize = PAGE_SIZE,
+    historyLength,
+    includeArtifacts: artifacts = false
+  } = params
   const filters = { contextId, state, since }
   const after = params.pageToken === undefined ? undefined : placeOf(params.pageToken, scope, filters)
-  const { tasks, total, next } = await store.listTasks(scope, { ...filters, after, limit: pageSize, historyLength, artifacts, within: AT_ONCE_BYTES, bytes: PAGE_BYTES })
+  const { tasks, total, next } = await store.listTasks(scope, {
+    ...filters,
+    after,
+    limit: pageSize,
+    historyLength,
+    artifacts,
+    within: AT_ONCE_BYTES,
+    bytes: PAGE_BYTES
+  })
   const missing = tasks.reduce((sum, stored) => sum + missingBytes(stored), 0)
   if (missing > 0) await room?.(missing)
   const whole: StoredTask[] = []

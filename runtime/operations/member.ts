@@ -42,7 +42,8 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
     },
     publish: (taskId, events) => services().feeds.publish(taskId, events),
     advance: (taskId, generation) => services().feeds.advance(taskId, generation),
-    generationOf: async (scope, taskId) => (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,
+    generationOf: async (scope, taskId) =>
+      (await services().store.readTask(scope, taskId, { historyLength: 0, artifacts: false }))?.generation,
     gained(isContinued) {
       const { contexts, push } = services()
       recoveryQueue.takesOver()
@@ -67,15 +68,41 @@ export function memberOf(services: () => OperationServices, recoveryQueue: Recov
 }
 
 /** Routes a message of another node. */
-async function routeSent(services: OperationServices, { name, connection, isStream, ...sent }: SentMessage, shard: number, signal: AbortSignal): Promise<SentOutcome> {
+async function routeSent(
+  services: OperationServices,
+  { name, connection, isStream, ...sent }: SentMessage,
+  shard: number,
+  signal: AbortSignal
+): Promise<SentOutcome> {
   let after: string | undefined
   const taskName = name === undefined ? undefined : { name, continuesAfter: (taskId: string) => (after = taskId) }
-  const call: Admitted<SendMessageRequest> = { ...sent, taskName, connection: connection === undefined ? undefined : services.connections.named(connection), numbered: undefined, room: undefined, signal }
+  const call: Admitted<SendMessageRequest> = {
+    ...sent,
+    taskName,
+    connection: connection === undefined ? undefined : services.connections.named(connection),
+    numbered: undefined,
+    room: undefined,
+    signal
+  }
   const outcome = await routeHere(services, call, shard)
   if ('message' in outcome) return outcome
-  const { key: { contextId }, row: { taskId, generation, state }, tail, opened } = outcome
+  const {
+    key: { contextId },
+    row: { taskId, generation, state },
+    tail,
+    opened
+  } = outcome
   tail.end()
   const { historyLength } = sent.params.configuration ?? {}
-  const continued = isStream && !opened ? await services.store.readTask(sent.scope, taskId, { historyLength, within: LARGE_BYTES }) : undefined
-  return { contextId, row: { taskId, generation, state }, ...(continued && { continued }), ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }), ...(after !== undefined && { after }) }
+  const continued =
+    isStream && !opened
+      ? await services.store.readTask(sent.scope, taskId, { historyLength, within: LARGE_BYTES })
+      : undefined
+  return {
+    contextId,
+    row: { taskId, generation, state },
+    ...(continued && { continued }),
+    ...(opened && { opened: opened.log.filter(entry => entry.taskId === taskId) }),
+    ...(after !== undefined && { after })
+  }
 }

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto'
 import { A2AError, invalidParams, type FieldViolation } from '../../machines/protocol/errors.ts'
-import type { CreateTaskPushNotificationConfigRequest, DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../../machines/protocol/push.ts'
+import type {
+  CreateTaskPushNotificationConfigRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetTaskPushNotificationConfigRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
+  TaskPushNotificationConfig
+} from '../../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { readTaskOrThrow, taskNotFound } from '../contexts/errors.ts'
 import type { NewWebhook, Webhook } from '../store/rows.ts'
@@ -23,17 +30,25 @@ const SCHEME = /^[\w!#$%&'*+.^`|~-]{1,64}$/
 /** The agent's push services. Throws PushNotificationNotSupported if it has none. */
 export function pushOf({ push }: Pick<OperationServices, 'push'>): Push {
   if (push) return push
-  throw new A2AError('PushNotificationNotSupported', 'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.')
+  throw new A2AError(
+    'PushNotificationNotSupported',
+    'This agent sends no push notifications. Leave taskPushNotificationConfig out, and subscribe or poll.'
+  )
 }
 
 /**
  * The webhook of a message (§3.2.2). Without an id, messages with the same URL share one webhook of the task. Throws InvalidParams
  * for an invalid one, RateLimited if there are too many.
  */
-export async function webhookOfMessage(services: OperationServices, call: Admitted<SendMessageRequest>, config: TaskPushNotificationConfig): Promise<Omit<NewWebhook, 'taskId'>> {
+export async function webhookOfMessage(
+  services: OperationServices,
+  call: Admitted<SendMessageRequest>,
+  config: TaskPushNotificationConfig
+): Promise<Omit<NewWebhook, 'taskId'>> {
   const place = 'configuration.taskPushNotificationConfig.'
   const { taskId } = call.params.message
-  if (config.taskId !== undefined && config.taskId !== taskId) throw invalidParams({ field: `${place}taskId`, description: 'must be the task of the message, or be left out' })
+  if (config.taskId !== undefined && config.taskId !== taskId)
+    throw invalidParams({ field: `${place}taskId`, description: 'must be the task of the message, or be left out' })
   const { scope, dialect: version } = call
   const webhook = await checkedWebhook(services, scope, config, place)
   const id = config.id ?? createHash('sha256').update(webhook.url).digest('base64url').slice(0, 22)
@@ -45,14 +60,23 @@ export async function webhookOfMessage(services: OperationServices, call: Admitt
 }
 
 /** Validates a configuration's webhook. Throws InvalidParams for an invalid one, RateLimited if its principal has too many. */
-export async function checkedWebhook(services: OperationServices, scope: Scope, { url, token, authentication }: TaskPushNotificationConfig, place = ''): Promise<Webhook> {
+export async function checkedWebhook(
+  services: OperationServices,
+  scope: Scope,
+  { url, token, authentication }: TaskPushNotificationConfig,
+  place = ''
+): Promise<Webhook> {
   const { webhooks, sender } = pushOf(services)
   const { clock, limits } = services
   const violations = [
     ...violation(`${place}url`, url.length <= LONGEST_URL, `must have at most ${LONGEST_URL} characters`),
     ...secretViolations(`${place}token`, token),
     ...secretViolations(`${place}authentication.credentials`, authentication?.credentials),
-    ...violation(`${place}authentication.scheme`, SCHEME.test(authentication?.scheme ?? 'none'), 'must be an HTTP authentication scheme such as Bearer')
+    ...violation(
+      `${place}authentication.scheme`,
+      SCHEME.test(authentication?.scheme ?? 'none'),
+      'must be an HTTP authentication scheme such as Bearer'
+    )
   ]
   if (violations.length > 0) throw invalidParams(...violations)
   const late = new AbortController()
@@ -60,18 +84,29 @@ export async function checkedWebhook(services: OperationServices, scope: Scope, 
   const fault = await sender.faultOf(url, late.signal).finally(() => clock.clearTimeout(timer))
   if (fault !== undefined) throw invalidParams({ field: `${place}url`, description: fault })
   if (webhooks.countOf(scope) >= limits.webhooksPerPrincipal) {
-    throw new A2AError('RateLimited', `You have ${limits.webhooksPerPrincipal} active push notification configurations, which is the limit. Delete some.`)
+    throw new A2AError(
+      'RateLimited',
+      `You have ${limits.webhooksPerPrincipal} active push notification configurations, which is the limit. Delete some.`
+    )
   }
   return { url, ...(token !== undefined && { token }), ...(authentication && { authentication }) }
 }
 
 /** The error for a task that is at its limit of webhooks. */
 export function tooMany(taskId: string, limit: number): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} has ${limit} push notification configurations, which is the limit. Delete one first.`, { metadata: { taskId } })
+  return new A2AError(
+    'RateLimited',
+    `Task ${taskId} has ${limit} push notification configurations, which is the limit. Delete one first.`,
+    { metadata: { taskId } }
+  )
 }
 
 function secretViolations(field: string, secret = ''): FieldViolation[] {
-  return violation(field, secret.length <= LONGEST_SECRET && FIELD_VALUE.test(secret), `must be the text of an HTTP header, of at most ${LONGEST_SECRET} characters`)
+  return violation(
+    field,
+    secret.length <= LONGEST_SECRET && FIELD_VALUE.test(secret),
+    `must be the text of an HTTP header, of at most ${LONGEST_SECRET} characters`
+  )
 }
 
 function violation(field: string, isGood: boolean, description: string): FieldViolation[] {
@@ -82,10 +117,17 @@ function violation(field: string, isGood: boolean, description: string): FieldVi
  * CreateTaskPushNotificationConfig (§3.1.7): posts the task's events from the next one on. A configuration with an existing id
  * replaces that one, and continues at its position. The answer has the secrets.
  */
-export async function createPushConfig(services: OperationServices, { params, scope, dialect, signal }: Admitted<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+export async function createPushConfig(
+  services: OperationServices,
+  { params, scope, dialect, signal }: Admitted<CreateTaskPushNotificationConfigRequest>
+): Promise<TaskPushNotificationConfig> {
   const { taskId, id = services.ids() } = params
   const request: WebhookRequest<CreateTaskPushNotificationConfigRequest> = { scope, params: { ...params, id }, dialect }
-  return makeOnNode(services, { name: 'createPushConfig', place: { scope, taskId }, request, isRepeatable: true, signal }, () => createPushConfigHere(services, request))
+  return makeOnNode(
+    services,
+    { name: 'createPushConfig', place: { scope, taskId }, request, isRepeatable: true, signal },
+    () => createPushConfigHere(services, request)
+  )
 }
 
 /** A change of a task's webhooks, as JSON. */
@@ -96,7 +138,10 @@ export interface WebhookRequest<Params> {
 }
 
 /** Creates a configuration for a task of this node. */
-export async function createPushConfigHere(services: OperationServices, { params, scope, dialect }: WebhookRequest<CreateTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+export async function createPushConfigHere(
+  services: OperationServices,
+  { params, scope, dialect }: WebhookRequest<CreateTaskPushNotificationConfigRequest>
+): Promise<TaskPushNotificationConfig> {
   const { store, limits } = services
   const { taskId, id = '' } = params
   const { webhooks } = pushOf(services)
@@ -109,17 +154,28 @@ export async function createPushConfigHere(services: OperationServices, { params
 }
 
 /** GetTaskPushNotificationConfig (§3.1.8): a configuration without its secrets. Throws TaskNotFound if it does not exist. */
-export async function getPushConfig({ store }: OperationServices, { params: { taskId, id }, scope }: Admitted<GetTaskPushNotificationConfigRequest>): Promise<TaskPushNotificationConfig> {
+export async function getPushConfig(
+  { store }: OperationServices,
+  { params: { taskId, id }, scope }: Admitted<GetTaskPushNotificationConfigRequest>
+): Promise<TaskPushNotificationConfig> {
   const found = (await configsOf(store, scope, taskId)).find(config => config.id === id)
   if (found) return found
-  throw new A2AError('TaskNotFound', `Task ${taskId} has no push notification configuration ${id}.`, { metadata: { taskId } })
+  throw new A2AError('TaskNotFound', `Task ${taskId} has no push notification configuration ${id}.`, {
+    metadata: { taskId }
+  })
 }
 
 /** ListTaskPushNotificationConfigs (§3.1.9): configurations in the order of their first registration, without secrets. Without `pageSize` all are on one page. */
-export async function listPushConfigs({ store }: OperationServices, { params, scope }: Admitted<ListTaskPushNotificationConfigsRequest>): Promise<ListTaskPushNotificationConfigsResponse> {
+export async function listPushConfigs(
+  { store }: OperationServices,
+  { params, scope }: Admitted<ListTaskPushNotificationConfigsRequest>
+): Promise<ListTaskPushNotificationConfigsResponse> {
   const { taskId, pageSize = Infinity, pageToken } = params
   const configs = await configsOf(store, scope, taskId)
-  const tokenOf = ({ id }: TaskPushNotificationConfig) => createHash('sha256').update(JSON.stringify([scope.tenant, scope.principal, taskId, id])).digest('base64url')
+  const tokenOf = ({ id }: TaskPushNotificationConfig) =>
+    createHash('sha256')
+      .update(JSON.stringify([scope.tenant, scope.principal, taskId, id]))
+      .digest('base64url')
   const from = pageToken === undefined ? 0 : configs.findIndex(config => tokenOf(config) === pageToken) + 1
   if (pageToken !== undefined && from === 0) throw invalidToken()
   const page = configs.slice(from, from + pageSize)
@@ -128,13 +184,23 @@ export async function listPushConfigs({ store }: OperationServices, { params, sc
 }
 
 /** DeleteTaskPushNotificationConfig (§3.1.10): ends all posts, including pending ones. Idempotent. */
-export async function deletePushConfig(services: OperationServices, { params, scope, dialect, signal }: Admitted<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
+export async function deletePushConfig(
+  services: OperationServices,
+  { params, scope, dialect, signal }: Admitted<DeleteTaskPushNotificationConfigRequest>
+): Promise<Record<string, never>> {
   const request: WebhookRequest<DeleteTaskPushNotificationConfigRequest> = { scope, params, dialect }
-  return makeOnNode(services, { name: 'deletePushConfig', place: { scope, taskId: params.taskId }, request, isRepeatable: true, signal }, () => deletePushConfigHere(services, request))
+  return makeOnNode(
+    services,
+    { name: 'deletePushConfig', place: { scope, taskId: params.taskId }, request, isRepeatable: true, signal },
+    () => deletePushConfigHere(services, request)
+  )
 }
 
 /** Deletes a configuration of a task of this node. */
-export async function deletePushConfigHere(services: OperationServices, { params: { taskId, id }, scope }: WebhookRequest<DeleteTaskPushNotificationConfigRequest>): Promise<Record<string, never>> {
+export async function deletePushConfigHere(
+  services: OperationServices,
+  { params: { taskId, id }, scope }: WebhookRequest<DeleteTaskPushNotificationConfigRequest>
+): Promise<Record<string, never>> {
   const { store } = services
   const { webhooks } = pushOf(services)
   await readTaskOrThrow(store, scope, taskId)
@@ -151,9 +217,20 @@ export async function deletePushConfigHere(services: OperationServices, { params
 
 async function configsOf(store: Store, scope: Scope, taskId: string): Promise<TaskPushNotificationConfig[]> {
   await readTaskOrThrow(store, scope, taskId)
-  return (await store.readWebhooks(scope, taskId)).map(({ row: { id, webhook: { url, authentication } } }) => ({
-    ...tenantOf(scope), id, taskId, url, ...(authentication && { authentication: { scheme: authentication.scheme } })
-  }))
+  return (await store.readWebhooks(scope, taskId)).map(
+    ({
+      row: {
+        id,
+        webhook: { url, authentication }
+      }
+    }) => ({
+      ...tenantOf(scope),
+      id,
+      taskId,
+      url,
+      ...(authentication && { authentication: { scheme: authentication.scheme } })
+    })
+  )
 }
 
 function tenantOf({ tenant }: Scope): { tenant?: string } {
@@ -161,5 +238,9 @@ function tenantOf({ tenant }: Scope): { tenant?: string } {
 }
 
 function invalidToken(): A2AError {
-  return invalidParams({ field: 'pageToken', description: 'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again' })
+  return invalidParams({
+    field: 'pageToken',
+    description:
+      'must be the nextPageToken of an answer for the same task, whose last configuration is still there. Leave it out to begin again'
+  })
 }

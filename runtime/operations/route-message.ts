@@ -49,12 +49,21 @@ export type Outcome = { readonly message: Message } | Routed
  * Routes a client's message (§3.4) to the task that it addresses, else to its context, where it is answered or opens a task.
  * Resolves when the outcome is committed.
  */
-export function routeMessage(services: OperationServices, scope: Scope, message: Message, terms: SendTerms): Promise<Outcome> {
+export function routeMessage(
+  services: OperationServices,
+  scope: Scope,
+  message: Message,
+  terms: SendTerms
+): Promise<Outcome> {
   const { taskId } = message
   const named = questionNamedBy(message)
   if (taskId !== undefined) return continueTask(services, scope, { ...message, taskId }, terms, named)
   const { contexts, ids, opening, negotiation, clock, metering } = services
-  if (named !== undefined) throw invalidParams({ field: QUESTION_FIELD, description: "is for the answer to a task's question: add the task's id as taskId" })
+  if (named !== undefined)
+    throw invalidParams({
+      field: QUESTION_FIELD,
+      description: "is for the answer to a task's question: add the task's id as taskId"
+    })
   const violations = opening ? inputViolations(opening, message) : []
   if (violations.length > 0) throw notThisMessage(violations)
   const arrived = negotiation && readProposal(message, negotiation, clock.now())
@@ -63,7 +72,9 @@ export function routeMessage(services: OperationServices, scope: Scope, message:
   const key = keyOf(scope, contextId ?? (cluster && terms.shard !== undefined ? cluster.contextId(terms.shard) : ids()))
   const arrival = { message, taskId: cluster ? cluster.taskId(key) : ids(), arrived }
   const asked = (live?: LiveContext) => request(services, key, arrival, terms, live)
-  return metering.opening(scope, arrival.taskId, () => (contextId === undefined ? asked() : withLostRaceRetry(contexts, key, asked, terms.connection)))
+  return metering.opening(scope, arrival.taskId, () =>
+    contextId === undefined ? asked() : withLostRaceRetry(contexts, key, asked, terms.connection)
+  )
 }
 
 /** A message that addresses no task, and the id for its task. */
@@ -101,15 +112,32 @@ async function request(
  * Ends the negotiation of a context, whose open offer is withdrawn: the message opens a task that is canceled. Gives the id of the task, once
  * that is committed.
  */
-export function withdraw({ contexts, cluster, ids }: OperationServices, key: ContextKey, message: Message, send: SendTerms['send'], connection: SendTerms['connection']): Promise<string> {
+export function withdraw(
+  { contexts, cluster, ids }: OperationServices,
+  key: ContextKey,
+  message: Message,
+  send: SendTerms['send'],
+  connection: SendTerms['connection']
+): Promise<string> {
   const taskId = cluster ? cluster.taskId(key) : ids()
-  return withLostRaceRetry(contexts, key, async live => {
-    await live.receive({ callId: `${taskId}?`, taskId, message, isWithdrawal: true }, { send })
-    return taskId
-  }, connection)
+  return withLostRaceRetry(
+    contexts,
+    key,
+    async live => {
+      await live.receive({ callId: `${taskId}?`, taskId, message, isWithdrawal: true }, { send })
+      return taskId
+    },
+    connection
+  )
 }
 
-async function continueTask(services: OperationServices, scope: Scope, message: Message & { taskId: string }, terms: SendTerms, named: string | undefined): Promise<Routed> {
+async function continueTask(
+  services: OperationServices,
+  scope: Scope,
+  message: Message & { taskId: string },
+  terms: SendTerms,
+  named: string | undefined
+): Promise<Routed> {
   const { store, contexts } = services
   const { taskId } = message
   const stored = await readTaskOrThrow(store, scope, taskId)
@@ -118,17 +146,27 @@ async function continueTask(services: OperationServices, scope: Scope, message: 
   if (isTerminal(status.state)) throw refusal(stored, terms)
   const { details, signal } = terms
   const key = keyOf(scope, contextId)
-  const event = { type: 'message.received' as const, taskId, message: { ...message, contextId }, ...(details && { request: details }) }
+  const event = {
+    type: 'message.received' as const,
+    taskId,
+    message: { ...message, contextId },
+    ...(details && { request: details })
+  }
   const answers = { named, seen: questionIn(stored.task) }
   const tail = new TaskTail(services, scope, taskId, { signal })
   try {
-    const row = await withLostRaceRetry(contexts, key, async live => {
-      terms.waits?.()
-      await live.caughtUp(taskId)
-      await readQuestion(services, scope, stored, live.tasks)
-      contexts.makeRoomIn(live)
-      return deliver(live, event, { ...terms, answers })
-    }, terms.connection)
+    const row = await withLostRaceRetry(
+      contexts,
+      key,
+      async live => {
+        terms.waits?.()
+        await live.caughtUp(taskId)
+        await readQuestion(services, scope, stored, live.tasks)
+        contexts.makeRoomIn(live)
+        return deliver(live, event, { ...terms, answers })
+      },
+      terms.connection
+    )
     if (row) return { key, row, tail }
     throw refusal(await readTaskOrThrow(store, scope, taskId), terms)
   } catch (error) {
@@ -143,14 +181,25 @@ const QUESTION_FIELD = `message.metadata["${QUESTION}"]`
 function questionNamedBy({ metadata }: Message): string | undefined {
   const named = metadata?.[QUESTION]
   if (named === undefined || (typeof named === 'string' && named !== '')) return named
-  throw invalidParams({ field: QUESTION_FIELD, description: 'must be the messageId of the question that the message answers' })
+  throw invalidParams({
+    field: QUESTION_FIELD,
+    description: 'must be the messageId of the question that the message answers'
+  })
 }
 
 /** Reads the open question of a task that has been restored since it asked; from `stored` if that is up to date. */
-async function readQuestion({ store }: OperationServices, scope: Scope, stored: StoredTask, tasks: LiveContext['tasks']): Promise<void> {
+async function readQuestion(
+  { store }: OperationServices,
+  scope: Scope,
+  stored: StoredTask,
+  tasks: LiveContext['tasks']
+): Promise<void> {
   const { id } = stored.task
   if (!tasks.isInterrupted(id) || tasks.questionOf(id) !== undefined) return
-  tasks.noteQuestion(id, tasks.generationOf(id) === stored.generation ? stored : await readTaskOrThrow(store, scope, id))
+  tasks.noteQuestion(
+    id,
+    tasks.generationOf(id) === stored.generation ? stored : await readTaskOrThrow(store, scope, id)
+  )
 }
 
 function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
@@ -159,7 +208,10 @@ function keyOf({ tenant, principal }: Scope, contextId: string): ContextKey {
 
 /** The error for a message whose contextId is not that of its task. */
 export function otherContext(taskId: string): A2AError {
-  return invalidParams({ field: 'message.contextId', description: `must be the context of task ${taskId}, or be left out` })
+  return invalidParams({
+    field: 'message.contextId',
+    description: `must be the context of task ${taskId}, or be left out`
+  })
 }
 
 function refusal({ task, generation }: StoredTask, { ifGeneration = generation }: OutsideTerms): A2AError {

@@ -32,22 +32,31 @@ export async function sendMessage(services: OperationServices, call: Call): Prom
   const { configuration = {} } = call.params
   const outcome = await route(services, call, false)
   if ('message' in outcome) return outcome
-  const { tail, row: { generation, state } } = outcome
+  const {
+    tail,
+    row: { generation, state }
+  } = outcome
   const waits = !configuration.returnImmediately
   try {
     // The task as far as it is known without a read: this message opened it, and it is small.
     let seen = openedIn(outcome, waits ? undefined : begins)
     let bytes = 0
     if (waits && !isPause(state)) {
-      await tail.until(pauses).startAfter(generation).each(event => {
-        if (seen && (bytes += bytesIn(event)) <= LARGE_BYTES) applyEvent(seen, event)
-        else seen = undefined
-        return undefined
-      })
+      await tail
+        .until(pauses)
+        .startAfter(generation)
+        .each(event => {
+          if (seen && (bytes += bytesIn(event)) <= LARGE_BYTES) applyEvent(seen, event)
+          else seen = undefined
+          return undefined
+        })
       call.signal?.throwIfAborted()
     }
     // An interrupted task may have resumed since.
-    const known = waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages)) ? undefined : seen
+    const known =
+      waits && seen && (!isTerminal(seen.status.state) || (services.takesMessages && tail.mayHaveMessages))
+        ? undefined
+        : seen
     const stored = known ? projectTask(known, configuration) : await whole(services, outcome, configuration, call.room)
     return { task: toWireTask(stored, call.reliable) }
   } finally {
@@ -66,7 +75,9 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
   const { tail } = outcome
   try {
     const opened = openedIn(outcome, begins)
-    const stored = opened ? projectTask(opened, configuration) : await whole(services, outcome, configuration, call.room)
+    const stored = opened
+      ? projectTask(opened, configuration)
+      : await whole(services, outcome, configuration, call.room)
     call.numbered?.(stored.generation)
     tail.until(endsReply).startAfter(stored.generation)
     if (endsStream(stored.task.status.state)) tail.end()
@@ -79,26 +90,46 @@ export async function sendStreamingMessage(services: OperationServices, call: Ca
 
 /** Routes a message, on the node of its context in a cluster. */
 function route(services: OperationServices, call: Call, isStream: boolean): Promise<Outcome> {
-  return services.cluster ? routeOnNode(services, call, isStream, services.cluster, shard => routeHere(services, call, shard)) : routeHere(services, call)
+  return services.cluster
+    ? routeOnNode(services, call, isStream, services.cluster, shard => routeHere(services, call, shard))
+    : routeHere(services, call)
 }
 
 /** Validates a message and routes it. `shard` is that of a context that it opens. */
 export function routeHere(services: OperationServices, call: Call, shard?: number): Promise<Outcome> {
   const { message, configuration } = call.params
-  if (message.referenceTaskIds) message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
+  if (message.referenceTaskIds)
+    message.referenceTaskIds = distinctReferences(message.referenceTaskIds, services.limits.referencedTasks)
   const config = configuration?.taskPushNotificationConfig
   if (config) pushOf(services)
   checkInputModes(message, services.inputModes)
   services.metering.message(call.scope)
-  return config ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook, shard)) : routeOnce(services, call, undefined, shard)
+  return config
+    ? webhookOfMessage(services, call, config).then(webhook => routeOnce(services, call, webhook, shard))
+    : routeOnce(services, call, undefined, shard)
 }
 
 /** Routes a message, deduplicated if the client or the runtime requires that. */
-function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerms['webhook'], shard: number | undefined): Promise<Outcome> {
+function routeOnce(
+  services: OperationServices,
+  call: Call,
+  webhook: OutsideTerms['webhook'],
+  shard: number | undefined
+): Promise<Outcome> {
   const { clock, limits, dedupe } = services
   const { params, scope, connection, conditions, taskName, reliable, extensions, trace, signal, waits } = call
   const { message } = params
-  const terms = { ifGeneration: conditions.ifGenerationMatch, webhook, extensions, details: detailsOf(params), trace, connection, signal, waits, shard }
+  const terms = {
+    ifGeneration: conditions.ifGenerationMatch,
+    webhook,
+    extensions,
+    details: detailsOf(params),
+    trace,
+    connection,
+    signal,
+    waits,
+    shard
+  }
   if (taskName) return placeNamed(services, scope, message, taskName, terms)
   if (!reliable && !dedupe) return routeMessage(services, scope, message, terms)
   const send = sendOf(message, clock.now(), limits.sendsRememberedMs)
@@ -106,7 +137,10 @@ function routeOnce(services: OperationServices, call: Call, webhook: OutsideTerm
 }
 
 /** A task that the message opened, after its turn, or before the first event for which `isAfter` is true. */
-function openedIn({ key, row: { taskId }, opened }: Routed, isAfter?: (event: TaskEvent) => boolean): TaskRecord | undefined {
+function openedIn(
+  { key, row: { taskId }, opened }: Routed,
+  isAfter?: (event: TaskEvent) => boolean
+): TaskRecord | undefined {
   if (!opened) return undefined
   const record = newTaskRecord(key, taskId)
   for (const entry of opened.log) {
@@ -122,8 +156,15 @@ function begins({ update }: TaskEvent): boolean {
   return 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_WORKING'
 }
 
-function whole({ store }: OperationServices, { key, row, continued }: Routed, { historyLength }: ReadOptions, room?: Room): Promise<StoredTask> {
-  return continued ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, room) : readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
+function whole(
+  { store }: OperationServices,
+  { key, row, continued }: Routed,
+  { historyLength }: ReadOptions,
+  room?: Room
+): Promise<StoredTask> {
+  return continued
+    ? completedOrThrow(store, key, row.taskId, continued, { historyLength }, room)
+    : readWholeOrThrow(store, key, row.taskId, { historyLength }, room)
 }
 
 function pauses({ update }: TaskEvent): boolean {
@@ -146,12 +187,19 @@ function endsStream(state: TaskState): boolean {
 /** The distinct ids that a message refers to. Throws InvalidParams if there are too many. */
 function distinctReferences(taskIds: readonly string[], limit: number): string[] {
   const distinct = [...new Set(taskIds)]
-  if (distinct.length > limit) throw invalidParams({ field: 'message.referenceTaskIds', description: `must name at most ${limit} different tasks, not ${distinct.length}` })
+  if (distinct.length > limit)
+    throw invalidParams({
+      field: 'message.referenceTaskIds',
+      description: `must name at most ${limit} different tasks, not ${distinct.length}`
+    })
   return distinct
 }
 
 /** Media types that an agent accepts, from its card and its skills: lower-case, without parameters. */
-export function inputModesOf({ defaultInputModes, skills }: Pick<AgentCard, 'defaultInputModes' | 'skills'>): ReadonlySet<string> {
+export function inputModesOf({
+  defaultInputModes,
+  skills
+}: Pick<AgentCard, 'defaultInputModes' | 'skills'>): ReadonlySet<string> {
   return new Set([...defaultInputModes, ...skills.flatMap(({ inputModes = [] }) => inputModes)].map(bare))
 }
 
@@ -159,9 +207,13 @@ export function inputModesOf({ defaultInputModes, skills }: Pick<AgentCard, 'def
 export function checkInputModes(message: Message, modes: ReadonlySet<string>): void {
   for (const { mediaType } of message.parts) {
     if (mediaType === undefined || accepts(modes, bare(mediaType))) continue
-    throw new A2AError('ContentTypeNotSupported', `The agent does not accept ${mediaType}. It accepts ${[...modes].join(', ')}.`, {
-      metadata: { mediaType }
-    })
+    throw new A2AError(
+      'ContentTypeNotSupported',
+      `The agent does not accept ${mediaType}. It accepts ${[...modes].join(', ')}.`,
+      {
+        metadata: { mediaType }
+      }
+    )
   }
 }
 

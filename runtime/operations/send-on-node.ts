@@ -32,24 +32,49 @@ export interface SentMessage {
 }
 
 /** The outcome of a message on another node, as JSON: the agent's answer, or the task that it reached. */
-export type SentOutcome = { readonly message: Message } | {
-  readonly contextId: string
-  readonly row: { readonly taskId: string; readonly generation: number; readonly state: TaskState }
-  /** What the turn says of the task that it opened: the caller's stream begins with that. */
-  readonly opened?: Turn['log']
-  readonly continued?: StoredTask
-  /** The ended task of the same name. */
-  readonly after?: string
-}
+export type SentOutcome =
+  | { readonly message: Message }
+  | {
+      readonly contextId: string
+      readonly row: { readonly taskId: string; readonly generation: number; readonly state: TaskState }
+      /** What the turn says of the task that it opened: the caller's stream begins with that. */
+      readonly opened?: Turn['log']
+      readonly continued?: StoredTask
+      /** The ended task of the same name. */
+      readonly after?: string
+    }
 
 /**
  * Routes a message on the node of its context. Only this is done there: the caller's node follows the task and reads it, so a node that
  * fails later interrupts nobody.
  */
-export async function routeOnNode(services: OperationServices, call: Call, isStream: boolean, cluster: Membership, routeHere: (shard: number) => Promise<Outcome>): Promise<Outcome> {
+export async function routeOnNode(
+  services: OperationServices,
+  call: Call,
+  isStream: boolean,
+  cluster: Membership,
+  routeHere: (shard: number) => Promise<Outcome>
+): Promise<Outcome> {
   const { params, scope, extensions, reliable, conditions, dialect, taskName, trace, signal, connection } = call
-  const request: SentMessage = { scope, params, extensions, reliable, conditions, dialect, name: taskName?.name, trace, connection: connection && services.connections.nameOf(connection), isStream }
-  const change = { name: 'send' as const, place: await placeOf(services, call), request, isRepeatable: !taskName && (reliable || services.dedupe), signal }
+  const request: SentMessage = {
+    scope,
+    params,
+    extensions,
+    reliable,
+    conditions,
+    dialect,
+    name: taskName?.name,
+    trace,
+    connection: connection && services.connections.nameOf(connection),
+    isStream
+  }
+  const change = {
+    name: 'send' as const,
+    place: await placeOf(services, call),
+    request,
+    isRepeatable: !taskName && (reliable || services.dedupe),
+    signal
+  }
   const made = await cluster.make(change, routeHere)
   if ('here' in made) return made.here
   const outcome = made.there as SentOutcome
@@ -60,15 +85,26 @@ export async function routeOnNode(services: OperationServices, call: Call, isStr
   // Other nodes tell only events.
   tail.messaged()
   // Later events may have been told before the tail listened.
-  const stored = await services.store.readTask(scope, row.taskId, { historyLength: 0, artifacts: false }).catch((error: unknown) => {
-    tail.end()
-    throw error
-  })
-  return { key: { ...scope, contextId }, row, tail: tail.startAfter(row.generation, stored?.generation), ...(opened && { opened: { log: opened } }), ...(continued && { continued }) }
+  const stored = await services.store
+    .readTask(scope, row.taskId, { historyLength: 0, artifacts: false })
+    .catch((error: unknown) => {
+      tail.end()
+      throw error
+    })
+  return {
+    key: { ...scope, contextId },
+    row,
+    tail: tail.startAfter(row.generation, stored?.generation),
+    ...(opened && { opened: { log: opened } }),
+    ...(continued && { continued })
+  }
 }
 
 /** Where a message belongs: with its task, its context, or the task of its name. A first one with a key belongs to the shard of its key, so that a resent one meets it. */
-async function placeOf(services: OperationServices, { params: { message }, scope, taskName, reliable }: Call): Promise<Place> {
+async function placeOf(
+  services: OperationServices,
+  { params: { message }, scope, taskName, reliable }: Call
+): Promise<Place> {
   const { taskId, contextId, messageId } = message
   const named = taskName && (await placeOfName(services, scope, taskName.name))
   if (named && !('text' in named)) return named

@@ -21,13 +21,21 @@ export type NamedTask = { readonly taskId: string } | { readonly reply: Message 
 export type LookedUp = NamedTask | { readonly isAnswered: false }
 
 /** The target of a client's name. Only the node that processes the first message of a name knows of it before its answer. */
-export async function lookUpName(services: OperationServices, scope: Scope, name: string): Promise<LookedUp | undefined> {
+export async function lookUpName(
+  services: OperationServices,
+  scope: Scope,
+  name: string
+): Promise<LookedUp | undefined> {
   const isPending = isUnderWay(services.sendsUnderWay, scope, taskNameKey(name, 0, 0).key)
   return (await readNamed(services, scope, name)) ?? (isPending ? { isAnswered: false } : undefined)
 }
 
 /** The task or answer that a client's name refers to; `undefined` if it is unknown or expired. */
-export async function readNamed({ store, clock }: OperationServices, scope: Scope, name: string): Promise<NamedTask | undefined> {
+export async function readNamed(
+  { store, clock }: OperationServices,
+  scope: Scope,
+  name: string
+): Promise<NamedTask | undefined> {
   const atMs = clock.now()
   const row = await store.readSend(scope, taskNameKey(name, atMs, 0).key)
   return row && row.expiresAtMs > atMs ? row : undefined
@@ -47,7 +55,8 @@ export async function placeNamed(
 ): Promise<Outcome> {
   const { clock, limits, sendsUnderWay } = services
   const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
-  const open = (more: Partial<Message> = {}) => routeMessage(services, scope, { ...message, ...more }, { ...terms, send })
+  const open = (more: Partial<Message> = {}) =>
+    routeMessage(services, scope, { ...message, ...more }, { ...terms, send })
   return oneAtATime(sendsUnderWay, scope, send, async () => {
     const named = await readNamed(services, scope, name)
     const taskId = named && 'taskId' in named ? named.taskId : name
@@ -66,7 +75,12 @@ export async function placeNamed(
       return await open({ taskId })
     } catch (error) {
       // The task may have ended since it was read.
-      if (!isA2AError(error) || error.code !== 'UnsupportedOperation' || !(await taskFor(services, scope, taskId))?.isOver) throw error
+      if (
+        !isA2AError(error) ||
+        error.code !== 'UnsupportedOperation' ||
+        !(await taskFor(services, scope, taskId))?.isOver
+      )
+        throw error
       return begin()
     }
   })
@@ -80,16 +94,26 @@ export interface NameToCancel {
 }
 
 /** Cancels the task of a name. A negotiation without a task ends with one that is canceled. Anything else counts as the id of a task. */
-export async function cancelNamed(services: OperationServices, admitted: Admitted<CancelTaskRequest>, message: Message): Promise<Task> {
+export async function cancelNamed(
+  services: OperationServices,
+  admitted: Admitted<CancelTaskRequest>,
+  message: Message
+): Promise<Task> {
   const { params, scope, connection, signal } = admitted
   const request: NameToCancel = { scope, name: params.id, message }
   const place = await placeOfName(services, scope, params.id)
-  const id = await makeOnNode(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () => withdrawHere(services, request, connection))
+  const id = await makeOnNode(services, { name: 'withdraw', place, request, isRepeatable: true, signal }, () =>
+    withdrawHere(services, request, connection)
+  )
   return cancelTask(services, { ...admitted, params: { ...params, id } })
 }
 
 /** Ends the negotiation of a name on this node, after the answer to a message that is being negotiated. Gives the id of the task to cancel. */
-export function withdrawHere(services: OperationServices, { scope, name, message }: NameToCancel, connection?: CallContext['connection']): Promise<string> {
+export function withdrawHere(
+  services: OperationServices,
+  { scope, name, message }: NameToCancel,
+  connection?: CallContext['connection']
+): Promise<string> {
   const { clock, limits, sendsUnderWay } = services
   const send = taskNameKey(name, clock.now(), limits.taskNamesRememberedMs)
   return oneAtATime(sendsUnderWay, scope, send, async () => {
@@ -103,7 +127,10 @@ export function withdrawHere(services: OperationServices, { scope, name, message
 /** The node of a name: that of its task or its context, else one that all messages of the name have. */
 export async function placeOfName(services: OperationServices, scope: Scope, name: string): Promise<Place> {
   const named = await readNamed(services, scope, name)
-  if (named) return 'taskId' in named ? { scope, taskId: named.taskId } : { context: { ...scope, contextId: answered(named.reply).contextId } }
+  if (named)
+    return 'taskId' in named
+      ? { scope, taskId: named.taskId }
+      : { context: { ...scope, contextId: answered(named.reply).contextId } }
   if (await taskFor(services, scope, name)) return { scope, taskId: name }
   return { text: JSON.stringify([scope.tenant, scope.principal, name, 'name']) }
 }

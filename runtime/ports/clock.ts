@@ -77,13 +77,17 @@ class LongTimer {
   #wait(): void {
     const leftMs = Math.max(0, Math.min(this.#leftMs, this.#dueMs - this.#clock.now()))
     this.#leftMs = leftMs - LOOK_AGAIN_MS
-    this.#chunk = this.#clock.setTimeout(leftMs <= LOOK_AGAIN_MS ? this.#callback : () => this.#wait(), Math.min(leftMs, LOOK_AGAIN_MS))
+    this.#chunk = this.#clock.setTimeout(
+      leftMs <= LOOK_AGAIN_MS ? this.#callback : () => this.#wait(),
+      Math.min(leftMs, LOOK_AGAIN_MS)
+    )
     if (!this.#isHeld) unrefTimer(this.#chunk)
   }
 }
 
 /** Calls `unref` of a timer, if it has one, so that it does not keep the process alive. Gives the timer. */
 export function unrefTimer(timer: unknown): unknown {
-  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function') timer.unref()
+  if (typeof timer === 'object' && timer !== null && 'unref' in timer && typeof timer.unref === 'function')
+    timer.unref()
   return timer
 }

@@ -7,7 +7,8 @@ export const REDACTED = '[redacted]'
 const LONGEST_TEXT = 8 * 1024
 
 /** Names of secrets, with any prefix, as in `x-api-key` and `refresh_token`. */
-const SECRET_NAME = /(?:authorization|cookie|password|passwd|passphrase|secret|credentials?|apikey|accesskey|privatekey|token|jwt)$|^(?:auth|pwd|tokens)$/
+const SECRET_NAME =
+  /(?:authorization|cookie|password|passwd|passphrase|secret|credentials?|apikey|accesskey|privatekey|token|jwt)$|^(?:auth|pwd|tokens)$/
 const IN_TEXT = 'password|passwd|passphrase|secret|credentials?|api[-_]?key|access[-_]?key|private[-_]?key|token|jwt'
 
 /** Separator of a name and its value: `token=`, `"token": `, and the same within JSON text. */
@@ -81,7 +82,11 @@ class Redaction {
   #copyObject(value: object, depth: number): unknown {
     if (types.isNativeError(value) || value instanceof Error) return this.#copyError(value, depth)
     if (Array.isArray(value) || value instanceof Set) return this.#copyAll(value, depth)
-    if (value instanceof Map) return this.#copyMembers([...value].map(([key, member]) => [String(key), () => member]), depth)
+    if (value instanceof Map)
+      return this.#copyMembers(
+        [...value].map(([key, member]) => [String(key), () => member]),
+        depth
+      )
     if (value instanceof Date) return String(value.getTime() >= -8.64e15 ? value.toISOString() : value)
     if (value instanceof URL) return redactedText(value.href)
     if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `[${value.byteLength} bytes]`
@@ -90,9 +95,14 @@ class Redaction {
 
   /** A new error, so that no code of the original runs in a logger. */
   #copyError(error: Error & { readonly errors?: unknown }, depth: number): Error {
-    const read = (name: string) => this.copy(attempt(() => Reflect.get(error, name)), depth)
+    const read = (name: string) =>
+      this.copy(
+        attempt(() => Reflect.get(error, name)),
+        depth
+      )
     const shown = new Error(String(read('message')))
-    const define = (name: string, value: unknown, enumerable: boolean) => Object.defineProperty(shown, name, { value, enumerable, configurable: true, writable: true })
+    const define = (name: string, value: unknown, enumerable: boolean) =>
+      Object.defineProperty(shown, name, { value, enumerable, configurable: true, writable: true })
     define('name', read('name'), false)
     define('stack', read('stack'), false)
     for (const name of ['cause', 'errors']) if (name in error) define(name, read(name), false)
@@ -111,7 +121,9 @@ class Redaction {
   }
 
   #copyMembers(members: readonly (readonly [string, () => unknown])[], depth: number): Record<string, unknown> {
-    const copies = members.slice(0, MOST_MEMBERS).map(([name, read]) => [redactedText(name), this.#copyMember(name, read, depth)])
+    const copies = members
+      .slice(0, MOST_MEMBERS)
+      .map(([name, read]) => [redactedText(name), this.#copyMember(name, read, depth)])
     return { ...Object.fromEntries(copies), ...(members.length > MOST_MEMBERS && { '…': '[more]' }) }
   }
 

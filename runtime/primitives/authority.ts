@@ -22,7 +22,10 @@ export function namedOrigins(entries: readonly string[]): readonly string[] {
     if (entry === LOOPBACK_ORIGINS) continue
     const origin = /^https?:/i.test(entry) && URL.canParse(entry) ? new URL(entry).origin : undefined
     if (entry === origin) continue
-    const wanted = origin !== undefined ? `Write ${origin}.` : 'Write scheme, host and port of a page, such as https://app.example or http://localhost:5173, or loopback for all pages of this machine.'
+    const wanted =
+      origin !== undefined
+        ? `Write ${origin}.`
+        : 'Write scheme, host and port of a page, such as https://app.example or http://localhost:5173, or loopback for all pages of this machine.'
     throw new TypeError(`origins has ${JSON.stringify(entry)}, which is not an origin. ${wanted}`)
   }
   return entries
@@ -33,8 +36,14 @@ export function namedHosts(entries: readonly string[]): ReadonlyMap<string, numb
   const hosts = new Map<string, number | undefined>()
   for (const entry of entries) {
     const authority = authorityOf(entry)
-    if (!authority || authority.port === 0) throw new TypeError(`hosts takes names such as agent.example or agent.example:8080, not ${JSON.stringify(entry)}.`)
-    if (hosts.has(authority.name)) throw new TypeError(`hosts has ${authority.name} twice. An entry allows its name at every port, and cards give the entry's port: keep one.`)
+    if (!authority || authority.port === 0)
+      throw new TypeError(
+        `hosts takes names such as agent.example or agent.example:8080, not ${JSON.stringify(entry)}.`
+      )
+    if (hosts.has(authority.name))
+      throw new TypeError(
+        `hosts has ${authority.name} twice. An entry allows its name at every port, and cards give the entry's port: keep one.`
+      )
     hosts.set(authority.name, authority.port)
   }
   return hosts

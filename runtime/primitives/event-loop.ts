@@ -35,10 +35,12 @@ let ending: Promise<void> | undefined
 
 /** Resolves when {@link afterThisTick} would call back. All callers of a round have one promise. */
 export function turnEnd(): Promise<void> {
-  return (ending ??= new Promise(resolve => afterThisTick(() => {
-    ending = undefined
-    resolve()
-  })))
+  return (ending ??= new Promise(resolve =>
+    afterThisTick(() => {
+      ending = undefined
+      resolve()
+    })
+  ))
 }
 
 function endTurn(): void {

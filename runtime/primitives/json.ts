@@ -30,10 +30,16 @@ export function jsonBytes(value: unknown): number {
 /** Whether two JSON values are equal. `isDeepStrictEqual` takes three times as long, because it also compares what JSON does not have. */
 export function sameJson(one: unknown, other: unknown): boolean {
   if (one === other) return true
-  if (Array.isArray(one)) return Array.isArray(other) && one.length === other.length && one.every((entry, place) => sameJson(entry, other[place]))
+  if (Array.isArray(one))
+    return (
+      Array.isArray(other) && one.length === other.length && one.every((entry, place) => sameJson(entry, other[place]))
+    )
   if (!isObject(one) || !isObject(other)) return false
   const names = Object.keys(one)
-  return names.length === Object.keys(other).length && names.every(name => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+  return (
+    names.length === Object.keys(other).length &&
+    names.every(name => Object.hasOwn(other, name) && sameJson(one[name], other[name]))
+  )
 }
 
 /** Objects that JSON empties or changes, by class, with what to write instead. */
@@ -101,9 +107,12 @@ function lossOf(value: object, use: JsonUse, around: object[]): Loss | undefined
     return use === 'context' ? undefined : lost('an actor', 'its id')
   }
   if (around.includes(value)) return lost('an object that contains itself', 'its id')
-  if (use === 'sent' && around.length === FAR_TOO_DEEP) return { path: [], says: 'must not be nested more than 64 deep.' }
+  if (use === 'sent' && around.length === FAR_TOO_DEEP)
+    return { path: [], says: 'must not be nested more than 64 deep.' }
   around.push(value)
-  const loss = Array.isArray(value) ? lossInList(value, use, around) : lossInMembers(value as Record<string, unknown>, use, around)
+  const loss = Array.isArray(value)
+    ? lossInList(value, use, around)
+    : lossInMembers(value as Record<string, unknown>, use, around)
   around.pop()
   return loss
 }

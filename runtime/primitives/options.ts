@@ -9,7 +9,9 @@ export function rejectUnknown(given: object, names: readonly string[], what: str
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || names.includes(name)) continue
     const near = closestName(name, names)
-    throw new TypeError(`${what} has no ${shortened(name)}. ${near === undefined ? `There are ${names.join(', ')}.` : `Is ${near} meant?`}`)
+    throw new TypeError(
+      `${what} has no ${shortened(name)}. ${near === undefined ? `There are ${names.join(', ')}.` : `Is ${near} meant?`}`
+    )
   }
 }
 
@@ -45,7 +47,10 @@ export function isSwapped(word: string, name: string): boolean {
 }
 
 function lettersOf(name: string): string {
-  return name.replace(/^TASK_STATE_/, '').replace(/[^\p{L}\d]/gu, '').toLowerCase()
+  return name
+    .replace(/^TASK_STATE_/, '')
+    .replace(/[^\p{L}\d]/gu, '')
+    .toLowerCase()
 }
 
 /** Kind of an option: a test of its value, and the words for an error. */
@@ -64,7 +69,12 @@ export type OptionKinds<Options> = Readonly<Record<NameOf<Options>, Kind | true>
  * Validates the options of a function. Throws TypeError for a value that is no object, for an unknown option and for a value of another
  * kind, each with what to write instead. An option that is `undefined` counts as missing.
  */
-export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind | true>>, taker: string, example: string): void {
+export function checkOptions(
+  given: unknown,
+  kinds: Readonly<Record<string, Kind | true>>,
+  taker: string,
+  example: string
+): void {
   if (!isObject(given)) throw new TypeError(`${taker} takes options as an object, not ${kindOf(given)}: ${example}.`)
   // One pass: `artifact` calls this for each chunk.
   for (const name of Object.keys(given)) {
@@ -72,13 +82,15 @@ export function checkOptions(given: unknown, kinds: Readonly<Record<string, Kind
     if (value === undefined) continue
     const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined
     if (kind === undefined) return rejectUnknown({ [name]: value }, Object.keys(kinds), taker)
-    if (kind !== true && !kind[0](value)) throw new TypeError(`${name} has to be ${kind[1]}, not ${typeof value === 'number' ? value : kindOf(value)}.`)
+    if (kind !== true && !kind[0](value))
+      throw new TypeError(`${name} has to be ${kind[1]}, not ${typeof value === 'number' ? value : kindOf(value)}.`)
   }
 }
 
 /** Validates an argument of a function. `call` is an example. Throws TypeError that says what the function takes and what it got. */
 export function checkArgument(given: unknown, [isRight, wanted]: Kind, call: string): void {
-  if (!isRight(given)) throw new TypeError(`${call.slice(0, call.indexOf('('))} takes ${wanted}, not ${kindOf(given)}: ${call}.`)
+  if (!isRight(given))
+    throw new TypeError(`${call.slice(0, call.indexOf('('))} takes ${wanted}, not ${kindOf(given)}: ${call}.`)
 }
 
 /** The kind of an argument that is an object with these members. */
@@ -115,7 +127,10 @@ export function objectSuchAs(example: string): Kind {
 
 /** The kind of an option that is a list of texts. */
 export function textsSuchAs(example: string): Kind {
-  return [value => Array.isArray(value) && value.every(each => typeof each === 'string'), `a list of texts such as ${example}`]
+  return [
+    value => Array.isArray(value) && value.every(each => typeof each === 'string'),
+    `a list of texts such as ${example}`
+  ]
 }
 
 /** The kind of an option that is a text. */
@@ -125,6 +140,9 @@ export function textSuchAs(example: string): Kind {
 
 export const TRUE_OR_FALSE: Kind = [value => typeof value === 'boolean', 'true or false']
 
-export const A_CLOCK: Kind = withMethods(['now', 'setTimeout', 'clearTimeout'], 'a clock: { now, setTimeout, clearTimeout }')
+export const A_CLOCK: Kind = withMethods(
+  ['now', 'setTimeout', 'clearTimeout'],
+  'a clock: { now, setTimeout, clearTimeout }'
+)
 
 export const A_LOGGER: Kind = withMethods(['warn', 'error'], 'a logger: { warn, error }')

@@ -22,7 +22,13 @@ interface Target {
  * are attached nowhere else, because an error that leaves one ends the process. `fail` does not throw; by default it ends the socket or
  * stream. `members` are added to the listener.
  */
-export function onReceived(source: Emitter | Port, event: 'message' | 'data', take: (...given: never[]) => void, fail = (error: unknown) => endSource(source as Emitter, error), members: object = {}): void {
+export function onReceived(
+  source: Emitter | Port,
+  event: 'message' | 'data',
+  take: (...given: never[]) => void,
+  fail = (error: unknown) => endSource(source as Emitter, error),
+  members: object = {}
+): void {
   const listener = Object.assign(guarded(take, fail), members)
   ;(source as Emitter).on(event, listener)
 }
@@ -33,12 +39,19 @@ function endSource(source: Emitter, error: unknown): void {
 }
 
 /** Does the same with the messages of a WebSocket of the web platform, or of `ws`. */
-export function onMessageEvent(source: Target, take: (event: { readonly data: unknown }) => void, fail: (error: unknown) => void): void {
+export function onMessageEvent(
+  source: Target,
+  take: (event: { readonly data: unknown }) => void,
+  fail: (error: unknown) => void
+): void {
   source.addEventListener('message', guarded(take, fail))
 }
 
 /** A function that passes what `take` throws to `fail`. */
-export function guarded<Given extends readonly unknown[]>(take: (...given: Given) => void, fail: (error: unknown) => void): (...given: Given) => void {
+export function guarded<Given extends readonly unknown[]>(
+  take: (...given: Given) => void,
+  fail: (error: unknown) => void
+): (...given: Given) => void {
   return (...given) => {
     try {
       take(...given)

@@ -17,8 +17,12 @@ export type Migrate = (stored: StoredWork) => unknown
  */
 export function migrated(migrate: Migrate, stored: StoredWork, version: string): Record<string, unknown> {
   const given = snapshotBy(migrate, stored, version)
-  if (isObject(given) && given['status'] === 'active' && isStateValue(given['value']) && isObject(given['context'])) return { historyValue: {}, children: {}, ...given }
-  throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate has to return a snapshot { status: 'active', value, context, children }.`)
+  if (isObject(given) && given['status'] === 'active' && isStateValue(given['value']) && isObject(given['context']))
+    return { historyValue: {}, children: {}, ...given }
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `${fromTo(stored.version, version)} failed: migrate has to return a snapshot { status: 'active', value, context, children }.`
+  )
 }
 
 /** The stored and the present version of a task, in words. */
@@ -33,7 +37,11 @@ function snapshotBy(migrate: Migrate, stored: StoredWork, version: string): unkn
     if (loss === undefined) return toJson(given)
     throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: ${loss}`)
   } catch (cause) {
-    throw isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate threw an error.`, { cause })
+    throw isA2AError(cause)
+      ? cause
+      : new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate threw an error.`, {
+          cause
+        })
   }
 }
 

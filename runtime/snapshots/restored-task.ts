@@ -19,7 +19,8 @@ export interface RestoringAgent {
 }
 
 /** A stored task: its actor, its timers, and the version of the agent that stored it. */
-export type SavedTask = PersistedSnapshot & SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
+export type SavedTask = PersistedSnapshot &
+  SavedTimers & { readonly context: TaskContext; readonly version?: string; readonly format?: number }
 
 /** A stored task, migrated and checked for the present agent. */
 export interface RestoredTask {
@@ -50,22 +51,37 @@ export function restoredTask(row: RestorableRow, agent: RestoringAgent): Restore
     const isMigrated = now !== saved
     return { row, saved: now, text: isMigrated ? JSON.stringify(now) : row.snapshot, isOther, isMigrated }
   } catch (cause) {
-    const error = isA2AError(cause) ? cause : new A2AError('InvalidAgentResponse', `${cannot} its stored work is not a statechart.`, { cause })
+    const error = isA2AError(cause)
+      ? cause
+      : new A2AError('InvalidAgentResponse', `${cannot} its stored work is not a statechart.`, { cause })
     return { row, saved, text: JSON.stringify({ ...saved, children: {} }), isOther, isMigrated: false, error }
   }
 }
 
 /** A task whose snapshot was not read, as a submitted task with an error. */
 function unread(row: RestorableRow): RestoredTask {
-  const saved: SavedTask = { status: 'active', value: { active: 'submitted' }, historyValue: {}, context: { taskId: row.taskId, contextId: '', queue: [], restarts: [] }, children: {} }
-  const error = new A2AError('RateLimited', 'This task cannot be resumed: the open tasks of its context have more stored bytes than are loaded for one context.')
+  const saved: SavedTask = {
+    status: 'active',
+    value: { active: 'submitted' },
+    historyValue: {},
+    context: { taskId: row.taskId, contextId: '', queue: [], restarts: [] },
+    children: {}
+  }
+  const error = new A2AError(
+    'RateLimited',
+    'This task cannot be resumed: the open tasks of its context have more stored bytes than are loaded for one context.'
+  )
   return { row, saved, text: JSON.stringify(saved), isOther: false, isMigrated: false, error }
 }
 
 function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): SavedTask {
   const work = saved.children?.['work']
   if (!migrate || !work || !('value' in work.snapshot)) return saved
-  const snapshot = migrated(migrate, { version: saved.version, snapshot: work.snapshot as Record<string, unknown> }, version)
+  const snapshot = migrated(
+    migrate,
+    { version: saved.version, snapshot: work.snapshot as Record<string, unknown> },
+    version
+  )
   killPoint('before migration')
   return { ...saved, children: { ...saved.children, work: { ...work, snapshot } } }
 }
@@ -73,9 +89,16 @@ function migratedTask(saved: SavedTask, { version, migrate }: RestoringAgent): S
 function checkFit({ children = {}, version: stored }: SavedTask, { work: present, version }: RestoringAgent): void {
   const { work } = children
   if (!work) return
-  const misses = present ? (typeof present === 'function' ? functionMisfit(work.snapshot) : misfit(present, work.snapshot)) : 'the agent has no work'
+  const misses = present
+    ? typeof present === 'function'
+      ? functionMisfit(work.snapshot)
+      : misfit(present, work.snapshot)
+    : 'the agent has no work'
   if (misses === undefined) return
-  const then = stored === version ? `under the same version, ${version}` : `by ${stored === undefined ? 'an agent without a version' : `version ${stored}`}, and this is version ${version}`
+  const then =
+    stored === version
+      ? `under the same version, ${version}`
+      : `by ${stored === undefined ? 'an agent without a version' : `version ${stored}`}, and this is version ${version}`
   throw new A2AError('InvalidAgentResponse', `${cannot} ${misses}. It was stored ${then}.`)
 }
 
@@ -87,7 +110,11 @@ function functionMisfit(snapshot: PersistedSnapshot): string | undefined {
 const BYTES_AT_ONCE = 8 * 1024 * 1024
 
 /** Loads a context, with up to this many bytes of its tasks' snapshots, in several reads. Tasks that do not fit have no snapshot. */
-export async function loadContext(store: Pick<Store, 'loadContext' | 'readSnapshot'>, key: ContextKey, bytes: number): Promise<StoredContext | undefined> {
+export async function loadContext(
+  store: Pick<Store, 'loadContext' | 'readSnapshot'>,
+  key: ContextKey,
+  bytes: number
+): Promise<StoredContext | undefined> {
   const stored = await store.loadContext(key, Math.min(bytes, BYTES_AT_ONCE))
   if (!stored || stored.tasks.every(({ snapshot }) => snapshot !== undefined)) return stored
   let left = bytes - snapshotBytes(stored)

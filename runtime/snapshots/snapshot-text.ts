@@ -23,14 +23,20 @@ export function stamped(stamp: string, text: string): string {
 /** Throws InternalError for data of a newer taskchart in an unknown format. */
 export function checkFormat({ format = FORMAT }: { readonly format?: unknown }): void {
   if (typeof format === 'number' && format <= FORMAT) return
-  throw new A2AError('InternalError', `This context was stored by a newer taskchart, in format ${String(format)}, and this one knows formats up to ${FORMAT}. It is unchanged. Update taskchart.`)
+  throw new A2AError(
+    'InternalError',
+    `This context was stored by a newer taskchart, in format ${String(format)}, and this one knows formats up to ${FORMAT}. It is unchanged. Update taskchart.`
+  )
 }
 
 /** Stamp of the text of each context. */
 const STAMP = stampOf({ format: FORMAT })
 
 /** The text of every context without a negotiation, since tasks have their own rows. */
-const PLAIN = stamped(STAMP, JSON.stringify({ status: 'active', value: 'idle', historyValue: {}, context: { negotiations: [] }, children: {} }))
+const PLAIN = stamped(
+  STAMP,
+  JSON.stringify({ status: 'active', value: 'idle', historyValue: {}, context: { negotiations: [] }, children: {} })
+)
 
 /**
  * A task's actor as JSON text, with the delayed events of its charts and a stamp of `stampOf`. Throws TypeError for values that JSON
@@ -51,14 +57,21 @@ export function persistContext(actor: Actor<typeof contextMachine>): string {
   // Requests to a lasting negotiation have no actors.
   const ids = isBargaining ? [BARGAINING, ...negotiations] : negotiations
   const kept = ids.flatMap(id => (children[id] ? [[id, children[id]]] : []))
-  return stamped(STAMP, JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(kept) })))
+  return stamped(
+    STAMP,
+    JSON.stringify(actor.logic.getPersistedSnapshot({ ...snapshot, children: Object.fromEntries(kept) }))
+  )
 }
 
 /**
  * A stored context with its tasks as a snapshot for XState and the present agent. Each call gives a new object, because XState writes
  * to it. Throws InternalError for a context that a newer taskchart has stored.
  */
-export function restoredContext(text: string, tasks: readonly RestoredTask[], input: ContextInput): SnapshotFrom<typeof contextMachine> {
+export function restoredContext(
+  text: string,
+  tasks: readonly RestoredTask[],
+  input: ContextInput
+): SnapshotFrom<typeof contextMachine> {
   const { format, ...context } = JSON.parse(text)
   checkFormat({ format })
   context.context = { ...context.context, ...input, tasks: tasks.map(({ row }) => row.taskId) }
@@ -72,16 +85,24 @@ export function restoredContext(text: string, tasks: readonly RestoredTask[], in
 
 /** The error that kept an actor or one below it from being restored; `undefined` if there is none. One that had failed before is restored as such. */
 export function restoreFault(actor: AnyActorRef, stored: PersistedSnapshot | undefined): unknown {
-  const { status, error, children = {} } = actor.getSnapshot() as { status: string; error: unknown; children?: Record<string, AnyActorRef> }
+  const {
+    status,
+    error,
+    children = {}
+  } = actor.getSnapshot() as { status: string; error: unknown; children?: Record<string, AnyActorRef> }
   if (status === 'error') return stored?.status === 'error' ? undefined : error
-  return Object.entries(children).map(([id, child]) => restoreFault(child, stored?.children?.[id]?.snapshot)).find(fault => fault !== undefined)
+  return Object.entries(children)
+    .map(([id, child]) => restoreFault(child, stored?.children?.[id]?.snapshot))
+    .find(fault => fault !== undefined)
 }
 
 function checkNames({ children }: PersistedSnapshot): void {
   for (const id in children) {
     const child = children[id]
     if (typeof child?.src !== 'string') {
-      throw new TypeError(`The actor ${id} has logic without a name. Name it in setupWork({ actors }) and spawn it by its name.`)
+      throw new TypeError(
+        `The actor ${id} has logic without a name. Name it in setupWork({ actors }) and spawn it by its name.`
+      )
     }
     checkNames(child.snapshot)
   }
@@ -106,7 +127,12 @@ const stampFor = memoizeLast(version => stampOf({ format: FORMAT, version }))
  * The text of a task with the delayed events of its charts; `known` if no actor of the task has changed since. `version`: the agent's,
  * which is stored in the text. Throws TypeError as {@link persistTask} does.
  */
-export function textOf(task: AnyActorRef, events: readonly DelayedEvent[], version: string, known: TaskText | undefined): TaskText {
+export function textOf(
+  task: AnyActorRef,
+  events: readonly DelayedEvent[],
+  version: string,
+  known: TaskText | undefined
+): TaskText {
   if (known?.seen && events.length === 0 && isAsSeen(known.seen)) return known
   return { text: persistTask(task, events, stampFor(version)), seen: events.length === 0 ? seenAt(task) : undefined }
 }

@@ -7,7 +7,10 @@ const FIRST_MS = 50
 const LONGEST_MS = 2000
 
 /** The reads of a store that work needs. */
-export type WorkStore = Pick<Store, 'readTask' | 'readEvents' | 'readTaskMessages' | 'readJournal' | 'readMessages' | 'measureTasks'>
+export type WorkStore = Pick<
+  Store,
+  'readTask' | 'readEvents' | 'readTaskMessages' | 'readJournal' | 'readMessages' | 'measureTasks'
+>
 
 /**
  * The reads of a store for work. While the database is away, the store refuses them with Overloaded. They are repeated until they are answered

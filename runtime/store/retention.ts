@@ -18,7 +18,11 @@ export interface Retention {
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** The defaults of {@link Retention}. */
-export const defaultRetention: Retention = { endedTasksMs: 30 * DAY_MS, idleContextsMs: 30 * DAY_MS, sweepEveryMs: 60_000 }
+export const defaultRetention: Retention = {
+  endedTasksMs: 30 * DAY_MS,
+  idleContextsMs: 30 * DAY_MS,
+  sweepEveryMs: 60_000
+}
 
 /** The default retention with these changes. Throws RangeError for an invalid time. */
 export function retentionWith(changes: Partial<Retention> = {}): Retention {

@@ -24,7 +24,8 @@ export type SendRow = DeduplicationKey & ({ readonly taskId: string } | { readon
 /** The deduplication key of a client's message. */
 export function sendOf(message: Message, atMs: number, rememberedMs: number): DeduplicationKey {
   const { messageId, taskId, contextId } = message
-  const address = taskId === undefined ? (contextId === undefined ? ['none'] : ['context', contextId]) : ['task', taskId]
+  const address =
+    taskId === undefined ? (contextId === undefined ? ['none'] : ['context', contextId]) : ['task', taskId]
   const fingerprint = createHash('sha256').update(JSON.stringify(message, sorted)).digest('base64url')
   return { key: JSON.stringify([messageId, ...address]), fingerprint, atMs, expiresAtMs: atMs + rememberedMs }
 }
@@ -135,13 +136,20 @@ export function summed(counts: readonly TransitionCount[]): TransitionCount[] {
   for (const one of counts) {
     const pair = JSON.stringify([one.chart, one.previous, one.taken])
     const sum = sums.get(pair)
-    sums.set(pair, sum ? { ...sum, count: sum.count + one.count, timed: sum.timed + one.timed, ms: sum.ms + one.ms } : one)
+    sums.set(
+      pair,
+      sum ? { ...sum, count: sum.count + one.count, timed: sum.timed + one.timed, ms: sum.ms + one.ms } : one
+    )
   }
   return [...sums.values()]
 }
 
 /** The first tasks of a page that fit into `bytes`, but at least one. */
-export function fitting<Listed>(tasks: readonly Listed[], bytes = Infinity, bytesOf: (task: Listed) => number): Listed[] {
+export function fitting<Listed>(
+  tasks: readonly Listed[],
+  bytes = Infinity,
+  bytesOf: (task: Listed) => number
+): Listed[] {
   let left = bytes
   const end = bytes === Infinity ? -1 : tasks.findIndex((task, index) => (left -= bytesOf(task)) < 0 && index > 0)
   return tasks.slice(0, end < 0 ? tasks.length : end)

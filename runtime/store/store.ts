@@ -2,13 +2,23 @@ import { A2AError } from '../../machines/protocol/errors.ts'
 import type { StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
-import type { NewWebhook, SendRow, StateCounts, StoredWebhook, StoreStatus, TransitionStore, WebhookNote } from './rows.ts'
+import type {
+  NewWebhook,
+  SendRow,
+  StateCounts,
+  StoredWebhook,
+  StoreStatus,
+  TransitionStore,
+  WebhookNote
+} from './rows.ts'
 
 /**
  * The error of a commit for a context that belongs to another node of a cluster: nothing was written. Calls that wait for the context get it
  * too, and run again on that node.
  */
-export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', { retryAfterMs: 1000 })
+export const NOT_OWNER = new A2AError('Overloaded', 'The context is moving to another node. Send the request again.', {
+  retryAfterMs: 1000
+})
 
 /** Owner of data. Scopes are isolated: the data of another scope does not exist for this one. */
 export interface Scope {
@@ -119,7 +129,10 @@ export interface StoredContext {
  * A live task. If its snapshot has not been read, `snapshotBytes` is its approximate size. `statusTime` is the time of its newest status,
  * empty if that has none. An engine of an older version leaves it out.
  */
-export type RestorableRow = TaskRow & { readonly statusTime?: string } & ({ readonly snapshot: string } | { readonly snapshot?: undefined; readonly snapshotBytes: number })
+export type RestorableRow = TaskRow & { readonly statusTime?: string } & (
+    | { readonly snapshot: string }
+    | { readonly snapshot?: undefined; readonly snapshotBytes: number }
+  )
 
 /** A task in the form of GetTask, and its generation. The task is a copy that the caller may change. */
 export interface StoredTask {

@@ -86,7 +86,8 @@ export function newTaskRecord(key: ContextKey, taskId: string): TaskRecord {
 /** Applies an event. Events must be in the order of their generations. */
 export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent): void {
   record.generation = generation
-  if ('artifactUpdate' in update) return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
+  if ('artifactUpdate' in update)
+    return applyArtifact(record, update.artifactUpdate.artifact, update.artifactUpdate.append)
   const { status, metadata } = update.statusUpdate
   record.status = status
   if (status.message) record.said = append(record.said, status.message)
@@ -94,10 +95,19 @@ export function applyEvent(record: TaskRecord, { generation, update }: TaskEvent
 }
 
 /** Applies events, and before each one the messages from the `next` on that are older. Returns the index of the first message after them. */
-export function applyEvents(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[], next = 0): number {
+export function applyEvents(
+  record: TaskRecord,
+  events: readonly TaskEvent[],
+  messages: readonly MessageRow[],
+  next = 0
+): number {
   let place = next
   for (const event of events) {
-    for (let message = messages[place]; message && (message.generation ?? 0) < event.generation; message = messages[place]) {
+    for (
+      let message = messages[place];
+      message && (message.generation ?? 0) < event.generation;
+      message = messages[place]
+    ) {
       applyMessage(record, message)
       place += 1
     }
@@ -114,7 +124,10 @@ export function applyMessage(record: TaskRecord, { message }: MessageRow): void 
 /** The task in wire form (§4.1.1). The history has all messages except that of the current status (§3.7). */
 export function projectTask(record: TaskRecord, { historyLength, artifacts = true }: ReadOptions = {}): StoredTask {
   const { key, taskId, status, metadata, generation } = record
-  const history = takeLast(record.said.filter(message => message !== status.message), historyLength)
+  const history = takeLast(
+    record.said.filter(message => message !== status.message),
+    historyLength
+  )
   const task: Task & { contextId: string } = { id: taskId, contextId: key.contextId, status }
   if (artifacts && record.artifacts) task.artifacts = record.artifacts.copies()
   if (history.length > 0) task.history = history

@@ -26,9 +26,12 @@ export class TransitionFlush {
   constructor(services: FlushServices) {
     const { clock } = services
     this.#services = services
-    this.counter = new TransitionCounter(() => clock.now(), () => {
-      this.#timer = unrefTimer(clock.setTimeout(() => void this.flush(), FLUSH_MS))
-    })
+    this.counter = new TransitionCounter(
+      () => clock.now(),
+      () => {
+        this.#timer = unrefTimer(clock.setTimeout(() => void this.flush(), FLUSH_MS))
+      }
+    )
   }
 
   /** Stores what was counted so far. Resolves when it is stored. */
@@ -37,7 +40,9 @@ export class TransitionFlush {
     clock.clearTimeout(this.#timer)
     const counts = this.counter.take()
     if (counts.length === 0) return this.#writing
-    const written = store.countTransitions?.(counts, clock.now()).catch((error: unknown) => logger.warn?.('counts of transitions could not be stored', { error }))
+    const written = store
+      .countTransitions?.(counts, clock.now())
+      .catch((error: unknown) => logger.warn?.('counts of transitions could not be stored', { error }))
     this.#writing = bothOf(this.#writing, written)
     return this.#writing
   }

@@ -37,7 +37,8 @@ export class TaskSubscriptions {
   /** Removes a listener, if it is there. */
   leave(taskId: string, listener: FeedListener): void {
     const listeners = this.#listeners.get(taskId)
-    if (listeners instanceof Set ? !listeners.delete(listener) || listeners.size > 0 : listeners?.[0] !== listener) return
+    if (listeners instanceof Set ? !listeners.delete(listener) || listeners.size > 0 : listeners?.[0] !== listener)
+      return
     this.#listeners.delete(taskId)
     this.#left.get(taskId)?.()
     this.#left.delete(taskId)
@@ -66,7 +67,10 @@ export class TaskSubscriptions {
 
   /** Ids of the tasks with listeners of a scope, except those known to be in another context than `whose` names. */
   tasksOf(whose: Erasure): string[] {
-    return this.#listeners.entries().filter(([, listeners]) => of(whose, listeners).length > 0).map(([taskId]) => taskId)
+    return this.#listeners
+      .entries()
+      .filter(([, listeners]) => of(whose, listeners).length > 0)
+      .map(([taskId]) => taskId)
   }
 
   /** Closes a scope's listeners of a task. */
@@ -81,5 +85,8 @@ export class TaskSubscriptions {
 }
 
 function of(whose: Erasure, listeners: Iterable<FeedListener>): FeedListener[] {
-  return [...listeners].filter(({ scope, contextId = whose.contextId }) => isSameScope(scope, whose) && (whose.contextId ?? contextId) === contextId)
+  return [...listeners].filter(
+    ({ scope, contextId = whose.contextId }) =>
+      isSameScope(scope, whose) && (whose.contextId ?? contextId) === contextId
+  )
 }

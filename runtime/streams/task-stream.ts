@@ -127,7 +127,10 @@ export class TaskStream implements AsyncGenerator<StreamResponse, void, undefine
 const OVER = { done: true, value: undefined } as const
 
 /** Calls `see` with the remaining events of a stream. */
-export async function eachOf(events: AsyncGenerator<object, void, undefined>, see: (event: object) => Seen): Promise<void> {
+export async function eachOf(
+  events: AsyncGenerator<object, void, undefined>,
+  see: (event: object) => Seen
+): Promise<void> {
   if (events instanceof TaskStream) return events.each(see)
   for await (const event of events) {
     if ((await see(event)) === false) return

@@ -16,10 +16,14 @@ export function toWireEvent(event: TaskEvent, showsGeneration: boolean): StreamR
 const numbered = memoizePerTick(({ update, generation }: TaskEvent): StreamResponse => {
   if ('statusUpdate' in update) {
     const { statusUpdate } = update
-    return { statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) }) }
+    return {
+      statusUpdate: Object.assign({}, statusUpdate, { metadata: withGeneration(statusUpdate.metadata, generation) })
+    }
   }
   const { artifactUpdate } = update
-  return { artifactUpdate: Object.assign({}, artifactUpdate, { metadata: withGeneration(artifactUpdate.metadata, generation) }) }
+  return {
+    artifactUpdate: Object.assign({}, artifactUpdate, { metadata: withGeneration(artifactUpdate.metadata, generation) })
+  }
 })
 
 function withGeneration(metadata: Record<string, unknown> | undefined, generation: number): Record<string, unknown> {

@@ -79,7 +79,8 @@ function requestAttributes(params: unknown): SpanAttributes {
 function told(values: Readonly<Partial<Record<keyof typeof ATTRIBUTES, unknown>>>): SpanAttributes {
   const attributes: Record<string, string> = {}
   for (const [name, value] of Object.entries(values)) {
-    if (typeof value === 'string' && value !== '' && value.length <= LONGEST_ID) attributes[ATTRIBUTES[name as keyof typeof ATTRIBUTES]] = value
+    if (typeof value === 'string' && value !== '' && value.length <= LONGEST_ID)
+      attributes[ATTRIBUTES[name as keyof typeof ATTRIBUTES]] = value
   }
   return attributes
 }

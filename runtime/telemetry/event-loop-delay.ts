@@ -54,7 +54,11 @@ export class EventLoopDelay {
     }
     const histogram = this.#histogram
     if (histogram.max === 0) return NONE
-    return { p50: inSeconds(histogram.percentile(50)), p99: inSeconds(histogram.percentile(99)), max: inSeconds(histogram.max) }
+    return {
+      p50: inSeconds(histogram.percentile(50)),
+      p99: inSeconds(histogram.percentile(99)),
+      max: inSeconds(histogram.max)
+    }
   }
 }
 

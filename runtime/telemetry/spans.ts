@@ -27,7 +27,10 @@ export async function spanned<T>(call: SpannedCall, run: (span: TelemetrySpan) =
  * Opens a stream within a span, which begins with the first read and ends with the stream: at its end, by an error, or when its reader
  * leaves.
  */
-export async function* spannedStream<T>(call: SpannedCall, open: (span: TelemetrySpan) => AsyncGenerator<T, void, undefined>): AsyncGenerator<T, void, undefined> {
+export async function* spannedStream<T>(
+  call: SpannedCall,
+  open: (span: TelemetrySpan) => AsyncGenerator<T, void, undefined>
+): AsyncGenerator<T, void, undefined> {
   const span = call.begin()
   const events = span.run(() => open(span))
   try {

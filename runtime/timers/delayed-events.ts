@@ -100,7 +100,14 @@ export class DelayedEvents {
 }
 
 function saved({ source, target, event, id, dueMs, isFree }: Scheduled): DelayedEvent {
-  return { source: pathOf(source).slice(1), ...(target !== source && { target: pathOf(target) }), event, ...(id !== undefined && { id }), ...(isFree && { isFree }), dueMs }
+  return {
+    source: pathOf(source).slice(1),
+    ...(target !== source && { target: pathOf(target) }),
+    event,
+    ...(id !== undefined && { id }),
+    ...(isFree && { isFree }),
+    dueMs
+  }
 }
 
 /** A scheduled event, from one actor to another or the same. */
@@ -181,7 +188,8 @@ export class EventClock {
       if (delayMs < HASTY_MS) this.#host.noteHaste(taskId)
       callback()
     }
-    const start = (delayMs: number) => void (timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs))
+    const start = (delayMs: number) =>
+      void (timer.timer = this.#clock.setTimeout(() => this.#host.deliver({ taskId, run }), delayMs))
     if (this.#held) this.#held.push({ dueMs: about.dueMs, start: () => start(Math.max(0, about.dueMs - this.now())) })
     else start(delayMs)
     this.#keep(timer, about)

@@ -14,7 +14,9 @@ export function renewedTimers(task: AnyActorRef, delayed: readonly DelayedEvent[
   const timers = chartsBelow(task).flatMap(chart => {
     const source = pathOf(chart).slice(1)
     return afterOf(chart).map(({ type, delayMs }) => {
-      const stored = delayed.find(({ event, source: from }) => event.type === type && from.join('/') === source.join('/'))
+      const stored = delayed.find(
+        ({ event, source: from }) => event.type === type && from.join('/') === source.join('/')
+      )
       return stored ?? { source, event: { type }, id: type, dueMs: nowMs + delayMs }
     })
   })
@@ -31,13 +33,18 @@ function chartsBelow(actor: AnyActorRef): AnyActorRef[] {
 /** The timers of a chart's active states. An invalid delay counts as 0 ms, as in XState. */
 function afterOf(chart: AnyActorRef): { type: string; delayMs: number }[] {
   const snapshot: AnyMachineSnapshot = chart.getSnapshot()
-  return activeStates(snapshot).flatMap(({ after }) => after).map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
+  return activeStates(snapshot)
+    .flatMap(({ after }) => after)
+    .map(({ eventType, delay }) => ({ type: eventType, delayMs: delayOf(delay, snapshot, chart) }))
 }
 
 function delayOf(delay: unknown, snapshot: AnyMachineSnapshot, self: AnyActorRef): number {
   const { delays } = (snapshot.machine as AnyStateMachine).implementations
   const given: unknown = typeof delay === 'string' ? delays[delay] : delay
-  const delayMs: unknown = typeof given === 'function' ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined) : given
+  const delayMs: unknown =
+    typeof given === 'function'
+      ? given({ context: snapshot.context, event: { type: 'xstate.init' }, self }, undefined)
+      : given
   /* c8 ignore next -- an author's function may give any value; defineAgent refuses undefined delays */
   return typeof delayMs === 'number' ? delayMs : 0
 }

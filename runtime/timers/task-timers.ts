@@ -17,7 +17,11 @@ const UNITS = [
 
 /** Reason of a task that exceeded its deadline. `deadlineMs` is undefined if the agent no longer has a deadline. */
 export function notInTime(deadlineMs: number | undefined): MessageContent {
-  return { parts: [{ text: `The task was not finished ${deadlineMs === undefined ? 'in time' : `within ${inWords(deadlineMs)}`}.` }] }
+  return {
+    parts: [
+      { text: `The task was not finished ${deadlineMs === undefined ? 'in time' : `within ${inWords(deadlineMs)}`}.` }
+    ]
+  }
 }
 
 /** A duration in the largest unit that gives a whole number: `2 minutes`, `90 seconds`. */
@@ -105,7 +109,9 @@ export class TaskTimers {
   }
 
   #setDeadline(taskId: string, atMs: number): void {
-    this.#alarms.set(taskId, DEADLINE, atMs, () => this.#host.send({ type: 'task.fail', taskId, message: notInTime(this.#deadlineMs) }))
+    this.#alarms.set(taskId, DEADLINE, atMs, () =>
+      this.#host.send({ type: 'task.fail', taskId, message: notInTime(this.#deadlineMs) })
+    )
   }
 }
 
@@ -133,11 +139,14 @@ export class Alarms {
    */
   set(taskId: string, name: string, dueMs: number, ring: () => void): void {
     this.clear(taskId, name)
-    const timer = this.#clock.setTimeout(() => {
-      killPoint('timer due')
-      this.clear(taskId, name)
-      ring()
-    }, Math.max(0, dueMs - this.#clock.now()))
+    const timer = this.#clock.setTimeout(
+      () => {
+        killPoint('timer due')
+        this.clear(taskId, name)
+        ring()
+      },
+      Math.max(0, dueMs - this.#clock.now())
+    )
     const tasks = (this.#tasks ??= new Map())
     const alarms = tasks.get(taskId) ?? new Map<string, Alarm>()
     tasks.set(taskId, alarms.set(name, { dueMs, timer }))

@@ -53,7 +53,12 @@ export class DeliveryQueue {
     this.#generation = generation
     this.#hasEnded = hasEnded
     this.#progress = row.progress
-    const names = [`host ${new URL(row.webhook.url).host}`, `of ${contextName({ ...scope, contextId: '' })}`, ...(services.sharesByTenant ? [`tenant ${scope.tenant}`] : []), 'all']
+    const names = [
+      `host ${new URL(row.webhook.url).host}`,
+      `of ${contextName({ ...scope, contextId: '' })}`,
+      ...(services.sharesByTenant ? [`tenant ${scope.tenant}`] : []),
+      'all'
+    ]
     this.#slot = { names, run: () => (this.#trying = this.#try()) }
   }
 
@@ -126,7 +131,13 @@ export class DeliveryQueue {
     this.#stop = undefined
     const { generation } = event
     const spread = crc32(`${taskId}/${id}/${generation}/${this.#progress.tries}`) / 2 ** 32
-    const after = afterAttempt(this.#progress, answer, { generation, isLast: isLast(event), nowMs: clock.now(), spread, triesMs: limits.webhookTriesMs })
+    const after = afterAttempt(this.#progress, answer, {
+      generation,
+      isLast: isLast(event),
+      nowMs: clock.now(),
+      spread,
+      triesMs: limits.webhookTriesMs
+    })
     counters.deliveries[resultOf(after, generation)] += 1
     return after
   }
@@ -142,9 +153,17 @@ export class DeliveryQueue {
     }
     this.#progress = next
     const isThere = await notes.write({ scope, taskId, id, progress: next })
-    if (next.rejected?.generation === next.told) logger.warn('a receiver rejected an event', { taskId, webhook: id, ...next.rejected })
+    if (next.rejected?.generation === next.told)
+      logger.warn('a receiver rejected an event', { taskId, webhook: id, ...next.rejected })
     if (next.end === 'given up') counters.webhooksGivenUp += 1
-    if (next.end === 'given up') logger.warn('a webhook is given up', { taskId, webhook: id, generation: next.told + 1, tries: next.tries, failure: next.failure })
+    if (next.end === 'given up')
+      logger.warn('a webhook is given up', {
+        taskId,
+        webhook: id,
+        generation: next.told + 1,
+        tries: next.tries,
+        failure: next.failure
+      })
     if (next.end || !isThere) this.#end()
   }
 

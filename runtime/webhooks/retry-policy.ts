@@ -31,9 +31,16 @@ export interface Try {
  * is recorded and not retried. A failing receiver (5xx, 408, 429, no answer) is retried for `triesMs`, a refusing one (any other
  * status) 8 times. After that the webhook is a dead letter.
  */
-export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer | 'gone', { generation, isLast, nowMs, spread, triesMs }: Try): WebhookProgress | 'gone' {
+export function afterAttempt(
+  before: WebhookProgress,
+  answer: WebhookAnswer | 'gone',
+  { generation, isLast, nowMs, spread, triesMs }: Try
+): WebhookProgress | 'gone' {
   if (answer === 'gone' || ('status' in answer && answer.status === 410)) return 'gone'
-  const rejected = 'status' in answer && REJECTIONS.includes(answer.status) ? { events: (before.rejected?.events ?? 0) + 1, generation, failure: `HTTP ${answer.status}` } : undefined
+  const rejected =
+    'status' in answer && REJECTIONS.includes(answer.status)
+      ? { events: (before.rejected?.events ?? 0) + 1, generation, failure: `HTTP ${answer.status}` }
+      : undefined
   if (rejected || ('status' in answer && answer.status >= 200 && answer.status < 300)) {
     const kept = rejected ?? before.rejected
     return { told: generation, tries: 0, ...(kept && { rejected: kept }), ...(isLast && { end: 'told' }) }
@@ -42,7 +49,14 @@ export function afterAttempt(before: WebhookProgress, answer: WebhookAnswer | 'g
   const tries = before.tries + 1
   const refusals = isRefusal(answer) ? (before.refusals ?? 0) + 1 : 0
   const failure = 'status' in answer ? `HTTP ${answer.status}` : answer.failure
-  const failed = { told, tries, refusals, failingSinceMs, failure, ...(before.rejected && { rejected: before.rejected }) }
+  const failed = {
+    told,
+    tries,
+    refusals,
+    failingSinceMs,
+    failure,
+    ...(before.rejected && { rejected: before.rejected })
+  }
   if (refusals >= REFUSALS || nowMs - failingSinceMs >= triesMs) return { ...failed, end: 'given up' }
   const longestMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), LONGEST_WAIT_MS)
   const waitMs = Math.max(longestMs * (1 - spread / 2), Math.min(askedMs(answer, nowMs), LONGEST_WAIT_MS))

@@ -44,7 +44,9 @@ export class Webhooks {
     const { webhooksAtOnce, webhooksAtOncePerHost, principalShare, tenantShare } = services.limits
     const limitOf = (name: string) => {
       if (name.startsWith('host ')) return webhooksAtOncePerHost
-      return Math.ceil(webhooksAtOnce * (name === 'all' ? 1 : name.startsWith('tenant ') ? tenantShare : principalShare))
+      return Math.ceil(
+        webhooksAtOnce * (name === 'all' ? 1 : name.startsWith('tenant ') ? tenantShare : principalShare)
+      )
     }
     this.writings = new Map()
     this.#services = {
@@ -84,7 +86,8 @@ export class Webhooks {
   /** Number of webhooks with an event that is not delivered. Looks at every active webhook. */
   get waiting(): number {
     let waiting = 0
-    for (const { outlets } of this.#tasks.values()) for (const outlet of outlets.values()) if (!outlet.isUpToDate) waiting += 1
+    for (const { outlets } of this.#tasks.values())
+      for (const outlet of outlets.values()) if (!outlet.isUpToDate) waiting += 1
     return waiting
   }
 
@@ -179,7 +182,10 @@ export class Webhooks {
   }
 
   #forget(outlet: DeliveryQueue): void {
-    const { scope, row: { taskId, id } } = outlet
+    const {
+      scope,
+      row: { taskId, id }
+    } = outlet
     const told = this.#tasks.get(taskId)
     if (told?.outlets.get(id) !== outlet) return
     told.outlets.delete(id)

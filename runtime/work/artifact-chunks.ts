@@ -23,7 +23,8 @@ export class ArtifactChunks {
 
   /** Notes the artifacts of earlier runs. */
   note(events: readonly TaskEvent[]): void {
-    for (const { update } of events) if ('artifactUpdate' in update) this.#halves.set(update.artifactUpdate.artifact.artifactId, '')
+    for (const { update } of events)
+      if ('artifactUpdate' in update) this.#halves.set(update.artifactUpdate.artifact.artifactId, '')
   }
 
   /** The word as it is sent. */
@@ -32,7 +33,10 @@ export class ArtifactChunks {
     const { artifactId } = artifact
     const before = artifactId === undefined ? undefined : this.#halves.get(artifactId)
     const appends = append && (before !== undefined || (this.#isRestored && artifactId !== undefined))
-    const { parts, half } = whole(appends && before ? joined(before, artifact.parts) : artifact.parts, artifactId !== undefined && !lastChunk)
+    const { parts, half } = whole(
+      appends && before ? joined(before, artifact.parts) : artifact.parts,
+      artifactId !== undefined && !lastChunk
+    )
     if (artifactId !== undefined) this.#halves.set(artifactId, half)
     if (appends === append && parts === artifact.parts) return word
     const { append: _, ...others } = word
@@ -51,6 +55,13 @@ function whole(parts: Part[], mayWait: boolean): { readonly parts: Part[]; reado
   if (parts.every(part => !('text' in part) || part.text.isWellFormed())) return { parts, half: '' }
   const last = parts.at(-1)
   const [half] = (mayWait && last && 'text' in last && HALF.exec(last.text)) || ['']
-  const made = parts.map(part => ('text' in part ? { ...part, text: (part === last ? part.text.slice(0, part.text.length - half.length) : part.text).toWellFormed() } : part))
+  const made = parts.map(part =>
+    'text' in part
+      ? {
+          ...part,
+          text: (part === last ? part.text.slice(0, part.text.length - half.length) : part.text).toWellFormed()
+        }
+      : part
+  )
   return { parts: made, half }
 }

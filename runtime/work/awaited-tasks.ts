@@ -44,7 +44,10 @@ export async function awaitTask(taskId: string, search: Search): Promise<Task> {
     if (now && !isTerminal(now.task.status.state)) {
       waits(true)
       // An error means that the task was removed, which the next read finds, or that the runtime closes and has stopped the work.
-      await tail.startAfter(now.generation).drain().catch(() => {})
+      await tail
+        .startAfter(now.generation)
+        .drain()
+        .catch(() => {})
       signal.throwIfAborted()
       waits(false)
     }
@@ -70,7 +73,9 @@ function permanentIfTooLarge(error: unknown): never {
 }
 
 function notFound(taskId: string): A2AError {
-  return permanent(new A2AError('TaskNotFound', `Task ${taskId}, which this one needs, was not found.`, { metadata: { taskId } }))
+  return permanent(
+    new A2AError('TaskNotFound', `Task ${taskId}, which this one needs, was not found.`, { metadata: { taskId } })
+  )
 }
 
 function notCompleted({ id: taskId, status: { state, message } }: Task): A2AError {
@@ -89,7 +94,9 @@ function permanent(error: A2AError): A2AError {
  * the message. Throws the error of `work.completed` as soon as one cannot complete, or does not fit beside the others. Ids of
  * other callers' tasks and unknown ids are ignored.
  */
-export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>): Promise<Task[]> {
+export function prerequisites(
+  work: Pick<WorkArguments, 'message' | 'referenceTasks' | 'unloadedTasks' | 'completed'>
+): Promise<Task[]> {
   checkArgument(work, withMethods(['completed'], 'the arguments of the work'), 'prerequisites(work)')
   const known = new Set([...work.referenceTasks.map(({ id }) => id), ...work.unloadedTasks])
   const taskIds = [...new Set(work.message.referenceTaskIds)].filter(taskId => known.has(taskId))
@@ -101,6 +108,6 @@ export function prerequisites(work: Pick<WorkArguments, 'message' | 'referenceTa
  * `invoke: { src: 'taskCompleted', input: { taskId }, onDone, onError }`. Without `onError` its error fails the task, and the
  * client reads the reason.
  */
-export const taskCompleted: PromiseActorLogic<Task, { taskId: string }> = fromPromise(async ({ input, self, system, signal }) =>
-  hostOf(system).completedTask(input.taskId, familyOf(self), signal)
+export const taskCompleted: PromiseActorLogic<Task, { taskId: string }> = fromPromise(
+  async ({ input, self, system, signal }) => hostOf(system).completedTask(input.taskId, familyOf(self), signal)
 )

@@ -37,18 +37,30 @@ const NO_PROMPT = 'The agent needs an answer to go on.'
  */
 export function openQuestion(chart: AnyMachineSnapshot, open: string | undefined): ChartQuestion | undefined {
   const questions = questionsOf(chart)
-  return questions.find(({ key }) => key === open) ?? questions.find(({ states }) => metaOf(states, 'prompt')?.prompt !== undefined) ?? questions[0]
+  return (
+    questions.find(({ key }) => key === open) ??
+    questions.find(({ states }) => metaOf(states, 'prompt')?.prompt !== undefined) ??
+    questions[0]
+  )
 }
 
 /** The open question, with the message of the first of its states that has a prompt, and that one's schema. */
 export function askedQuestion(chart: AnyMachineSnapshot, open: string | undefined): AskedQuestion | undefined {
   const question = openQuestion(chart, open)
   if (!question) return undefined
-  const { type, states, chart: { context } } = question
+  const {
+    type,
+    states,
+    chart: { context }
+  } = question
   const meta = metaOf(states, 'prompt')
   const message = messageOf(called(meta?.prompt, context) ?? NO_PROMPT)
   const answerSchema = publishedSchema(meta ?? {})
-  return { ...question, words: JSON.stringify(message), event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) }) }
+  return {
+    ...question,
+    words: JSON.stringify(message),
+    event: questionEventOf({ type, message, ...(answerSchema && { answerSchema }) })
+  }
 }
 
 /** The questions of a chart, and below it of its actors: one for each innermost state that asks. */
@@ -64,7 +76,9 @@ function questionsOf(chart: AnyMachineSnapshot, path: readonly AnyActorRef[] = N
 }
 
 function ownQuestions(chart: AnyMachineSnapshot, path: readonly AnyActorRef[]): ChartQuestion[] {
-  const asking = activeStates(chart).filter(({ tags }) => tags.some(tag => ASKING.includes(tag))).toSorted((one, other) => one.order - other.order)
+  const asking = activeStates(chart)
+    .filter(({ tags }) => tags.some(tag => ASKING.includes(tag)))
+    .toSorted((one, other) => one.order - other.order)
   const innermost = asking.filter(state => !asking.some(other => other !== state && isWithin(other, state)))
   return innermost.map(state => {
     const around = asking.filter(outer => isWithin(state, outer))
@@ -80,27 +94,42 @@ export function isGiven(event: EventObject): event is ToWork {
 }
 
 /** An event for the chart that asks, or violations. */
-export type Heard<Given> = { readonly event: Given; readonly question?: ChartQuestion | undefined } | { readonly violations: FieldViolation[] }
+export type Heard<Given> =
+  | { readonly event: Given; readonly question?: ChartQuestion | undefined }
+  | { readonly violations: FieldViolation[] }
 
 /**
  * Validates an event against the schema of the chart's open question. Gives the event with the id of the asking state as `question`, and
  * with the parsed answer, or violations. An event that has an answer is not validated again, and neither is a message to a state that
  * waits for an authorization. Throws what the schema throws.
  */
-export function answered<Given extends ToWork>(chart: AnyMachineSnapshot, given: Given, open: string | undefined): Heard<Given> {
+export function answered<Given extends ToWork>(
+  chart: AnyMachineSnapshot,
+  given: Given,
+  open: string | undefined
+): Heard<Given> {
   const question = openQuestion(chart, open)
   if (!question) return { event: given }
   const event = { ...given, question: question.states.at(-1)?.id }
   const isAnswer = (question.type === 'auth-required') === (given.type === 'authorization.received')
   const schema = isAnswer && !('answer' in given) ? metaOf(question.states, 'prompt')?.schema : undefined
   if (!schema) return { event, question }
-  const checked = given.type === 'message.received' ? validated(schema, contentValue(given.message), 'message.parts') : validated(schema, given.data, 'data')
+  const checked =
+    given.type === 'message.received'
+      ? validated(schema, contentValue(given.message), 'message.parts')
+      : validated(schema, given.data, 'data')
   return 'value' in checked ? { event: { ...event, answer: checked.value }, question } : checked
 }
 
 /** The reason in the `meta` of the state with this tag. If it is a function, calls it with the chart's context. */
 export function reasonIn(chart: AnyMachineSnapshot, tag: WorkTag): unknown {
-  return called(metaOf(activeStates(chart).filter(({ tags }) => tags.includes(tag)), 'reason')?.reason, chart.context)
+  return called(
+    metaOf(
+      activeStates(chart).filter(({ tags }) => tags.includes(tag)),
+      'reason'
+    )?.reason,
+    chart.context
+  )
 }
 
 function called(words: WorkMeta['prompt'], context: MachineContext): unknown {

@@ -23,11 +23,17 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
   const reporters = new PrivateProperty<AnyActorRef, TaskReporter>()
   const maySeveral = mayAskTwice(machine)
   const gated = gatedMachine(machine, counter)
-  const logic = withScope(gated, { actionExecutor: (scope, action) => {
-    // A word that is not valid throws here, so that the transition which emits it fails as a whole.
-    if (action.type === 'xstate.emit') reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
-    HELD_ACTIONS.actionExecutor(scope, action)
-  } }, counter)
+  const logic = withScope(
+    gated,
+    {
+      actionExecutor: (scope, action) => {
+        // A word that is not valid throws here, so that the transition which emits it fails as a whole.
+        if (action.type === 'xstate.emit') reporters.get(scope.self)?.hold((action.params as { event: unknown }).event)
+        HELD_ACTIONS.actionExecutor(scope, action)
+      }
+    },
+    counter
+  )
   const failedAtStart = new WeakSet<AnyActorRef>()
   return {
     ...logic,
@@ -58,7 +64,8 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
         // A queued message may turn out to be invalid as an answer; then the chart stays where it is.
         if ('violations' in heard) return before
         const asking = 'question' in heard ? heard.question?.actor : undefined
-        if (!asking) return atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before))
+        if (!asking)
+          return atomicStep(scope, kept => checkContext(settled(logic.transition(before, heard.event, kept)), before))
         scope.defer(() => asking.send(heard.event))
         return before
       } catch (error) {
@@ -71,7 +78,14 @@ export function workChart(machine: AnyStateMachine, counter?: TransitionCounter)
 }
 
 /** Snapshot of a chart that threw before it had a state. Its task stops it at once. */
-const NO_SNAPSHOT = { status: 'active', output: undefined, error: undefined, value: {}, context: {}, children: {} } as const
+const NO_SNAPSHOT = {
+  status: 'active',
+  output: undefined,
+  error: undefined,
+  value: {},
+  context: {},
+  children: {}
+} as const
 
 /** Sends a chart's words and questions to its task after each transition, in an order in which a working task accepts all of them. */
 class TaskReporter {
@@ -88,7 +102,10 @@ class TaskReporter {
   readonly #below: Set<AnyActorRef> | undefined
 
   /** `isRestored`: the question that the chart has then has been reported already. `maySeveral`: it may have several at once. */
-  constructor(self: AnyActorRef, { isRestored, maySeveral }: { readonly isRestored: boolean; readonly maySeveral: boolean }) {
+  constructor(
+    self: AnyActorRef,
+    { isRestored, maySeveral }: { readonly isRestored: boolean; readonly maySeveral: boolean }
+  ) {
     this.#self = self
     this.#isRestored = isRestored
     if (maySeveral) this.#below = new Set()
@@ -110,7 +127,8 @@ class TaskReporter {
     const task = this.#self._parent?.getSnapshot() as { readonly context: TaskContext } | undefined
     this.#question = askedQuestion(snapshot, task?.context.asks)
     this.#watch(snapshot)
-    if (isInterrupted !== (this.#question !== undefined)) this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
+    if (isInterrupted !== (this.#question !== undefined))
+      this.#send(this.#question ? this.#asking(this.#question) : { type: 'work.resumed' })
   }
 
   /** Notes an answer before its transition. If a queued one leaves the question open, the question is asked, or the next queued message tried. */
@@ -122,7 +140,9 @@ class TaskReporter {
   /** Holds a word until its transition is complete. */
   hold(words: unknown): void {
     const word = toWorkEvent(words)
-    this.#words.push(word.type === 'work.produced' ? (this.#chunks ??= new ArtifactChunks(this.#isRestored)).next(word) : word)
+    this.#words.push(
+      word.type === 'work.produced' ? (this.#chunks ??= new ArtifactChunks(this.#isRestored)).next(word) : word
+    )
   }
 
   /** Drops the words of a transition that failed. */
@@ -158,12 +178,14 @@ class TaskReporter {
   #warnDropped(): void {
     if (this.#hasWarned) return
     this.#hasWarned = true
-    hostOf(this.#self.system).logger.warn('progress was dropped because the task waits for an answer', { taskId: familyOf(this.#self) })
+    hostOf(this.#self.system).logger.warn('progress was dropped because the task waits for an answer', {
+      taskId: familyOf(this.#self)
+    })
   }
 
   /** The event of a question, with its key if there may be another one. */
   #asking({ key, event }: AskedQuestion): WorkEvent {
-    return this.#below ? { ...event, asks: key } as WorkEvent : event
+    return this.#below ? ({ ...event, asks: key } as WorkEvent) : event
   }
 
   /** Reports what changes in the charts below. */

@@ -14,8 +14,15 @@ import { readWhole } from '../streams/whole-task.ts'
  * first. Of the other tasks only the client's messages are included. Throws RangeError for a limit that is not a whole number
  * from 0.
  */
-export async function readHistory(store: WorkStore, key: ContextKey, taskId: string, limit: number, { referencedBytes }: Pick<Limits, 'referencedBytes'>): Promise<Message[]> {
-  if (!Number.isInteger(limit) || limit < 0) throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
+export async function readHistory(
+  store: WorkStore,
+  key: ContextKey,
+  taskId: string,
+  limit: number,
+  { referencedBytes }: Pick<Limits, 'referencedBytes'>
+): Promise<Message[]> {
+  if (!Number.isInteger(limit) || limit < 0)
+    throw new RangeError(`The limit of history has to be a whole number from 0, not ${String(limit)}.`)
   const rows = await store.readMessages(key, limit, { before: taskId, bytes: referencedBytes })
   const openedAt = await timeOpened(store, key, taskId)
   const unsaid = new Map<string, Message[]>()

@@ -16,7 +16,10 @@ type Step = IteratorResult<unknown, WorkEnd>
 type MaybeStep = Step | Promise<Step>
 
 /** Runs a generator until it returns or its run is over: sends the words that it yields, and resumes it with answers to its questions. */
-export async function driveGenerator(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<WorkEnd> {
+export async function driveGenerator(
+  generator: AsyncGenerator<unknown, WorkEnd, unknown>,
+  run: WorkRun
+): Promise<WorkEnd> {
   run.onStop(() => runFinallyBlocks(generator, run))
   const { unsaid } = run
   let step = await unsaid.run(() => generator.next())
@@ -40,13 +43,23 @@ export function isAsyncGenerator(value: unknown): value is AsyncGenerator<unknow
 async function runFinallyBlocks(generator: AsyncGenerator<unknown, WorkEnd, unknown>, run: WorkRun): Promise<void> {
   let step = await generator.return(undefined)
   for (let yielded = 1; !step.done && yielded < MAX_CLEANUP_YIELDS; yielded += 1) {
-    step = await handleYield(step.value, run, answer => generator.next(answer), error => generator.throw(error))
+    step = await handleYield(
+      step.value,
+      run,
+      answer => generator.next(answer),
+      error => generator.throw(error)
+    )
     await new Promise(resolve => setImmediate(resolve))
   }
 }
 
 /** Sends a yielded word, or asks a yielded question, and resumes the generator with the answer or the error. */
-function handleYield(word: unknown, run: WorkRun, goOn: (answer?: unknown) => MaybeStep, fail: (error: unknown) => MaybeStep): MaybeStep {
+function handleYield(
+  word: unknown,
+  run: WorkRun,
+  goOn: (answer?: unknown) => MaybeStep,
+  fail: (error: unknown) => MaybeStep
+): MaybeStep {
   try {
     if (isQuestion(word)) return askLater(word, run).then(goOn, fail)
     run.emit(word)
@@ -62,13 +75,19 @@ async function askLater(question: Question, run: WorkRun): Promise<unknown> {
 }
 
 /** Work as a function. Its return value completes the task. If it throws, the restart policy decides whether it runs again or the task fails. */
-export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => WorkEnd | Promise<WorkEnd>
+export type WorkFunction<Input = unknown, Terms = Record<string, unknown> | undefined> = (
+  work: WorkArguments<Input, Terms>
+) => WorkEnd | Promise<WorkEnd>
 
 /**
  * `isRestored`: the actor was restored from the store, so its run is not the first. `isWaiting`: the work only waits for an
  * answer, so it may leave memory.
  */
-type RunnerSnapshot = Snapshot<WorkOutcome> & { readonly input: WorkInput | undefined; readonly isRestored: boolean; readonly isWaiting?: boolean }
+type RunnerSnapshot = Snapshot<WorkOutcome> & {
+  readonly input: WorkInput | undefined
+  readonly isRestored: boolean
+  readonly isWaiting?: boolean
+}
 
 /** A class, because a getter in an object literal retains its closure for long: CONTRIBUTING.md has the figure. */
 class ActiveRun {
@@ -124,12 +143,24 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
     restoreSnapshot: (_, { self }): RunnerSnapshot => new ActiveRun(self, undefined, true),
     start: ({ input, isRestored }: RunnerSnapshot, scope) => {
       const { self, system } = scope
-      const run = new WorkRun({ scope, program, isRerun: isRestored || restartsOf(self) > 0, ended: outcome => tell(self, new WorkEnded(outcome)) })
+      const run = new WorkRun({
+        scope,
+        program,
+        isRerun: isRestored || restartsOf(self) > 0,
+        ended: outcome => tell(self, new WorkEnded(outcome))
+      })
       runs.set(self, run)
       // If the task has ended before this commit, the work does not run.
-      hostOf(system).afterCommit({ taskId: familyOf(self), run: () => self.getSnapshot().status === 'active' && run.begin(input) })
+      hostOf(system).afterCommit({
+        taskId: familyOf(self),
+        run: () => self.getSnapshot().status === 'active' && run.begin(input)
+      })
     },
-    transition: (snapshot: RunnerSnapshot, event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent, scope) => {
+    transition: (
+      snapshot: RunnerSnapshot,
+      event: ToWork | WorkEnded | { type: 'xstate.stop' } | ErrorActorEvent,
+      scope
+    ) => {
       const { self, system } = scope
       const host = hostOf(system)
       host.noteMove(familyOf(self))
@@ -144,7 +175,8 @@ export function workRunner(program: WorkProgram): AnyActorLogic {
           return { ...snapshot, status: 'stopped', input: undefined }
         default:
           // Done and error events of spawned actors. Work that waits for one has subscribed to it.
-          if ('error' in event) host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
+          if ('error' in event)
+            host.logger.error('an actor that a work spawned failed', { taskId: familyOf(self), error: event.error })
           return snapshot
       }
     },
@@ -162,7 +194,9 @@ function restartsOf(work: AnyActorRef): number {
  * Work as an async generator. It yields words, and asks with `yield*`, which gives the answer. Its return value completes the
  * task. If the task ends first, its `finally` blocks run.
  */
-export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (work: WorkArguments<Input, Terms>) => AsyncGenerator<WorkWords | Question, WorkEnd>
+export type WorkGenerator<Input = unknown, Terms = Record<string, unknown> | undefined> = (
+  work: WorkArguments<Input, Terms>
+) => AsyncGenerator<WorkWords | Question, WorkEnd>
 
 /** A work generator as the actor `work` of a task. */
 export function workGenerator(work: WorkGenerator): AnyActorLogic {

@@ -110,12 +110,18 @@ export class RunJournal {
 
 /** Throws RangeError unless the delay is a finite number of milliseconds of at least 0. */
 export function checkWait(delayMs: number): void {
-  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity)) throw new RangeError(`A wait is a number of milliseconds from 0, not ${inspect(delayMs)}: sleep(1000), or { deadlineMs: 1000 }.`)
+  if (typeof delayMs !== 'number' || !(delayMs >= 0 && delayMs < Infinity))
+    throw new RangeError(
+      `A wait is a number of milliseconds from 0, not ${inspect(delayMs)}: sleep(1000), or { deadlineMs: 1000 }.`
+    )
 }
 
 /** Throws TypeError for a step without a name or a function. */
 function checkStep(name: unknown, run: unknown): void {
-  if (typeof name !== 'string' || typeof run !== 'function') throw new TypeError(`step takes a name and a function, not ${kindOf(name)} and ${kindOf(run)}: step('price', async () => …).`)
+  if (typeof name !== 'string' || typeof run !== 'function')
+    throw new TypeError(
+      `step takes a name and a function, not ${kindOf(name)} and ${kindOf(run)}: step('price', async () => …).`
+    )
 }
 
 /**
@@ -221,7 +227,9 @@ export class Steps {
 
   async #execute<T>(name: string, key: string, run: (step: StepArguments) => T | Promise<T>): Promise<T> {
     killPoint('effect started')
-    const result = await this.whileUnderWay(async () => run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() }))
+    const result = await this.whileUnderWay(async () =>
+      run({ idempotencyKey: `${this.#log.taskId}/${key}`, signal: this.#signal() })
+    )
     return keptValue(result, `the result of step ${name}`)
   }
 }

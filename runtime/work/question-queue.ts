@@ -34,7 +34,9 @@ export interface Relayed {
 }
 
 /** Result of a validated answer: the event with its parsed answer, or violations. */
-export type CheckedAnswer<Given extends ToWork> = { readonly event: Given } | { readonly violations: readonly FieldViolation[] }
+export type CheckedAnswer<Given extends ToWork> =
+  | { readonly event: Given }
+  | { readonly violations: readonly FieldViolation[] }
 
 const A_QUESTION: Kind = [isQuestion, 'a question']
 
@@ -82,7 +84,14 @@ export class QuestionQueue {
       if (deadlineMs !== undefined) checkWait(deadlineMs)
       const ordinal = log.next()
       const isNew = log.word(ordinal, event) !== undefined
-      const open: OpenQuestion = { key: String(ordinal), question, event: { ...event, ordinal }, put: () => this.#put(open, isNew), resolve, reject }
+      const open: OpenQuestion = {
+        key: String(ordinal),
+        question,
+        event: { ...event, ordinal },
+        put: () => this.#put(open, isNew),
+        resolve,
+        reject
+      }
       if (!this.#isAnswered(open)) this.#enter(open, !isNew)
     })
   }
@@ -93,7 +102,14 @@ export class QuestionQueue {
    */
   relay(question: Question, { key, signal }: Relayed): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const relayed: OpenQuestion = { key, question, event: questionEventOf(question), put: () => this.#putRelayed(relayed), resolve, reject }
+      const relayed: OpenQuestion = {
+        key,
+        question,
+        event: questionEventOf(question),
+        put: () => this.#putRelayed(relayed),
+        resolve,
+        reject
+      }
       if (this.#isAnswered(relayed)) return
       signal.addEventListener('abort', () => this.#withdraw(relayed), { once: true })
       this.#enter(relayed, this.#log.kept(RELAYED) === key)
@@ -210,7 +226,13 @@ function answerAgain({ question, resolve, reject }: OpenQuestion, given: ToWork 
   if ('expired' in given) return reject(expired(question))
   const result = answerTo(question, given)
   if ('answer' in result) resolve(result.answer)
-  else reject(new A2AError('InvalidAgentResponse', 'On replay, the work asked a question that its stored answer does not fit. Put anything non-deterministic in a step.'))
+  else
+    reject(
+      new A2AError(
+        'InvalidAgentResponse',
+        'On replay, the work asked a question that its stored answer does not fit. Put anything non-deterministic in a step.'
+      )
+    )
 }
 
 function expired({ options }: Question): A2AError {

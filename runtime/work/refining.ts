@@ -3,12 +3,29 @@ import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../../machines/task-events.ts'
-import { artifactChoices, ASKING_OPTIONS, meantArtifacts, namedArtifacts, nameOf, whichArtifact, type ArtifactChoice, type ArtifactReference, type WhichArtifactOptions } from '../authoring/artifact-choices.ts'
+import {
+  artifactChoices,
+  ASKING_OPTIONS,
+  meantArtifacts,
+  namedArtifacts,
+  nameOf,
+  whichArtifact,
+  type ArtifactChoice,
+  type ArtifactReference,
+  type WhichArtifactOptions
+} from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
 import type { EarlierArtifact, WorkArguments } from '../authoring/work-arguments.ts'
 import { hostOf } from '../commits/actor-host.ts'
-import { checkArgument, checkOptions, TRUE_OR_FALSE, withMembers, withMethods, type OptionKinds } from '../primitives/options.ts'
+import {
+  checkArgument,
+  checkOptions,
+  TRUE_OR_FALSE,
+  withMembers,
+  withMethods,
+  type OptionKinds
+} from '../primitives/options.ts'
 import { fromPromise } from './promise-actor.ts'
 
 /** How to find the artifact that a task refines. */
@@ -30,9 +47,15 @@ export type Refinement = string | Part | Part[] | Omit<ArtifactContent, 'name'>
  * an answer names exactly one. An answer is read as by `chosenArtifact`, or as a reference to any artifact of the caller's. If an
  * answer matches several, the task asks which of those. A replay gives the same artifact.
  */
-export function artifactToRefine(work: WorkArguments, options?: RefiningOptions & { readonly optional?: false }): Promise<EarlierArtifact>
+export function artifactToRefine(
+  work: WorkArguments,
+  options?: RefiningOptions & { readonly optional?: false }
+): Promise<EarlierArtifact>
 export function artifactToRefine(work: WorkArguments, options: RefiningOptions): Promise<EarlierArtifact | undefined>
-export async function artifactToRefine(work: WorkArguments, options: RefiningOptions = {}): Promise<EarlierArtifact | undefined> {
+export async function artifactToRefine(
+  work: WorkArguments,
+  options: RefiningOptions = {}
+): Promise<EarlierArtifact | undefined> {
   checkOptions(options, OPTIONS, 'artifactToRefine', "artifactToRefine(work, { what: 'picture' })")
   checkArgument(work, withMethods(['step', 'readTask'], 'the arguments of the work'), 'artifactToRefine(work)')
   const { optional = false, ...asking } = options
@@ -43,7 +66,8 @@ export async function artifactToRefine(work: WorkArguments, options: RefiningOpt
   let isAgain = false
   while (!chosen) {
     const answer: Message = await work.ask(inputRequired(whichArtifact(open, { ...asking, isAgain })))
-    const meant: ArtifactChoice[] = [meantArtifacts(open, answer), meantArtifacts(choices, answer)].find(({ length }) => length > 0) ?? []
+    const meant: ArtifactChoice[] =
+      [meantArtifacts(open, answer), meantArtifacts(choices, answer)].find(({ length }) => length > 0) ?? []
     chosen = meant.length === 1 ? meant[0] : await namedElsewhere(work, answer)
     isAgain = meant.length === 0 || meant.length === open.length
     if (meant.length > 0) open = meant
@@ -67,10 +91,13 @@ export function refined(earlier: Pick<EarlierArtifact, 'artifact'>, content: Ref
  * Actor logic for statecharts: takes a list of exactly one choice, and outputs that artifact:
  * `invoke: { src: 'readArtifact', input: ({ context }) => context.choices, onDone }`.
  */
-export const readArtifact: PromiseActorLogic<EarlierArtifact, readonly ArtifactReference[]> = fromPromise(async ({ input: [chosen, ...others], system }) => {
-  if (!chosen || others.length > 0) throw new TypeError('readArtifact takes exactly one choice. Ask with whichArtifact until one is left.')
-  return read(taskId => hostOf(system).readTask(taskId), chosen)
-})
+export const readArtifact: PromiseActorLogic<EarlierArtifact, readonly ArtifactReference[]> = fromPromise(
+  async ({ input: [chosen, ...others], system }) => {
+    if (!chosen || others.length > 0)
+      throw new TypeError('readArtifact takes exactly one choice. Ask with whichArtifact until one is left.')
+    return read(taskId => hostOf(system).readTask(taskId), chosen)
+  }
+)
 
 /** Maximum number of unloaded tasks that are read to find artifacts. */
 const READ_TASKS = 20
@@ -85,7 +112,8 @@ async function choicesOf(work: WorkArguments): Promise<ArtifactChoice[]> {
   const earlierArtifacts: EarlierArtifact[] = []
   for (const taskId of unloadedTasks.slice(0, READ_TASKS)) {
     const artifacts = await work.readTask(taskId).then(task => task.artifacts ?? [], noArtifactsIfUnreadable)
-    for (const artifact of artifacts.toReversed()) earlierArtifacts.push({ taskId, artifact: { ...artifact, parts: [] } })
+    for (const artifact of artifacts.toReversed())
+      earlierArtifacts.push({ taskId, artifact: { ...artifact, parts: [] } })
   }
   return artifactChoices({ message, earlierArtifacts })
 }
@@ -109,9 +137,13 @@ function ifAbsent(error: unknown): undefined {
   if (!isA2AError(error) || error.code !== 'TaskNotFound') throw error
 }
 
-async function read(readTask: (taskId: string) => Promise<Task>, { taskId, artifactId }: ArtifactReference): Promise<EarlierArtifact> {
+async function read(
+  readTask: (taskId: string) => Promise<Task>,
+  { taskId, artifactId }: ArtifactReference
+): Promise<EarlierArtifact> {
   const { artifacts = [] } = await readTask(taskId)
   const artifact = artifacts.find(candidate => candidate.artifactId === artifactId)
-  if (!artifact) throw new A2AError('TaskNotFound', `Task ${taskId} has no artifact ${artifactId}.`, { metadata: { taskId } })
+  if (!artifact)
+    throw new A2AError('TaskNotFound', `Task ${taskId} has no artifact ${artifactId}.`, { metadata: { taskId } })
   return { taskId, artifact }
 }

@@ -98,7 +98,8 @@ export class Replay {
   #artifact(ordinal: number, word: Produced, said: ArtifactUpdate): Word | undefined {
     const { artifactId } = said.artifact
     const named = word.artifact.artifactId
-    if (named !== undefined && named !== artifactId) throw another(ordinal, `artifact ${artifactId}`, `artifact ${named}`)
+    if (named !== undefined && named !== artifactId)
+      throw another(ordinal, `artifact ${artifactId}`, `artifact ${named}`)
     const artifact = { ...word.artifact, artifactId }
     const known = word.append ? this.#artifacts.get(artifactId) : undefined
     const whole = known ?? { ...artifact, parts: [...artifact.parts] }
@@ -113,7 +114,10 @@ export class Replay {
 }
 
 function another(ordinal: number, was: string, is: string): A2AError {
-  return new A2AError('InvalidAgentResponse', `The work did not replay as before: word ${ordinal} was ${was} and is now ${is}. Put anything non-deterministic in a step.`)
+  return new A2AError(
+    'InvalidAgentResponse',
+    `The work did not replay as before: word ${ordinal} was ${was} and is now ${is}. Put anything non-deterministic in a step.`
+  )
 }
 
 /** A sleep in the journal: when it ends, in milliseconds since 1970. */

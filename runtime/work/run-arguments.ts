@@ -21,7 +21,21 @@ export class RunArguments implements WorkArguments {
   readonly earlierArtifacts: EarlierArtifact[]
   readonly #tools: WorkTools
 
-  constructor({ taskId, contextId, message, request, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }: WorkInput, tools: WorkTools) {
+  constructor(
+    {
+      taskId,
+      contextId,
+      message,
+      request,
+      input,
+      terms,
+      extensions,
+      referenceTasks,
+      unloadedTasks,
+      earlierArtifacts
+    }: WorkInput,
+    tools: WorkTools
+  ) {
     this.taskId = taskId
     this.contextId = contextId
     this.message = message

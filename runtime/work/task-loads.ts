@@ -115,7 +115,8 @@ export class WorkLoads {
   }
 
   async #read(chosen: readonly TaskSize[]): Promise<Task[]> {
-    if (bytesOf(chosen) <= LARGE_BYTES) return (await Promise.all(chosen.map(({ taskId }) => this.#readOne(taskId)))).flat()
+    if (bytesOf(chosen) <= LARGE_BYTES)
+      return (await Promise.all(chosen.map(({ taskId }) => this.#readOne(taskId)))).flat()
     return this.#loads.inTurn(async () => {
       const tasks: Task[] = []
       for (const { taskId } of chosen) tasks.push(...(await this.#readOne(taskId)))
@@ -143,10 +144,18 @@ function bytesOf(sizes: readonly TaskSize[]): number {
 
 /** The error for a task that is too large to be read, by its own work or by another task's. */
 export function tooLarge(taskId: string, limit: number): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId} is too large to be read: it has more than ${limit} stored bytes.`, { metadata: { taskId } })
+  return new A2AError(
+    'RateLimited',
+    `Task ${taskId} is too large to be read: it has more than ${limit} stored bytes.`,
+    { metadata: { taskId } }
+  )
 }
 
 /** The error for an awaited task that does not fit into memory. */
 export function noRoom(taskId: string): A2AError {
-  return new A2AError('RateLimited', `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`, { metadata: { taskId } })
+  return new A2AError(
+    'RateLimited',
+    `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`,
+    { metadata: { taskId } }
+  )
 }

@@ -30,7 +30,18 @@ export function firstWorkInput(
   terms: Record<string, unknown> | undefined
 ): WorkInput | undefined {
   if (message.referenceTaskIds?.length || namedArtifacts(message).length > 0) return undefined
-  return { taskId, contextId, message, request, input: undefined, terms, extensions, referenceTasks: [], unloadedTasks: [], earlierArtifacts: [] }
+  return {
+    taskId,
+    contextId,
+    message,
+    request,
+    input: undefined,
+    terms,
+    extensions,
+    referenceTasks: [],
+    unloadedTasks: [],
+    earlierArtifacts: []
+  }
 }
 
 /** Extensions and request details, from the request that opens the task. */
@@ -52,7 +63,10 @@ export function isOpening({ key }: JournalRow): boolean {
 /** Extensions and request details, from the journal of the task. */
 export function openedIn(journal: readonly JournalRow[]): Opened {
   const valueOf = (name: string) => journal.find(({ key }) => key === name)?.value
-  const [extensions, request] = [valueOf(ACTIVATION), valueOf(REQUEST)] as [Opened['extensions'] | undefined, RequestDetails | undefined]
+  const [extensions, request] = [valueOf(ACTIVATION), valueOf(REQUEST)] as [
+    Opened['extensions'] | undefined,
+    RequestDetails | undefined
+  ]
   return { extensions: extensions ?? NO_EXTENSIONS, request: request ?? NO_DETAILS }
 }
 
@@ -70,12 +84,21 @@ export interface InputSources {
  * message that opened the task, and with RateLimited if the task has more stored bytes than `limits.restoredBytes`. `open` reads
  * extensions and request details, by default from the journal, after its size has been checked.
  */
-export async function loadWorkInput(key: ContextKey, taskId: string, { store, agent, limits, loads }: InputSources, open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))): Promise<WorkInput> {
+export async function loadWorkInput(
+  key: ContextKey,
+  taskId: string,
+  { store, agent, limits, loads }: InputSources,
+  open: ReadOpened = async () => openedIn(await store.readJournal(key, taskId))
+): Promise<WorkInput> {
   const [own] = await store.measureTasks({ ...key, taskIds: [taskId] })
   if (own) checkReadable(own, limits)
-  const [stored, [first]] = await Promise.all([store.readTask(key, taskId, { historyLength: 0, artifacts: false }), store.readTaskMessages(key, taskId, 0, 1)])
+  const [stored, [first]] = await Promise.all([
+    store.readTask(key, taskId, { historyLength: 0, artifacts: false }),
+    store.readTaskMessages(key, taskId, 0, 1)
+  ])
   // A later message is not what the task was opened with.
-  if (!stored || !first || Number(first.generation) > 0) throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
+  if (!stored || !first || Number(first.generation) > 0)
+    throw new A2AError('InternalError', `The store does not hold the message that opened task ${taskId}.`)
   const { message } = first
   const { contextId } = key
   const input = agent.input && parseInput(agent.input, message)
@@ -87,22 +110,32 @@ export async function loadWorkInput(key: ContextKey, taskId: string, { store, ag
 }
 
 /** Throws RateLimited if a task has more stored bytes than `limits.restoredBytes`. */
-export function checkReadable({ taskId, bytes, journalBytes }: TaskSize, { restoredBytes }: Pick<Limits, 'restoredBytes'>): void {
+export function checkReadable(
+  { taskId, bytes, journalBytes }: TaskSize,
+  { restoredBytes }: Pick<Limits, 'restoredBytes'>
+): void {
   if (bytes + journalBytes > restoredBytes) throw tooLarge(taskId, restoredBytes)
 }
 
 /** Loads the tasks that a message refers to, and those with artifacts that it may mean. Ids of other scopes are ignored (§3.4.3). */
 async function loadOthers(
-  key: ContextKey, ownId: string, message: Message, store: WorkStore, loads: WorkLoads
+  key: ContextKey,
+  ownId: string,
+  message: Message,
+  store: WorkStore,
+  loads: WorkLoads
 ): Promise<Pick<WorkInput, 'referenceTasks' | 'unloadedTasks' | 'earlierArtifacts'>> {
   const references = new Set(message.referenceTaskIds)
   const named = namedArtifacts(message)
   const taskIds = new Set([...references, ...named.map(({ taskId }) => taskId)])
-  const { tasks, unloaded } = await loads.load(taskIds.size > 0 ? await store.measureTasks({ ...key, taskIds: [...taskIds] }) : [])
+  const { tasks, unloaded } = await loads.load(
+    taskIds.size > 0 ? await store.measureTasks({ ...key, taskIds: [...taskIds] }) : []
+  )
   const byId = new Map(tasks.map(task => [task.id, task]))
   const referenceTasks = [...references].flatMap(id => byId.get(id) ?? [])
   const meant = named.length > 0 ? namedOf(tasks, named) : artifactsOf(referenceTasks)
-  if (named.length > 0 || meant.length > 0 || unloaded.length > 0) return { referenceTasks, unloadedTasks: unloaded, earlierArtifacts: meant }
+  if (named.length > 0 || meant.length > 0 || unloaded.length > 0)
+    return { referenceTasks, unloadedTasks: unloaded, earlierArtifacts: meant }
   const newest = await store.measureTasks({ ...key, newest: LOOK_BACK_TASKS + 1 })
   // Without the task itself, whose earlier run may have produced artifacts.
   const earlier = await loads.load(newest.filter(({ taskId }) => taskId !== ownId))
@@ -119,7 +152,9 @@ function nameOf({ taskId, artifactId }: ArtifactReference): string {
 }
 
 function artifactsOf(tasks: Task[]): EarlierArtifact[] {
-  return tasks.toSorted(latestFirst).flatMap(({ id, artifacts = [] }) => artifacts.toReversed().map(artifact => ({ taskId: id, artifact })))
+  return tasks
+    .toSorted(latestFirst)
+    .flatMap(({ id, artifacts = [] }) => artifacts.toReversed().map(artifact => ({ taskId: id, artifact })))
 }
 
 function latestFirst(one: Task, other: Task): number {
@@ -134,7 +169,9 @@ function completedAt({ status: { state, timestamp } }: Task): string {
 
 function termsOf(task: Task): Record<string, unknown> | undefined {
   const negotiated = task.metadata?.[NEGOTIATION_EXTENSION]
-  return negotiated && typeof negotiated === 'object' && 'terms' in negotiated ? (negotiated.terms as Record<string, unknown>) : undefined
+  return negotiated && typeof negotiated === 'object' && 'terms' in negotiated
+    ? (negotiated.terms as Record<string, unknown>)
+    : undefined
 }
 
 type InputServices = Omit<InputSources, 'loads' | 'store'> & { readonly reads: WorkStore; readonly loads: TaskLoads }

@@ -1,4 +1,11 @@
-import { createActor, type ActorRefFrom, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type InputFrom } from 'xstate'
+import {
+  createActor,
+  type ActorRefFrom,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyActorScope,
+  type InputFrom
+} from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
@@ -6,7 +13,13 @@ import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/ta
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
 import { UnsaidWords } from '../authoring/unsaid-words.ts'
-import type { ReceivedMessage, WorkStepArguments, WorkArguments, WorkEnd, WorkInput } from '../authoring/work-arguments.ts'
+import type {
+  ReceivedMessage,
+  WorkStepArguments,
+  WorkArguments,
+  WorkEnd,
+  WorkInput
+} from '../authoring/work-arguments.ts'
 import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import { added, NONE } from '../primitives/collections.ts'
@@ -38,7 +51,10 @@ export interface RunOptions {
 type Ending = { readonly reason: unknown }
 
 const A_TASK_ID: Kind = [value => typeof value === 'string', 'the id of a task']
-const A_TASK: Kind = [value => typeof value === 'string' || (isObject(value) && typeof value['id'] === 'string'), 'a task or its id']
+const A_TASK: Kind = [
+  value => typeof value === 'string' || (isObject(value) && typeof value['id'] === 'string'),
+  'a task or its id'
+]
 const A_LOGIC: Kind = withMethods(['transition', 'getInitialSnapshot'], 'the logic of an actor')
 
 const LEFT_MEMORY = ending('The work leaves memory.')
@@ -132,7 +148,8 @@ export class WorkRun {
     if (this.#over) return
     const { isLeaving } = this.#host
     this.#finish(isLeaving ? LEFT_MEMORY : TASK_ENDED)
-    if (!isLeaving && this.#settled) this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp?.()]))
+    if (!isLeaving && this.#settled)
+      this.#host.cleansUp(this.#log.taskId, Promise.allSettled([this.#settled, this.#cleanUp?.()]))
   }
 
   emit(words: unknown): void {
@@ -167,7 +184,15 @@ export class WorkRun {
   }
 
   step<T>(name: string, run: (step: WorkStepArguments) => T | Promise<T>): Promise<T> {
-    return this.#steps.forAuthor(name, this.#forAuthor(this.#steps.run(name, typeof run === 'function' ? step => run({ ...step, emit: words => this.pass(words) }) : run)))
+    return this.#steps.forAuthor(
+      name,
+      this.#forAuthor(
+        this.#steps.run(
+          name,
+          typeof run === 'function' ? step => run({ ...step, emit: words => this.pass(words) }) : run
+        )
+      )
+    )
   }
 
   history(limit?: number): Promise<Message[]> {
@@ -191,13 +216,22 @@ export class WorkRun {
   completed(task: Task | string): Promise<Task> {
     checkArgument(task, A_TASK, 'completed(task)')
     const taskId = typeof task === 'string' ? task : task.id
-    return this.#forAuthor(this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal)))
+    return this.#forAuthor(
+      this.#steps.whileUnderWay(async () => this.#host.completedTask(taskId, this.#log.taskId, this.signal))
+    )
   }
 
-  spawn<Logic extends AnyActorLogic>(logic: Logic, { id, input }: { id?: string; input?: InputFrom<Logic> } = {}): ActorRefFrom<Logic> {
+  spawn<Logic extends AnyActorLogic>(
+    logic: Logic,
+    { id, input }: { id?: string; input?: InputFrom<Logic> } = {}
+  ): ActorRefFrom<Logic> {
     this.#check()
     checkArgument(logic, A_LOGIC, 'spawn(fromPromise(async () => …))')
-    const child = createActor(gated(logic), { parent: this.#options.scope.self, ...(id !== undefined && { id }), input })
+    const child = createActor(gated(logic), {
+      parent: this.#options.scope.self,
+      ...(id !== undefined && { id }),
+      input
+    })
     this.#children = added(this.#children, child)
     return child.start() as unknown as ActorRefFrom<Logic>
   }
@@ -211,7 +245,10 @@ export class WorkRun {
   }
 
   get #asking(): QuestionQueue {
-    return (this.#questions ??= new QuestionQueue(this.#log, { say: event => this.#say(event), isInterrupted: () => this.#host.isInterrupted(this.#log.taskId) }))
+    return (this.#questions ??= new QuestionQueue(this.#log, {
+      say: event => this.#say(event),
+      isInterrupted: () => this.#host.isInterrupted(this.#log.taskId)
+    }))
   }
 
   /** The word for the task; `undefined` if it is dropped. */
@@ -219,7 +256,8 @@ export class WorkRun {
     if (this.#over) return this.#warnDropped('a word was dropped because its work had ended')
     const event = toWorkEvent(words)
     // A status without a question would end the interruption.
-    if (event.type === 'work.progressed' && this.#questions?.isOpen) return this.#warnDropped('progress was dropped because the task waits for an answer')
+    if (event.type === 'work.progressed' && this.#questions?.isOpen)
+      return this.#warnDropped('progress was dropped because the task waits for an answer')
     return event.type === 'work.produced' ? this.#chunks.next(event) : event
   }
 
@@ -239,14 +277,19 @@ export class WorkRun {
   /** Warns of words that a generator made and did not yield: nobody has received them. */
   #warnUnsaid(): void {
     const words = this.#unsaid?.names() ?? []
-    if (words.length > 0) this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, { taskId: this.#log.taskId })
+    if (words.length > 0)
+      this.#host.logger.warn(`a generator made words that it never said. Write ${words.join(', ')}`, {
+        taskId: this.#log.taskId
+      })
   }
 
   async #work(input: WorkInput | undefined): Promise<void> {
     try {
       const { taskId } = this.#log
       let journal: readonly JournalRow[] | undefined
-      const given = input ?? (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
+      const given =
+        input ??
+        (await this.#host.workInput(taskId, async () => openedIn((journal = await this.#host.readJournal(taskId)))))
       if (this.#isCatchingUp) {
         const events = await this.#host.readEvents(taskId)
         this.#chunks.note(events)
@@ -314,12 +357,14 @@ export class WorkRun {
    * every error and retries does not block the process.
    */
   #forAuthor<T>(promise: Promise<T>): Promise<T> {
-    return ignoreRejection(new Promise((resolve, reject) => {
-      promise.then(resolve, error => {
-        if (!this.#over) reject(error)
-        else if (this.#over !== LEFT_MEMORY) setImmediate(reject, error)
+    return ignoreRejection(
+      new Promise((resolve, reject) => {
+        promise.then(resolve, error => {
+          if (!this.#over) reject(error)
+          else if (this.#over !== LEFT_MEMORY) setImmediate(reject, error)
+        })
       })
-    }))
+    )
   }
 }
 

@@ -19,7 +19,9 @@ export const RUNNING = 1
 
 /** Whether no inspector sees what the actor of a scope does now. */
 export function runsUnseen({ system, self }: AnyActorScope): boolean {
-  return system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING
+  return (
+    system instanceof LeanSystem && !system.isInspected && (self as unknown as ActorParts)._processingStatus === RUNNING
+  )
 }
 
 /** Methods for a scope in place of its own; each gets that scope first. */
@@ -51,15 +53,21 @@ export function scopeOnceWith(scope: AnyActorScope, changes: ScopeChanges): AnyA
  * Runs a transition of a machine atomically. Custom actions and deferred effects (actors to start, events to send, words to emit) run
  * only after the transition has completed. A transition that throws has no effects.
  */
-export function atomicStep(scope: AnyActorScope, step: (scope: AnyActorScope) => AnyMachineSnapshot): AnyMachineSnapshot {
+export function atomicStep(
+  scope: AnyActorScope,
+  step: (scope: AnyActorScope) => AnyMachineSnapshot
+): AnyMachineSnapshot {
   const held: (() => void)[] = []
   let hold = (run: () => void): void => {
     held.push(run)
   }
-  const snapshot = step(scopeWith(scope, {
-    defer: (_, run) => hold(() => scope.defer(run)),
-    actionExecutor: (_, action) => (action.type.startsWith('xstate.') ? scope.actionExecutor(action) : hold(() => scope.actionExecutor(action)))
-  }))
+  const snapshot = step(
+    scopeWith(scope, {
+      defer: (_, run) => hold(() => scope.defer(run)),
+      actionExecutor: (_, action) =>
+        action.type.startsWith('xstate.') ? scope.actionExecutor(action) : hold(() => scope.actionExecutor(action))
+    })
+  )
   // XState runs the actions of the initial transition later, when the actor starts.
   hold = run => run()
   for (const run of held) run()
@@ -101,7 +109,8 @@ export class LeanScope {
   }
 
   stopChild(child: AnyActorRef): void {
-    if (child._parent !== this.self) throw new Error(`Cannot stop child actor ${child.id} of ${this.id} because it is not a child`)
+    if (child._parent !== this.self)
+      throw new Error(`Cannot stop child actor ${child.id} of ${this.id} because it is not a child`)
     ;(child as unknown as { _stop(): void })._stop()
   }
 
@@ -126,7 +135,11 @@ export class LeanScope {
 
   #execute(action: Action): void {
     const { type, params, info } = action
-    ;(this.system as unknown as LeanSystem)._sendInspectionEvent({ type: '@xstate.action', actorRef: this.self, action: { type, params } })
+    ;(this.system as unknown as LeanSystem)._sendInspectionEvent({
+      type: '@xstate.action',
+      actorRef: this.self,
+      action: { type, params }
+    })
     ;(action as Executable).exec?.(info, params)
   }
 }

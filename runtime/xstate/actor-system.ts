@@ -1,4 +1,12 @@
-import { createActor, fromTransition, toObserver, type AnyActorRef, type AnyTransitionDefinition, type EventObject, type InspectionEvent } from 'xstate'
+import {
+  createActor,
+  fromTransition,
+  toObserver,
+  type AnyActorRef,
+  type AnyTransitionDefinition,
+  type EventObject,
+  type InspectionEvent
+} from 'xstate'
 import type { PersistedSnapshot } from './persisted-snapshot.ts'
 import { countedOf } from './transition-counter.ts'
 
@@ -42,7 +50,10 @@ export function keepSpawnIdsApart(system: System, restored: readonly PersistedSn
 }
 
 function countedIdsIn({ children = {} }: PersistedSnapshot): string[] {
-  return Object.entries(children).flatMap(([id, { snapshot }]) => [...(COUNTED.test(id) ? [id] : []), ...countedIdsIn(snapshot)])
+  return Object.entries(children).flatMap(([id, { snapshot }]) => [
+    ...(COUNTED.test(id) ? [id] : []),
+    ...countedIdsIn(snapshot)
+  ])
 }
 
 /**
@@ -103,7 +114,10 @@ export interface ErrorListener {
 }
 
 /** Tells a listener of the error that ends an actor, without the literals of `subscribe`: see {@link RootOptions}. */
-export function hearError(actor: AnyActorRef & { errorListener?: ErrorListener | undefined }, listener: ErrorListener): void {
+export function hearError(
+  actor: AnyActorRef & { errorListener?: ErrorListener | undefined },
+  listener: ErrorListener
+): void {
   if ('errorListener' in actor) actor.errorListener = listener
   else actor.subscribe({ error: error => listener.failed(error) })
 }
@@ -150,14 +164,21 @@ export class LeanSystem {
     this.#made._set(name, actor)
   }
 
-  _relay(source: AnyActorRef | undefined, target: AnyActorRef & { _send?(event: EventObject): void }, event: EventObject): void {
-    if (this.isInspected) this._sendInspectionEvent({ type: '@xstate.event', sourceRef: source, actorRef: target, event })
+  _relay(
+    source: AnyActorRef | undefined,
+    target: AnyActorRef & { _send?(event: EventObject): void },
+    event: EventObject
+  ): void {
+    if (this.isInspected)
+      this._sendInspectionEvent({ type: '@xstate.event', sourceRef: source, actorRef: target, event })
     target._send?.(event)
   }
 
   /** Also counts the transitions of a microstep: of charts that are not compiled, and of all charts while they are inspected. */
   _sendInspectionEvent(event: { readonly type: string; readonly [member: string]: unknown }): void {
-    if (event.type === '@xstate.microstep') for (const transition of event._transitions as AnyTransitionDefinition[]) countedOf(transition)?.take(event.actorRef as AnyActorRef)
+    if (event.type === '@xstate.microstep')
+      for (const transition of event._transitions as AnyTransitionDefinition[])
+        countedOf(transition)?.take(event.actorRef as AnyActorRef)
     if (!this.isInspected) return
     const seen = { ...event, rootId: this.#root.sessionId } as InspectionEvent
     this.#inspectors?.forEach(({ next }) => next?.(seen))

@@ -1,4 +1,22 @@
-import { assign, cancel, emit, raise, sendParent, sendTo, spawnChild, stopChild, type ActionArgs, type AnyActorLogic, type AnyActorRef, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type MachineContext, type UnknownAction } from 'xstate'
+import {
+  assign,
+  cancel,
+  emit,
+  raise,
+  sendParent,
+  sendTo,
+  spawnChild,
+  stopChild,
+  type ActionArgs,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyActorScope,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type EventObject,
+  type MachineContext,
+  type UnknownAction
+} from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { added, NONE } from '../primitives/collections.ts'
 import { runsUnseen } from './actor-scope.ts'
@@ -19,7 +37,10 @@ const collect = (action: UnknownAction) => {
   if (collected) collected = added(collected, action)
 }
 
-const adding = (make: (...given: never[]) => unknown) => (...given: never[]) => collect(make(...given) as UnknownAction)
+const adding =
+  (make: (...given: never[]) => unknown) =>
+  (...given: never[]) =>
+    collect(make(...given) as UnknownAction)
 
 /** The argument `enqueue` of every `collect`: XState makes nine functions for each. Outside of `collect` it does nothing. */
 const enqueue = Object.assign((action: UnknownAction) => collect(action), {
@@ -44,7 +65,14 @@ type Resolver = (action: never, step: Macrostep, params: unknown) => unknown
  */
 interface BuiltinAction {
   readonly type: string
-  resolve(scope: AnyActorScope, snapshot: AnyMachineSnapshot, args: Args, params: unknown, action: unknown, step: Macrostep): Resolved
+  resolve(
+    scope: AnyActorScope,
+    snapshot: AnyMachineSnapshot,
+    args: Args,
+    params: unknown,
+    action: unknown,
+    step: Macrostep
+  ): Resolved
   retryResolve?(scope: AnyActorScope, snapshot: AnyMachineSnapshot, params: unknown): void
   readonly execute?: Effect
 }
@@ -58,7 +86,13 @@ const ENQUEUE = 'xstate.enqueueActions'
 const EMIT = 'xstate.emit'
 
 /** Resolvers that replace XState's: for actions that change the snapshot, because XState recomputes all states for each of them; the others allocate less. */
-const RESOLVERS: Readonly<Record<string, Resolver>> = { 'xstate.assign': assigned, [EMIT]: emitted, 'xstate.spawnChild': spawned, 'xstate.stopChild': stopped, [ENQUEUE]: gathered }
+const RESOLVERS: Readonly<Record<string, Resolver>> = {
+  'xstate.assign': assigned,
+  [EMIT]: emitted,
+  'xstate.spawnChild': spawned,
+  'xstate.stopChild': stopped,
+  [ENQUEUE]: gathered
+}
 
 /** An action of a chart, with its implementation. */
 export interface PreparedAction {
@@ -79,7 +113,14 @@ export function prepared(actions: readonly UnknownAction[], machine: AnyStateMac
     const known: unknown = typeof action === 'function' ? action : machine.implementations.actions[nameOf(action)]
     const params: unknown = typeof action === 'object' && 'params' in action ? action.params : undefined
     return isBuiltin(known)
-      ? { type: known.type, params, custom: undefined, builtin: known, resolver: RESOLVERS[known.type], effect: known.execute }
+      ? {
+          type: known.type,
+          params,
+          custom: undefined,
+          builtin: known,
+          resolver: RESOLVERS[known.type],
+          effect: known.execute
+        }
       : { type: nameOf(action), params, custom: known, builtin: undefined, resolver: undefined, effect: undefined }
   })
 }
@@ -92,7 +133,11 @@ export function perform(actions: readonly PreparedAction[], step: Macrostep, inv
   for (const [action, params] of retries ?? []) action.retryResolve?.(step.scope, step.snapshot, params)
 }
 
-function performAll(actions: readonly PreparedAction[], step: Macrostep, retries: [BuiltinAction, unknown][] | undefined): void {
+function performAll(
+  actions: readonly PreparedAction[],
+  step: Macrostep,
+  retries: [BuiltinAction, unknown][] | undefined
+): void {
   const { scope } = step
   for (const { type, params: wanted, custom, builtin, resolver, effect } of actions) {
     const given: unknown = typeof wanted === 'function' ? wanted(step.given) : wanted
@@ -157,7 +202,11 @@ class AssignArgs implements Args {
   }
 }
 
-function assigned({ assignment }: { assignment: Assigner | Record<string, unknown> }, step: Macrostep, params: unknown): unknown {
+function assigned(
+  { assignment }: { assignment: Assigner | Record<string, unknown> },
+  step: Macrostep,
+  params: unknown
+): unknown {
   const given = new AssignArgs(step.args)
   try {
     const context: MachineContext = { ...given.context }
@@ -175,7 +224,11 @@ function valueOf(assigner: unknown, args: AssignArgs, params: unknown): unknown 
   return typeof assigner === 'function' ? (assigner as Assigner)(args, params) : assigner
 }
 
-function emitted({ event }: { event: EventObject | ((args: Args, params: unknown) => EventObject) }, step: Macrostep, params: unknown): { event: EventObject } {
+function emitted(
+  { event }: { event: EventObject | ((args: Args, params: unknown) => EventObject) },
+  step: Macrostep,
+  params: unknown
+): { event: EventObject } {
   return { event: typeof event === 'function' ? event(step.args, params) : event }
 }
 
@@ -189,7 +242,11 @@ interface Spawn {
 
 /** Inline logic is left to XState. */
 function spawned({ id, systemId, src, input, syncSnapshot }: Spawn, step: Macrostep): unknown {
-  const { event, scope: { self }, snapshot: { context, children, machine } } = step
+  const {
+    event,
+    scope: { self },
+    snapshot: { context, children, machine }
+  } = step
   const logic = typeof src === 'string' ? (machine.implementations.actors[src] as AnyActorLogic | undefined) : src
   if (!logic) return LEFT
   const name = typeof id === 'function' ? id(step.args) : id
@@ -210,7 +267,11 @@ function stopped({ actorRef }: { actorRef: unknown }, step: Macrostep, params: u
 }
 
 /** The actions that an `enqueueActions` enqueues. */
-function gathered({ collect: by }: EnqueueActions, { event, snapshot, args: { context, self, system } }: Macrostep, params: unknown): readonly UnknownAction[] {
+function gathered(
+  { collect: by }: EnqueueActions,
+  { event, snapshot, args: { context, self, system } }: Macrostep,
+  params: unknown
+): readonly UnknownAction[] {
   const check = (guard: Guard) => evaluateGuard(guard, context, event, snapshot)
   const outer = collected
   collected = NONE

@@ -1,4 +1,15 @@
-import { assign, type AnyActorScope, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type ErrorActorEvent, type EventObject, type Snapshot, type UnknownAction } from 'xstate'
+import {
+  assign,
+  type AnyActorScope,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type AnyTransitionDefinition,
+  type ErrorActorEvent,
+  type EventObject,
+  type Snapshot,
+  type UnknownAction
+} from 'xstate'
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
 import type { FullSystem } from './actor-system.ts'
@@ -44,8 +55,15 @@ class TableInterpreter {
     this.#machine = machine
     this.#table = table
     this.#initial = typeof context === 'function' ? prepared([initialAction(context)], machine) : NONE
-    const given = typeof context === 'function' ? {} : context ?? {}
-    this.#uninitialized = { ...table.start.target.template, status: 'active', context: given, children: NO_CHILDREN, _nodes: [root], tags: new Set(root.tags) } as AnyMachineSnapshot
+    const given = typeof context === 'function' ? {} : (context ?? {})
+    this.#uninitialized = {
+      ...table.start.target.template,
+      status: 'active',
+      context: given,
+      children: NO_CHILDREN,
+      _nodes: [root],
+      tags: new Set(root.tags)
+    } as AnyMachineSnapshot
   }
 
   begin(scope: AnyActorScope, input: unknown): AnyMachineSnapshot {
@@ -67,7 +85,8 @@ class TableInterpreter {
     if (event.type === 'xstate.init') return this.#settle(step)
     if (event.type === 'xstate.stop') return stopped(step, { status: 'stopped' })
     const move = this.#chosen(step)
-    if (!move && event.type.startsWith('xstate.error.actor')) return stopped(step, { status: 'error', error: (event as ErrorActorEvent).error })
+    if (!move && event.type.startsWith('xstate.error.actor'))
+      return stopped(step, { status: 'error', error: (event as ErrorActorEvent).error })
     this.#takeMove(move, step)
     return this.#settle(step)
   }
@@ -152,7 +171,9 @@ class TableInterpreter {
 
 /** The error of a chart that exceeds `maxIterations`. XState's own text differs. */
 function endless({ id, options: { maxIterations } }: AnyStateMachine): Error {
-  return new Error(`The chart ${id} took more than ${maxIterations} microsteps in one macrostep. Look for a cycle of eventless transitions or raised events. If the chart needs more, set options.maxIterations.`)
+  return new Error(
+    `The chart ${id} took more than ${maxIterations} microsteps in one macrostep. Look for a cycle of eventless transitions or raised events. If the chart needs more, set options.maxIterations.`
+  )
 }
 
 /** The factory of the initial context as an action, as in XState. */
@@ -190,16 +211,28 @@ function holds({ guard }: AnyTransitionDefinition, step: Macrostep): boolean {
 
 function guardError({ guard, source }: AnyTransitionDefinition, { type }: EventObject, error: unknown): Error {
   const name = typeof guard === 'string' ? `'${guard}' ` : typeof guard === 'object' ? `'${guard.type}' ` : ''
-  return new Error(`Unable to evaluate guard ${name}in transition for event '${type}' in state node '${source.id}':\n${(error as Error).message}`)
+  return new Error(
+    `Unable to evaluate guard ${name}in transition for event '${type}' in state node '${source.id}':\n${(error as Error).message}`
+  )
 }
 
 /** Reports a microstep to the system's inspectors. What a lean system counts is counted here, while nobody inspects it. */
 function tellMicrostep(step: Macrostep, move?: Move): void {
-  const { snapshot, event, scope: { self, system } } = step
+  const {
+    snapshot,
+    event,
+    scope: { self, system }
+  } = step
   const { isInspected } = system as unknown as { readonly isInspected?: boolean }
   if (isInspected === false) return move?.counted?.take(self)
   step.shown()
-  ;(system as unknown as FullSystem)._sendInspectionEvent({ type: '@xstate.microstep', actorRef: self, event, snapshot, _transitions: move ? [move.transition] : [] })
+  ;(system as unknown as FullSystem)._sendInspectionEvent({
+    type: '@xstate.microstep',
+    actorRef: self,
+    event,
+    snapshot,
+    _transitions: move ? [move.transition] : []
+  })
 }
 
 function stopped(step: Macrostep, end: Partial<Snapshot<unknown>>): AnyMachineSnapshot {

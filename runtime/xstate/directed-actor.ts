@@ -1,4 +1,13 @@
-import { createActor, type Actor, type AnyActor, type AnyActorLogic, type AnyActorRef, type AnyStateMachine, type EventObject, type InspectionEvent } from 'xstate'
+import {
+  createActor,
+  type Actor,
+  type AnyActor,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyStateMachine,
+  type EventObject,
+  type InspectionEvent
+} from 'xstate'
 import type { FullSystem } from './actor-system.ts'
 
 type Schedule = AnyActorRef['system']['scheduler']
@@ -19,7 +28,11 @@ export interface Director {
 }
 
 /** An actor of a chart under a director, who also has its delayed events. It is not started. */
-export function directedActor(machine: AnyStateMachine, options: { readonly input?: unknown; readonly snapshot?: unknown }, director: Director): Actor<AnyStateMachine> {
+export function directedActor(
+  machine: AnyStateMachine,
+  options: { readonly input?: unknown; readonly snapshot?: unknown },
+  director: Director
+): Actor<AnyStateMachine> {
   const inspect = (seen: InspectionEvent) => {
     if (seen.type === '@xstate.actor') direct(seen.actorRef as AnyActor, director)
     if (seen.type === '@xstate.snapshot') director.took(seen.actorRef as AnyActorRef)
@@ -35,7 +48,11 @@ export function sendsSnapshots(actor: AnyActorRef): boolean {
 /** XState tells its inspectors of an actor before it makes the actor's first snapshot. */
 function direct(actor: AnyActor, director: Director): void {
   actor.logic = director.cast(actor, actor.logic as AnyActorLogic)
-  const scope = (actor as unknown as { readonly _actorScope: { actionExecutor: (action: { readonly type: string; readonly params: unknown }) => void } })._actorScope
+  const scope = (
+    actor as unknown as {
+      readonly _actorScope: { actionExecutor: (action: { readonly type: string; readonly params: unknown }) => void }
+    }
+  )._actorScope
   const execute = scope.actionExecutor
   scope.actionExecutor = action => {
     if (director.acts(actor, action.type, action.params)) execute(action)

@@ -1,10 +1,23 @@
-import { Actor, createActor, type ActorOptions, type AnyActorLogic, type AnyActorRef, type EventObject, type InputFrom } from 'xstate'
+import {
+  Actor,
+  createActor,
+  type ActorOptions,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type EventObject,
+  type InputFrom
+} from 'xstate'
 import { LeanScope, RUNNING, type ActorParts } from './actor-scope.ts'
 import { defaults, LeanSystem, type ErrorListener, type FullSystem, type RootOptions } from './actor-system.ts'
 
 const STOPPED = 2
 
-const own = Actor.prototype as unknown as { subscribe(...given: unknown[]): unknown; on(type: string, handler: unknown): unknown; _complete(): void; _reportError(error: unknown): void }
+const own = Actor.prototype as unknown as {
+  subscribe(...given: unknown[]): unknown
+  on(type: string, handler: unknown): unknown
+  _complete(): void
+  _reportError(error: unknown): void
+}
 
 const NO_OBSERVERS: ReadonlySet<never> = new Set<never>()
 const NO_LISTENERS: ReadonlyMap<string, never> = new Map<string, never>()
@@ -16,13 +29,18 @@ export const LEAN = Symbol('lean')
  * An actor that behaves as that of `createActor`. With logic that is marked with {@link LEAN} it allocates less: 0.7 kB instead of 1.6, and
  * 0.8 kB instead of 3.6 as the root of a system. Measured on Node 24 by `process.memoryUsage` around 10,000 of each.
  */
-export function newActor<Logic extends AnyActorLogic>(logic: Logic, options: ActorOptions<Logic> | RootOptions<InputFrom<Logic>>): Actor<Logic> {
-  return LEAN in logic ? (new LeanActor(logic, options) as unknown as Actor<Logic>) : createActor(logic, options as never)
+export function newActor<Logic extends AnyActorLogic>(
+  logic: Logic,
+  options: ActorOptions<Logic> | RootOptions<InputFrom<Logic>>
+): Actor<Logic> {
+  return LEAN in logic
+    ? (new LeanActor(logic, options) as unknown as Actor<Logic>)
+    : createActor(logic, options as never)
 }
 
 /** Sends an event to an actor: `actor.send`, without the function that XState binds for each actor. */
 export function tell<Target extends AnyActorRef>(actor: Target, event: Parameters<Target['send']>[0]): void {
-  (actor.system as FullSystem)._relay(undefined, actor, event)
+  ;(actor.system as FullSystem)._relay(undefined, actor, event)
 }
 
 /** XState's queue of events for one actor, without an object for each event. */
@@ -80,7 +98,18 @@ class Deferrals {
   }
 }
 
-type LeanOptions = { readonly id?: string; readonly parent?: AnyActorRef; readonly clock?: unknown; readonly logger?: unknown; readonly inspect?: Parameters<FullSystem['inspect']>[0]; readonly systemId?: string; readonly src?: unknown; readonly syncSnapshot?: boolean; readonly snapshot?: unknown; readonly input?: unknown }
+type LeanOptions = {
+  readonly id?: string
+  readonly parent?: AnyActorRef
+  readonly clock?: unknown
+  readonly logger?: unknown
+  readonly inspect?: Parameters<FullSystem['inspect']>[0]
+  readonly systemId?: string
+  readonly src?: unknown
+  readonly syncSnapshot?: boolean
+  readonly snapshot?: unknown
+  readonly input?: unknown
+}
 
 /** XState's actor, whose members that most actors never use are made on first use. Its prototype is XState's, so that all other methods are XState's. */
 class LeanActor {
@@ -112,7 +141,9 @@ class LeanActor {
   constructor(logic: AnyActorLogic, options: LeanOptions) {
     const { id, parent, clock, logger, inspect, systemId, src, syncSnapshot, snapshot } = options
     const self = this as unknown as AnyActorRef & ActorParts
-    const system = parent ? (parent.system as FullSystem) : (new LeanSystem(self, clock ?? defaults._clock, logger ?? defaults._logger) as unknown as FullSystem)
+    const system = parent
+      ? (parent.system as FullSystem)
+      : (new LeanSystem(self, clock ?? defaults._clock, logger ?? defaults._logger) as unknown as FullSystem)
     this.logic = logic
     this.system = system
     if (inspect && !parent) system.inspect(inspect)

@@ -48,14 +48,22 @@ export class Macrostep {
 
   /** Arguments of actions; the same object until the context changes. */
   get args(): Args {
-    const { event, scope: { self, system }, snapshot: { context } } = this
-    if (!this.#args || this.#args.context !== context || this.#args.event !== event) this.#args = { context, event, self, system }
+    const {
+      event,
+      scope: { self, system },
+      snapshot: { context }
+    } = this
+    if (!this.#args || this.#args.context !== context || this.#args.event !== event)
+      this.#args = { context, event, self, system }
     return this.#args
   }
 
   /** Arguments of functions that give parameters. */
   get given(): Pick<Args, 'context' | 'event'> {
-    const { event, snapshot: { context } } = this
+    const {
+      event,
+      snapshot: { context }
+    } = this
     if (!this.#given || this.#given.context !== context || this.#given.event !== event) this.#given = { context, event }
     return this.#given
   }

@@ -30,12 +30,18 @@ export function keepDetails(machine: AnyStateMachine): AnyStateMachine {
     getPersistedSnapshot: (snapshot, options) => {
       const { _nodes: active, children } = snapshot
       const stopped = active.flatMap(({ invoke }) => invoke.flatMap(({ id }) => (id in children ? [] : [id])))
-      return { ...persist(snapshot, options), ...(hasRegions && { entered: active.map(({ id }) => id) }), ...(stopped.length > 0 && { stopped }) }
+      return {
+        ...persist(snapshot, options),
+        ...(hasRegions && { entered: active.map(({ id }) => id) }),
+        ...(stopped.length > 0 && { stopped })
+      }
     },
     restoreSnapshot: (persisted, scope) => {
       const { entered = [], stopped: _, ...others } = persisted as PersistedSnapshot
       const snapshot = restore(others as typeof persisted, scope)
-      return Object.assign(snapshot, { _nodes: snapshot._nodes.toSorted((one, other) => entered.indexOf(one.id) - entered.indexOf(other.id)) })
+      return Object.assign(snapshot, {
+        _nodes: snapshot._nodes.toSorted((one, other) => entered.indexOf(one.id) - entered.indexOf(other.id))
+      })
     }
   }
   return Object.assign(machine, replaced)
@@ -46,9 +52,15 @@ export function keepDetails(machine: AnyStateMachine): AnyStateMachine {
  * most misfits silently: it drops actors and history whose logic or state is missing, and does not start a newly invoked actor.
  */
 export function misfit(logic: AnyActorLogic, snapshot: PersistedSnapshot, name = 'the work'): string | undefined {
-  if (isMachine(logic) !== 'value' in snapshot) return `${name} ${isMachine(logic) ? 'was no statechart, and is one now' : 'was a statechart, and is none now'}`
+  if (isMachine(logic) !== 'value' in snapshot)
+    return `${name} ${isMachine(logic) ? 'was no statechart, and is one now' : 'was a statechart, and is none now'}`
   if (!isMachine(logic) || snapshot.status !== 'active') return undefined
-  return stateMisfit(logic.root, snapshot.value) ?? historyMisfit(logic, snapshot) ?? activeMisfit(logic, snapshot) ?? childMisfit(logic, snapshot)
+  return (
+    stateMisfit(logic.root, snapshot.value) ??
+    historyMisfit(logic, snapshot) ??
+    activeMisfit(logic, snapshot) ??
+    childMisfit(logic, snapshot)
+  )
 }
 
 function stateMisfit(node: AnyStateNode, value: unknown): string | undefined {
@@ -63,12 +75,17 @@ function stateMisfit(node: AnyStateNode, value: unknown): string | undefined {
 
 function historyMisfit({ root }: AnyStateMachine, { historyValue = {} }: PersistedSnapshot): string | undefined {
   const ids = new Set(statesOf(root).map(({ id }) => id))
-  const gone = Object.values(historyValue).flat().find(({ id }) => !ids.has(id))
+  const gone = Object.values(historyValue)
+    .flat()
+    .find(({ id }) => !ids.has(id))
   return gone && `the chart has no state ${gone.id}, to which its history leads`
 }
 
 /** A misfit of the active states: the chart has ended in them, or they invoke an actor that was not stored. */
-function activeMisfit(machine: AnyStateMachine, { value, children = {}, stopped = [] }: PersistedSnapshot): string | undefined {
+function activeMisfit(
+  machine: AnyStateMachine,
+  { value, children = {}, stopped = [] }: PersistedSnapshot
+): string | undefined {
   const { status, _nodes: nodes } = machine.resolveState({ value: value as StateValue, context: {} })
   if (status === 'done') return `the chart ends in the state ${nodes.at(-1)?.id}`
   for (const node of nodes) {
@@ -78,12 +95,17 @@ function activeMisfit(machine: AnyStateMachine, { value, children = {}, stopped 
   return undefined
 }
 
-function childMisfit({ implementations, root }: AnyStateMachine, { children = {} }: PersistedSnapshot): string | undefined {
+function childMisfit(
+  { implementations, root }: AnyStateMachine,
+  { children = {} }: PersistedSnapshot
+): string | undefined {
   for (const [id, { src, snapshot }] of Object.entries(children)) {
     const logic = implementations.actors[String(src)] as AnyActorLogic | undefined
     // A chart below the work may invoke inline logic, which XState names.
     if (!logic && statesOf(root).some(({ invoke }) => invoke.some(each => each.src === src))) continue
-    const fault = logic ? misfit(logic, snapshot, `the actor ${id}`) : `the chart has no logic ${String(src)} for the actor ${id}`
+    const fault = logic
+      ? misfit(logic, snapshot, `the actor ${id}`)
+      : `the chart has no logic ${String(src)} for the actor ${id}`
     if (fault !== undefined) return fault
   }
   return undefined
@@ -116,7 +138,9 @@ export function withOwnContext<Machine extends AnyStateMachine>(machine: Machine
   const { config } = machine
   const { context } = config
   if (typeof context !== 'object') return machine
-  const own = Object.assign(machine.provide({}), { config: { ...config, context: () => plainCopy(context) } }) as Machine
+  const own = Object.assign(machine.provide({}), {
+    config: { ...config, context: () => plainCopy(context) }
+  }) as Machine
   noteWrittenConfig(own.config, writtenConfig(config))
   return own
 }

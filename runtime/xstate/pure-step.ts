@@ -1,4 +1,14 @@
-import { initialTransition, StateMachine, transition, type AnyActor, type AnyActorLogic, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import {
+  initialTransition,
+  StateMachine,
+  transition,
+  type AnyActor,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type EventObject
+} from 'xstate'
 import type { FullSystem } from './actor-system.ts'
 import { isMachine } from './persisted-snapshot.ts'
 import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
@@ -23,7 +33,12 @@ export function pureStart(machine: AnyStateMachine, input: unknown): Step {
  * XState's `transition`, with two things that an actor has and `transition` has not. `self` has the snapshot before the event, and
  * `system` knows the actors of that snapshot by their `systemId`, without those that have ended and those that the step stops.
  */
-export function pureStep(machine: AnyStateMachine, before: AnyMachineSnapshot, event: EventObject, hasEnded: (actor: AnyActorRef) => boolean): Step {
+export function pureStep(
+  machine: AnyStateMachine,
+  before: AnyMachineSnapshot,
+  event: EventObject,
+  hasEnded: (actor: AnyActorRef) => boolean
+): Step {
   const logic: Pick<AnyStateMachine, 'transition' | 'getInitialSnapshot'> = {
     getInitialSnapshot: () => before,
     transition: (snapshot, given, scope) => {
@@ -33,7 +48,8 @@ export function pureStep(machine: AnyStateMachine, before: AnyMachineSnapshot, e
       }
       const collect = scope.actionExecutor
       scope.actionExecutor = action => {
-        if (action.type === 'xstate.stopChild' && action.params) system._unregister(action.params as unknown as AnyActorRef)
+        if (action.type === 'xstate.stopChild' && action.params)
+          system._unregister(action.params as unknown as AnyActorRef)
         collect(action)
       }
       return machine.transition(snapshot, given, scope)

@@ -1,5 +1,20 @@
 import { createRequire } from 'node:module'
-import { assign, cancel, createActor, emit, enqueueActions, fromTransition, raise, sendTo, setup, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type EventObject } from 'xstate'
+import {
+  assign,
+  cancel,
+  createActor,
+  emit,
+  enqueueActions,
+  fromTransition,
+  raise,
+  sendTo,
+  setup,
+  spawnChild,
+  stopChild,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type EventObject
+} from 'xstate'
 
 /** The newest minor of XState 5 that compiled charts are tested with. Its patch releases count as tested. */
 export const TESTED_MINOR = 33
@@ -29,7 +44,10 @@ export function versionIn(file: string): string | undefined {
 export function isTrusted(compile: Compile, version = 'of an unknown version'): boolean {
   const minor = Number(/^5\.(\d+)\.\d+$/.exec(version)?.[1])
   if (minor <= TESTED_MINOR || behavesAlike(compile)) return true
-  process.emitWarning(`Charts run uncompiled, which is slower: compiled charts differ from those of XState ${version}. Install xstate@5.${TESTED_MINOR} or a newer taskchart.`, { code: 'TASKCHART_XSTATE' })
+  process.emitWarning(
+    `Charts run uncompiled, which is slower: compiled charts differ from those of XState ${version}. Install xstate@5.${TESTED_MINOR} or a newer taskchart.`,
+    { code: 'TASKCHART_XSTATE' }
+  )
   return false
 }
 
@@ -53,7 +71,8 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
       id: 'probe',
       input: { n: 1 },
       clock: { setTimeout: () => 0, clearTimeout: () => {} },
-      inspect: seeing => seen.push([seeing.type, (seeing.actorRef as { readonly id?: string }).id, Reflect.get(seeing, 'event')]),
+      inspect: seeing =>
+        seen.push([seeing.type, (seeing.actorRef as { readonly id?: string }).id, Reflect.get(seeing, 'event')]),
       ...(snapshot && { snapshot })
     })
     actor.on('*', told => seen.push(told))
@@ -61,7 +80,15 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
     actor.start()
     if (event) actor.send(event)
     const { status, value, context, output, tags, children } = actor.getSnapshot()
-    seen.push(status, value, context, output, [...tags], Object.keys(children), EVENTS.map(next => next && actor.getSnapshot().can(next)))
+    seen.push(
+      status,
+      value,
+      context,
+      output,
+      [...tags],
+      Object.keys(children),
+      EVENTS.map(next => next && actor.getSnapshot().can(next))
+    )
     const text = JSON.stringify(actor.getPersistedSnapshot())
     seen.push(text)
     snapshot = JSON.parse(text)
@@ -71,7 +98,10 @@ function traceOf(forms: readonly AnyStateMachine[]): string {
 }
 
 /** `undefined` is the start without an event. */
-const EVENTS: readonly (EventObject | undefined)[] = [undefined, ...['add', 'go.inner', 'many', 'go', 'xstate.after.5.probe.timed', 'unknown', 'end'].map(type => ({ type }))]
+const EVENTS: readonly (EventObject | undefined)[] = [
+  undefined,
+  ...['add', 'go.inner', 'many', 'go', 'xstate.after.5.probe.timed', 'unknown', 'end'].map(type => ({ type }))
+]
 
 /** A flat chart with every feature that compiled charts replace: all actions, guards, nested states, actors, raised events, an end. */
 const probe: AnyStateMachine = setup({
@@ -106,11 +136,23 @@ const probe: AnyStateMachine = setup({
       initial: 'first',
       exit: { type: 'note', params: 'out' },
       states: {
-        first: { tags: 'first', meta: { word: 'first' }, on: { raised: { actions: { type: 'note', params: 'raised' } } } },
-        inner: { invoke: { src: 'counter', id: 'invoked' }, entry: sendTo('invoked', { type: 'count' }), on: { go: '#probe.timed' } }
+        first: {
+          tags: 'first',
+          meta: { word: 'first' },
+          on: { raised: { actions: { type: 'note', params: 'raised' } } }
+        },
+        inner: {
+          invoke: { src: 'counter', id: 'invoked' },
+          entry: sendTo('invoked', { type: 'count' }),
+          on: { go: '#probe.timed' }
+        }
       }
     },
-    timed: { entry: [raise({ type: 'late' }, { delay: 9, id: 'late' }), stopChild('spawned')], exit: cancel('late'), after: { 5: 'idle' } },
+    timed: {
+      entry: [raise({ type: 'late' }, { delay: 9, id: 'late' }), stopChild('spawned')],
+      exit: cancel('late'),
+      after: { 5: 'idle' }
+    },
     idle: { always: { guard: 'isEven', target: 'last' }, on: { '*': { actions: 'add' } } },
     last: { on: { end: 'over' } },
     over: { type: 'final', output: 'the end' }

@@ -103,7 +103,7 @@ export class TransitionCounter {
 
   /** Notes that an actor of a watched chart starts now. */
   started(actor: AnyActorRef): void {
-    (actor as Remembering).lastTaken = { taken: FROM_START, atMs: this.#now() }
+    ;(actor as Remembering).lastTaken = { taken: FROM_START, atMs: this.#now() }
   }
 
   /** See {@link Counted.take}. */
@@ -134,7 +134,14 @@ export class TransitionCounter {
       for (const [previous, pair] of after) {
         if (pair.count === 0) continue
         const { count, timed, ms } = pair
-        counts.push({ chart, previous: typeof previous === 'string' ? previous : previous.name, taken: name, count, timed, ms })
+        counts.push({
+          chart,
+          previous: typeof previous === 'string' ? previous : previous.name,
+          taken: name,
+          count,
+          timed,
+          ms
+        })
         Object.assign(pair, new Pair())
       }
     }

@@ -1,4 +1,13 @@
-import { pathToStateValue, spawnChild, stopChild, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type AnyTransitionDefinition, type UnknownAction } from 'xstate'
+import {
+  pathToStateValue,
+  spawnChild,
+  stopChild,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type AnyTransitionDefinition,
+  type UnknownAction
+} from 'xstate'
 import { prepared, type PreparedAction } from './builtin-actions.ts'
 import { countedOf, type Counted } from './transition-counter.ts'
 import { statesOf } from './transition-names.ts'
@@ -46,22 +55,40 @@ export function chartTable(machine: AnyStateMachine): ChartTable | undefined {
   const at = (leaf: AnyStateNode) => configurations.get(leaf) as Configuration
   for (const leaf of nodes.filter(isInnermost)) configurations.set(leaf, configurationOf(machine, leaf, at))
   const path = initialPath(machine.root)
-  return { start: { steps: stepsOf(path.map(node => entered(node)), machine), ...arrival(path, at) }, configurations }
+  return {
+    start: {
+      steps: stepsOf(
+        path.map(node => entered(node)),
+        machine
+      ),
+      ...arrival(path, at)
+    },
+    configurations
+  }
 }
 
-function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Configuration {
+function configurationOf(
+  machine: AnyStateMachine,
+  leaf: AnyStateNode,
+  at: (leaf: AnyStateNode) => Configuration
+): Configuration {
   const nodes = [leaf, ...ancestorsOf(leaf)]
   // Moves are made lazily, because their target configurations may not exist yet.
   const move = (transition: AnyTransitionDefinition): Move => moveOf(transition, leaf, at)
   const named = new Set(nodes.flatMap(node => [...node.transitions.keys()]))
-  const wildcards = [...named].filter(descriptor => descriptor.endsWith('*')).map(descriptor => ({ prefix: descriptor.slice(0, -1), name: `${descriptor} ` }))
+  const wildcards = [...named]
+    .filter(descriptor => descriptor.endsWith('*'))
+    .map(descriptor => ({ prefix: descriptor.slice(0, -1), name: `${descriptor} ` }))
   const ofTypes = new Map<string, Move[]>()
   const ofWildcards = new Map<string, Move[]>()
   let always: Move[] | undefined
   return {
     leaf,
     template: machine.resolveState({ value: pathToStateValue(leaf.path), context: {} }),
-    exits: prepared(nodes.flatMap(node => node.exit), machine),
+    exits: prepared(
+      nodes.flatMap(node => node.exit),
+      machine
+    ),
     moves: type => {
       const found = ofTypes.get(type)
       if (found) return found
@@ -82,21 +109,39 @@ function configurationOf(machine: AnyStateMachine, leaf: AnyStateNode, at: (leaf
 }
 
 /** The move of a transition in a flat chart: XState's rules for domain, exit set and entry set with one region. */
-function moveOf(transition: AnyTransitionDefinition, leaf: AnyStateNode, at: (leaf: AnyStateNode) => Configuration): Move {
+function moveOf(
+  transition: AnyTransitionDefinition,
+  leaf: AnyStateNode,
+  at: (leaf: AnyStateNode) => Configuration
+): Move {
   const { source, reenter, actions } = transition
   const [target] = transition.target ?? []
   const counted = countedOf(transition)
-  if (!target) return { transition, counted, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
+  if (!target)
+    return { transition, counted, steps: stepsOf([{ actions }], leaf.machine), target: at(leaf), ends: undefined }
   const staysInside = !reenter && (target === source || isInside(target, source))
   const domain = staysInside ? source : (ancestorsOf(target).find(node => isInside(source, node)) as AnyStateNode)
   const exited = [leaf, ...ancestorsOf(leaf)].filter(node => isInside(node, domain))
-  const around = ancestorsOf(target).filter(node => isInside(node, domain)).toReversed()
+  const around = ancestorsOf(target)
+    .filter(node => isInside(node, domain))
+    .toReversed()
   const inner = initialPath(target)
-  const entries = [...around.map(node => entered(node, false)), ...inner.filter(node => node !== domain).map(node => entered(node))]
-  return { transition, counted, steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine), ...arrival(inner, at) }
+  const entries = [
+    ...around.map(node => entered(node, false)),
+    ...inner.filter(node => node !== domain).map(node => entered(node))
+  ]
+  return {
+    transition,
+    counted,
+    steps: stepsOf([...exited.map(left), { actions }, ...entries], leaf.machine),
+    ...arrival(inner, at)
+  }
 }
 
-function arrival(path: readonly AnyStateNode[], at: (leaf: AnyStateNode) => Configuration): Pick<Move, 'target' | 'ends'> {
+function arrival(
+  path: readonly AnyStateNode[],
+  at: (leaf: AnyStateNode) => Configuration
+): Pick<Move, 'target' | 'ends'> {
   const leaf = path.at(-1) as AnyStateNode
   return { target: at(leaf), ends: leaf.type === 'final' ? leaf : undefined }
 }
@@ -109,20 +154,26 @@ function left(node: AnyStateNode): Given {
 }
 
 function entered(node: AnyStateNode, byDefault = true): Given {
-  const spawns = node.invoke.map(invoke => spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object))
+  const spawns = node.invoke.map(invoke =>
+    spawnChild(invoke.src, { ...invoke, syncSnapshot: Boolean(invoke.onSnapshot) } as object)
+  )
   const initial = byDefault ? node.initial.actions : []
   const actions = [...node.entry, ...spawns, ...initial] as UnknownAction[]
   return spawns.length > 0 ? { actions, invoked: node.invoke.map(({ id }) => id) } : { actions }
 }
 
 function stepsOf(steps: readonly Given[], machine: AnyStateMachine): readonly Actions[] {
-  return steps.filter(({ actions }) => actions.length > 0).map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
+  return steps
+    .filter(({ actions }) => actions.length > 0)
+    .map(({ actions, ...invoked }) => ({ actions: prepared(actions, machine), ...invoked }))
 }
 
 /** A node's transitions for an event: of its exact type first, then of wildcards, longest first. */
 function transitionsOf(node: AnyStateNode, type: string): AnyTransitionDefinition[] {
   const wildcards = [...node.transitions.keys()].filter(descriptor => descriptor !== type && matches(type, descriptor))
-  return [type, ...wildcards.toSorted((a, b) => b.length - a.length)].flatMap(descriptor => node.transitions.get(descriptor) ?? [])
+  return [type, ...wildcards.toSorted((a, b) => b.length - a.length)].flatMap(
+    descriptor => node.transitions.get(descriptor) ?? []
+  )
 }
 
 /** `*` matches every type; `a.*` matches `a` and every type that begins with `a.`. */
@@ -139,8 +190,11 @@ function isFlat(node: AnyStateNode): boolean {
   if (!['atomic', 'compound', 'final'].includes(node.type)) return false
   if (node.parent ? node.type === 'final' && node.parent.parent : node.type !== 'compound') return false
   const transitions = [...node.transitions.values(), node.always ?? []].flat()
-  const isOdd = ({ target = [], reenter }: AnyTransitionDefinition) => target.length > 1 || (!node.parent && reenter) || target.some(({ parent }) => !parent)
-  return !transitions.some(isOdd) && ![...node.transitions.keys()].some(descriptor => descriptor.slice(0, -1).includes('*'))
+  const isOdd = ({ target = [], reenter }: AnyTransitionDefinition) =>
+    target.length > 1 || (!node.parent && reenter) || target.some(({ parent }) => !parent)
+  return (
+    !transitions.some(isOdd) && ![...node.transitions.keys()].some(descriptor => descriptor.slice(0, -1).includes('*'))
+  )
 }
 
 function ancestorsOf({ parent }: AnyStateNode): AnyStateNode[] {

@@ -15,12 +15,20 @@ test('it asks for the size and makes a coffee', async () => {
 })
 
 // Every path through the chart, alone, killed before every step, and over WebSocket.
-const { tests } = await agentTests(agent, { cases, drivers: ['the chart', 'in process, killed before every step', 'over WebSocket'] })
+const { tests } = await agentTests(agent, {
+  cases,
+  drivers: ['the chart', 'in process, killed before every step', 'over WebSocket']
+})
 for (const { driver, name, run } of tests) test(`${driver}: ${name}`, run)
 
 /** Sends a message and resolves with its task. */
 async function send(runtime: Runtime, words: string, taskId?: string) {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId && { taskId }) }
+  const message = {
+    messageId: crypto.randomUUID(),
+    role: 'ROLE_USER' as const,
+    parts: [text(words)],
+    ...(taskId && { taskId })
+  }
   const answer = await runtime.sendMessage({ message })
   assert('task' in answer)
   return answer.task

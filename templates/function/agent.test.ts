@@ -6,7 +6,9 @@ import agent from './agent.ts'
 
 test('it greets by name', async () => {
   const runtime = createRuntime({ agent })
-  const answer = await runtime.sendMessage({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [text('Ada')] } })
+  const answer = await runtime.sendMessage({
+    message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [text('Ada')] }
+  })
   assert('task' in answer)
   assert.equal(answer.task.status.state, 'TASK_STATE_COMPLETED')
   assert.deepEqual(answer.task.artifacts?.map(textOf), ['Hello, Ada!'])

@@ -8,7 +8,10 @@ import { ticketAgent } from './agent.ts'
 
 /** A model without a key: it says what it is given, and calls no tool. */
 function modelThatSays(words: string) {
-  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 }
+  }
   return new MockLanguageModelV3({
     doStream: async () => ({
       stream: simulateReadableStream({
@@ -27,7 +30,9 @@ const agent = ticketAgent(modelThatSays('It is 29 euros.'))
 
 test('the text of the model is the artifact of the task', async () => {
   const runtime = createRuntime({ agent })
-  const answer = await runtime.sendMessage({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [text('a ticket to Rome')] } })
+  const answer = await runtime.sendMessage({
+    message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [text('a ticket to Rome')] }
+  })
   assert('task' in answer)
   assert.equal(answer.task.status.state, 'TASK_STATE_COMPLETED')
   assert.deepEqual(answer.task.artifacts?.map(textOf), ['It is 29 euros.'])

@@ -10,7 +10,15 @@ export function ticketAgent(model: LanguageModel) {
     card: {
       name: 'Tickets',
       description: 'Buys tickets, if you say yes.',
-      skills: [{ id: 'buy', name: 'Buy a ticket', description: 'Buys the ticket in the message.', tags: ['travel'], examples: ['a ticket to Rome'] }]
+      skills: [
+        {
+          id: 'buy',
+          name: 'Buy a ticket',
+          description: 'Buys the ticket in the message.',
+          tags: ['travel'],
+          examples: ['a ticket to Rome']
+        }
+      ]
     },
     work: modelWork({
       model,

@@ -6,7 +6,14 @@ import agent from './agent.ts'
 
 test('it agrees on a price and mows the lawn', async () => {
   const runtime = createRuntime({ agent })
-  const message = (words: string, contextId?: string) => ({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts: [text(words)], ...(contextId && { contextId }) } })
+  const message = (words: string, contextId?: string) => ({
+    message: {
+      messageId: crypto.randomUUID(),
+      role: 'ROLE_USER' as const,
+      parts: [text(words)],
+      ...(contextId && { contextId })
+    }
+  })
   const offered = await runtime.sendMessage(message('Mow my lawn for 20 euros'))
   assert('message' in offered)
   assert.match(textOf(offered.message), /Not for 20 euros/)

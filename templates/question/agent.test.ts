@@ -23,7 +23,12 @@ for (const { driver, name, run } of tests) test(`${driver}: ${name}`, run)
 
 /** Sends a message and resolves with its task. */
 async function send(runtime: Runtime, words: string, taskId?: string) {
-  const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId && { taskId }) }
+  const message = {
+    messageId: crypto.randomUUID(),
+    role: 'ROLE_USER' as const,
+    parts: [text(words)],
+    ...(taskId && { taskId })
+  }
   const answer = await runtime.sendMessage({ message })
   assert('task' in answer)
   return answer.task

@@ -12,7 +12,15 @@ export default defineAgent({
   card: {
     name: 'Reservations',
     description: 'Reserves a table.',
-    skills: [{ id: 'reserve', name: 'Reserve a table', description: 'Asks for the day and the number of guests.', tags: ['restaurant'], examples: ['a table'] }]
+    skills: [
+      {
+        id: 'reserve',
+        name: 'Reserve a table',
+        description: 'Asks for the day and the number of guests.',
+        tags: ['restaurant'],
+        examples: ['a table']
+      }
+    ]
   },
   work: async function* () {
     const reservation = {
@@ -20,6 +28,9 @@ export default defineAgent({
       guests: yield* inputRequired('For how many guests?', { schema: guests })
     }
     yield progress('Looking for a table.')
-    return { artifact: { name: 'reservation.json', parts: [data(reservation)] }, message: `A table for ${reservation.guests} on ${reservation.day}.` }
+    return {
+      artifact: { name: 'reservation.json', parts: [data(reservation)] },
+      message: `A table for ${reservation.guests} on ${reservation.day}.`
+    }
   }
 })

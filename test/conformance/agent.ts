@@ -45,7 +45,12 @@ export function obedientAgent(): Obedient {
       }
       case 'details':
         if (argument === 'asked') await ask(inputRequired('And then?'))
-        return { artifact: { name: 'details', parts: [{ data: JSON.parse(JSON.stringify({ opened: request, answer: lastAnswer()?.request })) }] } }
+        return {
+          artifact: {
+            name: 'details',
+            parts: [{ data: JSON.parse(JSON.stringify({ opened: request, answer: lastAnswer()?.request })) }]
+          }
+        }
       case 'fail':
         return failed('It did not work.')
       case 'crash':
@@ -56,17 +61,27 @@ export function obedientAgent(): Obedient {
         for (let n = 1; n <= Number(argument); n += 1) {
           emit(progress(`at ${n}`))
           await setImmediate()
-          emit(artifact({ artifactId: 'count', name: 'count', parts: [{ text: `${n}` }] }, { append: n > 1, lastChunk: n === Number(argument) }))
+          emit(
+            artifact(
+              { artifactId: 'count', name: 'count', parts: [{ text: `${n}` }] },
+              { append: n > 1, lastChunk: n === Number(argument) }
+            )
+          )
         }
         return {}
       case 'draw':
         return { artifact: { name: argument, parts: [{ text: `a ${argument}` }] } }
       case 'refine': {
-        const meant = earlierArtifacts.length === 1 ? earlierArtifacts[0]?.artifact.name : textOf(await ask(inputRequired('Which one?')))
+        const meant =
+          earlierArtifacts.length === 1
+            ? earlierArtifacts[0]?.artifact.name
+            : textOf(await ask(inputRequired('Which one?')))
         return { artifact: { name: meant ?? '', parts: [{ text: `a red ${meant ?? ''}` }] } }
       }
       case 'after':
-        return { artifact: referenceTasks.flatMap(({ artifacts = [] }) => artifacts.map(textOf)).join(', ') || 'nothing' }
+        return {
+          artifact: referenceTasks.flatMap(({ artifacts = [] }) => artifacts.map(textOf)).join(', ') || 'nothing'
+        }
       default:
         return { artifact: { name: 'echo', parts: message.parts } }
     }

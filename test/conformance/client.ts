@@ -1,9 +1,19 @@
-import { Refusal, type Answer, type Caller, type Stream, type Terms } from '../../adapters/conformance/callers/caller.ts'
+import {
+  Refusal,
+  type Answer,
+  type Caller,
+  type Stream,
+  type Terms
+} from '../../adapters/conformance/callers/caller.ts'
 import type { Heard } from '../../adapters/conformance/emitted.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { ListTasksRequest, SendMessageConfiguration, SendMessageRequest } from '../../machines/protocol/requests.ts'
+import type {
+  ListTasksRequest,
+  SendMessageConfiguration,
+  SendMessageRequest
+} from '../../machines/protocol/requests.ts'
 import { say, stateName, until } from '../fixtures/runtime/runtime-helpers.ts'
 
 type More = Partial<Message>
@@ -44,7 +54,8 @@ export function clientOf(caller: Caller, heard: Heard[]): Client {
   }
   const asked = async <T>(method: OperationMethod, params: object) => (await call(method, params)).result as T
   const send = (request: SendMessageRequest) => asked<SendMessageResponse>('SendMessage', request)
-  const get = (id: string, historyLength?: number) => asked<Task>('GetTask', { id, ...(historyLength !== undefined && { historyLength }) })
+  const get = (id: string, historyLength?: number) =>
+    asked<Task>('GetTask', { id, ...(historyLength !== undefined && { historyLength }) })
   const task: Client['task'] = async (text, more, configuration) => {
     const answer = await send(say(text, more, configuration))
     if ('task' in answer) return answer.task
@@ -67,7 +78,12 @@ export function clientOf(caller: Caller, heard: Heard[]): Client {
     cancel: id => asked('CancelTask', { id }),
     stream: (text, more, configuration) => stream('SendStreamingMessage', say(text, more, configuration)),
     subscribe: (id, terms) => stream('SubscribeToTask', { id }, terms),
-    refusal: (method, params, terms) => refusalOf(method.includes('Stream') || method === 'SubscribeToTask' ? stream(method, params, terms).next() : call(method, params, terms))
+    refusal: (method, params, terms) =>
+      refusalOf(
+        method.includes('Stream') || method === 'SubscribeToTask'
+          ? stream(method, params, terms).next()
+          : call(method, params, terms)
+      )
   }
 }
 
@@ -79,7 +95,10 @@ export async function refusalOf(answer: Promise<unknown>): Promise<Refusal> {
 }
 
 /** The events of a stream from here to its end, or to the first for which `isLast` holds. */
-export async function read(stream: Stream, isLast: (event: StreamResponse) => boolean = () => false): Promise<StreamResponse[]> {
+export async function read(
+  stream: Stream,
+  isLast: (event: StreamResponse) => boolean = () => false
+): Promise<StreamResponse[]> {
   const events: StreamResponse[] = []
   for (let event = await stream.next(); event; event = await stream.next()) {
     events.push(event)

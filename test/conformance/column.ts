@@ -42,7 +42,13 @@ export async function openColumn(t: Test, binding: Binding): Promise<Column> {
   return { ...site, binding, client: await site.open(), release, heard, serve }
 }
 
-async function openSite(t: Test, binding: Binding, definition: AgentDefinition, options: Partial<RuntimeOptions>, heard: Heard[]): Promise<Site> {
+async function openSite(
+  t: Test,
+  binding: Binding,
+  definition: AgentDefinition,
+  options: Partial<RuntimeOptions>,
+  heard: Heard[]
+): Promise<Site> {
   const { store, commits } = countingStore(options.store)
   const started = start(t, definition, { ...options, store })
   const address = await binding.serve(t, started.runtime)

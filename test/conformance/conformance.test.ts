@@ -3,7 +3,12 @@ import t from 'tap'
 import { REQUIREMENTS } from '../../adapters/conformance/requirements/requirements.ts'
 import { AgentCardSchema } from '../../machines/protocol/card.ts'
 import type { Schema } from '../../machines/protocol/codec/values.ts'
-import { ListTasksResponseSchema, SendMessageResponseSchema, StreamResponseSchema, TaskSchema } from '../../machines/protocol/objects.ts'
+import {
+  ListTasksResponseSchema,
+  SendMessageResponseSchema,
+  StreamResponseSchema,
+  TaskSchema
+} from '../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import type { Binding } from './binding.ts'
 import { BINDINGS } from './bindings.ts'
@@ -27,7 +32,8 @@ const answers = new Map<string, [Schema<unknown>, unknown]>()
 
 /** A binding whose answers are recorded. */
 function recorded(binding: Binding): Binding {
-  const note = (schema: Schema<unknown> | undefined, answer: unknown) => void (schema && answers.set(JSON.stringify(answer), [schema, answer]))
+  const note = (schema: Schema<unknown> | undefined, answer: unknown) =>
+    void (schema && answers.set(JSON.stringify(answer), [schema, answer]))
   const open: Binding['open'] = async (...given) => {
     const caller = await binding.open(...given)
     return {
@@ -64,13 +70,17 @@ else {
 
 await t.test('every requirement has a row, and every row a cell on each binding', async t => {
   const ids = Object.values(PARTS).flatMap(rows => rows.map(({ id }) => id))
-  t.same(ids.toSorted((a, b) => a - b), REQUIREMENTS.map((_, i) => i + 1))
+  t.same(
+    ids.toSorted((a, b) => a - b),
+    REQUIREMENTS.map((_, i) => i + 1)
+  )
   for (const [name, cells] of results) t.equal(cells.size, ids.length, name)
   for (const cells of results.values()) for (const cell of cells.values()) t.not(cell.reason, '')
 })
 
 await t.test('the test of any server has the same requirements with the same weight', async t => {
-  const weights = (rows: readonly { readonly id: number; readonly level: string; readonly section: string }[]) => rows.map(({ id, level, section }) => [id, level, section]).toSorted(([a], [b]) => Number(a) - Number(b))
+  const weights = (rows: readonly { readonly id: number; readonly level: string; readonly section: string }[]) =>
+    rows.map(({ id, level, section }) => [id, level, section]).toSorted(([a], [b]) => Number(a) - Number(b))
   t.same(weights(REQUIREMENTS), weights(Object.values(PARTS).flat()))
 })
 

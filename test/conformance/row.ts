@@ -25,8 +25,22 @@ export interface Row {
 type Missing = NonNullable<Row['missing']>
 
 /** A row that is tried wherever `missing` gives no reason against it. */
-export function row(id: number, level: Level, section: string, says: string, check: NonNullable<Row['check']>, ...missing: Missing[]): Row {
-  return { id, level, section, says, check, missing: binding => missing.map(reason => reason(binding)).find(reason => reason !== undefined) }
+export function row(
+  id: number,
+  level: Level,
+  section: string,
+  says: string,
+  check: NonNullable<Row['check']>,
+  ...missing: Missing[]
+): Row {
+  return {
+    id,
+    level,
+    section,
+    says,
+    check,
+    missing: binding => missing.map(reason => reason(binding)).find(reason => reason !== undefined)
+  }
 }
 
 /** A row about everything that is emitted. */

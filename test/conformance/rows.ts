@@ -19,18 +19,18 @@ import { versions } from './rows/versions.ts'
 /** All requirements, in the parts of the table. */
 export const PARTS: Readonly<Record<string, readonly Row[]>> = {
   'Envelope and serialization': [...serialization, ...envelope],
-  'SendMessage': sendMessage,
+  SendMessage: sendMessage,
   'Streams and subscriptions': streaming,
   'Get, list and cancel': reading,
   'Push notifications': push,
-  'Errors': errors,
+  Errors: errors,
   'Versions, extensions and tenants': versions,
   'Agent card': card,
   'Equivalence of bindings': equivalence,
-  'Security': security,
+  Security: security,
   'The WebSocket binding': customBinding,
   'A2A 0.3': legacy,
   'A2A 0.1': oldest,
   'Follow-ups': refining,
-  'Serving': serving
+  Serving: serving
 }

@@ -32,11 +32,18 @@ export function started(command: string, args: readonly string[], cwd: string, e
 
 /** The status at a URL; 0 without an answer. */
 export async function statusAt(url: string): Promise<number> {
-  return fetch(url).then(async response => (await response.text(), response.status), () => 0)
+  return fetch(url).then(
+    async response => (await response.text(), response.status),
+    () => 0
+  )
 }
 
 /** Waits until a URL answers with a status that is wanted. Throws after 20 seconds, with what the processes wrote. */
-export async function answers(url: string, isWanted: (status: number) => boolean, processes: readonly Running[]): Promise<void> {
+export async function answers(
+  url: string,
+  isWanted: (status: number) => boolean,
+  processes: readonly Running[]
+): Promise<void> {
   let status = 0
   for (const endMs = Date.now() + 20_000; Date.now() < endMs; await pause(50)) {
     status = await statusAt(url)

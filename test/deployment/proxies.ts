@@ -70,21 +70,38 @@ const PROXIES: readonly Proxy[] = [
   {
     name: 'nginx',
     command: (file, folder) => ['nginx', ['-p', folder, '-c', file]],
-    config: (agent, port, folder) => nginx(replaced(fromGuide('/etc/nginx/conf.d/agent.conf'), { 'listen 443': `listen ${port}`, ':4242': `:${agent}`, '/etc/ssl/private/agent.pem': PEM, 'agent.example': 'localhost' }), folder)
+    config: (agent, port, folder) =>
+      nginx(
+        replaced(fromGuide('/etc/nginx/conf.d/agent.conf'), {
+          'listen 443': `listen ${port}`,
+          ':4242': `:${agent}`,
+          '/etc/ssl/private/agent.pem': PEM,
+          'agent.example': 'localhost'
+        }),
+        folder
+      )
   },
   {
     name: 'Caddy',
     command: file => ['caddy', ['run', '--adapter', 'caddyfile', '--config', file]],
-    config: (agent, port) => `{\n  admin off\n  auto_https disable_redirects\n}\n${replaced(fromGuide('/etc/caddy/Caddyfile'), { 'agent.example {': `https://localhost:${port} {\n  tls ${PEM} ${PEM}`, ':4242': `:${agent}` })}`
+    config: (agent, port) =>
+      `{\n  admin off\n  auto_https disable_redirects\n}\n${replaced(fromGuide('/etc/caddy/Caddyfile'), { 'agent.example {': `https://localhost:${port} {\n  tls ${PEM} ${PEM}`, ':4242': `:${agent}` })}`
   },
   {
     name: 'HAProxy',
     command: file => ['haproxy', ['-f', file]],
-    config: (agent, port) => replaced(fromGuide('/etc/haproxy/haproxy.cfg'), { 'bind :443': `bind :${port}`, ':4242': `:${agent}`, '/etc/ssl/private/agent.pem': PEM })
+    config: (agent, port) =>
+      replaced(fromGuide('/etc/haproxy/haproxy.cfg'), {
+        'bind :443': `bind :${port}`,
+        ':4242': `:${agent}`,
+        '/etc/ssl/private/agent.pem': PEM
+      })
   }
 ]
 
-const say = (text: string, more: object = {}) => ({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts: [{ text }], ...more } })
+const say = (text: string, more: object = {}) => ({
+  message: { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts: [{ text }], ...more }
+})
 
 /** The content of an event, and its generation. */
 function told(event: StreamResponse): { text: string; generation: unknown } {
@@ -105,7 +122,25 @@ class Site {
   }
 
   agent(port: number, db = 'tasks.db'): Running {
-    const running = started(process.execPath, [BIN, 'serve', 'agent.mjs', '--port', String(port), '--db', db, '--hosts', 'localhost', '--public-url', this.url, '--log', 'json'], this.folder)
+    const running = started(
+      process.execPath,
+      [
+        BIN,
+        'serve',
+        'agent.mjs',
+        '--port',
+        String(port),
+        '--db',
+        db,
+        '--hosts',
+        'localhost',
+        '--public-url',
+        this.url,
+        '--log',
+        'json'
+      ],
+      this.folder
+    )
     this.processes.push(running)
     return running
   }
@@ -113,7 +148,13 @@ class Site {
   proxy({ name, command }: Pick<Proxy, 'name' | 'command'>, config: string): void {
     const file = join(this.folder, name)
     writeFileSync(file, config)
-    this.processes.push(started(...command(file, this.folder), this.folder, { HOME: this.folder, XDG_DATA_HOME: this.folder, XDG_CONFIG_HOME: this.folder }))
+    this.processes.push(
+      started(...command(file, this.folder), this.folder, {
+        HOME: this.folder,
+        XDG_DATA_HOME: this.folder,
+        XDG_CONFIG_HOME: this.folder
+      })
+    )
   }
 
   ready(): Promise<void> {
@@ -148,8 +189,14 @@ for (const proxy of PROXIES) {
     site.proxy(proxy, proxy.config(agentPort, port, site.folder))
     await site.ready()
 
-    const card = (await (await fetch(`${site.url}.well-known/agent-card.json`)).json()) as { supportedInterfaces: { url: string }[] }
-    t.strictSame(new Set(card.supportedInterfaces.map(({ url }) => url.replace('wss:', 'https:').replace(/\/?$/, '/'))), new Set([site.url]), 'the card has the public address')
+    const card = (await (await fetch(`${site.url}.well-known/agent-card.json`)).json()) as {
+      supportedInterfaces: { url: string }[]
+    }
+    t.strictSame(
+      new Set(card.supportedInterfaces.map(({ url }) => url.replace('wss:', 'https:').replace(/\/?$/, '/'))),
+      new Set([site.url]),
+      'the card has the public address'
+    )
     t.equal(await statusAt(`${site.url}tasks`), 401)
 
     const quiet = (await client(t, site.url, 'HTTP+JSON')).sendMessage(say('quiet'))
@@ -161,14 +208,26 @@ for (const proxy of PROXIES) {
 
     for (const binding of BINDINGS) {
       const sent = await client(t, site.url, binding)
-      t.match(await sent.sendMessage(say('0')), { task: { status: { state: 'TASK_STATE_COMPLETED' } } }, `a message over ${binding}`)
+      t.match(
+        await sent.sendMessage(say('0')),
+        { task: { status: { state: 'TASK_STATE_COMPLETED' } } },
+        `a message over ${binding}`
+      )
       const times: number[] = []
-      for await (const event of sent.sendStreamingMessage(say('3'))) if (/^\d$/.test(told(event).text)) times.push(Date.now())
+      for await (const event of sent.sendStreamingMessage(say('3')))
+        if (/^\d$/.test(told(event).text)) times.push(Date.now())
       t.equal(times.length, 3)
-      t.ok((times[2] ?? 0) - (times[0] ?? 0) > 400, `events arrive when they happen over ${binding}: ${times.map(time => time - (times[0] ?? 0)).join(', ')} ms`)
+      t.ok(
+        (times[2] ?? 0) - (times[0] ?? 0) > 400,
+        `events arrive when they happen over ${binding}: ${times.map(time => time - (times[0] ?? 0)).join(', ')} ms`
+      )
     }
 
-    const large = await fetch(`${site.url}message:send`, { method: 'POST', headers: { ...keyOf(0), 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(say('x'.repeat(4.2 * 2 ** 20))) })
+    const large = await fetch(`${site.url}message:send`, {
+      method: 'POST',
+      headers: { ...keyOf(0), 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify(say('x'.repeat(4.2 * 2 ** 20)))
+    })
     t.match([large.status, await large.text()], [413, /TOO_LARGE/], 'a message that is too large gets the error of A2A')
 
     t.match(await quiet, { task: { artifacts: [{ parts: [{ text: 'awake' }] }] } }, 'a request waits for 65 seconds')
@@ -190,8 +249,15 @@ for (const proxy of PROXIES) {
     await answers(`${site.url}readyz`, status => status >= 502 && status <= 504, site.processes)
     site.agent(agentPort)
     for (const [index, events] of (await Promise.all(streams)).entries()) {
-      t.strictSame(events.map(({ generation }) => generation), events.map((_, i) => i + 1), `a stream over ${BINDINGS[index]} resumes without a gap`)
-      t.strictSame(events.map(({ text }) => text).filter(text => /^\d$/.test(text)), ['1', '2', '3', '4', '5', '6', '7', '8'])
+      t.strictSame(
+        events.map(({ generation }) => generation),
+        events.map((_, i) => i + 1),
+        `a stream over ${BINDINGS[index]} resumes without a gap`
+      )
+      t.strictSame(
+        events.map(({ text }) => text).filter(text => /^\d$/.test(text)),
+        ['1', '2', '3', '4', '5', '6', '7', '8']
+      )
       t.equal(events.at(-1)?.text, 'TASK_STATE_COMPLETED')
     }
   })
@@ -201,10 +267,20 @@ void t.test('two processes behind nginx, each with its callers', { buffered: tru
   const [one, other, port] = [await unusedPort(), await unusedPort(), await unusedPort()]
   const site = new Site(port)
   t.teardown(() => site.close())
-  const config = replaced(fromGuide('/etc/nginx/conf.d/agents.conf'), { 'listen 443': `listen ${port}`, ':4242': `:${one}`, ':4243': `:${other}`, '/etc/ssl/private/agent.pem': PEM, 'agent.example': 'localhost' })
+  const config = replaced(fromGuide('/etc/nginx/conf.d/agents.conf'), {
+    'listen 443': `listen ${port}`,
+    ':4242': `:${one}`,
+    ':4243': `:${other}`,
+    '/etc/ssl/private/agent.pem': PEM,
+    'agent.example': 'localhost'
+  })
   const [first] = [site.agent(one, 'one.db'), site.agent(other, 'other.db')]
-  site.proxy({ name: 'nginx', command: (file, folder) => ['nginx', ['-p', folder, '-c', file]] }, nginx(config, site.folder))
-  for (const agent of [one, other]) await answers(`http://127.0.0.1:${agent}/readyz`, status => status === 200, site.processes)
+  site.proxy(
+    { name: 'nginx', command: (file, folder) => ['nginx', ['-p', folder, '-c', file]] },
+    nginx(config, site.folder)
+  )
+  for (const agent of [one, other])
+    await answers(`http://127.0.0.1:${agent}/readyz`, status => status === 200, site.processes)
   await site.ready()
   const tasks: { readonly caller: number; readonly id: string }[] = []
   for (let caller = 0; caller < 16; caller += 1) {
@@ -212,9 +288,22 @@ void t.test('two processes behind nginx, each with its callers', { buffered: tru
     tasks.push({ caller, id: sent.task.id })
   }
   for (const { caller, id } of tasks) {
-    for (const binding of BINDINGS) t.equal((await (await client(t, site.url, binding, caller)).getTask({ id })).id, id, `caller ${caller} over ${binding}`)
+    for (const binding of BINDINGS)
+      t.equal(
+        (await (await client(t, site.url, binding, caller)).getTask({ id })).id,
+        id,
+        `caller ${caller} over ${binding}`
+      )
   }
   await first.stop()
-  const left = await Promise.all(tasks.map(({ caller }) => fetch(`${site.url}tasks`, { headers: { ...keyOf(caller), 'a2a-version': '1.0' } }).then(({ status }) => status)))
-  t.strictSame(new Set(left), new Set([200, 502]), 'both processes had callers, and those of a process that is down get no other')
+  const left = await Promise.all(
+    tasks.map(({ caller }) =>
+      fetch(`${site.url}tasks`, { headers: { ...keyOf(caller), 'a2a-version': '1.0' } }).then(({ status }) => status)
+    )
+  )
+  t.strictSame(
+    new Set(left),
+    new Set([200, 502]),
+    'both processes had callers, and those of a process that is down get no other'
+  )
 })

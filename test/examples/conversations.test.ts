@@ -6,7 +6,18 @@ import { serve } from '../../adapters/serve/serve.ts'
 import helsinki from '../../examples/helsinki.ts'
 import sailboat from '../../examples/sailboat.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
-import { accepted, createRuntime, defineAgent, inputRequired, progress, rejected, reply, textOf, type Agent, type Runtime } from '../../runtime/index.ts'
+import {
+  accepted,
+  createRuntime,
+  defineAgent,
+  inputRequired,
+  progress,
+  rejected,
+  reply,
+  textOf,
+  type Agent,
+  type Runtime
+} from '../../runtime/index.ts'
 import { ask } from '../fixtures/servers/http-agent.ts'
 import { until } from '../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket } from '../fixtures/servers/served-agent.ts'
@@ -43,8 +54,13 @@ interface More {
 }
 
 const now: Spoken = {
-  version: '1.0', method: 'SendMessage', completed: 'TASK_STATE_COMPLETED',
-  params: (id, parts, { isAsync, ...more }) => ({ message: { role: 'ROLE_USER', parts, messageId: `msg-${id}`, ...more }, configuration: { returnImmediately: isAsync ?? false } }),
+  version: '1.0',
+  method: 'SendMessage',
+  completed: 'TASK_STATE_COMPLETED',
+  params: (id, parts, { isAsync, ...more }) => ({
+    message: { role: 'ROLE_USER', parts, messageId: `msg-${id}`, ...more },
+    configuration: { returnImmediately: isAsync ?? false }
+  }),
   part: (text, metadata) => ({ text, ...(metadata && { metadata }) }),
   taskIn: result => result.task,
   taskIdOf: ({ id }) => id,
@@ -54,8 +70,13 @@ const now: Spoken = {
 
 const old: Spoken = {
   ...now,
-  version: '', method: 'message/send', completed: 'completed',
-  params: (id, parts, { isAsync, ...more }) => ({ message: { role: 'user', parts, messageId: `msg-${id}`, ...more }, configuration: { blocking: !isAsync } }),
+  version: '',
+  method: 'message/send',
+  completed: 'completed',
+  params: (id, parts, { isAsync, ...more }) => ({
+    message: { role: 'user', parts, messageId: `msg-${id}`, ...more },
+    configuration: { blocking: !isAsync }
+  }),
   part: (text, metadata) => ({ kind: 'text', text, ...(metadata && { metadata }) }),
   taskIn: result => (result.kind === 'task' ? result : undefined),
   fileIn: part => ({ bytes: part.file.bytes, type: part.file.mimeType })
@@ -64,18 +85,29 @@ const old: Spoken = {
 /** The drafts after 0.3: without `kind`, and with other names in files. */
 const bare: Spoken = {
   ...old,
-  method: 'message.send', part: now.part,
+  method: 'message.send',
+  part: now.part,
   taskIn: result => (JSON.stringify(result).includes('"kind"') ? undefined : result),
   fileIn: part => ({ bytes: part.file.fileWithBytes, type: part.file.mediaType })
 }
 
 /** In 0.1 a task has the id that its client gives it, and refinements are said under that of the task that has ended. */
 const first: Spoken = {
-  version: '', method: 'tasks/send', completed: 'completed',
-  params: (id, parts, { contextId, taskId = id }) => ({ id: taskId, ...(contextId && { sessionId: contextId }), message: { role: 'user', parts } }),
+  version: '',
+  method: 'tasks/send',
+  completed: 'completed',
+  params: (id, parts, { contextId, taskId = id }) => ({
+    id: taskId,
+    ...(contextId && { sessionId: contextId }),
+    message: { role: 'user', parts }
+  }),
   part: (text, metadata) => ({ type: 'text', text, ...(metadata && { metadata }) }),
   taskIn: ({ sessionId, ...task }) => ({ ...task, contextId: sessionId }),
-  newest: ({ artifacts, history, ...task }) => ({ ...task, artifacts: artifacts.slice(-1), history: history.slice(-2) }),
+  newest: ({ artifacts, history, ...task }) => ({
+    ...task,
+    artifacts: artifacts.slice(-1),
+    history: history.slice(-2)
+  }),
   taskIdOf: ({ metadata }) => metadata[TASK_OF_01].taskId,
   artifactIdOf: ({ metadata }) => metadata[TASK_OF_01].artifactId,
   fileIn: part => ({ bytes: part.file.bytes, type: part.file.mimeType })
@@ -93,10 +125,19 @@ type Call = (id: string, method: string, params: object) => Promise<Json>
 
 /** The bindings by which each dialect is spoken: each makes a call of a version. */
 const bindings = {
-  'JSON-RPC over HTTP': async (_: Test, url: string, version: string): Promise<Call> => async (id, method, params) =>
-    (await ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id, method, params }), headers: { 'a2a-version': version } })).json,
+  'JSON-RPC over HTTP':
+    async (_: Test, url: string, version: string): Promise<Call> =>
+    async (id, method, params) =>
+      (
+        await ask(url, {
+          body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
+          headers: { 'a2a-version': version }
+        })
+      ).json,
   WebSocket: async (t: Test, url: string, version: string): Promise<Call> => {
-    const socket = await JsonSocket.open(t, url.replace('http', 'ws'), { headers: version === '' ? {} : { 'a2a-version': version } })
+    const socket = await JsonSocket.open(t, url.replace('http', 'ws'), {
+      headers: version === '' ? {} : { 'a2a-version': version }
+    })
     return (id, method, params) => {
       socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
       return socket.next(id)
@@ -121,7 +162,12 @@ function seenOf({ status, history, artifacts }: Json, { fileIn }: Spoken): objec
   return {
     state: status.state.replace('TASK_STATE_', '').toLowerCase(),
     history: history.map(said),
-    artifacts: artifacts.map(({ name, description, parts }: Json) => ({ name, description, files: parts.map(fileIn), names: parts.map(({ filename, file }: Json) => filename ?? file.name) }))
+    artifacts: artifacts.map(({ name, description, parts }: Json) => ({
+      name,
+      description,
+      files: parts.map(fileIn),
+      names: parts.map(({ filename, file }: Json) => filename ?? file.name)
+    }))
   }
 }
 
@@ -145,13 +191,26 @@ async function conversation(t: Test, dialect: Spoken, call: Call): Promise<objec
 
   const { contextId } = boat
   const isNamed = dialect === first
-  const red = await send('req-002', "That's great! Can you make the sailboat red?", { contextId, ...(isNamed ? { taskId: boat.id } : { referenceTaskIds: [boat.id] }) })
+  const red = await send('req-002', "That's great! Can you make the sailboat red?", {
+    contextId,
+    ...(isNamed ? { taskId: boat.id } : { referenceTaskIds: [boat.id] })
+  })
   const { newest = (task: Json) => task } = dialect
-  if (isNamed) t.strictSame([red.artifacts.slice(0, 1), red.history.slice(0, 2)], [boat.artifacts, boat.history], 'earlier content is kept')
+  if (isNamed)
+    t.strictSame(
+      [red.artifacts.slice(0, 1), red.history.slice(0, 2)],
+      [boat.artifacts, boat.history],
+      'earlier content is kept'
+    )
   const coloured = pictureOf(t, newest(red), dialect)
   t.equal(red.contextId, contextId)
   t.not(taskIdOf(red), taskIdOf(boat), 'a new task')
-  if (isNamed) t.match(red, { id: boat.id, metadata: { [TASK_OF_01]: { follows: taskIdOf(boat) } } }, 'of the same id, and it says so')
+  if (isNamed)
+    t.match(
+      red,
+      { id: boat.id, metadata: { [TASK_OF_01]: { follows: taskIdOf(boat) } } },
+      'of the same id, and it says so'
+    )
   t.equal(coloured.name, drawn.name, 'the same name')
   t.not(artifactIdOf(coloured), artifactIdOf(drawn), 'a new artifact')
   t.equal(coloured.description, 'A generated image of a red sailboat on the ocean.')
@@ -162,7 +221,12 @@ async function conversation(t: Test, dialect: Spoken, call: Call): Promise<objec
     named.push(await send(`req-003-${i}`, 'Please modify the sailboat to be blue.', { contextId }, metadata))
     t.equal(pictureOf(t, named.at(-1), dialect).name, drawn.name, 'an artifact that a part names')
   }
-  if (!isNamed) t.match(await send('req-004', 'And green?', { contextId, taskId: boat.id }), { error: { code: -32004 } }, 'an ended task accepts no message')
+  if (!isNamed)
+    t.match(
+      await send('req-004', 'And green?', { contextId, taskId: boat.id }),
+      { error: { code: -32004 } },
+      'an ended task accepts no message'
+    )
   return [boat, newest(red), ...named].map(task => seenOf(task, dialect))
 }
 
@@ -195,7 +259,12 @@ for (const [name, dialect] of Object.entries(dialects)) {
     const asked = await send('three', 'make it red', { contextId })
     t.match(asked.status.state, /input.required/i)
     const [artifact] = boat.artifacts
-    const done = await send('three', 'that one', { contextId, taskId: asked.id }, { artifactId: dialect.artifactIdOf(artifact), taskId: dialect.taskIdOf(boat) })
+    const done = await send(
+      'three',
+      'that one',
+      { contextId, taskId: asked.id },
+      { artifactId: dialect.artifactIdOf(artifact), taskId: dialect.taskIdOf(boat) }
+    )
     t.equal(dialect.taskIdOf(done), dialect.taskIdOf(asked))
     t.equal(pictureOf(t, done, dialect).name, artifact.name)
     t.not(artifact.name, other.artifacts[0].name)
@@ -208,10 +277,17 @@ for (const [name, dialect] of Object.entries(dialects)) {
     const contextId = 'trip'
     const book = async (what: string, words: string, basis: readonly string[]): Promise<string> => {
       void send(what, words, { contextId, isAsync: true, ...(dialect !== first && { referenceTaskIds: basis }) })
-      const task = await until(async () => (await runtime.listTasks({ contextId })).tasks.find(({ status, history }) => status.message !== undefined && history?.some(said => textOf(said) === words)), `${what} books`)
+      const task = await until(
+        async () =>
+          (await runtime.listTasks({ contextId })).tasks.find(
+            ({ status, history }) => status.message !== undefined && history?.some(said => textOf(said) === words)
+          ),
+        `${what} books`
+      )
       return task.id
     }
-    const isDone = (id: string) => until(async () => (await runtime.getTask({ id })).status.state === 'TASK_STATE_COMPLETED', `${id} is done`)
+    const isDone = (id: string) =>
+      until(async () => (await runtime.getTask({ id })).status.state === 'TASK_STATE_COMPLETED', `${id} is done`)
     const flight = await book('flight', 'Book a flight to Helsinki.', [])
     clock.increment(1000)
     await isDone(flight)
@@ -235,16 +311,30 @@ await t.test('the conversation gives equal tasks in all dialects and by both bin
 })
 
 await t.test('a task of 0.1 completes, waits, is rejected, negotiated, asked about or delegated', async t => {
-  const { url: elsewhere } = await served(t, defineAgent({ card: { name: 'Other' }, work: async ({ message }) => ({ artifact: `${textOf(message)}, by another` }) }))
+  const { url: elsewhere } = await served(
+    t,
+    defineAgent({
+      card: { name: 'Other' },
+      work: async ({ message }) => ({ artifact: `${textOf(message)}, by another` })
+    })
+  )
   const agent = defineAgent({
     card: { name: 'Seed' },
-    negotiate: ({ message }) => (textOf(message) === 'how much?' ? reply('One euro.') : textOf(message) === 'the moon' ? rejected('Too far.') : accepted()),
+    negotiate: ({ message }) =>
+      textOf(message) === 'how much?'
+        ? reply('One euro.')
+        : textOf(message) === 'the moon'
+          ? rejected('Too far.')
+          : accepted(),
     work: async work => {
       const { message, ask, sleep, emit } = work
       const wish = textOf(message)
       if (wish === 'later') await sleep(60_000)
       if (wish === 'a rabbit') return { artifact: `a ${textOf(await ask(inputRequired('Which colour?')))} rabbit` }
-      if (wish === 'hand on') return { message: `${(await delegate(work, remoteAgent(elsewhere), 'a cat')).artifacts.map(textOf).join(' ')}.` }
+      if (wish === 'hand on')
+        return {
+          message: `${(await delegate(work, remoteAgent(elsewhere), 'a cat')).artifacts.map(textOf).join(' ')}.`
+        }
       emit(progress('drawing'))
       return { artifact: wish }
     }
@@ -254,15 +344,26 @@ await t.test('a task of 0.1 completes, waits, is rejected, negotiated, asked abo
   const send = speaker(first, call)
   const text = ({ artifacts }: Json) => artifacts?.[0].parts[0].text
   const now = await send('now', 'a cat')
-  t.strictSame([now.status.state, text(now), now.history.length], ['completed', 'a cat', 2], 'at once, with the message')
+  t.strictSame(
+    [now.status.state, text(now), now.history.length],
+    ['completed', 'a cat', 2],
+    'at once, with the message'
+  )
   const later = send('later', 'later')
-  const told = await until(async () => ((await call('get', 'tasks/get', { id: 'later' })).result?.status.state === 'working' ? true : undefined))
+  const told = await until(async () =>
+    (await call('get', 'tasks/get', { id: 'later' })).result?.status.state === 'working' ? true : undefined
+  )
   t.ok(told)
   clock.increment(60_000)
   t.equal((await later).status.state, 'completed')
   t.match((await send('moon', 'the moon')).status, { state: 'failed', message: { parts: [{ text: 'Too far.' }] } })
-  t.match((await send('talk', 'how much?')).status, { state: 'input-required', message: { parts: [{ text: 'One euro.' }] } })
+  t.match((await send('talk', 'how much?')).status, {
+    state: 'input-required',
+    message: { parts: [{ text: 'One euro.' }] }
+  })
   t.equal((await send('rabbit', 'a rabbit')).status.state, 'input-required')
   t.equal(text(await send('rabbit', 'red')), 'a red rabbit')
-  t.match(await send('on', 'hand on'), { status: { state: 'completed', message: { parts: [{ text: 'a cat, by another.' }] } } })
+  t.match(await send('on', 'hand on'), {
+    status: { state: 'completed', message: { parts: [{ text: 'a cat, by another.' }] } }
+  })
 })

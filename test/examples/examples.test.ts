@@ -16,8 +16,29 @@ import sailboat from '../../examples/sailboat.ts'
 import schedule from '../../examples/schedule.ts'
 import { scriptedModel } from '../../examples/scripted-model.ts'
 import trip from '../../examples/trip.ts'
-import { createRuntime, type Agent, type Artifact, type Runtime, type SendMessageResponse, type StreamResponse, type Task, type Message } from '../../runtime/index.ts'
-import { brief, collect, withGenerations, rejection, say, taskIn, textOf, open, reaches, rest, stateName } from '../fixtures/runtime/runtime-helpers.ts'
+import {
+  createRuntime,
+  type Agent,
+  type Artifact,
+  type Runtime,
+  type SendMessageResponse,
+  type StreamResponse,
+  type Task,
+  type Message
+} from '../../runtime/index.ts'
+import {
+  brief,
+  collect,
+  withGenerations,
+  rejection,
+  say,
+  taskIn,
+  textOf,
+  open,
+  reaches,
+  rest,
+  stateName
+} from '../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 /** Serves an agent on a port of its own, and gives a client that is connected to it. */
@@ -38,7 +59,9 @@ async function talkWith(t: Test, runtime: Runtime): Promise<AgentClient> {
 let messages = 0
 
 function saying(words: string, more: Record<string, unknown> = {}) {
-  return { message: { messageId: `m-${(messages += 1)}`, role: 'ROLE_USER' as const, parts: [{ text: words }], ...more } }
+  return {
+    message: { messageId: `m-${(messages += 1)}`, role: 'ROLE_USER' as const, parts: [{ text: words }], ...more }
+  }
 }
 
 function taskOf(answer: SendMessageResponse): Task {
@@ -58,12 +81,16 @@ async function reached<Answer>(ask: () => Promise<Answer>, isWanted: (answer: An
 }
 
 function statesOf(events: StreamResponse[]): string[] {
-  return events.flatMap(event => ('task' in event ? [event.task.status.state] : 'statusUpdate' in event ? [event.statusUpdate.status.state] : []))
+  return events.flatMap(event =>
+    'task' in event ? [event.task.status.state] : 'statusUpdate' in event ? [event.statusUpdate.status.state] : []
+  )
 }
 
 await t.test('echo answers every message with its own parts, and opens no task', async t => {
   const client = await talkTo(t, echo)
-  t.match(await client.sendMessage(saying('hello')), { message: { role: 'ROLE_AGENT', parts: [{ text: 'hello' }], contextId: /.+/ } })
+  t.match(await client.sendMessage(saying('hello')), {
+    message: { role: 'ROLE_AGENT', parts: [{ text: 'hello' }], contextId: /.+/ }
+  })
 })
 
 await t.test('countdown', async t => {
@@ -75,9 +102,13 @@ await t.test('countdown', async t => {
       events.push(event)
       if ('statusUpdate' in event && event.statusUpdate.status.message) clock.increment(1000)
     }
-    const words = events.flatMap(event => ('statusUpdate' in event ? (event.statusUpdate.status.message?.parts ?? []) : []))
+    const words = events.flatMap(event =>
+      'statusUpdate' in event ? (event.statusUpdate.status.message?.parts ?? []) : []
+    )
     t.same(words, [{ text: '3 …' }, { text: '2 …' }, { text: '1 …' }])
-    t.match(events.at(-2), { artifactUpdate: { artifact: { name: 'countdown.txt', parts: [{ text: 'Counted down from 3. Lift-off!' }] } } })
+    t.match(events.at(-2), {
+      artifactUpdate: { artifact: { name: 'countdown.txt', parts: [{ text: 'Counted down from 3. Lift-off!' }] } }
+    })
     t.equal(statesOf(events).at(-1), 'TASK_STATE_COMPLETED')
   })
 
@@ -119,7 +150,10 @@ await t.test('sailboat', async t => {
     t.equal(asked.status.state, 'TASK_STATE_INPUT_REQUIRED')
     t.match(asked.status.message?.parts, [{ text: /sailboat_image_2\.png or sailboat_image\.png/ }])
     const again = taskOf(await client.sendMessage(saying('the third', { taskId: asked.id })))
-    t.match(again.status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: /no picture of that name/ }] } })
+    t.match(again.status, {
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { parts: [{ text: /no picture of that name/ }] }
+    })
     const named = taskOf(await client.sendMessage(saying('sailboat_image_2.png', { taskId: asked.id })))
     t.match(pictureOf(named), { name: 'sailboat_image_2.png', description: /blue/ })
 
@@ -133,15 +167,22 @@ await t.test('sailboat', async t => {
     const client = await talkTo(t, sailboat)
     for (const given of [{}, { referenceTaskIds: ['nobody'] }]) {
       const asked = taskOf(await client.sendMessage(saying('Please modify the sailboat to be red.', given)))
-      t.match(asked.status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: /^Which picture do you mean\? There is none here yet/ }] } })
-      t.match(pictureOf(taskOf(await client.sendMessage(saying('a new one', { taskId: asked.id })))), { name: 'sailboat_image.png', description: /red/ })
+      t.match(asked.status, {
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        message: { parts: [{ text: /^Which picture do you mean\? There is none here yet/ }] }
+      })
+      t.match(pictureOf(taskOf(await client.sendMessage(saying('a new one', { taskId: asked.id })))), {
+        name: 'sailboat_image.png',
+        description: /red/
+      })
     }
   })
 
   await t.test('it understands which picture is meant, and what colour it is to have', async t => {
     const client = await talkTo(t, sailboat)
     const { contextId } = taskOf(await client.sendMessage(saying('a red sailboat')))
-    const drawn = async (words: string, more: object = {}) => pictureOf(taskOf(await client.sendMessage(saying(words, { contextId, ...more }))))
+    const drawn = async (words: string, more: object = {}) =>
+      pictureOf(taskOf(await client.sendMessage(saying(words, { contextId, ...more }))))
     const bigger = await drawn('make it bigger')
     t.match(bigger, { name: 'sailboat_image.png', description: /red/ }, 'a change keeps the colour')
     t.match(await drawn('change it from red to blue'), { name: 'sailboat_image.png', description: /blue/ })
@@ -151,7 +192,10 @@ await t.test('sailboat', async t => {
     t.match(await drawn('make the second one red'), { name: 'sailboat_image_2.png', description: /red/ })
     t.match(await drawn('make the newest one blue'), { name: 'sailboat_image_2.png', description: /blue/ })
     t.match(await drawn('make the first boat white'), { name: 'sailboat_image.png', description: /white/ })
-    for (const [answer, name] of [['the newest', 'sailboat_image.png'], ['the last one', 'sailboat_image_2.png']] as const) {
+    for (const [answer, name] of [
+      ['the newest', 'sailboat_image.png'],
+      ['the last one', 'sailboat_image_2.png']
+    ] as const) {
       const { id, status } = taskOf(await client.sendMessage(saying('make it white', { contextId })))
       t.match(status.message?.parts, [{ text: /sailboat_image\.png or sailboat_image_2\.png/ }], 'the newest first')
       t.equal(pictureOf(taskOf(await client.sendMessage(saying(answer, { taskId: id })))).name, name)
@@ -159,12 +203,20 @@ await t.test('sailboat', async t => {
     }
     const { parts: white } = await drawn('make the first one white')
     const own = { message: { ...saying('', { contextId }).message, parts: [{ text: 'make this blue' }, ...white] } }
-    t.match(pictureOf(taskOf(await client.sendMessage(own))), { name: 'sailboat_image.png', description: /blue/ }, 'a first message with its bytes')
+    t.match(
+      pictureOf(taskOf(await client.sendMessage(own))),
+      { name: 'sailboat_image.png', description: /blue/ },
+      'a first message with its bytes'
+    )
     for (const words of [[], [{ text: 'This one, please.' }]]) {
       const { parts } = await drawn('make the second one gold')
       const { id } = taskOf(await client.sendMessage(saying('make it green', { contextId })))
       const answer = { message: { ...saying('').message, taskId: id, parts: [...words, ...parts] } }
-      t.match(pictureOf(taskOf(await client.sendMessage(answer))), { name: 'sailboat_image_2.png', description: /green/ }, 'its own bytes')
+      t.match(
+        pictureOf(taskOf(await client.sendMessage(answer))),
+        { name: 'sailboat_image_2.png', description: /green/ },
+        'its own bytes'
+      )
     }
   })
 
@@ -173,7 +225,9 @@ await t.test('sailboat', async t => {
     const first = taskOf(await client.sendMessage(saying('a sailboat')))
     const { contextId } = first
     await client.sendMessage(saying('another sailboat', { contextId }))
-    const changed = taskOf(await client.sendMessage(saying('make it black', { contextId, referenceTaskIds: [first.id] })))
+    const changed = taskOf(
+      await client.sendMessage(saying('make it black', { contextId, referenceTaskIds: [first.id] }))
+    )
     t.match(pictureOf(changed), { name: 'sailboat_image.png', description: /black/ })
   })
 })
@@ -183,24 +237,44 @@ await t.test('trip', async t => {
     const runtime = createRuntime({ agent: trip, clock: new TestClock() })
     const client = await talkWith(t, runtime)
     const { id: taskId, status } = taskOf(await client.sendMessage(saying('a trip to Rome')))
-    t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'Which day do you want to see Rome?' }] } })
+    t.match(status, {
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { parts: [{ text: 'Which day do you want to see Rome?' }] }
+    })
     const second = taskOf(await client.sendMessage(saying('Monday', { taskId })))
     t.match(second.status.message?.parts, [{ text: /How many euros/ }])
-    for (const [words, why] of [['cheap', /in numbers/], ['20', /50 at least/]] as const) {
+    for (const [words, why] of [
+      ['cheap', /in numbers/],
+      ['20', /50 at least/]
+    ] as const) {
       await t.rejects(client.sendMessage(saying(words, { taskId })), { code: 'InvalidParams', message: why })
     }
 
     for await (const event of client.sendStreamingMessage(saying('about 400 euros', { taskId }))) {
       if (statesOf([event])[0] === 'TASK_STATE_AUTH_REQUIRED') await runtime.authorized(taskId, { payment: 'card 7' })
     }
-    const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+    const events = await collect(
+      runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+    )
     t.strictSame(events.map(brief).slice(5), [
-      'working', 'working: Looking at what there is in Rome on Monday.', 'artifact: Monday, 9:00: the market of Rome\n', 'artifact: 12:30: lunch in the old town\n',
-      'artifact: 15:00: the museum, with a guide\n', 'auth-required: Please authorize a payment of 400 euros.', 'working',
-      `artifact: One day in Rome, paid by card 7, request ${taskId}/step/book/1`, 'completed: Have a nice day in Rome!'
+      'working',
+      'working: Looking at what there is in Rome on Monday.',
+      'artifact: Monday, 9:00: the market of Rome\n',
+      'artifact: 12:30: lunch in the old town\n',
+      'artifact: 15:00: the museum, with a guide\n',
+      'auth-required: Please authorize a payment of 400 euros.',
+      'working',
+      `artifact: One day in Rome, paid by card 7, request ${taskId}/step/book/1`,
+      'completed: Have a nice day in Rome!'
     ])
     const { artifacts } = await client.getTask({ id: taskId })
-    t.strictSame(artifacts?.map(({ name, parts }) => [name, parts.length]), [['itinerary.txt', 3], ['ticket.txt', 1]])
+    t.strictSame(
+      artifacts?.map(({ name, parts }) => [name, parts.length]),
+      [
+        ['itinerary.txt', 3],
+        ['ticket.txt', 1]
+      ]
+    )
   })
 
   await t.test('it returns its itinerary without a booking if the traveller answers otherwise', async t => {
@@ -209,25 +283,49 @@ await t.test('trip', async t => {
     await client.sendMessage(saying('Monday', { taskId }))
     await client.sendMessage({ message: { ...saying('').message, taskId, parts: [{ data: 80 }] } })
     const { status, artifacts } = taskOf(await client.sendMessage(saying('too dear', { taskId })))
-    t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'Not booked: "too dear". Your itinerary is above.' }] } })
-    t.strictSame(artifacts?.map(({ name }) => name), ['itinerary.txt'])
+    t.match(status, {
+      state: 'TASK_STATE_FAILED',
+      message: { parts: [{ text: 'Not booked: "too dear". Your itinerary is above.' }] }
+    })
+    t.strictSame(
+      artifacts?.map(({ name }) => name),
+      ['itinerary.txt']
+    )
   })
 })
 
 await t.test('the mover haggles, and moves for the terms that were agreed on', async t => {
   const clock = new TestClock()
   const client = await talkTo(t, haggle, clock)
-  const wordsOf = (answer: SendMessageResponse) => ('message' in answer && answer.message.parts[0] !== undefined && 'text' in answer.message.parts[0] ? answer.message.parts[0].text : 'a task')
+  const wordsOf = (answer: SendMessageResponse) =>
+    'message' in answer && answer.message.parts[0] !== undefined && 'text' in answer.message.parts[0]
+      ? answer.message.parts[0].text
+      : 'a task'
   const first = await client.sendMessage(saying('Move my piano on Saturday'))
   const contextId = 'message' in first ? first.message.contextId : undefined
   const more = async (words: string) => wordsOf(await client.sendMessage(saying(words, { contextId })))
-  t.strictSame([wordsOf(first), await more('How much is it?'), await more('40 euros?')], ['With a van and two people.', 'It is 100 euros. Deal?', 'My last word.'])
+  t.strictSame(
+    [wordsOf(first), await more('How much is it?'), await more('40 euros?')],
+    ['With a van and two people.', 'It is 100 euros. Deal?', 'My last word.']
+  )
   const answered = client.sendMessage(saying('70 then', { contextId }))
-  const { tasks: [task] } = await reached(() => client.listTasks({ contextId: contextId ?? '' }), ({ tasks }) => tasks.length === 1)
+  const {
+    tasks: [task]
+  } = await reached(
+    () => client.listTasks({ contextId: contextId ?? '' }),
+    ({ tasks }) => tasks.length === 1
+  )
   clock.increment(1000)
   t.equal(taskOf(await answered).id, task?.id)
-  t.match(taskOf(await answered), { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'Moved on Saturday, for 70 euros.' }] }] })
-  t.match(await client.sendMessage(saying('Move my piano')), { message: { parts: [{}, { data: { 'urn:taskchart:extension:negotiation:1': { offer: { terms: { day: 'Friday' } } } } }] } })
+  t.match(taskOf(await answered), {
+    status: { state: 'TASK_STATE_COMPLETED' },
+    artifacts: [{ parts: [{ text: 'Moved on Saturday, for 70 euros.' }] }]
+  })
+  t.match(await client.sendMessage(saying('Move my piano')), {
+    message: {
+      parts: [{}, { data: { 'urn:taskchart:extension:negotiation:1': { offer: { terms: { day: 'Friday' } } } } }]
+    }
+  })
 })
 
 await t.test('the reservations ask for a day and a number by schema, and refuse invalid ones', async t => {
@@ -236,23 +334,41 @@ await t.test('the reservations ask for a day and a number by schema, and refuse 
   const first = taskIn(await runtime.sendMessage(say('a table')))
   const taskId = first.id
   t.match(answerSchemaOf(first.status.message), { type: 'string', format: 'date' })
-  t.match(await rejection(runtime.sendMessage(say('tomorrow', { taskId }))), { code: 'InvalidParams', message: /message\.parts has to be a day, as in 2027-05-01/ })
+  t.match(await rejection(runtime.sendMessage(say('tomorrow', { taskId }))), {
+    code: 'InvalidParams',
+    message: /message\.parts has to be a day, as in 2027-05-01/
+  })
   const second = taskIn(await runtime.sendMessage(say('2027-05-01', { taskId })))
   t.match(answerSchemaOf(second.status.message), { type: 'integer', minimum: 1, maximum: 12 })
-  for (const [words, why] of [['many', /has to be a number/], ['1.5', /whole number/], ['0', /1 at least/], ['13', /chairs/]] as const) {
+  for (const [words, why] of [
+    ['many', /has to be a number/],
+    ['1.5', /whole number/],
+    ['0', /1 at least/],
+    ['13', /chairs/]
+  ] as const) {
     t.match(await rejection(runtime.sendMessage(say(words, { taskId }))), { code: 'InvalidParams', message: why })
   }
   const { status, artifacts } = taskIn(await runtime.sendMessage(say('4', { taskId })))
   t.equal(textOf(status.message), 'A table for 4 on 2027-05-01.')
-  t.strictSame(artifacts?.map(({ name, parts }) => [name, parts]), [['reservation.json', [{ data: { day: '2027-05-01', people: 4 } }]]])
+  t.strictSame(
+    artifacts?.map(({ name, parts }) => [name, parts]),
+    [['reservation.json', [{ data: { day: '2027-05-01', people: 4 } }]]]
+  )
 })
 
 await t.test('the barista asks for an available size, and brews it', async t => {
   const runtime = createRuntime({ agent: barista })
   t.teardown(() => runtime.close())
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a coffee')))
-  t.equal(z.fromJSONSchema(answerSchemaOf(status.message) ?? {}).safeParse('large').success, true, 'a client can check its answer')
-  t.match(await rejection(runtime.sendMessage(say('huge', { taskId }))), { code: 'InvalidParams', message: /has to be small or large/ })
+  t.equal(
+    z.fromJSONSchema(answerSchemaOf(status.message) ?? {}).safeParse('large').success,
+    true,
+    'a client can check its answer'
+  )
+  t.match(await rejection(runtime.sendMessage(say('huge', { taskId }))), {
+    code: 'InvalidParams',
+    message: /has to be small or large/
+  })
   const told = await collect(runtime.sendStreamingMessage(say('large', { taskId })))
   t.strictSame(told.slice(-3).map(brief), ['task:working', 'artifact: a large coffee', 'completed'])
 })
@@ -265,10 +381,15 @@ function live(t: Test, agent: Agent, clock = new TestClock()): Runtime {
 
 /** How a task stands: its state, its text, and that of its artifacts. */
 function outcome({ status, artifacts = [] }: Task): (string | undefined)[] {
-  return [stateName(status.state), textOf(status.message), ...artifacts.map(({ parts }) => parts.map(part => ('text' in part ? part.text : '')).join(''))]
+  return [
+    stateName(status.state),
+    textOf(status.message),
+    ...artifacts.map(({ parts }) => parts.map(part => ('text' in part ? part.text : '')).join(''))
+  ]
 }
 
-const sent = async (runtime: Runtime, words: string, more: Partial<Message> = {}) => taskIn(await runtime.sendMessage(say(words, more)))
+const sent = async (runtime: Runtime, words: string, more: Partial<Message> = {}) =>
+  taskIn(await runtime.sendMessage(say(words, more)))
 
 await t.test('units are converted in the answer to the message, and an invalid amount is rejected', async t => {
   const runtime = live(t, atOnce)
@@ -295,10 +416,17 @@ await t.test('a reminder arrives at its time', async t => {
 
 await t.test('a model buys a ticket if the client approves', async t => {
   const runtime = live(t, model)
-  for (const [words, last] of [['yes', 'It is yours: a ticket to Rome, paid 29 euros.'], ['no', 'Then I leave it at that.']]) {
+  for (const [words, last] of [
+    ['yes', 'It is yours: a ticket to Rome, paid 29 euros.'],
+    ['no', 'Then I leave it at that.']
+  ]) {
     const { id, status } = await sent(runtime, 'a ticket to Rome')
     t.match(textOf(status.message), /May I call buy/)
-    t.strictSame(outcome(await sent(runtime, String(words), { taskId: id })), ['completed', undefined, `I have found a ticket for 29 euros.\n\n${last}`])
+    t.strictSame(outcome(await sent(runtime, String(words), { taskId: id })), [
+      'completed',
+      undefined,
+      `I have found a ticket for 29 euros.\n\n${last}`
+    ])
   }
 })
 
@@ -309,12 +437,22 @@ await t.test('a scripted model follows the newest message, whatever it contains'
     return ''
   })
   const file = { type: 'file' as const, data: 'aGk=', mediaType: 'image/png' }
-  const result = { type: 'tool-result' as const, toolCallId: 'c', toolName: 't', output: { type: 'json' as const, value: 1 } }
+  const result = {
+    type: 'tool-result' as const,
+    toolCallId: 'c',
+    toolName: 't',
+    output: { type: 'json' as const, value: 1 }
+  }
   await model.doStream({ prompt: [] })
   await model.doStream({ prompt: [{ role: 'system', content: 'Be kind.' }] })
   await model.doStream({ prompt: [{ role: 'user', content: [file] }] })
   await model.doStream({ prompt: [{ role: 'tool', content: [result] }] })
-  t.strictSame(heard, [{ from: undefined, words: '' }, { from: 'system', words: '' }, { from: 'user', words: '' }, { from: 'tool', words: 'json' }])
+  t.strictSame(heard, [
+    { from: undefined, words: '' },
+    { from: 'system', words: '' },
+    { from: 'user', words: '' },
+    { from: 'tool', words: 'json' }
+  ])
 })
 
 await t.test('the travel desk delegates a room to the hotel, and passes on its questions', async t => {
@@ -329,9 +467,17 @@ await t.test('the travel desk delegates a room to the hotel, and passes on its q
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('a room in Helsinki')))
   t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'For which night?' }] } })
   await runtime.sendMessage(say('Friday', { taskId }))
-  const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+  const events = await collect(
+    runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+  )
   t.strictSame(events.map(brief), [
-    'submitted', 'working', 'working: Looking for a room in Helsinki.', 'input-required: For which night?', 'working',
-    'artifact: Room 7, on Friday.', 'artifact: Take the night train. Room 7, on Friday.', 'completed: Sleep well!'
+    'submitted',
+    'working',
+    'working: Looking for a room in Helsinki.',
+    'input-required: For which night?',
+    'working',
+    'artifact: Room 7, on Friday.',
+    'artifact: Take the night train. Room 7, on Friday.',
+    'completed: Sleep well!'
   ])
 })

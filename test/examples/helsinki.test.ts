@@ -11,7 +11,18 @@ import helsinki from '../../examples/helsinki.ts'
 import { createRuntime, textOf, type Agent, type Runtime, type StreamResponse, type Task } from '../../runtime/index.ts'
 import type { Store } from '../../runtime/store/store.ts'
 import { failOnLooseErrors } from '../fixtures/runtime/lives.ts'
-import { brief, collect, open, reaches, rest, say, stateName, taskIn, until, withGenerations } from '../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  open,
+  reaches,
+  rest,
+  say,
+  stateName,
+  taskIn,
+  until,
+  withGenerations
+} from '../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
@@ -48,11 +59,20 @@ async function follow(client: AgentClient, words: string, ...basis: Task[]) {
   return { task, events, ended }
 }
 
-const idOf = (event: StreamResponse) => ('statusUpdate' in event ? event.statusUpdate.taskId : 'artifactUpdate' in event ? event.artifactUpdate.taskId : undefined)
+const idOf = (event: StreamResponse) =>
+  'statusUpdate' in event
+    ? event.statusUpdate.taskId
+    : 'artifactUpdate' in event
+      ? event.artifactUpdate.taskId
+      : undefined
 
-const isBooking = (runtime: Runtime, { id }: Task) => until(async () => (await runtime.getTask({ id })).status.message !== undefined, `task ${id} books`)
+const isBooking = (runtime: Runtime, { id }: Task) =>
+  until(async () => (await runtime.getTask({ id })).status.message !== undefined, `task ${id} books`)
 
-for (const [main, other] of [['WEBSOCKET', 'HTTP+JSON'], ['JSONRPC', 'WEBSOCKET']] as const) {
+for (const [main, other] of [
+  ['WEBSOCKET', 'HTTP+JSON'],
+  ['JSONRPC', 'WEBSOCKET']
+] as const) {
   await t.test(`over ${main} the spa, based on the hotel, is booked before the snowmobile`, async t => {
     const { clock, runtime, client: connectBy } = await served(t)
     const [client, second] = [await connectBy(main), await connectBy(other)]
@@ -78,11 +98,24 @@ for (const [main, other] of [['WEBSOCKET', 'HTTP+JSON'], ['JSONRPC', 'WEBSOCKET'
     await snowmobile.ended
 
     const all = [flight, hotel, spa, snowmobile]
-    for (const { task, events } of all) t.strictSame([...new Set(events.map(idOf))], [task.id], 'a stream has the events of its own task')
-    t.strictSame(spa.events.map(brief), ['working', 'working: Booking: spa.', 'artifact: A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.', 'completed'])
+    for (const { task, events } of all)
+      t.strictSame([...new Set(events.map(idOf))], [task.id], 'a stream has the events of its own task')
+    t.strictSame(spa.events.map(brief), [
+      'working',
+      'working: Booking: spa.',
+      'artifact: A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.',
+      'completed'
+    ])
     const { tasks } = await client.listTasks({ contextId, includeArtifacts: true })
-    t.strictSame(tasks.map(({ id }) => id), all.map(({ task }) => task.id).toReversed(), 'four tasks of one context')
-    t.strictSame(tasks.flatMap(({ artifacts = [] }) => artifacts.map(({ name }) => name)), ['snowmobile.txt', 'spa.txt', 'hotel.txt', 'flight.txt'])
+    t.strictSame(
+      tasks.map(({ id }) => id),
+      all.map(({ task }) => task.id).toReversed(),
+      'four tasks of one context'
+    )
+    t.strictSame(
+      tasks.flatMap(({ artifacts = [] }) => artifacts.map(({ name }) => name)),
+      ['snowmobile.txt', 'spa.txt', 'hotel.txt', 'flight.txt']
+    )
   })
 }
 
@@ -97,28 +130,57 @@ await t.test('the spa fails with the reason if the hotel fails, and the snowmobi
   await isBooking(runtime, snowmobile)
   clock.increment(SECOND)
   const { status } = await reaches(runtime, spa.id, 'failed')
-  t.equal(status.message && textOf(status.message), `Task ${hotel.id}, which this one needs, has failed: All igloos are taken.`)
+  t.equal(
+    status.message && textOf(status.message),
+    `Task ${hotel.id}, which this one needs, has failed: All igloos are taken.`
+  )
   clock.increment(4 * SECOND)
   await reaches(runtime, snowmobile.id, 'completed')
-  t.match((await reaches(runtime, (await open(runtime, 'Book a whale.')).id, 'rejected')).status.message, { parts: [{ text: /flights, hotels/ }] })
+  t.match((await reaches(runtime, (await open(runtime, 'Book a whale.')).id, 'rejected')).status.message, {
+    parts: [{ text: /flights, hotels/ }]
+  })
 })
 
 await t.test('a request based on a booking finds it in its context, or asks which one', async t => {
   const { clock, runtime } = await served(t)
   const booked = async (task: Task) => {
-    await until(async () => JSON.stringify((await runtime.getTask({ id: task.id })).status).includes('Booking: '), `task ${task.id} books`)
+    await until(
+      async () => JSON.stringify((await runtime.getTask({ id: task.id })).status).includes('Booking: '),
+      `task ${task.id} books`
+    )
     clock.increment(5 * SECOND)
     return ((await reaches(runtime, task.id, 'completed')).artifacts ?? []).map(textOf).join()
   }
   await booked(await open(runtime, 'Book a flight to Helsinki.', { contextId }))
-  t.equal(await booked(await open(runtime, 'Based on Task 1, book a hotel.', { contextId })), 'A flight to Helsinki.\nThree nights in a hotel.', 'the only one')
-  t.match(await booked(await open(runtime, 'Based on Task 2, add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/, 'the one that it names')
-  t.equal(await booked(await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })), 'A flight to Helsinki.\nA day with a snowmobile.', 'the first that was opened')
-  t.match(await booked(await open(runtime, 'Add a spa reservation to the hotel booking.', { contextId })), /hotel\.\nAn hour in the spa/)
+  t.equal(
+    await booked(await open(runtime, 'Based on Task 1, book a hotel.', { contextId })),
+    'A flight to Helsinki.\nThree nights in a hotel.',
+    'the only one'
+  )
+  t.match(
+    await booked(await open(runtime, 'Based on Task 2, add a spa reservation to the hotel booking.', { contextId })),
+    /hotel\.\nAn hour in the spa/,
+    'the one that it names'
+  )
+  t.equal(
+    await booked(await open(runtime, 'Based on Task 1, book a snowmobile activity.', { contextId })),
+    'A flight to Helsinki.\nA day with a snowmobile.',
+    'the first that was opened'
+  )
+  t.match(
+    await booked(await open(runtime, 'Add a spa reservation to the hotel booking.', { contextId })),
+    /hotel\.\nAn hour in the spa/
+  )
   await reaches(runtime, (await open(runtime, 'Book a whale.', { contextId })).id, 'rejected')
-  t.match(await booked(await open(runtime, 'Based on the snowmobile, book a hotel.', { contextId, referenceTaskIds: [] })), /snowmobile\.\nThree nights/, 'what it is based on is not what it asks for')
+  t.match(
+    await booked(await open(runtime, 'Based on the snowmobile, book a hotel.', { contextId, referenceTaskIds: [] })),
+    /snowmobile\.\nThree nights/,
+    'what it is based on is not what it asks for'
+  )
   const asked = await open(runtime, 'Based on all that, book a snowmobile activity.', { contextId })
-  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], { text: 'Which booking do you mean: hotel.txt, spa.txt, snowmobile.txt, or flight.txt?' })
+  t.match((await reaches(runtime, asked.id, 'input-required')).status.message?.parts[0], {
+    text: 'Which booking do you mean: hotel.txt, spa.txt, snowmobile.txt, or flight.txt?'
+  })
   await runtime.sendMessage({ ...say('the flight', { taskId: asked.id }), configuration: { returnImmediately: true } })
   t.equal(await booked(asked), 'A flight to Helsinki.\nA day with a snowmobile.')
 })
@@ -135,23 +197,41 @@ await t.test('a task keeps its place when its client answers it later', async t 
   const spa = await open(runtime, 'Based on Task 2, book a spa.', { contextId })
   await isBooking(runtime, spa)
   clock.increment(SECOND)
-  t.equal(((await reaches(runtime, spa.id, 'completed')).artifacts ?? []).map(textOf).join(), 'Three nights in a hotel.\nAn hour in the spa.')
+  t.equal(
+    ((await reaches(runtime, spa.id, 'completed')).artifacts ?? []).map(textOf).join(),
+    'Three nights in a hotel.\nAn hour in the spa.'
+  )
 })
 
 await t.test('bookings that are asked for at once wait for what they name', async t => {
   const { clock, runtime } = await served(t)
-  const wishes = ['Book a flight to Helsinki.', 'Based on Task 1, book a hotel.', 'Based on the flight, book a snowmobile activity.', 'Based on Task 2, add a spa reservation to the hotel booking.']
+  const wishes = [
+    'Book a flight to Helsinki.',
+    'Based on Task 1, book a hotel.',
+    'Based on the flight, book a snowmobile activity.',
+    'Based on Task 2, add a spa reservation to the hotel booking.'
+  ]
   const tasks: Task[] = []
   for (const wish of wishes) tasks.push(await open(runtime, wish, { contextId }))
   for (const seconds of [1, 1, 5]) {
-    await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks.some(({ status }) => status.message !== undefined), 'one books')
+    await until(
+      async () =>
+        (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks.some(
+          ({ status }) => status.message !== undefined
+        ),
+      'one books'
+    )
     await rest()
     clock.increment(seconds * SECOND)
     await rest()
   }
-  const booked = await Promise.all(tasks.map(async ({ id }) => ((await reaches(runtime, id, 'completed')).artifacts ?? []).map(textOf).join()))
+  const booked = await Promise.all(
+    tasks.map(async ({ id }) => ((await reaches(runtime, id, 'completed')).artifacts ?? []).map(textOf).join())
+  )
   t.strictSame(booked, [
-    'A flight to Helsinki.', 'A flight to Helsinki.\nThree nights in a hotel.', 'A flight to Helsinki.\nA day with a snowmobile.',
+    'A flight to Helsinki.',
+    'A flight to Helsinki.\nThree nights in a hotel.',
+    'A flight to Helsinki.\nA day with a snowmobile.',
     'A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.'
   ])
 })
@@ -161,7 +241,10 @@ await t.test('all tasks resume from the file after a kill while the spa waits', 
   const clock = new TestClock()
   let isDead = false
   /** What is written by a process that is dead reaches no file. */
-  const mortal = (store: Store): Store => ({ ...store, commit: commit => (isDead ? new Promise(() => {}) : store.commit(commit)) })
+  const mortal = (store: Store): Store => ({
+    ...store,
+    commit: commit => (isDead ? new Promise(() => {}) : store.commit(commit))
+  })
   const first = createRuntime({ agent: helsinki, clock, store: mortal(sqliteStore(file)) })
   const flight = await open(first, 'Book a flight.', { contextId })
   await isBooking(first, flight)
@@ -181,24 +264,35 @@ await t.test('all tasks resume from the file after a kill while the spa waits', 
   await reaches(second, hotel.id, 'completed')
   await isBooking(second, spa)
   clock.increment(SECOND)
-  t.match(await reaches(second, spa.id, 'completed'), { artifacts: [{ parts: [{ text: 'A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.' }] }] })
-  const events = await collect(second.subscribeToTask({ id: spa.id }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
-  t.strictSame(events.map(event => brief(event).replace(/^artifact.*/s, 'artifact')), ['submitted', 'working', 'working: Booking: spa.', 'artifact', 'completed'])
+  t.match(await reaches(second, spa.id, 'completed'), {
+    artifacts: [{ parts: [{ text: 'A flight to Helsinki.\nThree nights in a hotel.\nAn hour in the spa.' }] }]
+  })
+  const events = await collect(
+    second.subscribeToTask({ id: spa.id }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+  )
+  t.strictSame(
+    events.map(event => brief(event).replace(/^artifact.*/s, 'artifact')),
+    ['submitted', 'working', 'working: Booking: spa.', 'artifact', 'completed']
+  )
 })
 
 /** Runs the client of the example. */
 function runClient(url: string): Promise<{ stdout: string }> {
-  return promisify(execFile)(process.execPath, [fileURLToPath(new URL('../../examples/helsinki-client.js', import.meta.url)), url])
+  return promisify(execFile)(process.execPath, [
+    fileURLToPath(new URL('../../examples/helsinki-client.js', import.meta.url)),
+    url
+  ])
 }
 
 await t.test("the example's client books four parts of a trip, the fourth before the third", async t => {
   const { clock, runtime, url } = await served(t)
   const client = runClient(url)
-  const booking = (...kinds: string[]) => until(async () => {
-    const { tasks } = await runtime.listTasks({ status: 'TASK_STATE_WORKING' })
-    const words = tasks.map(({ status }) => status.message && textOf(status.message))
-    return kinds.every(kind => words.includes(`Booking: ${kind}.`))
-  }, `${kinds.join()} are booked`)
+  const booking = (...kinds: string[]) =>
+    until(async () => {
+      const { tasks } = await runtime.listTasks({ status: 'TASK_STATE_WORKING' })
+      const words = tasks.map(({ status }) => status.message && textOf(status.message))
+      return kinds.every(kind => words.includes(`Booking: ${kind}.`))
+    }, `${kinds.join()} are booked`)
   for (const kinds of [['flight'], ['hotel', 'snowmobile'], ['spa']]) {
     await booking(...kinds)
     clock.increment(SECOND)
@@ -207,7 +301,8 @@ await t.test("the example's client books four parts of a trip, the fourth before
   clock.increment(3 * SECOND)
   const lines = (await client).stdout.trim().split('\n')
   t.strictSame(lines.slice(-3), [
-    'booked: spa.txt, based on hotel.txt', 'booked: snowmobile.txt, based on flight.txt',
+    'booked: spa.txt, based on hotel.txt',
+    'booked: snowmobile.txt, based on flight.txt',
     '4 tasks, in the order in which they ended: flight.txt, hotel.txt, spa.txt, snowmobile.txt'
   ])
 })

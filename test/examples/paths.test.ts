@@ -9,18 +9,25 @@ import { exampleCharts, walkedWhole } from '../fixtures/charts/example-charts.ts
 import { someWalks } from '../fixtures/charts/some-walks.ts'
 
 for (const [name, agent, options] of exampleCharts) {
-  await t.test(`every path of ${name} is walked, with all states and transitions reached`, t => walkedWhole(t, agent, options))
+  await t.test(`every path of ${name} is walked, with all states and transitions reached`, t =>
+    walkedWhole(t, agent, options)
+  )
 
   if (agent.properties) {
     await t.test(`the properties of ${name} are proved`, async t => {
       const { verdicts } = await proveAgent(agent, options)
-      t.strictSame(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])
+      t.strictSame(
+        verdicts.filter(({ outcome }) => outcome !== 'proved'),
+        []
+      )
     })
   }
 }
 
 await t.test('the task of a function is walked too', async t => {
-  await testAgent(someWalks(t), schedule, { drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC'] })
+  await testAgent(someWalks(t), schedule, {
+    drivers: ['in process', 'in process, killed before every step', 'over JSON-RPC']
+  })
 })
 
 await t.test('the gardener lowers his price, and mows for the agreed one', async t => {
@@ -42,5 +49,8 @@ await t.test('the gardener lowers his price, and mows for the agreed one', async
 })
 
 await t.test('a negotiation is walked up to its deal', async t => {
-  await testAgent(someWalks(t), gardener, { only: 'negotiating', drivers: ['in process', 'in process, killed before every step'] })
+  await testAgent(someWalks(t), gardener, {
+    only: 'negotiating',
+    drivers: ['in process', 'in process, killed before every step']
+  })
 })

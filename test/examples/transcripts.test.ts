@@ -19,22 +19,31 @@ interface Step {
 
 const folder = 'examples/transcripts'
 const transcripts = readdirSync(folder).map(file => file.slice(0, -'.txt'.length))
-const sources = readdirSync('examples').flatMap(file => (file.endsWith('.ts') ? [{ file, text: readFileSync(`examples/${file}`, 'utf8') }] : []))
+const sources = readdirSync('examples').flatMap(file =>
+  file.endsWith('.ts') ? [{ file, text: readFileSync(`examples/${file}`, 'utf8') }] : []
+)
 const guide = readFileSync('examples/README.md', 'utf8')
 
 /** How much faster the time of the examples goes here. */
 const HURRY = 5
 const begun = Date.now()
-const clock: Clock = { ...systemClock, now: () => begun + (Date.now() - begun) * HURRY, setTimeout: (ring, ms) => systemClock.setTimeout(ring, ms / HURRY) }
+const clock: Clock = {
+  ...systemClock,
+  now: () => begun + (Date.now() - begun) * HURRY,
+  setTimeout: (ring, ms) => systemClock.setTimeout(ring, ms / HURRY)
+}
 
 /** An id in a transcript: `<task 1>` is the same wherever it stands. */
 const ID = /<(?:task|context|artifact) \d+>/g
 
 function stepsOf(transcript: string): Step[] {
-  return transcript.split(/^\$ /m).slice(1).map(step => {
-    const end = step.indexOf('\n')
-    return { command: step.slice(0, end), output: step.slice(end + 1).trimEnd() }
-  })
+  return transcript
+    .split(/^\$ /m)
+    .slice(1)
+    .map(step => {
+      const end = step.indexOf('\n')
+      return { command: step.slice(0, end), output: step.slice(end + 1).trimEnd() }
+    })
 }
 
 /** The words of a command line, of which those with spaces stand in double quotes. */
@@ -64,7 +73,9 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
     const [, , , file = '', ...options] = wordsOf(command)
     const at = options.indexOf('--port')
     const [, port = ''] = at < 0 ? ['', '4242'] : options.splice(at, 2)
-    const served = isBehindNode() ? await servedBehindNode(t, file) : await servedByCommand(t, ['serve', file, ...options, '--port', '0'])
+    const served = isBehindNode()
+      ? await servedBehindNode(t, file)
+      : await servedByCommand(t, ['serve', file, ...options, '--port', '0'])
     addresses.set(`http://127.0.0.1:${port}/`, served)
     // An agent that works with this one finds it by that name: HOTEL_URL.
     const name = `${basename(file, '.ts').toUpperCase()}_URL`
@@ -77,7 +88,12 @@ async function serveAgents(t: Test, steps: readonly Step[]): Promise<Map<string,
 async function servedByCommand(t: Test, argv: readonly string[]): Promise<string> {
   const stop = new AbortController()
   let printed = ''
-  const ended = runCommand(argv, { clock, signal: stop.signal, printed: text => (printed += text), heard: text => (printed += text) })
+  const ended = runCommand(argv, {
+    clock,
+    signal: stop.signal,
+    printed: text => (printed += text),
+    heard: text => (printed += text)
+  })
   t.teardown(() => {
     stop.abort()
     return ended
@@ -121,7 +137,10 @@ async function replay(t: Test, name: string): Promise<void> {
     const known = command.replaceAll(ID, id => ids.get(id) ?? id)
     const real = [...addresses].reduce((line, [address, served]) => line.replaceAll(address, served), known)
     const written = await outputOf(real, addresses)
-    const shown = [...addresses].reduce((text, [address, served]) => text.replaceAll(served, address), written.trimEnd())
+    const shown = [...addresses].reduce(
+      (text, [address, served]) => text.replaceAll(served, address),
+      written.trimEnd()
+    )
     // A command line has the ids of a cluster in quotes.
     const match = patternOf(output, ids).exec(shown.replaceAll(/"([\w-]+~\d+)"/g, '$1'))
     t.ok(match, command, { wanted: output, found: shown })

@@ -4,7 +4,12 @@ import { execFileSync } from 'node:child_process'
 export function changedFiles(base = process.env.BASE ?? 'HEAD~1'): ReadonlySet<string> {
   for (const from of [base, 'HEAD']) {
     try {
-      return new Set(execFileSync('git', ['diff', '--name-only', '--relative', from], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).split('\n'))
+      return new Set(
+        execFileSync('git', ['diff', '--name-only', '--relative', from], {
+          encoding: 'utf8',
+          stdio: ['ignore', 'pipe', 'ignore']
+        }).split('\n')
+      )
     } catch {
       // The next commit may be there.
     }

@@ -6,4 +6,10 @@ import { runtimeFaults } from './runtime-faults.ts'
 import { toolFaults } from './tool-faults.ts'
 
 /** Every fault that is planted. */
-export const FAULTS: readonly Fault[] = [...chartFaults, ...agentFaults, ...runtimeFaults, ...adapterFaults, ...toolFaults]
+export const FAULTS: readonly Fault[] = [
+  ...chartFaults,
+  ...agentFaults,
+  ...runtimeFaults,
+  ...adapterFaults,
+  ...toolFaults
+]

@@ -9,7 +9,9 @@ export const LAYERS: readonly Layer[] = [
   {
     name: 'chart',
     files: [
-      ...['negotiation-machine', 'supervision', 'protocol/protocol-tables', 'task-machine', 'context-machine'].map(name => `test/machines/${name}.test.ts`),
+      ...['negotiation-machine', 'supervision', 'protocol/protocol-tables', 'task-machine', 'context-machine'].map(
+        name => `test/machines/${name}.test.ts`
+      ),
       'test/runtime/xstate/compiled-logic.test.ts'
     ]
   },

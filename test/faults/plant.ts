@@ -23,13 +23,21 @@ const CHANGED_MS = 4 * 60_000
 
 const startMs = Date.now()
 const flag = { type: 'boolean', default: false } as const
-const { values, positionals } = parseArgs({ options: { write: flag, changed: flag, all: flag }, allowPositionals: true })
+const { values, positionals } = parseArgs({
+  options: { write: flag, changed: flag, all: flag },
+  allowPositionals: true
+})
 const changed = values.changed ? changedFiles() : undefined
-const found = FAULTS
-  .filter(({ name }) => positionals.length === 0 || positionals.some(text => name.includes(text)))
-  .filter(({ file, unit = '' }) => changed === undefined || changed.has(file) || changed.has(unit))
+const found = FAULTS.filter(
+  ({ name }) => positionals.length === 0 || positionals.some(text => name.includes(text))
+).filter(({ file, unit = '' }) => changed === undefined || changed.has(file) || changed.has(unit))
 const random = randomFrom(SEED)
-const chosen = changed ? found.map(fault => ({ fault, drawn: random() })).toSorted((a, b) => a.drawn - b.drawn).map(({ fault }) => fault) : found
+const chosen = changed
+  ? found
+      .map(fault => ({ fault, drawn: random() }))
+      .toSorted((a, b) => a.drawn - b.drawn)
+      .map(({ fault }) => fault)
+  : found
 if (chosen.length === 0 && !changed) throw new RangeError(`No fault has ${positionals.join(' or ')} in its name.`)
 
 let tried = 0
@@ -37,7 +45,9 @@ let lost = 0
 const stage = await FaultStage.open()
 try {
   const forLayers = chosen.filter(({ unit }) => !changed || unit === undefined)
-  for (const file of LAYERS.filter(layer => forLayers.some(fault => loads(layer, fault))).flatMap(({ files }) => files)) {
+  for (const file of LAYERS.filter(layer => forLayers.some(fault => loads(layer, fault))).flatMap(
+    ({ files }) => files
+  )) {
     const { outcome, words } = await run(file)
     if (outcome !== 'passed') throw new Error(`Without any fault ${file} does not pass: ${words}`)
   }
@@ -51,7 +61,10 @@ try {
 } finally {
   await stage.close()
 }
-if (changed) console.log(`planted ${tried} of the ${chosen.length} faults whose files have changed, in an order drawn by SEED=${SEED}${tried < chosen.length ? '; --all plants all' : ''}`)
+if (changed)
+  console.log(
+    `planted ${tried} of the ${chosen.length} faults whose files have changed, in an order drawn by SEED=${SEED}${tried < chosen.length ? '; --all plants all' : ''}`
+  )
 console.log(`# { total: ${tried}, pass: ${tried - lost}, fail: ${lost} }`)
 
 /** At least one is planted, however long the layers took without any. */
@@ -67,7 +80,14 @@ async function run(file: string): Promise<Ran> {
 
 /** Writes its row at once, so that a run that is ended has not been in vain. */
 async function write(judgement: Judgement): Promise<void> {
-  await writeFile(PAGE, withJudgement(await readFile(PAGE, 'utf8'), judgement, FAULTS.map(({ name }) => name)))
+  await writeFile(
+    PAGE,
+    withJudgement(
+      await readFile(PAGE, 'utf8'),
+      judgement,
+      FAULTS.map(({ name }) => name)
+    )
+  )
 }
 
 function loads({ files }: Layer, { file }: Fault): boolean {
@@ -100,7 +120,8 @@ async function judged(fault: Fault): Promise<Judgement> {
 
 function report({ fault: { name, file, unit }, layers, unit: held }: Judgement): void {
   console.log(`${name} (${file})`)
-  for (const [layer, { outcome, words, tookMs }] of layers) console.log(`  ${layer}: ${outcome === 'passed' ? 'not caught' : words} (${tookMs} ms)`)
+  for (const [layer, { outcome, words, tookMs }] of layers)
+    console.log(`  ${layer}: ${outcome === 'passed' ? 'not caught' : words} (${tookMs} ms)`)
   if (held) console.log(`  ${unit}: ${isCaught(held) ? held.words : 'not caught'}`)
   if ([...layers.values(), held].some(isCaught)) return
   console.log('  nothing catches it')

@@ -38,6 +38,9 @@ export async function runFile(file: string, cwd: string): Promise<Ran> {
 /** The innermost test that failed first, by its name; of what is no test, the first line that tells of an error. */
 function firstWords(said: string): string {
   const lines = said.split('\n').map(line => line.trim())
-  const failed = lines.find(line => /^not ok \d+/.test(line) && !/# TODO/i.test(line))?.replace(/^not ok \d+ (?:- )?/, '').replace(/ # time=.*$/, '')
+  const failed = lines
+    .find(line => /^not ok \d+/.test(line) && !/# TODO/i.test(line))
+    ?.replace(/^not ok \d+ (?:- )?/, '')
+    .replace(/ # time=.*$/, '')
   return failed ?? lines.find(line => /error|fails/i.test(line)) ?? 'it ended without a word'
 }

@@ -36,8 +36,20 @@ export class FaultStage {
     for (const name of LINKED) await symlink(resolve(name), join(folder, name))
     const text = (await readFile('package.json', 'utf8')).replaceAll('"./dist/', '"./')
     await writeFile(join(folder, 'package.json'), text)
-    const compilerOptions = { rootDir: FAULTY, outDir: '.', noCheck: true, noResolve: true, types: [], declaration: false, declarationMap: false, sourceMap: false }
-    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ extends: resolve('tsconfig.json'), compilerOptions, include: [FAULTY], exclude: [] }))
+    const compilerOptions = {
+      rootDir: FAULTY,
+      outDir: '.',
+      noCheck: true,
+      noResolve: true,
+      types: [],
+      declaration: false,
+      declarationMap: false,
+      sourceMap: false
+    }
+    await writeFile(
+      join(folder, 'tsconfig.json'),
+      JSON.stringify({ extends: resolve('tsconfig.json'), compilerOptions, include: [FAULTY], exclude: [] })
+    )
     return new FaultStage(folder, (JSON.parse(text) as PackageJson).exports)
   }
 
@@ -63,7 +75,8 @@ export class FaultStage {
     await writeFile(faulty, planted(await readFile(file, 'utf8'), fault))
     try {
       await promisify(execFile)(join(this.folder, 'node_modules', '.bin', 'tsc'), ['-p', '.'], { cwd: this.folder })
-      if (whole.equals(await readFile(target))) throw new Error(`The fault "${fault.name}" changes nothing in ${target}.`)
+      if (whole.equals(await readFile(target)))
+        throw new Error(`The fault "${fault.name}" changes nothing in ${target}.`)
       return await run()
     } finally {
       await rm(join(this.folder, FAULTY), { recursive: true })

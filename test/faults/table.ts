@@ -21,8 +21,14 @@ export function isCaught(ran: Ran | undefined): boolean {
 export function withJudgement(page: string, judgement: Judgement, names: readonly string[]): string {
   const [head, rest] = page.split(BEGIN)
   const at = rest?.indexOf(END) ?? -1
-  if (head === undefined || rest === undefined || at < 0) throw new Error(`The page has to have the lines ${BEGIN.trim()} and ${END}.`)
-  const rows = new Map(rest.slice(0, at).split('\n').map(line => [line.split(' | ')[0]?.replace('| ', '') ?? '', line]))
+  if (head === undefined || rest === undefined || at < 0)
+    throw new Error(`The page has to have the lines ${BEGIN.trim()} and ${END}.`)
+  const rows = new Map(
+    rest
+      .slice(0, at)
+      .split('\n')
+      .map(line => [line.split(' | ')[0]?.replace('| ', '') ?? '', line])
+  )
   rows.set(judgement.fault.name, row(judgement))
   const columns = ['Fault', 'In', ...LAYERS.map(({ name }) => name), 'What is said first']
   const table = [lineOf(columns), lineOf(columns.map(() => '---')), ...names.flatMap(name => rows.get(name) ?? [])]

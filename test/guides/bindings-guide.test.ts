@@ -3,7 +3,11 @@ import t from 'tap'
 import { runBare } from '../fixtures/processes/bare-process.ts'
 import { openGuide } from '../fixtures/guides/compiled-guide.ts'
 
-const { text: guide, blocks: [text = ''], folder } = await openGuide(t, 'bindings', { change: block => block.replace('4242', '0').replace('50051', '0') })
+const {
+  text: guide,
+  blocks: [text = ''],
+  folder
+} = await openGuide(t, 'bindings', { change: block => block.replace('4242', '0').replace('50051', '0') })
 const [, printed = ''] = /^It prints:\n\n```\n([\s\S]*?)^```$/m.exec(guide) ?? []
 
 await t.test('the program of the guide has at most 40 lines', async t => {

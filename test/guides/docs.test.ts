@@ -24,15 +24,35 @@ const binding = readFileSync('docs/websocket-binding.md', 'utf8')
 function tableAfter(text: string): string[][] {
   const from = binding.slice(binding.indexOf(text))
   const [table = ''] = /(?:^\|.*\n)+/m.exec(from) ?? []
-  return table.trim().split('\n').slice(2).map(row => row.split('|').slice(1, -1).map(cell => cell.trim().replaceAll('`', '')))
+  return table
+    .trim()
+    .split('\n')
+    .slice(2)
+    .map(row =>
+      row
+        .split('|')
+        .slice(1, -1)
+        .map(cell => cell.trim().replaceAll('`', ''))
+    )
 }
 
 await t.test('the binding has every heading that A2A requires of a custom binding', async t => {
   const headings = Array.from(binding.matchAll(/^## (.*)$/gm), ([, heading]) => heading)
   for (const heading of [
-    'Operations', 'Data mapping', 'Service parameters', 'Errors', 'Streaming', 'Ordering', 'Reconnection', 'Authentication',
-    'Agent Card', 'Security', 'Samples', 'Deviations'
-  ]) t.ok(headings.includes(heading), heading)
+    'Operations',
+    'Data mapping',
+    'Service parameters',
+    'Errors',
+    'Streaming',
+    'Ordering',
+    'Reconnection',
+    'Authentication',
+    'Agent Card',
+    'Security',
+    'Samples',
+    'Deviations'
+  ])
+    t.ok(headings.includes(heading), heading)
 })
 
 await t.test('its table of errors matches the code', async t => {
@@ -48,13 +68,17 @@ await t.test('its table of close codes matches the code', async t => {
 
 await t.test('it names every operation, and the identifiers of the code', async t => {
   for (const method of Object.keys(OPERATIONS)) t.ok(binding.includes(`\`${method}\``), method)
-  for (const name of [WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL, RELIABILITY_EXTENSION]) t.ok(binding.includes(`\`${name}\``), name)
+  for (const name of [WEBSOCKET_BINDING, WEBSOCKET_SUBPROTOCOL, RELIABILITY_EXTENSION])
+    t.ok(binding.includes(`\`${name}\``), name)
 })
 
 const words = binding.replaceAll(/\s+/g, ' ')
 
 await t.test('its numbers match the code', async t => {
-  t.match(words, `${defaultLimits.callsPerConnection} unary calls and ${defaultLimits.streamsPerConnection.toLocaleString('en')} streams`)
+  t.match(
+    words,
+    `${defaultLimits.callsPerConnection} unary calls and ${defaultLimits.streamsPerConnection.toLocaleString('en')} streams`
+  )
   t.match(words, `${defaultLimits.framesPerSecond.toLocaleString('en')} frames a second`)
   t.match(words, `default ${defaultLimits.messageBytes / 2 ** 20} MiB`)
   t.match(words, `deeper than ${defaultLimits.jsonDepth}`)
@@ -64,7 +88,10 @@ await t.test('its numbers match the code', async t => {
   t.match(words, `for ${defaultLimits.longPollMs / 1000} seconds at the most`)
 })
 
-const samples = binding.slice(binding.indexOf('## Samples')).split('\n').filter(line => line.startsWith('{'))
+const samples = binding
+  .slice(binding.indexOf('## Samples'))
+  .split('\n')
+  .filter(line => line.startsWith('{'))
 
 await t.test('the server reads its samples as frames', async t => {
   t.equal(samples.length, 6)
@@ -75,7 +102,9 @@ await t.test('the server reads its samples as frames', async t => {
 })
 
 await t.test('a stream answers its first sample as the samples show', async t => {
-  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as { default: Agent }
+  const { default: agent } = (await tsImport(pathToFileURL(resolve('examples/sailboat.ts')).href, import.meta.url)) as {
+    default: Agent
+  }
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
@@ -99,12 +128,30 @@ await t.test('a stream answers its first sample as the samples show', async t =>
   t.same([...new Set(kinds.slice(1))], ['statusUpdate', 'artifactUpdate', 'streamEnd'])
 })
 
-const pages = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'bench/README.md', 'examples/README.md', 'test/README.md', 'test/faults/README.md', ...readdirSync('docs').filter(name => name.endsWith('.md')).map(name => `docs/${name}`)]
+const pages = [
+  'README.md',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'bench/README.md',
+  'examples/README.md',
+  'test/README.md',
+  'test/faults/README.md',
+  ...readdirSync('docs')
+    .filter(name => name.endsWith('.md'))
+    .map(name => `docs/${name}`)
+]
 
 /** The anchors of a page, as GitHub makes them of its headings. */
 function anchorsOf(page: string): Set<string> {
   const headings = readFileSync(page, 'utf8').matchAll(/^#+ (.*)$/gm)
-  return new Set(Array.from(headings, ([, heading = '']) => heading.toLowerCase().replaceAll(/[^\w\- ]/g, '').replaceAll(' ', '-')))
+  return new Set(
+    Array.from(headings, ([, heading = '']) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\w\- ]/g, '')
+        .replaceAll(' ', '-')
+    )
+  )
 }
 
 await t.test('every link of the pages has an existing file and heading', async t => {
@@ -118,17 +165,30 @@ await t.test('every link of the pages has an existing file and heading', async t
 })
 
 await t.test('docs/README.md, from which the site makes its sidebar, lists every page once', async t => {
-  const listed = Array.from(readFileSync('docs/README.md', 'utf8').matchAll(/^- \[[^\]]+\]\((\w[^)]*)\)/gm), ([, link = '']) => link)
-  for (const name of readdirSync('docs').filter(name => name.endsWith('.md') && name !== 'README.md')) t.equal(listed.filter(link => link === name).length, 1, name)
+  const listed = Array.from(
+    readFileSync('docs/README.md', 'utf8').matchAll(/^- \[[^\]]+\]\((\w[^)]*)\)/gm),
+    ([, link = '']) => link
+  )
+  for (const name of readdirSync('docs').filter(name => name.endsWith('.md') && name !== 'README.md'))
+    t.equal(listed.filter(link => link === name).length, 1, name)
 })
 
 /** The words of the last column of the glossary, with the term to write instead. */
-const FORBIDDEN = Array.from(readFileSync('docs/glossary.md', 'utf8').matchAll(/^\| ([^|]+) \| [^|]+ \| ((?:`[^|`]+`(?:, )?)+) \|$/gm)).flatMap(([, term = '', words = '']) =>
-  Array.from(words.matchAll(/`([^`]+)`/g), ([, word = '']) => ({ term, word, found: new RegExp(`(?<![\\w-])${word.replaceAll(' ', '\\s+')}(?![\\w-])`, 'i') }))
+const FORBIDDEN = Array.from(
+  readFileSync('docs/glossary.md', 'utf8').matchAll(/^\| ([^|]+) \| [^|]+ \| ((?:`[^|`]+`(?:, )?)+) \|$/gm)
+).flatMap(([, term = '', words = '']) =>
+  Array.from(words.matchAll(/`([^`]+)`/g), ([, word = '']) => ({
+    term,
+    word,
+    found: new RegExp(`(?<![\\w-])${word.replaceAll(' ', '\\s+')}(?![\\w-])`, 'i')
+  }))
 )
 
 /** What a reader reads of a page: neither blocks of code nor code in a line. */
-const proseOf = (page: string) => readFileSync(page, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`]*`/g, '')
+const proseOf = (page: string) =>
+  readFileSync(page, 'utf8')
+    .replaceAll(/^```[\s\S]*?^```$/gm, '')
+    .replaceAll(/`[^`]*`/g, '')
 
 /** Fails for each forbidden word of a text. */
 function hasOnlyTerms(t: Test, name: string, text: string): void {
@@ -150,15 +210,25 @@ await t.test('the help of every command uses only these terms', async t => {
 
 /** The text of the errors that a source makes: the strings on the lines that call a constructor of an error, without what they interpolate. */
 function messagesOf(path: string): string[] {
-  const lines = readFileSync(path, 'utf8').split('\n').filter(line => /\bnew \w*Error\(/.test(line))
-  return lines.flatMap(line => Array.from(line.matchAll(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g), ([text]) => text.replaceAll(/\$\{[^}]*\}/g, '')))
+  const lines = readFileSync(path, 'utf8')
+    .split('\n')
+    .filter(line => /\bnew \w*Error\(/.test(line))
+  return lines.flatMap(line =>
+    Array.from(line.matchAll(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g), ([text]) =>
+      text.replaceAll(/\$\{[^}]*\}/g, '')
+    )
+  )
 }
 
 await t.test('the errors of the sources use only these terms', async t => {
   const sources = ['machines', 'runtime', 'adapters'].flatMap(folder =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => /(?<!\.d)\.tsx?$/.test(name)).map(name => join(folder, name))
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter(name => /(?<!\.d)\.tsx?$/.test(name))
+      .map(name => join(folder, name))
   )
   const messages = sources.flatMap(path => messagesOf(path).map(text => ({ path, text })))
   t.ok(messages.length > 300)
-  for (const { path, text } of messages) for (const { term, word, found } of FORBIDDEN) if (found.test(text)) t.fail(`${path} says ${text}: write "${term}" for "${word}"`)
+  for (const { path, text } of messages)
+    for (const { term, word, found } of FORBIDDEN)
+      if (found.test(text)) t.fail(`${path} says ${text}: write "${term}" for "${word}"`)
 })

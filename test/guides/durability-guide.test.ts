@@ -19,11 +19,18 @@ await t.test('the cannon does not fire again', async t => {
 })
 
 await t.test('the painter resumes work that its first version stored', async t => {
-  const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({ id: 'painting', context: { colour: 'red' }, initial: 'choosing', states: { choosing: { tags: 'input-required', on: { 'message.received': {} } } } })
+  const first = setupWork({ types: { context: {} as { colour: string } } }).createMachine({
+    id: 'painting',
+    context: { colour: 'red' },
+    initial: 'choosing',
+    states: { choosing: { tags: 'input-required', on: { 'message.received': {} } } }
+  })
   const life = lives(t, { work: first, version: '1' })
   const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
   await life.again(agentOf(1))
-  t.strictSame(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), ['painted in red'])
+  t.strictSame(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), [
+    'painted in red'
+  ])
 
   const older = lives(t, { work: first, version: '1' })
   const { id } = taskIn(await older.runtime.sendMessage(say('go')))

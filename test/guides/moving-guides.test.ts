@@ -12,7 +12,10 @@ import { say, taskIn, textOf } from '../fixtures/runtime/runtime-helpers.ts'
 
 const pageOf = (name: string) => readFileSync(`docs/${name}.md`, 'utf8')
 
-const weather = await serve(createRuntime({ agent: defineAgent({ card: { name: 'Weather' }, work: async () => ({ artifact: 'Sunny.' }) }) }), { port: 0 })
+const weather = await serve(
+  createRuntime({ agent: defineAgent({ card: { name: 'Weather' }, work: async () => ({ artifact: 'Sunny.' }) }) }),
+  { port: 0 }
+)
 t.teardown(() => weather.close())
 
 /** A block with a scripted model for that of a provider, and with the agent of this test for that of a Mastra server. */
@@ -21,8 +24,18 @@ function withStubs(block: string): string {
 }
 
 /** The blocks of TypeScript of some pages, named by page and number. */
-const blocks = ['coming-from-xstate', 'coming-from-a2a-js', 'sizing', 'coming-from-ai-sdk', 'coming-from-mastra', 'coming-from-langgraph'].flatMap(page =>
-  Array.from(pageOf(page).matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({ name: `${page}-${i}`, text: withStubs(text) }))
+const blocks = [
+  'coming-from-xstate',
+  'coming-from-a2a-js',
+  'sizing',
+  'coming-from-ai-sdk',
+  'coming-from-mastra',
+  'coming-from-langgraph'
+].flatMap(page =>
+  Array.from(pageOf(page).matchAll(/^```ts\n([\s\S]*?)^```$/gm), ([, text = ''], i) => ({
+    name: `${page}-${i}`,
+    text: withStubs(text)
+  }))
 )
 
 const folder = t.testdir({
@@ -44,7 +57,10 @@ interface Blocks {
   readonly block8: { readonly default: Agent }
 }
 
-const { block0, block1, block2, block3, block4, block5, block6, block7, block8 } = (await tsImport(pathToFileURL(join(folder, 'all.ts')).href, import.meta.url)) as Blocks
+const { block0, block1, block2, block3, block4, block5, block6, block7, block8 } = (await tsImport(
+  pathToFileURL(join(folder, 'all.ts')).href,
+  import.meta.url
+)) as Blocks
 
 await t.test('every block of the guides compiles under the strictest settings', async t => {
   t.equal(blocks.length, 9)
@@ -70,7 +86,12 @@ await t.test('the agent of the page about the AI SDK asks before it pays', async
   t.teardown(() => runtime.close())
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('rent')))
   t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
-  t.match(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf).join(''), /rent +is +paid\.$/)
+  t.match(
+    taskIn(await runtime.sendMessage(say('yes', { taskId })))
+      .artifacts?.map(textOf)
+      .join(''),
+    /rent +is +paid\.$/
+  )
 })
 
 await t.test('the desk of the page about Mastra gets the weather from another agent', async t => {
@@ -80,17 +101,25 @@ await t.test('the desk of the page about Mastra gets the weather from another ag
 })
 
 await t.test('both clients see the same task states, also with the limits of a small container', async t => {
-  const runtime = block4.smallRuntime(defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) }))
+  const runtime = block4.smallRuntime(
+    defineAgent({ card: { name: 'Agent' }, work: async () => ({ artifact: 'done' }) })
+  )
   t.teardown(() => runtime.close())
   const served = await serve(runtime, { port: 0 })
   t.teardown(() => served.close())
-  for (const { ask } of [block2, block3]) t.same(await ask(served.url, 'hi'), ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'])
+  for (const { ask } of [block2, block3])
+    t.same(await ask(served.url, 'hi'), ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'])
 })
 
 await t.test('the page about limits names every limit, with its default if that is a number', async t => {
   const page = pageOf('sizing')
-  const rows = Array.from(page.matchAll(/^\| (`.*?) \| (.*?) \|/gm), ([, names = '', defaults = '']) => ({ names: Array.from(names.matchAll(/`(\w+)`/g), ([, name = '']) => name), defaults: defaults.split('; ') }))
-  const told = new Map(rows.flatMap(({ names, defaults }) => names.map((name, i) => [name, defaults[i] ?? ''] as const)))
+  const rows = Array.from(page.matchAll(/^\| (`.*?) \| (.*?) \|/gm), ([, names = '', defaults = '']) => ({
+    names: Array.from(names.matchAll(/`(\w+)`/g), ([, name = '']) => name),
+    defaults: defaults.split('; ')
+  }))
+  const told = new Map(
+    rows.flatMap(({ names, defaults }) => names.map((name, i) => [name, defaults[i] ?? ''] as const))
+  )
   for (const [name, value] of Object.entries(defaultLimits)) {
     if (typeof value === 'object') continue
     const text = told.get(name) ?? ''
@@ -101,13 +130,22 @@ await t.test('the page about limits names every limit, with its default if that 
 /** A number as the page writes it, in bytes or milliseconds. */
 function inUnits(text: string): number {
   const [number = '', unit = ''] = text.split(' ')
-  const units: Record<string, number> = { MiB: 2 ** 20, seconds: 1000, minutes: 60_000, hour: 3_600_000, days: 86_400_000, year: 365 * 86_400_000 }
+  const units: Record<string, number> = {
+    MiB: 2 ** 20,
+    seconds: 1000,
+    minutes: 60_000,
+    hour: 3_600_000,
+    days: 86_400_000,
+    year: 365 * 86_400_000
+  }
   return Number(number.replaceAll(',', '')) * (units[unit] ?? 1)
 }
 
 await t.test('the versions in the page about upgrading match package.json and the code', async t => {
   const page = pageOf('upgrading')
-  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as { peerDependencies: Record<string, string> }
+  const { peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+    peerDependencies: Record<string, string>
+  }
   for (const name of Object.keys(peerDependencies)) t.match(page, `\`${name}\``, name)
   t.equal(peerDependencies['xstate'], `>=${/xstate` is required, from ([\d.]+), below 6/.exec(page)?.[1]} <6`)
   t.match(page, `minors up to 5.${TESTED_MINOR}`)
@@ -116,10 +154,17 @@ await t.test('the versions in the page about upgrading match package.json and th
 
 await t.test('the texts on the page of symptoms occur in the code', async t => {
   const files = ['machines', 'runtime', 'adapters'].flatMap(folder =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(name => name.endsWith('.ts')).map(name => join(folder, name)))
+    readdirSync(folder, { recursive: true, encoding: 'utf8' })
+      .filter(name => name.endsWith('.ts'))
+      .map(name => join(folder, name))
+  )
   const code = files.map(file => readFileSync(file, 'utf8')).join('\n')
-  const quoted = Array.from(pageOf('troubleshooting').matchAll(/^\| (.*?) \|/gm)).flatMap(([, cell = '']) => Array.from(cell.matchAll(/`([^`]+)`/g), ([, text = '']) => text))
-  const parts = quoted.flatMap(text => text.split('…').map(part => part.trim().replace(/\.$/, ''))).filter(part => part.includes(' '))
+  const quoted = Array.from(pageOf('troubleshooting').matchAll(/^\| (.*?) \|/gm)).flatMap(([, cell = '']) =>
+    Array.from(cell.matchAll(/`([^`]+)`/g), ([, text = '']) => text)
+  )
+  const parts = quoted
+    .flatMap(text => text.split('…').map(part => part.trim().replace(/\.$/, '')))
+    .filter(part => part.includes(' '))
   t.ok(parts.length > 25)
   for (const part of parts) t.ok(code.includes(part), part)
 })

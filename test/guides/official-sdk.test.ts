@@ -17,7 +17,10 @@ import { compilerOutput, guideConfig } from '../fixtures/guides/compiled-guide.t
 import { collect } from '../fixtures/runtime/runtime-helpers.ts'
 
 const guide = readFileSync('docs/official-sdk.md', 'utf8')
-const blocks = Array.from(guide.matchAll(/^```ts\n\/\/ (\w+)\.ts\n([\s\S]*?)^```$/gm), ([, name = '', text = '']) => ({ name, text }))
+const blocks = Array.from(guide.matchAll(/^```ts\n\/\/ (\w+)\.ts\n([\s\S]*?)^```$/gm), ([, name = '', text = '']) => ({
+  name,
+  text
+}))
 
 const folder = t.testdir(
   Object.fromEntries([
@@ -29,8 +32,12 @@ const folder = t.testdir(
 
 interface Guide {
   readonly before: { readonly serve: (url: string) => Express }
-  readonly after: { readonly serve: (agent: Agent, url: string) => { readonly app: Express; readonly runtime: Runtime } }
-  readonly grpc: { readonly serve: (agent: Agent, address: string) => { readonly server: Server; readonly runtime: Runtime } }
+  readonly after: {
+    readonly serve: (agent: Agent, url: string) => { readonly app: Express; readonly runtime: Runtime }
+  }
+  readonly grpc: {
+    readonly serve: (agent: Agent, address: string) => { readonly server: Server; readonly runtime: Runtime }
+  }
   readonly agent: { readonly default: Agent }
   readonly work: { readonly default: Agent }
   readonly chart: { readonly default: Agent }
@@ -70,12 +77,20 @@ function told(event: StreamResponse | undefined): string {
 /** Holds the conversation of the guide. */
 async function converse(t: Test, client: Client): Promise<void> {
   const asked = (await client.sendMessage(saying('a boat'))) as Task
-  t.match(asked.status, { state: TaskState.TASK_STATE_INPUT_REQUIRED, message: { parts: [{ content: { value: 'Which colour?' } }] } })
-  const events = await collect(client.sendMessageStream(saying('red', { taskId: asked.id, contextId: asked.contextId })))
+  t.match(asked.status, {
+    state: TaskState.TASK_STATE_INPUT_REQUIRED,
+    message: { parts: [{ content: { value: 'Which colour?' } }] }
+  })
+  const events = await collect(
+    client.sendMessageStream(saying('red', { taskId: asked.id, contextId: asked.contextId }))
+  )
   t.equal(told(events.at(-1)), 'COMPLETED: Here you are.')
   const done = await client.getTask({ id: asked.id, tenant: '', historyLength: undefined })
-  for (const text of ['a boat', 'Which colour?', 'red', 'Painting it red.']) t.ok(textsOf(done.history).includes(text), text)
-  t.match(done.artifacts, [{ artifactId: 'picture', name: 'picture.txt', parts: [{ content: { value: 'a picture in red' } }] }])
+  for (const text of ['a boat', 'Which colour?', 'red', 'Painting it red.'])
+    t.ok(textsOf(done.history).includes(text), text)
+  t.match(done.artifacts, [
+    { artifactId: 'picture', name: 'picture.txt', parts: [{ content: { value: 'a picture in red' } }] }
+  ])
 }
 
 await t.test('every TypeScript block of the guide compiles under the strictest settings', async t => {
@@ -85,7 +100,9 @@ await t.test('every TypeScript block of the guide compiles under the strictest s
 
 await t.test('the official client holds the same conversation before, after and at every step between', async t => {
   const created = (url: string, preferred = 'JSONRPC') =>
-    new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [preferred] })).createFromUrl(url)
+    new ClientFactory(
+      ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [preferred] })
+    ).createFromUrl(url)
   await t.test('before', async t => converse(t, await created(await listening(t, all.before.serve))))
   for (const name of ['agent', 'work', 'chart'] as const) {
     await t.test(name, async t => {
@@ -95,8 +112,14 @@ await t.test('the official client holds the same conversation before, after and 
         return app
       })
       for (const binding of ['JSONRPC', 'HTTP+JSON']) await converse(t, await created(url, binding))
-      const params = { message: { kind: 'message', messageId: 'old', role: 'user', parts: [{ kind: 'text', text: 'a boat' }] } }
-      const response = await fetch(url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params }) })
+      const params = {
+        message: { kind: 'message', messageId: 'old', role: 'user', parts: [{ kind: 'text', text: 'a boat' }] }
+      }
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params })
+      })
       t.match(await response.json(), { result: { kind: 'task', status: { state: 'input-required' } } })
     })
   }
@@ -107,7 +130,14 @@ await t.test('gRPC gives the same conversation', async t => {
   t.teardown(() => runtime.close())
   const port = await promisify(server.bindAsync.bind(server))('127.0.0.1:0', ServerCredentials.createInsecure())
   t.teardown(() => server.forceShutdown())
-  const factory = new ClientFactory({ transports: [new GrpcTransportFactory({ grpcChannelCredentials: credentials.createInsecure() })] })
-  const supportedInterfaces = [{ url: `127.0.0.1:${port}`, protocolBinding: 'GRPC', protocolVersion: '1.0', tenant: '' }]
-  await converse(t, await factory.createFromAgentCard({ ...AgentCard.fromJSON(runtime.agentCard([])), supportedInterfaces }))
+  const factory = new ClientFactory({
+    transports: [new GrpcTransportFactory({ grpcChannelCredentials: credentials.createInsecure() })]
+  })
+  const supportedInterfaces = [
+    { url: `127.0.0.1:${port}`, protocolBinding: 'GRPC', protocolVersion: '1.0', tenant: '' }
+  ]
+  await converse(
+    t,
+    await factory.createFromAgentCard({ ...AgentCard.fromJSON(runtime.agentCard([])), supportedInterfaces })
+  )
 })

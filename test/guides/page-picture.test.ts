@@ -41,7 +41,9 @@ async function photograph(page: Page, address: string): Promise<Buffer[]> {
 async function sideBySide(page: Page, pictures: readonly Buffer[]): Promise<Buffer> {
   const style = `<style>body{margin:0;padding:${GAP}px;display:flex;gap:${GAP}px;background:#fff}img{width:${WIDTH}px;height:${HEIGHT}px;border-radius:8px;box-shadow:0 0 0 1px #d5dae1}</style>`
   await page.setViewportSize(SIZE)
-  await page.setContent(style + pictures.map(picture => `<img src="data:image/png;base64,${picture.toString('base64')}">`).join(''))
+  await page.setContent(
+    style + pictures.map(picture => `<img src="data:image/png;base64,${picture.toString('base64')}">`).join('')
+  )
   await page.waitForFunction('[...document.images].every(image => image.complete)')
   const session = await page.context().newCDPSession(page)
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 80 })
@@ -54,17 +56,25 @@ function sizeOf(webp: Buffer): { width: number; height: number } {
   return { width: webp.readUInt16LE(at + 14) & 0x3fff, height: webp.readUInt16LE(at + 16) & 0x3fff }
 }
 
-await t.test('the picture of the page in the README is that of npm start', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
-  const agent = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json'], { stdio: ['ignore', 'pipe', 'ignore'] })
-  t.teardown(() => agent.kill('SIGKILL'))
-  const [line] = (await once(createInterface(agent.stdout), 'line')) as [string]
-  const { page: address } = JSON.parse(line) as { page: string }
-  const page = await openPage(t, { deviceScaleFactor: 1.5 })
-  const picture = await sideBySide(page, await photograph(page, address))
-  t.ok(picture.length < MOST_BYTES, `${picture.length} bytes`)
-  if (process.argv.includes('write')) {
-    mkdirSync(dirname(PICTURE), { recursive: true })
-    writeFileSync(PICTURE, picture)
+await t.test(
+  'the picture of the page in the README is that of npm start',
+  { skip: CHROMIUM === undefined && 'no Chromium on this machine' },
+  async t => {
+    const agent = spawn(
+      process.execPath,
+      ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json'],
+      { stdio: ['ignore', 'pipe', 'ignore'] }
+    )
+    t.teardown(() => agent.kill('SIGKILL'))
+    const [line] = (await once(createInterface(agent.stdout), 'line')) as [string]
+    const { page: address } = JSON.parse(line) as { page: string }
+    const page = await openPage(t, { deviceScaleFactor: 1.5 })
+    const picture = await sideBySide(page, await photograph(page, address))
+    t.ok(picture.length < MOST_BYTES, `${picture.length} bytes`)
+    if (process.argv.includes('write')) {
+      mkdirSync(dirname(PICTURE), { recursive: true })
+      writeFileSync(PICTURE, picture)
+    }
+    t.same(sizeOf(readFileSync(PICTURE)), sizeOf(picture), 'npm run picture takes it again')
   }
-  t.same(sizeOf(readFileSync(PICTURE)), sizeOf(picture), 'npm run picture takes it again')
-})
+)

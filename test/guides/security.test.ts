@@ -8,7 +8,10 @@ import { rejection, say } from '../fixtures/runtime/runtime-helpers.ts'
 
 const guide = await openGuide(t, 'security')
 const { block0, block1, block2, block3 } = await guide.load<{
-  readonly block0: { readonly authenticate: (credentials: { headers: Record<string, string> }) => Promise<unknown>; readonly runtime: Runtime }
+  readonly block0: {
+    readonly authenticate: (credentials: { headers: Record<string, string> }) => Promise<unknown>
+    readonly runtime: Runtime
+  }
   readonly block1: { readonly authorize: Authorize }
   readonly block2: { readonly default: Agent }
   readonly block3: { readonly runtime: Runtime; readonly connectToOurs: (url: string) => Promise<AgentClient> }
@@ -20,7 +23,10 @@ await t.test('the provided authenticators accept a key and refuse invalid tokens
   t.equal(await block0.authenticate({ headers: { 'x-api-key': 'x' } }), undefined)
   const { securitySchemes, securityRequirements } = block0.runtime.agentCard([])
   t.strictSame(Object.keys(securitySchemes ?? {}), ['bearer', 'apiKey'])
-  t.strictSame(securityRequirements, [{ schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } }, { schemes: { apiKey: {} } }])
+  t.strictSame(securityRequirements, [
+    { schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } },
+    { schemes: { apiKey: {} } }
+  ])
 })
 
 await t.test('reading and writing need different scopes', async t => {
@@ -28,17 +34,28 @@ await t.test('reading and writing need different scopes', async t => {
   t.teardown(() => runtime.close())
   const reader = { principal: 'anna', claims: { scope: 'email tasks:read' } }
   t.match(await runtime.listTasks({}, reader), { totalSize: 0 })
-  t.match(await rejection(runtime.sendMessage(say('x'), reader)), { code: 'Forbidden', message: 'This needs the scope tasks:write.' })
+  t.match(await rejection(runtime.sendMessage(say('x'), reader)), {
+    code: 'Forbidden',
+    message: 'This needs the scope tasks:write.'
+  })
   t.match(await rejection(runtime.listTasks({})), { code: 'Forbidden', message: 'This needs the scope tasks:read.' })
-  t.match(await runtime.sendMessage(say('x'), { ...reader, claims: { scope: 'tasks:write' } }), { task: { artifacts: [{ parts: [{ text: 'x' }] }] } })
+  t.match(await runtime.sendMessage(say('x'), { ...reader, claims: { scope: 'tasks:write' } }), {
+    task: { artifacts: [{ parts: [{ text: 'x' }] }] }
+  })
 })
 
 await t.test('a verifying client connects only to an agent whose key it trusts', async t => {
   const [ours, other] = [block3.runtime, block0.runtime]
-  for (const [runtime, isOurs] of [[ours, true], [other, false]] as const) {
+  for (const [runtime, isOurs] of [
+    [ours, true],
+    [other, false]
+  ] as const) {
     const served = await serve(runtime, { port: 0 })
     t.teardown(() => served.close())
-    const connected = await block3.connectToOurs(served.url).then(client => client.close().then(() => true), () => false)
+    const connected = await block3.connectToOurs(served.url).then(
+      client => client.close().then(() => true),
+      () => false
+    )
     t.equal(connected, isOurs)
   }
 })
@@ -46,11 +63,19 @@ await t.test('a verifying client connects only to an agent whose key it trusts',
 await t.test('the crew has its own extended card', async t => {
   const runtime = createRuntime({ agent: block2.default })
   t.teardown(() => runtime.close())
-  t.match(await runtime.getExtendedAgentCard({}, { principal: 'anna', claims: { role: 'crew' } }), { name: 'Harbour', skills: [{ id: 'sail' }, { id: 'dive' }] })
-  t.match(await rejection(runtime.getExtendedAgentCard({}, { principal: 'bob' })), { code: 'ExtendedAgentCardNotConfigured' })
+  t.match(await runtime.getExtendedAgentCard({}, { principal: 'anna', claims: { role: 'crew' } }), {
+    name: 'Harbour',
+    skills: [{ id: 'sail' }, { id: 'dive' }]
+  })
+  t.match(await rejection(runtime.getExtendedAgentCard({}, { principal: 'bob' })), {
+    code: 'ExtendedAgentCardNotConfigured'
+  })
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
 })
 
 await t.test('the numbers of the guide match the code', async t => {
-  t.match(guide.text, `the size of a message (${defaultLimits.messageBytes / 2 ** 20} MiB), the depth of JSON (${defaultLimits.jsonDepth})`)
+  t.match(
+    guide.text,
+    `the size of a message (${defaultLimits.messageBytes / 2 ** 20} MiB), the depth of JSON (${defaultLimits.jsonDepth})`
+  )
 })

@@ -18,12 +18,24 @@ await t.test("the guide's tenants accept only their members, and its quotas matc
   t.match(limited.settings.limits.perPrincipal, { openTasks: 1000, requestsPerMinute: 600 })
   await limited.close()
   const { liveContexts, principalShare, tenantShare } = defaultLimits
-  const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count => count.toLocaleString('en'))
-  t.ok(guide.text.includes(`| \`liveContexts\`: contexts in memory | ${figures.join(' | ')} | ${figures[1]} |`), 'the shares')
+  const figures = [liveContexts, liveContexts * principalShare, liveContexts * tenantShare].map(count =>
+    count.toLocaleString('en')
+  )
+  t.ok(
+    guide.text.includes(`| \`liveContexts\`: contexts in memory | ${figures.join(' | ')} | ${figures[1]} |`),
+    'the shares'
+  )
   t.equal(guide.text.split(`${figures.join(' | ')} | |`).length, 3, 'the limits of connections too')
-  t.ok(guide.text.includes(`\`principalShare\` (${principalShare}) and \`tenantShare\` (${tenantShare})`), 'the options of the shares')
-  const shown = (name: string, value: number) => (name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en'))
+  t.ok(
+    guide.text.includes(`\`principalShare\` (${principalShare}) and \`tenantShare\` (${tenantShare})`),
+    'the options of the shares'
+  )
+  const shown = (name: string, value: number) =>
+    name === 'bytesPerMinute' ? `${value / 2 ** 30} GiB` : value.toLocaleString('en')
   for (const name of Object.keys(defaultLimits.perPrincipal) as (keyof Quota)[]) {
-    t.match(guide.text, `| \`${name}\` | ${shown(name, defaultLimits.perPrincipal[name])} | ${shown(name, defaultLimits.perTenant[name])} |`)
+    t.match(
+      guide.text,
+      `| \`${name}\` | ${shown(name, defaultLimits.perPrincipal[name])} | ${shown(name, defaultLimits.perTenant[name])} |`
+    )
   }
 })

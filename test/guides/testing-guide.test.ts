@@ -4,8 +4,9 @@ import { runBare } from '../fixtures/processes/bare-process.ts'
 import { openGuide } from '../fixtures/guides/compiled-guide.ts'
 import { NO_SQLITE } from '../fixtures/stores/sqlite.ts'
 
-const { folder } = await openGuide(t, 'testing', { files: {
-  'agent.ts': `
+const { folder } = await openGuide(t, 'testing', {
+  files: {
+    'agent.ts': `
 import { defineAgent, setupWork, textOf } from 'taskchart'
 export { cases } from './block-2.ts'
 const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large' } }).createMachine({
@@ -14,7 +15,8 @@ const work = setupWork({ guards: { isSize: (_, said: string) => said === 'large'
 })
 export default defineAgent({ card: { name: 'Barista' }, work })
 `
-} })
+  }
+})
 
 const run = (...args: string[]) => runBare(...args).catch((error: { stdout: string }) => error)
 

@@ -29,17 +29,26 @@ await t.test('the waiter asks for a time and a number, and refuses invalid ones'
   const { id: taskId, status } = taskIn(await runtime.sendMessage(say('the sea')))
   t.equal(textOf(status.message), 'At what time?')
   t.equal(textOf(taskIn(await runtime.sendMessage(say('8', { taskId }))).status.message), 'For how many?')
-  t.match(await rejection(runtime.sendMessage(say('us', { taskId }))), { code: 'InvalidParams', violations: [{ field: 'message.parts' }] })
+  t.match(await rejection(runtime.sendMessage(say('us', { taskId }))), {
+    code: 'InvalidParams',
+    violations: [{ field: 'message.parts' }]
+  })
   const done = taskIn(await runtime.sendMessage(say('2', { taskId })))
   t.strictSame(done.artifacts?.map(textOf), ['Soup\n Bread\n', 'A table for 2 at 8.'])
 })
 
 await t.test('the printer prints after its login, and fails if the login is denied', async t => {
   const { runtime, loggedIn } = lifeOf(t, 1)
-  const [one, other] = [taskIn(await runtime.sendMessage(say('a page'))), taskIn(await runtime.sendMessage(say('a page')))]
+  const [one, other] = [
+    taskIn(await runtime.sendMessage(say('a page'))),
+    taskIn(await runtime.sendMessage(say('a page')))
+  ]
   await loggedIn?.(runtime, one.id, 'anonymous')
   t.strictSame((await reaches(runtime, one.id, 'completed')).artifacts?.map(textOf), ['a page, for a-17'])
-  t.equal(textOf(taskIn(await runtime.sendMessage(say('no', { taskId: other.id }))).status.message), 'Nobody is logged in.')
+  t.equal(
+    textOf(taskIn(await runtime.sendMessage(say('no', { taskId: other.id }))).status.message),
+    'Nobody is logged in.'
+  )
 })
 
 await t.test('the shop ships after three days, and says so', async t => {
@@ -56,7 +65,9 @@ await t.test('the cashier pays once, also in a runtime of another copy of the pa
   for (const create of [all.createRuntime, createRuntime]) {
     const { runtime } = lifeOf(t, 3, create)
     const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
-    t.match(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), [/^5 EUR, .+\/step\/pay\/1$/])
+    t.match(taskIn(await runtime.sendMessage(say('yes', { taskId }))).artifacts?.map(textOf), [
+      /^5 EUR, .+\/step\/pay\/1$/
+    ])
   }
 })
 
@@ -79,16 +90,28 @@ await t.test('the scribe takes notes', async t => {
 await t.test('the numbers of the guide match the code', async t => {
   t.match(guide.text, `\`limits.queuedMessages\` (${defaultLimits.queuedMessages})`)
   t.match(guide.text, `\`limits.eventsPerTask\` events (${defaultLimits.eventsPerTask.toLocaleString('en')})`)
-  const { default: { restart, cancelGraceMs } } = lifeOf(t, 1)
-  t.match(guide.text, `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`)
+  const {
+    default: { restart, cancelGraceMs }
+  } = lifeOf(t, 1)
+  t.match(
+    guide.text,
+    `\`intensity\` times (${restart.intensity}) within \`periodMs\` (${restart.periodMs.toLocaleString('en')})`
+  )
   t.match(guide.text, `\`cancelGraceMs\` (${cancelGraceMs.toLocaleString('en')})`)
 })
 
 await t.test("the guide's agent reads the details of requests beside their messages", async t => {
   const { runtime } = lifeOf(t, 7)
-  const asked = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }), metadata: { 'https://example.com/ext/locale': 'fi' } }))
+  const asked = taskIn(
+    await runtime.sendMessage({
+      ...say('go', {}, { acceptedOutputModes: ['text/markdown'] }),
+      metadata: { 'https://example.com/ext/locale': 'fi' }
+    })
+  )
   t.equal(textOf(asked.status.message), 'Minne?')
-  const done = taskIn(await runtime.sendMessage({ ...say('Helsinki', { taskId: asked.id }), metadata: { haste: true } }))
+  const done = taskIn(
+    await runtime.sendMessage({ ...say('Helsinki', { taskId: asked.id }), metadata: { haste: true } })
+  )
   t.equal(textOf(done.artifacts?.[0]), '# To Helsinki, fast.')
   t.strictSame(done.metadata, { haste: true, found: 1 })
 })

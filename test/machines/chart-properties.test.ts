@@ -42,7 +42,10 @@ for (const [name, proved] of Object.entries(charts)) {
   await t.test(`the ${name} chart has its properties`, t => {
     for (const cases of proved.cases) {
       const { verdicts, configurations, isWhole } = proveChart(proved.chart, proved.properties, cases)
-      t.strictSame(verdicts.filter(({ outcome }) => outcome !== 'proved'), [])
+      t.strictSame(
+        verdicts.filter(({ outcome }) => outcome !== 'proved'),
+        []
+      )
       t.ok(isWhole)
       t.comment(`${verdicts.length} properties, ${configurations} configurations`)
     }
@@ -57,7 +60,11 @@ for (const [name, proved] of Object.entries(charts)) {
     for (const { name, machine } of sampleOf(t, mutants, 1)) {
       const spaces = explored(machine, proved)
       const isViolated = violatedIn(spaces, proved) !== undefined
-      t.equal(spaces.every((space, i) => isAlike(original[i] as Space, space)), !isViolated, name)
+      t.equal(
+        spaces.every((space, i) => isAlike(original[i] as Space, space)),
+        !isViolated,
+        name
+      )
       alike += isViolated ? 0 : 1
     }
     t.comment(`${mutants.length} mistakes, ${alike} that change nothing`)
@@ -69,18 +76,34 @@ const STARTED = ['states', 'active', 'states', 'started']
 
 /** Mistakes that the tests of the chart's paths once passed, since chart and runtime agreed, and those of the planted faults. */
 const planted: Readonly<Record<string, AnyStateMachine>> = {
-  'an illegal event is accepted': withChange(task, [...STARTED, 'states', 'working', 'on', 'message.received'], { target: 'working', reenter: true }),
+  'an illegal event is accepted': withChange(task, [...STARTED, 'states', 'working', 'on', 'message.received'], {
+    target: 'working',
+    reenter: true
+  }),
   'work that throws completes its task': withChange(task, [...STARTED, 'invoke', 'onError'], '#task.completed'),
   'a cancel does not cancel': withChange(task, ['states', 'active', 'on', 'task.cancel'], {}),
   'work that failed completes its task': withChange(task, [...STARTED, 'invoke', 'onDone', 0], undefined),
-  'an answer is not passed on': withChange(task, [...STARTED, 'states', 'inputRequired', 'on', 'message.received'], undefined),
-  'a canceled task is opened again by a late word': withChange(task, ['states', 'canceled'], { tags: 'terminal', entry: Object(task.config).states.canceled.entry, on: { 'work.progressed': 'active' } }),
+  'an answer is not passed on': withChange(
+    task,
+    [...STARTED, 'states', 'inputRequired', 'on', 'message.received'],
+    undefined
+  ),
+  'a canceled task is opened again by a late word': withChange(task, ['states', 'canceled'], {
+    tags: 'terminal',
+    entry: Object(task.config).states.canceled.entry,
+    on: { 'work.progressed': 'active' }
+  }),
   'a restart is not counted': task.provide({ actions: { noteRestart: () => {} } }),
   'of queued messages the newest comes first': task.provide({
     actions: {
       passOnQueued: enqueueActions(({ context, enqueue }) => {
         const [next, ...queue] = context.queue.toReversed()
-        if (next) enqueue.sendTo('work', { type: 'message.received', ...('message' in next ? next : { message: next }), queued: true } satisfies ToWork)
+        if (next)
+          enqueue.sendTo('work', {
+            type: 'message.received',
+            ...('message' in next ? next : { message: next }),
+            queued: true
+          } satisfies ToWork)
         enqueue.assign({ queue })
       })
     }
@@ -88,7 +111,8 @@ const planted: Readonly<Record<string, AnyStateMachine>> = {
 }
 
 await t.test('planted mistakes of the task chart are found by the properties alone', t => {
-  for (const [name, machine] of sampleOf(t, Object.entries(planted), 1)) t.ok(violatedIn(explored(machine, charts.task), charts.task), name)
+  for (const [name, machine] of sampleOf(t, Object.entries(planted), 1))
+    t.ok(violatedIn(explored(machine, charts.task), charts.task), name)
   t.end()
 })
 
@@ -103,7 +127,11 @@ function isAlike(one: Space, other: Space): boolean {
     if (edges.length !== others.size) return false
     for (const edge of edges) {
       const same = others.get(edge.stride.says)
-      if (!same || !isDeepStrictEqual([edge.restarts, edge.moments.map(seenAt)], [same.restarts, same.moments.map(seenAt)])) return false
+      if (
+        !same ||
+        !isDeepStrictEqual([edge.restarts, edge.moments.map(seenAt)], [same.restarts, same.moments.map(seenAt)])
+      )
+        return false
       const key = `${edge.to} ${same.to}`
       if (!seen.has(key)) pairs.push([edge.to, same.to])
       seen.add(key)
@@ -114,6 +142,17 @@ function isAlike(one: Space, other: Space): boolean {
 
 /** All that can be seen of a moment, with the inputs of the actors. */
 function seenAt({ kind, name, value, over, chart }: Moment): unknown {
-  const actors = Object.entries(chart.children as Readonly<Record<string, { readonly options: { readonly input?: unknown } }>>)
-  return [kind, name, value, over, chart.status, chart.value, chart.context, actors.map(([id, { options }]) => [id, options.input])]
+  const actors = Object.entries(
+    chart.children as Readonly<Record<string, { readonly options: { readonly input?: unknown } }>>
+  )
+  return [
+    kind,
+    name,
+    value,
+    over,
+    chart.status,
+    chart.value,
+    chart.context,
+    actors.map(([id, { options }]) => [id, options.input])
+  ]
 }

@@ -6,7 +6,9 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import { propertiesOf } from '../../runtime/index.ts'
 import { brokenRules } from '../fixtures/charts/broken-rules.ts'
 
-const { all, always, any, atMostOnce, event, eventually, leadsTo, never, not, precedes, terminal, told } = propertiesOf(createMachine({ initial: 'a', states: { a: {} } }))
+const { all, always, any, atMostOnce, event, eventually, leadsTo, never, not, precedes, terminal, told } = propertiesOf(
+  createMachine({ initial: 'a', states: { a: {} } })
+)
 
 function update(name: string): Update {
   const ids = { taskId: 't1', contextId: 'c1' }
@@ -22,11 +24,13 @@ function updates(names: string): Update[] {
 function violatedAt(property: Property, names: string): number {
   const monitor = new Monitor({ property })
   let standing = monitor.start
-  return updates(names).findIndex(one => {
-    const before = standing
-    standing = monitor.after(before, one)
-    return monitor.violatedBetween(before, standing).includes('property')
-  }) + 1
+  return (
+    updates(names).findIndex(one => {
+      const before = standing
+      standing = monitor.after(before, one)
+      return monitor.violatedBetween(before, standing).includes('property')
+    }) + 1
+  )
 }
 
 await t.test('a property is violated by the first update after which it cannot hold', async t => {
@@ -48,38 +52,58 @@ await t.test('a property is violated by the first update after which it cannot h
     [eventually(told('artifact')), 'SUBMITTED CANCELED', 0],
     [eventually(any(told('artifact'), told('FAILED'))), 'SUBMITTED FAILED', 0]
   ]
-  for (const [index, [property, names, at]] of rows.entries()) t.equal(violatedAt(property, names), at, `${index}: ${names}`)
+  for (const [index, [property, names, at]] of rows.entries())
+    t.equal(violatedAt(property, names), at, `${index}: ${names}`)
 })
 
 await t.test('a property may read the data of an update, as a proof gives them', async t => {
-  const boat = told('artifact', ({ artifact, append }: { artifact: { artifactId: string }; append: boolean }) => artifact.artifactId === 'boat' && !append)
+  const boat = told(
+    'artifact',
+    ({ artifact, append }: { artifact: { artifactId: string }; append: boolean }) =>
+      artifact.artifactId === 'boat' && !append
+  )
   t.equal(violatedAt(never(boat), 'WORKING car boat'), 3)
   t.equal(violatedAt(never(all(told('artifact'), not(boat))), 'WORKING boat car'), 3)
   const said = told('WORKING', ({ message }: { message?: { messageId: string } }) => message?.messageId === 'm1')
   const monitor = new Monitor({ said: never(said) })
   const message = { messageId: 'm1', role: 'ROLE_AGENT' as const, parts: [{ text: 'x' }] }
   const ids = { taskId: 't1', contextId: 'c1' }
-  const after = monitor.after(monitor.start, { statusUpdate: { ...ids, status: { state: 'TASK_STATE_WORKING', message } } })
+  const after = monitor.after(monitor.start, {
+    statusUpdate: { ...ids, status: { state: 'TASK_STATE_WORKING', message } }
+  })
   t.strictSame(monitor.violatedBetween(monitor.start, after), ['said'])
   t.strictSame(monitor.violatedBetween(monitor.start, monitor.after(monitor.start, update('WORKING'))), [])
 })
 
 await t.test('only properties that updates decide are observed', async t => {
   const observed = {
-    never: never(told('x')), never2: never(all(told('x'), not(told('y')))), once: atMostOnce(any(told('x'), told('y'))), not: never(not(any(told('x'), not(told('y')))))
+    never: never(told('x')),
+    never2: never(all(told('x'), not(told('y')))),
+    once: atMostOnce(any(told('x'), told('y'))),
+    not: never(not(any(told('x'), not(told('y')))))
   }
   const others = {
-    state: never('a'), event: never(event('x')), end: precedes(told('artifact'), terminal), always: always(told('x')), mixed: never(all(told('x'), 'a')), elsewhere: never(not(told('x'))),
-    any: never(any(told('x'), not(told('y')))), after: never(told('x'), { after: 'a' }), leads: leadsTo(told('x'), 'a'), eventually: eventually('a')
+    state: never('a'),
+    event: never(event('x')),
+    end: precedes(told('artifact'), terminal),
+    always: always(told('x')),
+    mixed: never(all(told('x'), 'a')),
+    elsewhere: never(not(told('x'))),
+    any: never(any(told('x'), not(told('y')))),
+    after: never(told('x'), { after: 'a' }),
+    leads: leadsTo(told('x'), 'a'),
+    eventually: eventually('a')
   }
   t.strictSame(new Monitor({ ...observed, ...others }).names, Object.keys(observed))
 })
 
 await t.test('tasks of which the same was told share where the properties stand, up to a bound', async t => {
   const ids = Array.from({ length: 10 }, (_, index) => `artifact${index}`)
-  const once = (id: string) => atMostOnce(told('artifact', ({ artifact }: { artifact: { artifactId: string } }) => artifact.artifactId === id))
+  const once = (id: string) =>
+    atMostOnce(told('artifact', ({ artifact }: { artifact: { artifactId: string } }) => artifact.artifactId === id))
   const monitor = new Monitor(Object.fromEntries(ids.map(id => [id, once(id)])))
-  const afterAll = (chosen: readonly string[]) => chosen.reduce((standing, id) => monitor.after(standing, update(id)), monitor.start)
+  const afterAll = (chosen: readonly string[]) =>
+    chosen.reduce((standing, id) => monitor.after(standing, update(id)), monitor.start)
   const subset = (mask: number) => ids.filter((_, index) => mask & (1 << index))
   t.equal(afterAll(subset(3)), afterAll(subset(3)))
   const distinct = new Set(Array.from({ length: 1024 }, (_, mask) => afterAll(subset(mask))))
@@ -101,5 +125,12 @@ await t.test('the rules of A2A name what a task must not tell', async t => {
     'SUBMITTED WORKING CANCELED boat': ['nothing is told after a terminal status (§3.1.2, §4.1.3)']
   }
   for (const [names, broken] of Object.entries(rows)) t.strictSame(brokenRules(updates(names)), broken, names)
-  t.strictSame(updates('FAILED WORKING boat').map(one => [nameOf(one), isEnd(one)]), [['FAILED', true], ['WORKING', false], ['artifact', false]])
+  t.strictSame(
+    updates('FAILED WORKING boat').map(one => [nameOf(one), isEnd(one)]),
+    [
+      ['FAILED', true],
+      ['WORKING', false],
+      ['artifact', false]
+    ]
+  )
 })

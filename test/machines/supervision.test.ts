@@ -1,5 +1,14 @@
 import t from 'tap'
-import { fruitless, mayRecover, mayRestart, recoveriesAfter, restartsAfter, withoutNewest, type Recovery, type RestartPolicy } from '../../machines/supervision.ts'
+import {
+  fruitless,
+  mayRecover,
+  mayRestart,
+  recoveriesAfter,
+  restartsAfter,
+  withoutNewest,
+  type Recovery,
+  type RestartPolicy
+} from '../../machines/supervision.ts'
 
 const atMs = 10_000
 const periodMs = 5000
@@ -39,7 +48,11 @@ await t.test('transient work is restarted while its restarts within the period a
 await t.test('the restarts within the period are remembered, oldest first, and then the new one', async t => {
   for (const [name, restarts, within] of HISTORIES) {
     const given = [...restarts]
-    t.strictSame(restartsAfter({ atMs, policy: { type: 'transient', intensity: 5, periodMs } }, given), [...within, atMs], name)
+    t.strictSame(
+      restartsAfter({ atMs, policy: { type: 'transient', intensity: 5, periodMs } }, given),
+      [...within, atMs],
+      name
+    )
     t.strictSame(given, restarts, 'the argument is unchanged')
   }
 })

@@ -1,12 +1,30 @@
 import t from 'tap'
-import { createActor, fromPromise, waitFor, type AnyMachineSnapshot, type DoneActorEvent, type ErrorActorEvent, type EventObject } from 'xstate'
+import {
+  createActor,
+  fromPromise,
+  waitFor,
+  type AnyMachineSnapshot,
+  type DoneActorEvent,
+  type ErrorActorEvent,
+  type EventObject
+} from 'xstate'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
 import type { Recovery, RestartPolicy } from '../../machines/supervision.ts'
 import type { TaskFact, TaskMachineEvent, ToWork, WorkOutcome } from '../../machines/task-events.ts'
 import { taskMachine, type TaskContext } from '../../machines/task.machine.ts'
-import { actorTurns, configurationsOf, Follower, lastTurn, pathsOf, same, testChartPaths, type Chart, type Turn } from '../fixtures/charts/chart-paths.ts'
+import {
+  actorTurns,
+  configurationsOf,
+  Follower,
+  lastTurn,
+  pathsOf,
+  same,
+  testChartPaths,
+  type Chart,
+  type Turn
+} from '../fixtures/charts/chart-paths.ts'
 import { testCompiled } from '../fixtures/charts/compiled-paths.ts'
 
 type Arriving = TaskMachineEvent | DoneActorEvent<WorkOutcome, 'work'> | ErrorActorEvent<unknown, 'work'>
@@ -15,7 +33,14 @@ type Crashed = Extract<Arriving, { type: 'work.crashed' }>
 const taskId = 't1'
 const words = { parts: [{ text: 'words' }], metadata: { mood: 'calm' }, extensions: ['urn:example'] }
 const metadata = { 'urn:example': { n: 1 } }
-const artifact = { artifactId: 'a1', name: 'boat', description: 'A boat', parts: [{ text: 'a' }], metadata: { n: 1 }, extensions: ['urn:example'] }
+const artifact = {
+  artifactId: 'a1',
+  name: 'boat',
+  description: 'A boat',
+  parts: [{ text: 'a' }],
+  metadata: { n: 1 },
+  extensions: ['urn:example']
+}
 const nameless = { parts: [{ text: 'b' }] }
 const [message, second]: [Message, Message] = [messageOf('m1'), messageOf('m2')]
 const transient: RestartPolicy = { type: 'transient', intensity: 1, periodMs: 5000 }
@@ -24,22 +49,35 @@ const generic = 'The work ended with an error.'
 const START: Arriving = { type: 'task.start', taskId, input: { draw: 'a boat' } }
 const ASK: Arriving = { type: 'work.asked', message: words }
 const NEED: Arriving = { type: 'work.needsAuthorization', message: words }
-const ENDS: Arriving[] = [{ type: 'task.cancel', taskId }, { type: 'task.fail', taskId, message: words }, { type: 'task.reject', taskId, message: words }]
+const ENDS: Arriving[] = [
+  { type: 'task.cancel', taskId },
+  { type: 'task.fail', taskId, message: words },
+  { type: 'task.reject', taskId, message: words }
+]
 
 /** Every kind of event that a task can get, with a case for each branch that the event decides. */
 const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
   'task.start': [{ type: 'task.start', taskId, input: 'draw' }],
   'task.recover': [recover(), recover({ intensity: 0 })],
   'recovery.undone': [{ type: 'recovery.undone', taskId }],
-  'task.cancel': [{ type: 'task.cancel', taskId }, { type: 'task.cancel', taskId, message: words }],
+  'task.cancel': [
+    { type: 'task.cancel', taskId },
+    { type: 'task.cancel', taskId, message: words }
+  ],
   'task.fail': [{ type: 'task.fail', taskId, message: words }],
   'task.reject': [{ type: 'task.reject', taskId, message: words }],
   'message.received': [{ type: 'message.received', taskId, message }],
   'message.steered': [{ type: 'message.steered', taskId, message }],
   'message.queued': [queue(message), queue(second)],
-  'authorization.received': [{ type: 'authorization.received', taskId, data: { token: 't' } }, { type: 'authorization.received', taskId, data: undefined }],
+  'authorization.received': [
+    { type: 'authorization.received', taskId, data: { token: 't' } },
+    { type: 'authorization.received', taskId, data: undefined }
+  ],
   'work.progressed': [{ type: 'work.progressed' }, { type: 'work.progressed', message: words, metadata, ordinal: 1 }],
-  'work.produced': [{ type: 'work.produced', artifact }, { type: 'work.produced', artifact, append: true, lastChunk: false, ordinal: 2 }],
+  'work.produced': [
+    { type: 'work.produced', artifact },
+    { type: 'work.produced', artifact, append: true, lastChunk: false, ordinal: 2 }
+  ],
   'work.asked': [{ type: 'work.asked', message: words, ordinal: 3 }],
   'work.needsAuthorization': [{ type: 'work.needsAuthorization', message: words, ordinal: 4 }],
   'work.resumed': [{ type: 'work.resumed' }],
@@ -57,11 +95,17 @@ const CASES: { [Type in Arriving['type']]: (Arriving & { type: Type })[] } = {
 const chart: Chart = {
   machine: taskMachine.provide({ actors: { work: fromPromise<WorkOutcome, unknown>(() => new Promise(() => {})) } }),
   input: { taskId, contextId: 'c1' },
-  events: ({ context }) => Object.values(CASES).flat().filter(event => event.type !== 'message.queued' || hasPlaceFor(event.message, context)),
+  events: ({ context }) =>
+    Object.values(CASES)
+      .flat()
+      .filter(event => event.type !== 'message.queued' || hasPlaceFor(event.message, context)),
   memory: ({ context: { queue, restarts } }) => [idsOf(queue), restarts]
 }
 
-const configurations = configurationsOf(chart).map(found => ({ ...found, state: lastOf(statesOf(actorTurns(chart, found.way))) }))
+const configurations = configurationsOf(chart).map(found => ({
+  ...found,
+  state: lastOf(statesOf(actorTurns(chart, found.way)))
+}))
 const paths = pathsOf(chart).map(path => ({ path, turns: actorTurns(chart, path) }))
 const walks = paths.map(({ turns }) => statesOf(turns))
 
@@ -70,55 +114,84 @@ await t.test('the compiled chart', async t => testCompiled(t, [chart]))
 
 // Properties hold also if nothing triggers them; this table demands that each event is tried in each state, and says all that it causes.
 await t.test('each event has its effect in each state that is not terminal', async t => {
-  const tells = 'an artifact', twice = 'an artifact, an artifact, COMPLETED', passed = 'to work', queued = 'queued', again = 'WORKING, a restart'
-  const [work, ask, need, fail, stop, deny] = ['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED', 'FAILED', 'CANCELED', 'REJECTED']
-  const noted = 'a recovery', nothing = ''
-  const no = 'refused', none = undefined // none: it cannot arrive there
+  const tells = 'an artifact',
+    twice = 'an artifact, an artifact, COMPLETED',
+    passed = 'to work',
+    queued = 'queued',
+    again = 'WORKING, a restart'
+  const [work, ask, need, fail, stop, deny] = [
+    'WORKING',
+    'INPUT_REQUIRED',
+    'AUTH_REQUIRED',
+    'FAILED',
+    'CANCELED',
+    'REJECTED'
+  ]
+  const noted = 'a recovery',
+    nothing = ''
+  const no = 'refused',
+    none = undefined // none: it cannot arrive there
   const expected: Record<string, (string | undefined)[]> = {
     // state:                           submitted working inputRequired authRequired restarting
-    'task.start':                       [work,    no,     no,           no,          work],
-    'task.recover':                     [noted,   noted,  noted,        noted,       noted],
-    'task.recover, too often':          [fail,    fail,   fail,         fail,        fail],
-    'recovery.undone':                     [nothing, nothing, nothing,     nothing,     nothing],
-    'task.cancel':                      [stop,    stop,   stop,         stop,        stop],
-    'task.fail':                        [fail,    fail,   fail,         fail,        fail],
-    'task.reject':                      [deny,    deny,   deny,         deny,        deny],
-    'message.received':                 [no,      no,     passed,       passed,      no],
-    'message.steered':                  [no,      passed, no,           no,          no],
-    'message.queued':                   [queued,  queued, no,           no,          queued],
-    'authorization.received':           [no,      no,     no,           passed,      no],
-    'work.progressed':                  [no,      work,   no,           no,          no],
-    'work.produced':                    [no,      tells,  tells,        tells,       no],
-    'work.asked':                       [no,      ask,    ask,          ask,         no],
-    'work.asked with a message queued': [no,      passed, none,         passed,      no],
-    'work.needsAuthorization':          [no,      need,   need,         need,        no],
-    'work.resumed':                     [no,      no,     work,         work,        no],
-    'work.crashed, to restart':         [no,      again,  again,        again,       no],
-    'work.crashed, for good':           [no,      fail,   fail,         fail,        no],
-    'outcome completed':                [no,      twice,  twice,        twice,       no],
-    'outcome failed':                   [no,      fail,   fail,         fail,        no],
-    'outcome rejected':                 [no,      deny,   deny,         deny,        no],
-    'work breaks':                      [none,    fail,   fail,         fail,        none]
+    'task.start': [work, no, no, no, work],
+    'task.recover': [noted, noted, noted, noted, noted],
+    'task.recover, too often': [fail, fail, fail, fail, fail],
+    'recovery.undone': [nothing, nothing, nothing, nothing, nothing],
+    'task.cancel': [stop, stop, stop, stop, stop],
+    'task.fail': [fail, fail, fail, fail, fail],
+    'task.reject': [deny, deny, deny, deny, deny],
+    'message.received': [no, no, passed, passed, no],
+    'message.steered': [no, passed, no, no, no],
+    'message.queued': [queued, queued, no, no, queued],
+    'authorization.received': [no, no, no, passed, no],
+    'work.progressed': [no, work, no, no, no],
+    'work.produced': [no, tells, tells, tells, no],
+    'work.asked': [no, ask, ask, ask, no],
+    'work.asked with a message queued': [no, passed, none, passed, no],
+    'work.needsAuthorization': [no, need, need, need, no],
+    'work.resumed': [no, no, work, work, no],
+    'work.crashed, to restart': [no, again, again, again, no],
+    'work.crashed, for good': [no, fail, fail, fail, no],
+    'outcome completed': [no, twice, twice, twice, no],
+    'outcome failed': [no, fail, fail, fail, no],
+    'outcome rejected': [no, deny, deny, deny, no],
+    'work breaks': [none, fail, fail, fail, none]
   }
   const columns = ['submitted', 'working', 'inputRequired', 'authRequired', 'restarting']
   const tried = new Set<string>()
-  same(t, configurations.filter(({ state }) => !isTerminal(state)).flatMap(({ way, legal, illegal, snapshot }) => {
-    const state = nameOf(snapshot)
-    return [...legal, ...illegal].map(event => {
-      const row = rowOf(event as Arriving, snapshot)
-      tried.add(`${row} in ${state}`)
-      const found = legal.includes(event) ? deedsOf(lastTurn(chart, [...way, event]), snapshot) : no
-      return { name: `${row} in ${state}`, found, wanted: expected[row]?.[columns.indexOf(state)] }
-    })
-  }))
-  const fields = Object.entries(expected).flatMap(([row, deeds]) => columns.filter((_, i) => deeds[i] !== undefined).map(state => `${row} in ${state}`))
+  same(
+    t,
+    configurations
+      .filter(({ state }) => !isTerminal(state))
+      .flatMap(({ way, legal, illegal, snapshot }) => {
+        const state = nameOf(snapshot)
+        return [...legal, ...illegal].map(event => {
+          const row = rowOf(event as Arriving, snapshot)
+          tried.add(`${row} in ${state}`)
+          const found = legal.includes(event) ? deedsOf(lastTurn(chart, [...way, event]), snapshot) : no
+          return { name: `${row} in ${state}`, found, wanted: expected[row]?.[columns.indexOf(state)] }
+        })
+      })
+  )
+  const fields = Object.entries(expected).flatMap(([row, deeds]) =>
+    columns.filter((_, i) => deeds[i] !== undefined).map(state => `${row} in ${state}`)
+  )
   t.strictSame([...tried].toSorted(), fields.toSorted(), 'every field of the table was tried, and no other exists')
 })
 
 // Properties say what no walk does; this says also that each change of state that the protocol allows happens on some walk.
 await t.test('states follow one another only as the protocol allows (§4.1.3)', async t => {
-  const [WORKING, INPUT, AUTH] = ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const
-  const [COMPLETED, FAILED, CANCELED, REJECTED] = ['TASK_STATE_COMPLETED', 'TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const
+  const [WORKING, INPUT, AUTH] = [
+    'TASK_STATE_WORKING',
+    'TASK_STATE_INPUT_REQUIRED',
+    'TASK_STATE_AUTH_REQUIRED'
+  ] as const
+  const [COMPLETED, FAILED, CANCELED, REJECTED] = [
+    'TASK_STATE_COMPLETED',
+    'TASK_STATE_FAILED',
+    'TASK_STATE_CANCELED',
+    'TASK_STATE_REJECTED'
+  ] as const
   const allowed: Record<TaskState | 'new', TaskState[]> = {
     new: ['TASK_STATE_SUBMITTED'],
     TASK_STATE_SUBMITTED: [WORKING, FAILED, CANCELED, REJECTED],
@@ -130,7 +203,9 @@ await t.test('states follow one another only as the protocol allows (§4.1.3)', 
     TASK_STATE_CANCELED: [],
     TASK_STATE_REJECTED: []
   }
-  const seen = new Set(walks.flatMap(states => states.map((state, index) => `${states[index - 1] ?? 'new'} -> ${state}`)))
+  const seen = new Set(
+    walks.flatMap(states => states.map((state, index) => `${states[index - 1] ?? 'new'} -> ${state}`))
+  )
   const wanted = Object.entries(allowed).flatMap(([from, states]) => states.map(to => `${from} -> ${to}`))
   t.strictSame([...seen].toSorted(), wanted.toSorted())
 })
@@ -146,38 +221,74 @@ await t.test('over all paths', async t => {
   })
 
   await t.test('the ids never change', async t => {
-    same(t, configurations.map(({ way, snapshot: { context: { taskId, contextId } } }) => ({ name: `${way.length} events`, found: { taskId, contextId }, wanted: chart.input })))
+    same(
+      t,
+      configurations.map(
+        ({
+          way,
+          snapshot: {
+            context: { taskId, contextId }
+          }
+        }) => ({ name: `${way.length} events`, found: { taskId, contextId }, wanted: chart.input })
+      )
+    )
   })
 
   await t.test('every queued message reaches the work once in order, or is still queued', async t => {
-    same(t, paths.map(({ path, turns }) => {
-      const reached = turns.flatMap(({ sent }) => sent.flatMap(({ event }) => ('queued' in event && isMessage(event) ? [event.message] : [])))
-      const queued = path.flatMap(event => (event.type === 'message.queued' && isMessage(event) ? [event.message] : []))
-      return { name: typesOf(path), found: [...reached, ...contextIn(turns.at(-1)).queue], wanted: queued }
-    }))
+    same(
+      t,
+      paths.map(({ path, turns }) => {
+        const reached = turns.flatMap(({ sent }) =>
+          sent.flatMap(({ event }) => ('queued' in event && isMessage(event) ? [event.message] : []))
+        )
+        const queued = path.flatMap(event =>
+          event.type === 'message.queued' && isMessage(event) ? [event.message] : []
+        )
+        return { name: typesOf(path), found: [...reached, ...contextIn(turns.at(-1)).queue], wanted: queued }
+      })
+    )
   })
 
   await t.test('the queue reaches its limit on one path, and is empty while the task waits', async t => {
     t.equal(Math.max(...configurations.map(({ snapshot }) => snapshot.context.queue.length)), 2)
-    t.strictSame(configurations.filter(({ snapshot }) => nameOf(snapshot) === 'inputRequired' && snapshot.context.queue.length > 0), [])
+    t.strictSame(
+      configurations.filter(
+        ({ snapshot }) => nameOf(snapshot) === 'inputRequired' && snapshot.context.queue.length > 0
+      ),
+      []
+    )
   })
 
   await t.test('crashed work restarts unless it crashed within 5 seconds, and the time is stored', async t => {
-    same(t, paths.map(({ path, turns }) => {
-      const crashes = path.filter((event): event is Crashed => event.type === 'work.crashed' && Object(event).crash.policy.type === 'transient')
-      const restarted = crashes.filter(({ crash: { atMs } }, i) => i === 0 || atMs - (crashes[i - 1] as Crashed).crash.atMs >= 5000)
-      const asked = turns.flatMap(({ facts }) => facts.filter(({ type }) => type === 'restart.requested'))
-      const found = { restarts: contextIn(turns.at(-1)).restarts, asked: asked.length }
-      return { name: typesOf(path), found, wanted: { restarts: restarted.slice(-1).map(({ crash }) => crash.atMs), asked: restarted.length } }
-    }))
+    same(
+      t,
+      paths.map(({ path, turns }) => {
+        const crashes = path.filter(
+          (event): event is Crashed => event.type === 'work.crashed' && Object(event).crash.policy.type === 'transient'
+        )
+        const restarted = crashes.filter(
+          ({ crash: { atMs } }, i) => i === 0 || atMs - (crashes[i - 1] as Crashed).crash.atMs >= 5000
+        )
+        const asked = turns.flatMap(({ facts }) => facts.filter(({ type }) => type === 'restart.requested'))
+        const found = { restarts: contextIn(turns.at(-1)).restarts, asked: asked.length }
+        return {
+          name: typesOf(path),
+          found,
+          wanted: { restarts: restarted.slice(-1).map(({ crash }) => crash.atMs), asked: restarted.length }
+        }
+      })
+    )
   })
 
   await t.test('work runs exactly from each start to the next crash or end', async t => {
     const starts = ['submitted', 'restarting']
-    same(t, configurations.map(({ way, snapshot, state }) => {
-      const idle = isTerminal(state) || starts.includes(nameOf(snapshot))
-      return { name: typesOf(way), found: Object.keys(snapshot.children), wanted: idle ? [] : ['work'] }
-    }))
+    same(
+      t,
+      configurations.map(({ way, snapshot, state }) => {
+        const idle = isTerminal(state) || starts.includes(nameOf(snapshot))
+        return { name: typesOf(way), found: Object.keys(snapshot.children), wanted: idle ? [] : ['work'] }
+      })
+    )
   })
 
   await t.test('a terminal state can be reached from every other state', async t => {
@@ -190,9 +301,17 @@ await t.test('over all paths', async t => {
   await t.test("the last reported state is the chart's, or working on a restart, tagged by class", async t => {
     for (const { state, snapshot } of configurations) {
       const name = nameOf(snapshot)
-      const found = { chart: name === 'restarting' ? 'working' : name, tags: [...snapshot.tags], status: snapshot.status }
+      const found = {
+        chart: name === 'restarting' ? 'working' : name,
+        tags: [...snapshot.tags],
+        status: snapshot.status
+      }
       const { chart, class: kind } = TASK_STATES[state]
-      t.strictSame(found, { chart, tags: kind === 'active' ? [] : [kind], status: kind === 'terminal' ? 'done' : 'active' }, state)
+      t.strictSame(
+        found,
+        { chart, tags: kind === 'active' ? [] : [kind], status: kind === 'terminal' ? 'done' : 'active' },
+        state
+      )
     }
   })
 })
@@ -200,38 +319,130 @@ await t.test('over all paths', async t => {
 await t.test('a task reports these facts', async t => {
   const rows: [string, Arriving[], TaskFact[]][] = [
     ['its submission, without words', [], [told('TASK_STATE_SUBMITTED')]],
-    ['its start, without the input', [{ type: 'task.start', taskId, input: { message: words, metadata } }], [told('TASK_STATE_WORKING')]],
+    [
+      'its start, without the input',
+      [{ type: 'task.start', taskId, input: { message: words, metadata } }],
+      [told('TASK_STATE_WORKING')]
+    ],
     ['progress without words', [START, { type: 'work.progressed' }], [told('TASK_STATE_WORKING')]],
-    ['progress with a message', [START, { type: 'work.progressed', message: words }], [told('TASK_STATE_WORKING', { message: words })]],
-    ['progress with metadata', [START, { type: 'work.progressed', metadata }], [told('TASK_STATE_WORKING', { metadata })]],
+    [
+      'progress with a message',
+      [START, { type: 'work.progressed', message: words }],
+      [told('TASK_STATE_WORKING', { message: words })]
+    ],
+    [
+      'progress with metadata',
+      [START, { type: 'work.progressed', metadata }],
+      [told('TASK_STATE_WORKING', { metadata })]
+    ],
     ['a question', [START, { ...ASK, metadata }], [told('TASK_STATE_INPUT_REQUIRED', { message: words, metadata })]],
-    ['a second question', [START, ASK, { type: 'work.asked', message: nameless }], [told('TASK_STATE_INPUT_REQUIRED', { message: nameless })]],
-    ['a need of authorization', [START, { ...NEED, metadata }], [told('TASK_STATE_AUTH_REQUIRED', { message: words, metadata })]],
-    ['a second need', [START, NEED, { type: 'work.needsAuthorization', message: nameless }], [told('TASK_STATE_AUTH_REQUIRED', { message: nameless })]],
-    ['that it goes on, without the words of the question', [START, ASK, { type: 'work.resumed' }], [told('TASK_STATE_WORKING')]],
+    [
+      'a second question',
+      [START, ASK, { type: 'work.asked', message: nameless }],
+      [told('TASK_STATE_INPUT_REQUIRED', { message: nameless })]
+    ],
+    [
+      'a need of authorization',
+      [START, { ...NEED, metadata }],
+      [told('TASK_STATE_AUTH_REQUIRED', { message: words, metadata })]
+    ],
+    [
+      'a second need',
+      [START, NEED, { type: 'work.needsAuthorization', message: nameless }],
+      [told('TASK_STATE_AUTH_REQUIRED', { message: nameless })]
+    ],
+    [
+      'that it goes on, without the words of the question',
+      [START, ASK, { type: 'work.resumed' }],
+      [told('TASK_STATE_WORKING')]
+    ],
     ['nothing of an answer', [START, ASK, { type: 'message.received', taskId, message }], []],
     ['nothing of a message that is queued', [START, queue(message)], []],
-    ['nothing of a question that meets a queued message', [START, queue(message), { ...ASK, metadata, ordinal: 1 }], []],
-    ['the question that a queued message did not answer', [START, queue(message), ASK, { ...ASK, ordinal: 1 }], [told('TASK_STATE_INPUT_REQUIRED', { message: words, ordinal: 1 })]],
+    [
+      'nothing of a question that meets a queued message',
+      [START, queue(message), { ...ASK, metadata, ordinal: 1 }],
+      []
+    ],
+    [
+      'the question that a queued message did not answer',
+      [START, queue(message), ASK, { ...ASK, ordinal: 1 }],
+      [told('TASK_STATE_INPUT_REQUIRED', { message: words, ordinal: 1 })]
+    ],
     ['nothing of a message that steers', [START, { type: 'message.steered', taskId, message }], []],
     ['nothing of an authorization', [START, NEED, { type: 'authorization.received', taskId, data: words }], []],
-    ['which of the words of the work a status is', [START, { type: 'work.progressed', message: words, ordinal: 7 }], [told('TASK_STATE_WORKING', { message: words, ordinal: 7 })]],
-    ['which of the words of the work a need is', [START, { ...NEED, ordinal: 8 }], [told('TASK_STATE_AUTH_REQUIRED', { message: words, ordinal: 8 })]],
-    ['which of the words of the work an artifact is', [START, { type: 'work.produced', artifact, ordinal: 9 }], [produced({ artifact, ordinal: 9 })]],
-    ['why its work crashed, and then that it wants it started again', [START, crash(1000)], [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]],
-    ['the same if its work crashed with a question open', [START, ASK, crash(1000)], [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]],
+    [
+      'which of the words of the work a status is',
+      [START, { type: 'work.progressed', message: words, ordinal: 7 }],
+      [told('TASK_STATE_WORKING', { message: words, ordinal: 7 })]
+    ],
+    [
+      'which of the words of the work a need is',
+      [START, { ...NEED, ordinal: 8 }],
+      [told('TASK_STATE_AUTH_REQUIRED', { message: words, ordinal: 8 })]
+    ],
+    [
+      'which of the words of the work an artifact is',
+      [START, { type: 'work.produced', artifact, ordinal: 9 }],
+      [produced({ artifact, ordinal: 9 })]
+    ],
+    [
+      'why its work crashed, and then that it wants it started again',
+      [START, crash(1000)],
+      [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]
+    ],
+    [
+      'the same if its work crashed with a question open',
+      [START, ASK, crash(1000)],
+      [told('TASK_STATE_WORKING', { message: words }), { type: 'restart.requested' }]
+    ],
     ['that it works again, without words', [START, crash(1000), START], [told('TASK_STATE_WORKING')]],
-    ['why its work crashed, if it is never started again', [START, crash(1000, { ...transient, type: 'temporary' })], [told('TASK_STATE_FAILED', { message: words })]],
-    ['why its work crashed, if it crashed too often', [START, NEED, crash(1000), START, crash(2000)], [told('TASK_STATE_FAILED', { message: words })]],
+    [
+      'why its work crashed, if it is never started again',
+      [START, crash(1000, { ...transient, type: 'temporary' })],
+      [told('TASK_STATE_FAILED', { message: words })]
+    ],
+    [
+      'why its work crashed, if it crashed too often',
+      [START, NEED, crash(1000), START, crash(2000)],
+      [told('TASK_STATE_FAILED', { message: words })]
+    ],
     ['an artifact', [START, { type: 'work.produced', artifact }], [produced({ artifact })]],
-    ['an artifact without an id', [START, { type: 'work.produced', artifact: nameless }], [produced({ artifact: nameless })]],
-    ['a first chunk', [START, { type: 'work.produced', artifact, append: false, lastChunk: false }], [produced({ artifact, append: false, lastChunk: false })]],
-    ['a last chunk', [START, { type: 'work.produced', artifact, append: true, lastChunk: true }], [produced({ artifact, append: true, lastChunk: true })]],
+    [
+      'an artifact without an id',
+      [START, { type: 'work.produced', artifact: nameless }],
+      [produced({ artifact: nameless })]
+    ],
+    [
+      'a first chunk',
+      [START, { type: 'work.produced', artifact, append: false, lastChunk: false }],
+      [produced({ artifact, append: false, lastChunk: false })]
+    ],
+    [
+      'a last chunk',
+      [START, { type: 'work.produced', artifact, append: true, lastChunk: true }],
+      [produced({ artifact, append: true, lastChunk: true })]
+    ],
     ['its cancellation without words', [START, { type: 'task.cancel', taskId }], [told('TASK_STATE_CANCELED')]],
-    ['its cancellation with words', [{ type: 'task.cancel', taskId, message: words }], [told('TASK_STATE_CANCELED', { message: words })]],
-    ['why it is failed from outside', [START, { type: 'task.fail', taskId, message: words }], [told('TASK_STATE_FAILED', { message: words })]],
-    ['why it is rejected from outside', [{ type: 'task.reject', taskId, message: words }], [told('TASK_STATE_REJECTED', { message: words })]],
-    ['completion alone, if the work made nothing and said nothing', [START, ended({ state: 'completed', artifacts: [] })], [told('TASK_STATE_COMPLETED')]],
+    [
+      'its cancellation with words',
+      [{ type: 'task.cancel', taskId, message: words }],
+      [told('TASK_STATE_CANCELED', { message: words })]
+    ],
+    [
+      'why it is failed from outside',
+      [START, { type: 'task.fail', taskId, message: words }],
+      [told('TASK_STATE_FAILED', { message: words })]
+    ],
+    [
+      'why it is rejected from outside',
+      [{ type: 'task.reject', taskId, message: words }],
+      [told('TASK_STATE_REJECTED', { message: words })]
+    ],
+    [
+      'completion alone, if the work made nothing and said nothing',
+      [START, ended({ state: 'completed', artifacts: [] })],
+      [told('TASK_STATE_COMPLETED')]
+    ],
     [
       'the artifacts of its outcome, each as whole, and then completion with the last words',
       [START, ASK, ended({ state: 'completed', artifacts: [artifact, nameless], message: words, metadata })],
@@ -241,18 +452,42 @@ await t.test('a task reports these facts', async t => {
         told('TASK_STATE_COMPLETED', { message: words, metadata })
       ]
     ],
-    ['why its work failed', [START, ended({ state: 'failed', message: words, metadata })], [told('TASK_STATE_FAILED', { message: words, metadata })]],
-    ['why its work rejected it', [START, ended({ state: 'rejected', message: words, metadata })], [told('TASK_STATE_REJECTED', { message: words, metadata })]],
-    ['the text of an A2AError', [START, broke(new A2AError('ContentTypeNotSupported', 'Only text, please.'))], reasoned('Only text, please.')],
+    [
+      'why its work failed',
+      [START, ended({ state: 'failed', message: words, metadata })],
+      [told('TASK_STATE_FAILED', { message: words, metadata })]
+    ],
+    [
+      'why its work rejected it',
+      [START, ended({ state: 'rejected', message: words, metadata })],
+      [told('TASK_STATE_REJECTED', { message: words, metadata })]
+    ],
+    [
+      'the text of an A2AError',
+      [START, broke(new A2AError('ContentTypeNotSupported', 'Only text, please.'))],
+      reasoned('Only text, please.')
+    ],
     ['the standard text of an A2AError', [START, broke(new A2AError('RateLimited'))], reasoned('Too many requests')],
     [
       'the text of an A2AError from another copy of this package',
       [START, broke(Object.assign(new Error('Not now.'), { name: 'A2AError', code: 'Overloaded' }))],
       reasoned('Not now.')
     ],
-    ['a generic reason for an author’s error', [START, broke(new Error('secret: hunter2', { cause: words }))], reasoned(generic)],
-    ['a generic reason for an error that only has the name', [START, broke(Object.assign(new Error('secret'), { name: 'A2AError' }))], reasoned(generic)],
-    ['a generic reason for what only looks like an error', [START, broke({ name: 'A2AError', code: 'Overloaded', message: 'secret' })], reasoned(generic)],
+    [
+      'a generic reason for an author’s error',
+      [START, broke(new Error('secret: hunter2', { cause: words }))],
+      reasoned(generic)
+    ],
+    [
+      'a generic reason for an error that only has the name',
+      [START, broke(Object.assign(new Error('secret'), { name: 'A2AError' }))],
+      reasoned(generic)
+    ],
+    [
+      'a generic reason for what only looks like an error',
+      [START, broke({ name: 'A2AError', code: 'Overloaded', message: 'secret' })],
+      reasoned(generic)
+    ],
     ['a generic reason for a thrown text', [START, NEED, broke('secret')], reasoned(generic)],
     ['a generic reason for nothing at all', [START, broke(undefined)], reasoned(generic)]
   ]
@@ -264,7 +499,12 @@ await t.test('the work receives events without the task’s own names', async t 
   const sentBy = (...path: Arriving[]) => lastTurn(chart, [START, ...path]).sent
 
   await t.test('an answer unchanged, while the task is interrupted', async t => {
-    for (const interruption of [ASK, NEED]) t.strictSame(sentBy(interruption, { type: 'message.received', taskId, message }), toWork({ type: 'message.received', message }), interruption.type)
+    for (const interruption of [ASK, NEED])
+      t.strictSame(
+        sentBy(interruption, { type: 'message.received', taskId, message }),
+        toWork({ type: 'message.received', message }),
+        interruption.type
+      )
   })
 
   await t.test('a steered message as if it had been asked for', async t => {
@@ -273,7 +513,10 @@ await t.test('the work receives events without the task’s own names', async t 
 
   await t.test('an authorization with its data, also if empty', async t => {
     for (const data of [{ token: 't' }, null, undefined, '', 0, false]) {
-      t.strictSame(sentBy(NEED, { type: 'authorization.received', taskId, data }), toWork({ type: 'authorization.received', data }))
+      t.strictSame(
+        sentBy(NEED, { type: 'authorization.received', taskId, data }),
+        toWork({ type: 'authorization.received', data })
+      )
     }
   })
 
@@ -289,8 +532,15 @@ await t.test('the work receives events without the task’s own names', async t 
     for (const way of ways) {
       for (const restoring of [false, true]) {
         const turns = new Follower(chart, { restoring }).walk([...way, ASK, ASK, ASK]).slice(-3)
-        t.strictSame(turns.map(({ sent }) => sent), [first, next, []], typesOf(way))
-        t.strictSame(turns.map(turn => idsOf(contextIn(turn).queue.map(messageIn))), [['m2'], [], []])
+        t.strictSame(
+          turns.map(({ sent }) => sent),
+          [first, next, []],
+          typesOf(way)
+        )
+        t.strictSame(
+          turns.map(turn => idsOf(contextIn(turn).queue.map(messageIn))),
+          [['m2'], [], []]
+        )
         t.strictSame(statesOf(turns), ['TASK_STATE_INPUT_REQUIRED'], 'the third question is asked')
       }
     }
@@ -299,15 +549,26 @@ await t.test('the work receives events without the task’s own names', async t 
 
 await t.test('work that crashes restarts as often as its policy allows within its period', async t => {
   const often: RestartPolicy = { type: 'transient', intensity: 2, periodMs: 100 }
-  const crashes: [atMs: number, restarts: number[]][] = [[0, [0]], [50, [0, 50]], [100, [50, 100]], [149, [50, 100]]]
+  const crashes: [atMs: number, restarts: number[]][] = [
+    [0, [0]],
+    [50, [0, 50]],
+    [100, [50, 100]],
+    [149, [50, 100]]
+  ]
   for (const restoring of [false, true]) {
     const follower = new Follower(chart, { restoring })
     const turns = crashes.flatMap(([atMs]) => {
       follower.send(START)
       return follower.send(crash(atMs, often))
     })
-    t.strictSame(turns.map(turn => contextIn(turn).restarts), crashes.map(([, restarts]) => restarts))
-    t.strictSame(turns.map(({ value }) => value), [{ active: 'restarting' }, { active: 'restarting' }, { active: 'restarting' }, 'failed'])
+    t.strictSame(
+      turns.map(turn => contextIn(turn).restarts),
+      crashes.map(([, restarts]) => restarts)
+    )
+    t.strictSame(
+      turns.map(({ value }) => value),
+      [{ active: 'restarting' }, { active: 'restarting' }, { active: 'restarting' }, 'failed']
+    )
   }
 })
 
@@ -325,9 +586,16 @@ await t.test('work runs from the start to the end of its task, through interrupt
       const follower = new Follower(observed)
       t.strictSame(runs, [], 'not before the start')
       follower.walk([START, { type: 'work.progressed' }, ASK, ASK, NEED, { type: 'work.resumed' }])
-      t.strictSame(runs.map(({ input, signal }) => [input, signal.aborted]), [[{ draw: 'a boat' }, false]])
+      t.strictSame(
+        runs.map(({ input, signal }) => [input, signal.aborted]),
+        [[{ draw: 'a boat' }, false]]
+      )
       follower.send(end)
-      t.strictSame(runs.map(({ signal }) => signal.aborted), [true], end.type)
+      t.strictSame(
+        runs.map(({ signal }) => signal.aborted),
+        [true],
+        end.type
+      )
     }
   })
 
@@ -341,49 +609,94 @@ await t.test('work runs from the start to the end of its task, through interrupt
     runs.length = 0
     const follower = new Follower(observed)
     follower.walk([START, ASK, crash(1000)])
-    t.strictSame(runs.map(({ signal }) => signal.aborted), [true])
+    t.strictSame(
+      runs.map(({ signal }) => signal.aborted),
+      [true]
+    )
     follower.walk(CASES['task.start'])
-    t.strictSame(runs.map(({ input, signal }) => [input, signal.aborted]), [[{ draw: 'a boat' }, true], ['draw', false]])
+    t.strictSame(
+      runs.map(({ input, signal }) => [input, signal.aborted]),
+      [
+        [{ draw: 'a boat' }, true],
+        ['draw', false]
+      ]
+    )
     follower.send(crash(1001))
-    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true])
+    t.strictSame(
+      runs.map(({ signal }) => signal.aborted),
+      [true, true]
+    )
   })
 
   await t.test('a task that is restored while it restarts has no work until it is started', async t => {
     runs.length = 0
     const follower = new Follower(observed, { restoring: true })
     follower.walk([START, crash(1000)])
-    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true], 'the one that ran, and the one restored to crash')
+    t.strictSame(
+      runs.map(({ signal }) => signal.aborted),
+      [true, true],
+      'the one that ran, and the one restored to crash'
+    )
     follower.send({ type: 'work.resumed' })
     t.equal(runs.length, 2)
     follower.send(START)
-    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true, false])
+    t.strictSame(
+      runs.map(({ signal }) => signal.aborted),
+      [true, true, false]
+    )
   })
 
   await t.test('it runs again with the same input when an unfinished task is restored', async t => {
     runs.length = 0
     const follower = new Follower(observed, { restoring: true })
     follower.walk([START, ASK])
-    t.strictSame(runs.map(({ input }) => input), [{ draw: 'a boat' }, { draw: 'a boat' }])
+    t.strictSame(
+      runs.map(({ input }) => input),
+      [{ draw: 'a boat' }, { draw: 'a boat' }]
+    )
     follower.walk(ENDS)
-    t.strictSame(runs.map(({ signal }) => signal.aborted), [true, true, true])
+    t.strictSame(
+      runs.map(({ signal }) => signal.aborted),
+      [true, true, true]
+    )
   })
 })
 
 await t.test('real work ends its task', async t => {
   const failed = reasoned(generic)
 
-  t.strictSame(await lastFactsOf(working(async input => ({ state: 'completed', artifacts: [{ parts: [{ text: String(input) }] }] }))), [
-    { type: 'artifact.produced', artifact: { parts: [{ text: 'b' }] }, lastChunk: true },
-    { type: 'status.changed', state: 'TASK_STATE_COMPLETED' }
-  ], 'with its result')
+  t.strictSame(
+    await lastFactsOf(
+      working(async input => ({ state: 'completed', artifacts: [{ parts: [{ text: String(input) }] }] }))
+    ),
+    [
+      { type: 'artifact.produced', artifact: { parts: [{ text: 'b' }] }, lastChunk: true },
+      { type: 'status.changed', state: 'TASK_STATE_COMPLETED' }
+    ],
+    'with its result'
+  )
   t.strictSame(await lastFactsOf(working(() => Promise.reject(new Error('secret')))), failed, 'with its rejection')
-  t.strictSame(await lastFactsOf(working(() => { throw new Error('secret') })), failed, 'with the thrown error')
+  t.strictSame(
+    await lastFactsOf(
+      working(() => {
+        throw new Error('secret')
+      })
+    ),
+    failed,
+    'with the thrown error'
+  )
   t.strictSame(await lastFactsOf(taskMachine), failed, 'so does missing work')
 })
 
 await t.test("a task's initial deadline is stored only in its context", t => {
-  for (const [deadline, kept] of [[{ deadlineAtMs: 5 }, { deadlineAtMs: 5 }], [{}, {}]]) {
-    const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } }).start()
+  for (const [deadline, kept] of [
+    [{ deadlineAtMs: 5 }, { deadlineAtMs: 5 }],
+    [{}, {}]
+  ]) {
+    const actor = createActor(
+      working(() => new Promise(() => {})),
+      { input: { taskId, contextId: 'c1' } }
+    ).start()
     actor.send({ type: 'task.start', taskId, input: 'b', ...deadline })
     t.strictSame(actor.getSnapshot().context, { taskId, contextId: 'c1', queue: [], restarts: [], ...kept })
     actor.stop()
@@ -393,7 +706,10 @@ await t.test("a task's initial deadline is stored only in its context", t => {
 
 await t.test('a task remembers its recoveries since its last progress, and fails above the limit', t => {
   const facts: TaskFact[] = []
-  const actor = createActor(working(() => new Promise(() => {})), { input: { taskId, contextId: 'c1' } })
+  const actor = createActor(
+    working(() => new Promise(() => {})),
+    { input: { taskId, contextId: 'c1' } }
+  )
   actor.on('*', fact => facts.push(fact))
   actor.start()
   const heard = (...events: TaskMachineEvent[]) => {
@@ -403,11 +719,18 @@ await t.test('a task remembers its recoveries since its last progress, and fails
   t.equal(heard({ type: 'recovery.undone', taskId }), undefined)
   t.strictSame(heard(recover()), { done: 'nothing', atMs: [1000] })
   t.strictSame(heard({ type: 'recovery.undone', taskId }), { done: 'nothing', atMs: [] })
-  t.strictSame(heard(recover({ atMs: 1500 }), START, recover({ atMs: 2000, intensity: 2 })), { done: 'nothing', atMs: [1500, 2000] })
+  t.strictSame(heard(recover({ atMs: 1500 }), START, recover({ atMs: 2000, intensity: 2 })), {
+    done: 'nothing',
+    atMs: [1500, 2000]
+  })
   t.strictSame(heard(recover({ atMs: 3000, done: 'more' })), { done: 'more', atMs: [3000] })
   t.strictSame(heard(recover({ atMs: 8000, done: 'more' })), { done: 'more', atMs: [8000] })
   t.strictSame(heard(recover({ atMs: 12_999, done: 'more' })), { done: 'more', atMs: [8000] })
-  t.strictSame(facts, [told('TASK_STATE_SUBMITTED'), told('TASK_STATE_WORKING'), told('TASK_STATE_FAILED', { message: words })])
+  t.strictSame(facts, [
+    told('TASK_STATE_SUBMITTED'),
+    told('TASK_STATE_WORKING'),
+    told('TASK_STATE_FAILED', { message: words })
+  ])
   t.end()
 })
 
@@ -494,7 +817,12 @@ function queue(message: Message): Arriving & { type: 'message.queued' } {
 }
 
 function recover(change: Partial<Recovery> = {}): Arriving & { type: 'task.recover' } {
-  return { type: 'task.recover', taskId, message: words, recovery: { atMs: 1000, done: 'nothing', intensity: 1, periodMs: 5000, ...change } }
+  return {
+    type: 'task.recover',
+    taskId,
+    message: words,
+    recovery: { atMs: 1000, done: 'nothing', intensity: 1, periodMs: 5000, ...change }
+  }
 }
 
 function crash(atMs: number, policy = transient): Crashed {

@@ -104,7 +104,13 @@ function librarySources(): string[] {
 /** The page's and the client's own files, and those that they and the hooks for React import. */
 function pageSources(): string[] {
   const entries = [join(PAGE, 'main.tsx'), join(CLIENT, 'connect.ts'), 'adapters/react/index.ts']
-  return [...new Set([...filesIn(PAGE), ...filesIn(CLIENT), ...entries.flatMap(entry => [...loadedBy(entry, () => undefined)])])]
+  return [
+    ...new Set([
+      ...filesIn(PAGE),
+      ...filesIn(CLIENT),
+      ...entries.flatMap(entry => [...loadedBy(entry, () => undefined)])
+    ])
+  ]
 }
 
 function filesIn(path: string): string[] {

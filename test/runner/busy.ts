@@ -9,7 +9,16 @@ const BUSY = 8
 
 /** The files that take longest in a whole run, by the time of the processor, but for those that take samples: a deep run would take too long beside busy processes. */
 export const SLOWEST = [
-  'cli-testing', 'conformance', 'postgres', 'inspector-page-parts', 'inspector-page', 'storage', 'transcripts', 'cli-cluster', 'cluster-postgres', 'crash-loop'
+  'cli-testing',
+  'conformance',
+  'postgres',
+  'inspector-page-parts',
+  'inspector-page',
+  'storage',
+  'transcripts',
+  'cli-cluster',
+  'cluster-postgres',
+  'crash-loop'
 ]
 
 /** A process that is busy for as long as the one lives that started it. */

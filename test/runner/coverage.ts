@@ -26,7 +26,9 @@ type Counts = readonly number[]
 interface CoverageMap {
   filter(isKept: (path: string) => boolean): void
   files(): string[]
-  fileCoverageFor(path: string): { toSummary(): Readonly<Record<(typeof PARTS)[number], { readonly covered: number; readonly total: number }>> }
+  fileCoverageFor(path: string): {
+    toSummary(): Readonly<Record<(typeof PARTS)[number], { readonly covered: number; readonly total: number }>>
+  }
 }
 
 /** What a run has covered, by source. */
@@ -40,38 +42,75 @@ export function beginCoverage(): void {
 
 /** What has been covered since {@link beginCoverage}. With `isShown` a table has each line that was not. */
 export async function coverage({ isShown }: { readonly isShown: boolean }): Promise<Coverage> {
-  const report = new Report({ reporter: ['text'], tempDirectory: FOLDER, reportsDirectory: resolve('.tap/report'), excludeNodeModules: true, skipFull: true })
-  const map = await (report as unknown as { getCoverageMapFromAllCoverageFiles(): Promise<CoverageMap> }).getCoverageMapFromAllCoverageFiles()
+  const report = new Report({
+    reporter: ['text'],
+    tempDirectory: FOLDER,
+    reportsDirectory: resolve('.tap/report'),
+    excludeNodeModules: true,
+    skipFull: true
+  })
+  const map = await (
+    report as unknown as { getCoverageMapFromAllCoverageFiles(): Promise<CoverageMap> }
+  ).getCoverageMapFromAllCoverageFiles()
   map.filter(isMeasured)
-  const paths = map.files().map(path => relative('.', path)).toSorted()
-  const found: Coverage = new Map(paths.map(path => {
-    const summary = map.fileCoverageFor(resolve(path)).toSummary()
-    return [path, { covered: PARTS.map(part => summary[part].covered), total: PARTS.map(part => summary[part].total) }]
-  }))
+  const paths = map
+    .files()
+    .map(path => relative('.', path))
+    .toSorted()
+  const found: Coverage = new Map(
+    paths.map(path => {
+      const summary = map.fileCoverageFor(resolve(path)).toSummary()
+      return [
+        path,
+        { covered: PARTS.map(part => summary[part].covered), total: PARTS.map(part => summary[part].total) }
+      ]
+    })
+  )
   if (isShown && !isWhole(found)) await report.run()
   return found
 }
 
 function isMeasured(absolute: string): boolean {
   const path = relative('.', absolute)
-  return MEASURED.some(folder => path.startsWith(`${folder}/`)) && !ELSEWHERE.some(start => path.startsWith(start)) && existsSync(path)
+  return (
+    MEASURED.some(folder => path.startsWith(`${folder}/`)) &&
+    !ELSEWHERE.some(start => path.startsWith(start)) &&
+    existsSync(path)
+  )
 }
 
 /** Whether the sources were covered whole. */
 export function isWhole(found: Coverage): boolean {
-  return found.size > 0 && [...found.values()].every(({ covered, total }) => total.every((count, i) => covered[i] === count))
+  return (
+    found.size > 0 && [...found.values()].every(({ covered, total }) => total.every((count, i) => covered[i] === count))
+  )
 }
 
 /** The figure, and what was lost against the last complete run, as `record` has it: a few lines. */
 export function coverageLines(found: Coverage, record = readRecord()): string[] {
   const sums = PARTS.map((part, i) => `${sum(found, 'covered', i)} of ${sum(found, 'total', i)} ${part}`)
-  const lost = [...record].map(([path, before]) => ({ path, lost: lostOf(before, found.get(path)) })).filter(({ path, lost }) => existsSync(path) && lost.some(count => count > 0))
+  const lost = [...record]
+    .map(([path, before]) => ({ path, lost: lostOf(before, found.get(path)) }))
+    .filter(({ path, lost }) => existsSync(path) && lost.some(count => count > 0))
   const sorted = lost.toSorted((a, b) => (b.lost[0] ?? 0) - (a.lost[0] ?? 0))
-  const lines = sorted.slice(0, MOST_NAMED).map(({ path, lost }) => `  ${path}: ${PARTS.flatMap((part, i) => ((lost[i] ?? 0) > 0 ? [`${lost[i]} ${part}`] : [])).join(', ')}`)
+  const lines = sorted
+    .slice(0, MOST_NAMED)
+    .map(
+      ({ path, lost }) =>
+        `  ${path}: ${PARTS.flatMap((part, i) => ((lost[i] ?? 0) > 0 ? [`${lost[i]} ${part}`] : [])).join(', ')}`
+    )
   const more = sorted.length - lines.length
   return [
     `Covered: ${sums.join(', ')}`,
-    ...(lines.length > 0 ? [`Lost against ${RECORD}, which a complete run writes:`, ...lines, ...(more > 0 ? [`  and of ${more} more file${more === 1 ? '' : 's'}`] : [])] : record.size > 0 ? [`Nothing was lost against ${RECORD}`] : [])
+    ...(lines.length > 0
+      ? [
+          `Lost against ${RECORD}, which a complete run writes:`,
+          ...lines,
+          ...(more > 0 ? [`  and of ${more} more file${more === 1 ? '' : 's'}`] : [])
+        ]
+      : record.size > 0
+        ? [`Nothing was lost against ${RECORD}`]
+        : [])
   ]
 }
 
@@ -85,7 +124,9 @@ function sum(found: Coverage, what: 'covered' | 'total', part: number): number {
 }
 
 function readRecord(): ReadonlyMap<string, Counts> {
-  return existsSync(RECORD) ? new Map(Object.entries(JSON.parse(readFileSync(RECORD, 'utf8')) as Record<string, Counts>)) : new Map()
+  return existsSync(RECORD)
+    ? new Map(Object.entries(JSON.parse(readFileSync(RECORD, 'utf8')) as Record<string, Counts>))
+    : new Map()
 }
 
 /** Records what a complete run has covered, a line for each source. */

@@ -17,6 +17,8 @@ const files = allTestFiles().filter(file => loadedBy(compiled(file), () => undef
 const report = new Report({ files, print: console.log, command: `DEEP=${env.DEEP} npm test --`, mostLines: 60 })
 const isEnded = await runTap(report, files.map(compiled), { options: ['--timeout=1800'], env })
 const isPassed = report.finish() && isEnded
-const plant = spawn(process.execPath, [compiled('test/faults/plant.ts'), '--changed', ...(isAll ? ['--all'] : [])], { stdio: 'inherit' })
+const plant = spawn(process.execPath, [compiled('test/faults/plant.ts'), '--changed', ...(isAll ? ['--all'] : [])], {
+  stdio: 'inherit'
+})
 const [code] = (await once(plant, 'close')) as [number | null]
 process.exitCode = isPassed && code === 0 ? 0 : 1

@@ -16,7 +16,9 @@ import { allTestFiles, compiled, testFiles } from './test-files.ts'
  */
 async function main(words: readonly string[]): Promise<number> {
   const [isComplete, isBusy] = ['--complete', '--busy'].map(option => words.includes(option))
-  const options = words.filter(argument => argument.startsWith('-') && argument !== '--complete' && argument !== '--busy')
+  const options = words.filter(
+    argument => argument.startsWith('-') && argument !== '--complete' && argument !== '--busy'
+  )
   const named = words.filter(argument => !argument.startsWith('-'))
   const isNamed = named.length > 0
   const files = isNamed ? [...new Set(named.flatMap(testFiles))] : allTestFiles()
@@ -27,9 +29,16 @@ async function main(words: readonly string[]): Promise<number> {
     await buildAll()
     beginCoverage()
   }
-  const print = options.includes('--tap') ? (line: string) => console.log(line.trim().replaceAll(/^/gm, '# ')) : (line: string) => console.log(line)
+  const print = options.includes('--tap')
+    ? (line: string) => console.log(line.trim().replaceAll(/^/gm, '# '))
+    : (line: string) => console.log(line)
   const { DEEP } = process.env
-  const report = new Report({ files, print, command: `${DEEP === undefined ? '' : `DEEP=${DEEP} `}npm test --`, mostLines: isNamed ? 25 : 90 })
+  const report = new Report({
+    files,
+    print,
+    command: `${DEEP === undefined ? '' : `DEEP=${DEEP} `}npm test --`,
+    mostLines: isNamed ? 25 : 90
+  })
   const last = isBusy ? SLOWEST.flatMap(testFiles).filter(file => files.includes(file)) : []
   const first = files.filter(file => !last.includes(file))
   const given = DEEP === undefined ? options : ['--timeout=1800', ...options]

@@ -12,7 +12,9 @@ const { threadId } = require('node:worker_threads')
 
 const folder = process.env.COVERAGE_FOLDER
 const root = pathToFileURL(join(__dirname, '../..')).href
-const SOURCES = new RegExp(`^${root.replace(/[.+?^$()[\]{}|\\]/g, '\\$&')}/(?:\\.build|dist)/(?:machines|runtime|adapters|examples)/`)
+const SOURCES = new RegExp(
+  `^${root.replace(/[.+?^$()[\]{}|\\]/g, '\\$&')}/(?:\\.build|dist)/(?:machines|runtime|adapters|examples)/`
+)
 
 if (process.execArgv.some(argument => argument.includes('@tapjs/processinfo'))) {
   const { register } = Module

@@ -10,7 +10,12 @@ const LIBRARY = /['/]taskchart\b|\bdist\/|examples\/|docs\/|README|tsImport|runB
 
 /** The parts of `dist` that a test file needs, as its text and that of the helpers it imports say. */
 export function neededParts(file: string): PackagePart[] {
-  const texts = Array.from(loadedBy(file, () => undefined)).filter(path => !/^(?:machines|runtime|adapters)\//.test(path)).map(path => readFileSync(path, 'utf8'))
+  const texts = Array.from(loadedBy(file, () => undefined))
+    .filter(path => !/^(?:machines|runtime|adapters)\//.test(path))
+    .map(path => readFileSync(path, 'utf8'))
   const needsPage = texts.some(text => PAGE.test(text))
-  return [...(needsPage || texts.some(text => LIBRARY.test(text)) ? ['library' as const] : []), ...(needsPage ? ['page' as const] : [])]
+  return [
+    ...(needsPage || texts.some(text => LIBRARY.test(text)) ? ['library' as const] : []),
+    ...(needsPage ? ['page' as const] : [])
+  ]
 }

@@ -12,9 +12,18 @@ async function read(text: string): Promise<FileRun[]> {
   return runs
 }
 
-async function report(files: readonly string[], text: string, mostLines = 25): Promise<{ isPassed: boolean; lines: string[]; leftOut: number }> {
+async function report(
+  files: readonly string[],
+  text: string,
+  mostLines = 25
+): Promise<{ isPassed: boolean; lines: string[]; leftOut: number }> {
   const lines: string[] = []
-  const report = new Report({ files, print: line => lines.push(...line.split('\n')), command: 'npm test --', mostLines })
+  const report = new Report({
+    files,
+    print: line => lines.push(...line.split('\n')),
+    command: 'npm test --',
+    mostLines
+  })
   for (const run of await read(text)) report.add(run)
   return { isPassed: report.finish(), lines, leftOut: report.leftOut }
 }
@@ -93,42 +102,61 @@ await t.test('each folder has one line when its last file has ended', async t =>
   ])
 })
 
-await t.test('a failure shows what was expected and found, the line of the source, and the command that runs it alone', async t => {
-  const { isPassed, lines } = await report(['test/machines/task.test.ts'], `1..1\n${FAILING}`)
-  t.notOk(isPassed)
-  t.strictSame(lines, [
-    'test/machines               1 file, 2 tests, 0.0 s, 2 FAILED',
-    '',
-    "FAILED test/machines/task.test.ts > a client's task > ends > should be equal",
-    '  expected: 2',
-    '  found:    1',
-    '  test/machines/task.test.ts:3: t.equal(1, 2)',
-    "  alone: SEED=7 npm test -- test/machines/task.test.ts --grep='a client.s task'",
-    '',
-    "FAILED test/machines/task.test.ts > a client's task > boom",
-    '  code: ENOENT',
-    '  test/machines/task.test.ts:8:',
-    '  open (test/machines/task.test.ts:8:1)',
-    '  read (test/machines/task.test.ts:9:1)',
-    "  alone: SEED=7 npm test -- test/machines/task.test.ts --grep='a client.s task'",
-    '',
-    '2 tests in 1 file: 1 checks passed, 2 failed'
-  ])
-})
+await t.test(
+  'a failure shows what was expected and found, the line of the source, and the command that runs it alone',
+  async t => {
+    const { isPassed, lines } = await report(['test/machines/task.test.ts'], `1..1\n${FAILING}`)
+    t.notOk(isPassed)
+    t.strictSame(lines, [
+      'test/machines               1 file, 2 tests, 0.0 s, 2 FAILED',
+      '',
+      "FAILED test/machines/task.test.ts > a client's task > ends > should be equal",
+      '  expected: 2',
+      '  found:    1',
+      '  test/machines/task.test.ts:3: t.equal(1, 2)',
+      "  alone: SEED=7 npm test -- test/machines/task.test.ts --grep='a client.s task'",
+      '',
+      "FAILED test/machines/task.test.ts > a client's task > boom",
+      '  code: ENOENT',
+      '  test/machines/task.test.ts:8:',
+      '  open (test/machines/task.test.ts:8:1)',
+      '  read (test/machines/task.test.ts:9:1)',
+      "  alone: SEED=7 npm test -- test/machines/task.test.ts --grep='a client.s task'",
+      '',
+      '2 tests in 1 file: 1 checks passed, 2 failed'
+    ])
+  }
+)
 
 await t.test('a longer difference is shown whole', async t => {
   const diff = '            -2\n            +1\n'
-  const { lines } = await report(['test/machines/task.test.ts'], `1..1\n${FAILING.replace(diff.replaceAll(/^ {12}/gm, '                '), '                 a\n                -2\n                +1\n                +3\n')}`)
+  const { lines } = await report(
+    ['test/machines/task.test.ts'],
+    `1..1\n${FAILING.replace(diff.replaceAll(/^ {12}/gm, '                '), '                 a\n                -2\n                +1\n                +3\n')}`
+  )
   t.strictSame(lines.slice(3, 8), ['  expected (-) and found (+):', '   a', '  -2', '  +1', '  +3'])
 })
 
-await t.test('a process that ends without a failed test is a failure of its file, and a file that never ended is one too', async t => {
-  const { isPassed, lines } = await report(['test/a.test.ts', 'test/b.test.ts'], `1..1\n${passing('a', 1).replace('\nok 1 - .build/test/a.test.js # time=20ms', '\nnot ok 1 - .build/test/a.test.js # time=20ms\n  ---\n  exitCode: 7\n  signal: null\n  ...')}`)
-  t.notOk(isPassed)
-  t.strictSame(lines, [
-    '', 'FAILED test/a.test.ts', '  exitCode: 7', '  alone: npm test -- test/a.test.ts', '', 'Never ended: test/b.test.ts', '', '1 test in 1 file: 2 checks passed, 2 failed'
-  ])
-})
+await t.test(
+  'a process that ends without a failed test is a failure of its file, and a file that never ended is one too',
+  async t => {
+    const { isPassed, lines } = await report(
+      ['test/a.test.ts', 'test/b.test.ts'],
+      `1..1\n${passing('a', 1).replace('\nok 1 - .build/test/a.test.js # time=20ms', '\nnot ok 1 - .build/test/a.test.js # time=20ms\n  ---\n  exitCode: 7\n  signal: null\n  ...')}`
+    )
+    t.notOk(isPassed)
+    t.strictSame(lines, [
+      '',
+      'FAILED test/a.test.ts',
+      '  exitCode: 7',
+      '  alone: npm test -- test/a.test.ts',
+      '',
+      'Never ended: test/b.test.ts',
+      '',
+      '1 test in 1 file: 2 checks passed, 2 failed'
+    ])
+  }
+)
 
 await t.test('what was left out is said by its reason, and not what was chosen', async t => {
   const text = `1..4
@@ -149,7 +177,11 @@ ok 2 - .build/test/b.test.js # SKIP no PostgreSQL: apt install postgresql
     1..0 # only in npm run test:deep
 ok 3 - .build/test/c.test.js # SKIP only in npm run test:deep
 ${passing('d', 4, 7000)}`
-  const { isPassed, lines, leftOut } = await report(['a', 'b', 'c', 'd'].map(name => `test/${name}.test.ts`), text, 0)
+  const { isPassed, lines, leftOut } = await report(
+    ['a', 'b', 'c', 'd'].map(name => `test/${name}.test.ts`),
+    text,
+    0
+  )
   t.ok(isPassed)
   t.equal(leftOut, 4)
   t.strictSame(lines, [
@@ -171,7 +203,11 @@ ${passing('d', 4, 7000)}`
 
 await t.test('the lines of files are at most as many as there is room for', async t => {
   const names = Array.from({ length: 9 }, (_, i) => `f${i}`)
-  const { lines } = await report(names.map(name => `test/${name}.test.ts`), `1..9\n${names.map((name, i) => passing(name, i + 1, 6000 + i)).join('')}`, 7)
+  const { lines } = await report(
+    names.map(name => `test/${name}.test.ts`),
+    `1..9\n${names.map((name, i) => passing(name, i + 1, 6000 + i)).join('')}`,
+    7
+  )
   t.equal(lines.filter(line => line.startsWith('test/f')).length, 6)
   t.ok(lines.includes('and 3 more files'))
 })

@@ -6,7 +6,22 @@ import type { Failure, FileRun } from './read-tap.ts'
 const LONG_MS = 5000
 
 /** The fields of tap's diagnostics that are shown in another way, or say nothing about what failed. */
-const NOT_SHOWN = new Set(['at', 'source', 'stack', 'diff', 'compare', 'test', 'stdio', 'cwd', 'externalID', 'command', 'args', 'jobId', 'handles', 'tapCaught'])
+const NOT_SHOWN = new Set([
+  'at',
+  'source',
+  'stack',
+  'diff',
+  'compare',
+  'test',
+  'stdio',
+  'cwd',
+  'externalID',
+  'command',
+  'args',
+  'jobId',
+  'handles',
+  'tapCaught'
+])
 
 export interface ReportOptions {
   /** The test files that are run. */
@@ -36,7 +51,8 @@ export class Report {
     const folder = dirname(run.file)
     const isIn = (file: string) => dirname(file) === folder
     const ended = this.runs.filter(({ file }) => isIn(file))
-    if (ended.length === this.#options.files.filter(isIn).length) this.#options.print(this.#line(folder, ended, `${counted(ended.length, 'file')}, `))
+    if (ended.length === this.#options.files.filter(isIn).length)
+      this.#options.print(this.#line(folder, ended, `${counted(ended.length, 'file')}, `))
   }
 
   /** Prints what took long, what failed whole, what was left out and why, and the totals. Gives whether all have passed. */
@@ -49,7 +65,9 @@ export class Report {
     this.#printLeftOut()
     const { length } = this.runs
     const failed = total(this.runs, 'failed') + missing.length
-    print(`\n${counted(total(this.runs, 'tests'), 'test')} in ${counted(length, 'file')}: ${total(this.runs, 'passed')} checks passed, ${failed} failed`)
+    print(
+      `\n${counted(total(this.runs, 'tests'), 'test')} in ${counted(length, 'file')}: ${total(this.runs, 'passed')} checks passed, ${failed} failed`
+    )
     return failed === 0
   }
 
@@ -62,12 +80,18 @@ export class Report {
     const failed = total(runs, 'failed')
     const leftOut = runs.flatMap(run => run.leftOut).length
     const signs = [...(failed > 0 ? [`${failed} FAILED`] : []), ...(leftOut > 0 ? [`${leftOut} left out`] : [])]
-    return [`${name.padEnd(this.#width)}  ${files}${counted(total(runs, 'tests'), 'test')}`, `${(total(runs, 'tookMs') / 1000).toFixed(1)} s`, ...signs].join(', ')
+    return [
+      `${name.padEnd(this.#width)}  ${files}${counted(total(runs, 'tests'), 'test')}`,
+      `${(total(runs, 'tookMs') / 1000).toFixed(1)} s`,
+      ...signs
+    ].join(', ')
   }
 
   #printFiles(): void {
     const { files, print, mostLines } = this.#options
-    const shown = this.runs.filter(({ tookMs, leftOut }) => tookMs > LONG_MS || leftOut.length > 0).toSorted((a, b) => b.tookMs - a.tookMs)
+    const shown = this.runs
+      .filter(({ tookMs, leftOut }) => tookMs > LONG_MS || leftOut.length > 0)
+      .toSorted((a, b) => b.tookMs - a.tookMs)
     const room = Math.max(5, mostLines - new Set(files.map(file => dirname(file))).size)
     if (shown.length > 0) print('\nOver five seconds, or with something left out:')
     for (const run of shown.slice(0, room)) print(this.#line(run.file, [run]))
@@ -81,7 +105,8 @@ export class Report {
     // A pattern in a shell's quotes.
     const grep = names.length > 1 ? ` --grep='${names[0]?.replaceAll(/[^\w ,:-]/g, '.')}'` : ''
     // A run as a whole fails too, when its time is over.
-    if (file.endsWith('.ts')) print(`  alone: ${[...seeds].join(' ')}${seeds.size > 0 ? ' ' : ''}${command} ${file}${grep}`)
+    if (file.endsWith('.ts'))
+      print(`  alone: ${[...seeds].join(' ')}${seeds.size > 0 ? ' ' : ''}${command} ${file}${grep}`)
   }
 
   /** One line for each reason, with the files. */
@@ -90,8 +115,12 @@ export class Report {
     const reasons = [...new Set(this.runs.flatMap(({ leftOut }) => leftOut))]
     if (reasons.length > 0) print('\nLeft out:')
     for (const reason of reasons) {
-      const files = this.runs.map(({ file, leftOut }) => ({ file, count: leftOut.filter(why => why === reason).length })).filter(({ count }) => count > 0)
-      print(`  ${reason}: ${files.map(({ file, count }) => `${file.replace(/^test\//, '').replace(/\.test\.ts$/, '')} (${count})`).join(', ')}`)
+      const files = this.runs
+        .map(({ file, leftOut }) => ({ file, count: leftOut.filter(why => why === reason).length }))
+        .filter(({ count }) => count > 0)
+      print(
+        `  ${reason}: ${files.map(({ file, count }) => `${file.replace(/^test\//, '').replace(/\.test\.ts$/, '')} (${count})`).join(', ')}`
+      )
     }
   }
 }
@@ -105,7 +134,9 @@ function linesOf(diagnostics: Failure['diagnostics']): string[] {
   const others = Object.entries(diagnostics).filter(([name, value]) => !NOT_SHOWN.has(name) && value !== null)
   return [
     ...(typeof diff === 'string' ? comparison(diff) : []),
-    ...others.flatMap(([name, value]) => `${name}: ${typeof value === 'string' ? value : inspect(value, { depth: 10 })}`.split('\n')),
+    ...others.flatMap(([name, value]) =>
+      `${name}: ${typeof value === 'string' ? value : inspect(value, { depth: 10 })}`.split('\n')
+    ),
     ...(place?.fileName === undefined ? [] : [`${place.fileName}:${place.lineNumber}: ${line ?? ''}`.trimEnd()]),
     ...(typeof stack === 'string' && (tapCaught !== undefined || line === undefined) ? stack.trimEnd().split('\n') : [])
   ]
@@ -113,9 +144,13 @@ function linesOf(diagnostics: Failure['diagnostics']): string[] {
 
 /** A difference as tap prints it, with words for a single line. */
 function comparison(diff: string): string[] {
-  const lines = diff.trimEnd().split('\n').filter(line => !/^(?:--- expected|\+\+\+ actual|@@ .* @@)$/.test(line))
+  const lines = diff
+    .trimEnd()
+    .split('\n')
+    .filter(line => !/^(?:--- expected|\+\+\+ actual|@@ .* @@)$/.test(line))
   const [wanted = '', found = ''] = lines
-  if (lines.length === 2 && wanted.startsWith('-') && found.startsWith('+')) return [`expected: ${wanted.slice(1)}`, `found:    ${found.slice(1)}`]
+  if (lines.length === 2 && wanted.startsWith('-') && found.startsWith('+'))
+    return [`expected: ${wanted.slice(1)}`, `found:    ${found.slice(1)}`]
   return ['expected (-) and found (+):', ...lines]
 }
 

@@ -13,10 +13,23 @@ export interface TapOptions {
 }
 
 /** Runs compiled test files or groups of them with tap, and tells the report. Gives whether tap says that all have passed. */
-export async function runTap(report: Report, entries: readonly string[], { options = [], env = {} }: TapOptions): Promise<boolean> {
+export async function runTap(
+  report: Report,
+  entries: readonly string[],
+  { options = [], env = {} }: TapOptions
+): Promise<boolean> {
   const isTap = options.includes('--tap')
-  const given = ['run', '--disable-coverage', '--reporter=tap', ...options.filter(option => option !== '--tap'), ...entries]
-  const tap = spawn('tap', given, { stdio: ['inherit', 'pipe', isTap ? 'inherit' : 'pipe'], env: { ...process.env, ...env } })
+  const given = [
+    'run',
+    '--disable-coverage',
+    '--reporter=tap',
+    ...options.filter(option => option !== '--tap'),
+    ...entries
+  ]
+  const tap = spawn('tap', given, {
+    stdio: ['inherit', 'pipe', isTap ? 'inherit' : 'pipe'],
+    env: { ...process.env, ...env }
+  })
   let said = ''
   tap.stderr?.setEncoding('utf8').on('data', (text: string) => {
     said += text
@@ -27,6 +40,7 @@ export async function runTap(report: Report, entries: readonly string[], { optio
   if (isTap) tap.stdout?.pipe(process.stdout, { end: false })
   const [code] = (await once(tap, 'close')) as [number | null]
   for (const run of late) report.add(run)
-  if (code !== 0 && said !== '') report.print(`\nWritten to stderr, at its end:\n${said.trimEnd().split('\n').slice(-MOST_SAID).join('\n')}`)
+  if (code !== 0 && said !== '')
+    report.print(`\nWritten to stderr, at its end:\n${said.trimEnd().split('\n').slice(-MOST_SAID).join('\n')}`)
   return code === 0
 }

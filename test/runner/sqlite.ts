@@ -8,12 +8,18 @@ const PACKAGE = 'better-sqlite3@12'
 /** Installs a SQLite where this Node has none of its own. Where it cannot be had, what needs it is left out of the tests. */
 export function installSqlite(): void {
   if (hasSqlite()) return
-  console.log(`Node ${process.versions.node} has no node:sqlite, so better-sqlite3 is compiled first, which takes a minute and a half: npm i --no-save ${PACKAGE}`)
+  console.log(
+    `Node ${process.versions.node} has no node:sqlite, so better-sqlite3 is compiled first, which takes a minute and a half: npm i --no-save ${PACKAGE}`
+  )
   try {
     // As a development dependency, for npm does not install an optional peer by its name alone.
-    execFileSync('npm', ['i', '--no-save', '--save-dev', '--no-audit', '--no-fund', '--loglevel=error', PACKAGE], { stdio: ['ignore', 'ignore', 'pipe'] })
+    execFileSync('npm', ['i', '--no-save', '--save-dev', '--no-audit', '--no-fund', '--loglevel=error', PACKAGE], {
+      stdio: ['ignore', 'ignore', 'pipe']
+    })
   } catch {
-    console.log(`${PACKAGE} could not be installed, so the tests on SQLite are left out: it takes a compiler, make and Python where no ready build is found`)
+    console.log(
+      `${PACKAGE} could not be installed, so the tests on SQLite are left out: it takes a compiler, make and Python where no ready build is found`
+    )
   }
 }
 

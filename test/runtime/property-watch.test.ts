@@ -8,7 +8,16 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import type { Commit, ContextKey, TaskEvent } from '../../runtime/store/store.ts'
 import { Counters } from '../../runtime/telemetry/counters.ts'
 import { lives } from '../fixtures/runtime/lives.ts'
-import { deferred, recordingLogger, rest, say, start, taskIn, until, type Logged } from '../fixtures/runtime/runtime-helpers.ts'
+import {
+  deferred,
+  recordingLogger,
+  rest,
+  say,
+  start,
+  taskIn,
+  until,
+  type Logged
+} from '../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../fixtures/runtime/test-clock.ts'
 
 /** Prints a page, asks whether to print another, and does so for every answer but `enough`. */
@@ -22,7 +31,10 @@ const printer = setupWork({}).createMachine({
       meta: { prompt: 'Another?' },
       on: {
         'message.received': [
-          { guard: ({ event }) => event.message.parts.some(part => 'text' in part && part.text === 'enough'), target: 'done' },
+          {
+            guard: ({ event }) => event.message.parts.some(part => 'text' in part && part.text === 'enough'),
+            target: 'done'
+          },
           { target: 'asking', reenter: true, actions: emit(artifact('another page')) }
         ]
       }
@@ -46,16 +58,24 @@ function violations(log: readonly Logged[]) {
 
 async function counted(runtime: Runtime): Promise<Record<string, number>> {
   const [metric] = (await runtime.metrics.read()).filter(({ name }) => name === 'taskchart.property.violations')
-  return Object.fromEntries((metric?.values ?? []).map(({ value, attributes }) => [String(attributes['property']), value]))
+  return Object.fromEntries(
+    (metric?.values ?? []).map(({ value, attributes }) => [String(attributes['property']), value])
+  )
 }
 
 await t.test('a runtime counts and logs a task that violates a property of its agent, once', async t => {
-  const { runtime, log } = start(t, { work: printer, properties: { ...ONCE, 'a "quoted" \\ name\nof two lines': never(told('REJECTED')) } }, { observeProperties: true })
+  const { runtime, log } = start(
+    t,
+    { work: printer, properties: { ...ONCE, 'a "quoted" \\ name\nof two lines': never(told('REJECTED')) } },
+    { observeProperties: true }
+  )
   const { id, contextId } = taskIn(await runtime.sendMessage(say('print')))
   t.strictSame(violations(log), [])
   for (const text of ['one more', 'one more', 'enough']) await answer(runtime, id, text)
   t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_COMPLETED', 'the task goes on')
-  t.match(violations(log), [{ level: 'error', property: 'one page is printed', taskId: id, contextId, event: 'artifact', generation: Number }])
+  t.match(violations(log), [
+    { level: 'error', property: 'one page is printed', taskId: id, contextId, event: 'artifact', generation: Number }
+  ])
   t.match(await counted(runtime), { 'one page is printed': 1, [SILENCE]: 0 })
   const text = await metricsText(runtime)
   t.match(text, '\ntaskchart_property_violations_total{property="one page is printed"} 1\n')
@@ -93,7 +113,10 @@ function eventsOf(names: string, taskId = 't1', first = 1): TaskEvent[] {
 }
 
 /** A watch that is told events as a runtime with a fault might tell them. `stored` are the earlier events of all tasks. */
-function watching(properties: Readonly<Record<string, Property>>, stored: () => Promise<TaskEvent[]> = () => Promise.resolve([])) {
+function watching(
+  properties: Readonly<Record<string, Property>>,
+  stored: () => Promise<TaskEvent[]> = () => Promise.resolve([])
+) {
   const { logger, log } = recordingLogger()
   const [clock, counters] = [new TestClock(), new Counters()]
   const agent = defineAgent({ card: { name: 'A' }, work: printer, properties })
@@ -127,7 +150,9 @@ await t.test('an event after a terminal status is found, in the same turn and in
 
 await t.test('messages of a client are no updates', t => {
   const { tells, log } = watching({ silent: never(told()) })
-  tells([{ message: { messageId: 'm1', role: 'ROLE_USER', parts: [] }, taskId: 't1', generation: 1 } as unknown as TaskEvent])
+  tells([
+    { message: { messageId: 'm1', role: 'ROLE_USER', parts: [] }, taskId: 't1', generation: 1 } as unknown as TaskEvent
+  ])
   t.strictSame(log, [])
   t.end()
 })
@@ -171,13 +196,30 @@ await t.test('nothing is said of a task whose earlier events are lost, too many,
 })
 
 await t.test('a property that throws ends the observation of its task, with a line', async t => {
-  const poisoned = { 'it is readable': never(told('artifact', () => { throw new Error('mine') })), 'it never fails': never(told('FAILED')), 'it prints': eventually(told('artifact')) }
+  const poisoned = {
+    'it is readable': never(
+      told('artifact', () => {
+        throw new Error('mine')
+      })
+    ),
+    'it never fails': never(told('FAILED')),
+    'it prints': eventually(told('artifact'))
+  }
   const { tells, log } = watching(poisoned, () => Promise.resolve(eventsOf('SUBMITTED WORKING artifact WORKING')))
   tells(eventsOf('SUBMITTED WORKING artifact WORKING FAILED'))
-  t.match(log, [{ level: 'error', message: 'a property cannot be evaluated, so its task is not observed', details: { taskId: 't1', error: { message: 'mine' } } }])
+  t.match(log, [
+    {
+      level: 'error',
+      message: 'a property cannot be evaluated, so its task is not observed',
+      details: { taskId: 't1', error: { message: 'mine' } }
+    }
+  ])
   t.equal(log.length, 1)
   tells(eventsOf('SUBMITTED WORKING FAILED', 't2'))
-  t.match(violations(log), [{ property: 'it never fails', taskId: 't2' }, { property: 'it prints', taskId: 't2' }])
+  t.match(violations(log), [
+    { property: 'it never fails', taskId: 't2' },
+    { property: 'it prints', taskId: 't2' }
+  ])
   tells(eventsOf('FAILED', 't3', 5))
   await rest()
   t.match(log.slice(3), [{ details: { taskId: 't3', error: { message: 'mine' } } }])
@@ -186,7 +228,8 @@ await t.test('a property that throws ends the observation of its task, with a li
 
 await t.test('the log gets at most ten lines a minute, and all violations are counted', t => {
   const { tells, log, clock, counters } = watching({ silent: never(told()) })
-  const fail = (count: number) => Array.from({ length: count }, (_, index) => tells(eventsOf('SUBMITTED', `t${index}`), { ...KEY }))
+  const fail = (count: number) =>
+    Array.from({ length: count }, (_, index) => tells(eventsOf('SUBMITTED', `t${index}`), { ...KEY }))
   fail(25)
   t.strictSame([log.length, counters.violations['silent']], [10, 25])
   clock.increment(59_999)
@@ -194,7 +237,10 @@ await t.test('the log gets at most ten lines a minute, and all violations are co
   t.equal(log.length, 10)
   clock.increment(1)
   fail(2)
-  t.strictSame(log.slice(10).map(({ details }) => details['unlogged']), [16, undefined])
+  t.strictSame(
+    log.slice(10).map(({ details }) => details['unlogged']),
+    [16, undefined]
+  )
   t.equal(counters.violations['silent'], 28)
   t.end()
 })

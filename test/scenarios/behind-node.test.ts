@@ -28,10 +28,17 @@ const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
   ['adapters/entry/strays'],
   ['adapters/entry/refusals'],
   // It counts reads of the store.
-  ['scenarios/large-answers', 'a response is made of the events that were waited for, unless they are large or another message reached the task'],
+  [
+    'scenarios/large-answers',
+    'a response is made of the events that were waited for, unless they are large or another message reached the task'
+  ],
   ['adapters/push/push'],
   // The caller's node reads what the owner tells, and the store fails; it leaves its cluster before it closes.
-  ['runtime/webhooks/push', 'nothing is lost while the store fails, and reads and writes are retried', 'a closing runtime ignores progress of deleted webhooks and unreadable ones'],
+  [
+    'runtime/webhooks/push',
+    'nothing is lost while the store fails, and reads and writes are retried',
+    'a closing runtime ignores progress of deleted webhooks and unreadable ones'
+  ],
   ['examples/transcripts'],
   ['adapters/legacy/legacy-01-servers'],
   ['adapters/a2a-sdk/a2a-sdk-servers'],
@@ -67,7 +74,13 @@ const SUITES: readonly [file: string, ...exceptions: readonly string[]][] = [
 ]
 
 /** Those of which `npm test` takes a sample: about a second of CPU time each. */
-const QUICK: readonly string[] = ['adapters/push/push', 'adapters/legacy/legacy-01-servers', 'runtime/agent/extensions', 'runtime/operations/message-policies', 'runtime/negotiation/negotiation']
+const QUICK: readonly string[] = [
+  'adapters/push/push',
+  'adapters/legacy/legacy-01-servers',
+  'runtime/agent/extensions',
+  'runtime/operations/message-policies',
+  'runtime/negotiation/negotiation'
+]
 
 /** So many characters are shown of a failure. */
 const DETAILS = 4000
@@ -77,8 +90,22 @@ const sampled = IS_DEEP ? SUITES.map(([file]) => file) : sampleOf(t, QUICK, 2)
 await t.test('requirements of A2A hold for a node without shards', async t => {
   process.env.BEHIND = 'node'
   t.teardown(() => void delete process.env.BEHIND)
-  const results = await run(t, [webSocket], sampleOf(t, Object.values(PARTS).flat().filter(({ atLast }) => !atLast), 24))
-  t.notOk([...results.values()].some(cells => [...cells.values()].some(({ outcome, reason }) => outcome === 'fail' && reason === undefined)))
+  const results = await run(
+    t,
+    [webSocket],
+    sampleOf(
+      t,
+      Object.values(PARTS)
+        .flat()
+        .filter(({ atLast }) => !atLast),
+      24
+    )
+  )
+  t.notOk(
+    [...results.values()].some(cells =>
+      [...cells.values()].some(({ outcome, reason }) => outcome === 'fail' && reason === undefined)
+    )
+  )
 })
 
 for (const [file, ...exceptions] of SUITES) {
@@ -99,5 +126,13 @@ function outcomeOf(path: string): Promise<{ code: number | null; failed: string[
   const child = spawnBare([path], { env: { BEHIND: 'node', TAP_TIMEOUT: '900' }, stdio: ['ignore', 'pipe', 'ignore'] })
   let text = ''
   child.stdout?.setEncoding('utf8').on('data', (part: string) => (text += part))
-  return new Promise(resolve => child.on('close', code => resolve({ code, details: text.slice(text.search(/^ +not ok/m)).slice(0, DETAILS), failed: [...text.matchAll(/^not ok \d+ - (.*?)(?: # time=.*)?$/gm)].map(([, name = '']) => name) })))
+  return new Promise(resolve =>
+    child.on('close', code =>
+      resolve({
+        code,
+        details: text.slice(text.search(/^ +not ok/m)).slice(0, DETAILS),
+        failed: [...text.matchAll(/^not ok \d+ - (.*?)(?: # time=.*)?$/gm)].map(([, name = '']) => name)
+      })
+    )
+  )
 }

@@ -25,7 +25,11 @@ for (const form of ['function', 'timer'] as const) {
     for (; last.code === 9 && ends.length < 20; last = await life(file, form)) ends.push(last.code)
     t.equal(last.code, 0)
     t.equal(ends.length, 6)
-    t.strictSame(last.printed, ['other: completed', 'poison: failed: The process ended 6 times while this task was working, without progress in between.', 'sibling: completed'])
+    t.strictSame(last.printed, [
+      'other: completed',
+      'poison: failed: The process ended 6 times while this task was working, without progress in between.',
+      'sibling: completed'
+    ])
     await keepResult({ trouble: form, times: ends.length })
   })
 }

@@ -34,10 +34,12 @@ type Work = Pick<AgentDefinition, 'work' | 'deadlineMs'>
 
 await t.test('a task that waits 40 days for its answer over five restarts completes', async t => {
   const { live, clock } = await fileOf(t)
-  const work: Work = { work: async function* ({ message }) {
-    const answer = yield* inputRequired(`Which day for ${textOf(message)}?`)
-    return { artifact: text(`on ${textOf(answer)}`) }
-  } }
+  const work: Work = {
+    work: async function* ({ message }) {
+      const answer = yield* inputRequired(`Which day for ${textOf(message)}?`)
+      return { artifact: text(`on ${textOf(answer)}`) }
+    }
+  }
   let taskId = ''
   for (let life = 0; life < 5; life += 1) {
     await live(work, async runtime => {
@@ -48,20 +50,32 @@ await t.test('a task that waits 40 days for its answer over five restarts comple
   }
   await live(work, async runtime => {
     const answered = taskIn(await runtime.sendMessage(say('Monday', { taskId })))
-    t.match(answered, { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'on Monday' }] }] })
+    t.match(answered, {
+      id: taskId,
+      status: { state: 'TASK_STATE_COMPLETED' },
+      artifacts: [{ parts: [{ text: 'on Monday' }] }]
+    })
     t.ok(Date.parse(answered.status.timestamp ?? '') - START >= 40 * DAY)
   })
 })
 
 await t.test('a sleep ends once, and not early, despite clock changes over restarts', async t => {
-  for (const jumps of [[HOUR, HOUR, 10 * DAY], [-HOUR, 11 * DAY], [-10 * YEAR, 10 * YEAR, 10 * DAY], [10 * YEAR], [DAY, -2 * DAY, 30 * DAY]]) {
+  for (const jumps of [
+    [HOUR, HOUR, 10 * DAY],
+    [-HOUR, 11 * DAY],
+    [-10 * YEAR, 10 * YEAR, 10 * DAY],
+    [10 * YEAR],
+    [DAY, -2 * DAY, 30 * DAY]
+  ]) {
     const { live, clock } = await fileOf(t)
     let woken = 0
-    const work: Work = { work: async ({ sleep }) => {
-      await sleep(10 * DAY)
-      woken += 1
-      return {}
-    } }
+    const work: Work = {
+      work: async ({ sleep }) => {
+        await sleep(10 * DAY)
+        woken += 1
+        return {}
+      }
+    }
     let taskId = ''
     await live(work, async runtime => {
       taskId = taskIn(await runtime.sendMessage({ ...say('x'), configuration: { returnImmediately: true } })).id
@@ -74,7 +88,12 @@ await t.test('a sleep ends once, and not early, despite clock changes over resta
         if (isDue) {
           clock.increment(0)
           await reaches(runtime, taskId, 'completed')
-        } else t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_WORKING', `not early after ${jumps.join(', ')}`)
+        } else
+          t.equal(
+            (await runtime.getTask({ id: taskId })).status.state,
+            'TASK_STATE_WORKING',
+            `not early after ${jumps.join(', ')}`
+          )
       })
       if (isDue) break
     }
@@ -84,10 +103,12 @@ await t.test('a sleep ends once, and not early, despite clock changes over resta
 
 await t.test('after a restart a resent message is not processed again, and a stream resumes', async t => {
   const { live } = await fileOf(t)
-  const work: Work = { work: async function* () {
-    const answer = yield* inputRequired('Go on?')
-    return { artifact: text(textOf(answer)) }
-  } }
+  const work: Work = {
+    work: async function* () {
+      const answer = yield* inputRequired('Go on?')
+      return { artifact: text(textOf(answer)) }
+    }
+  }
   const first = say('once')
   let taskId = ''
   let told = 0
@@ -99,9 +120,14 @@ await t.test('after a restart a resent message is not processed again, and a str
   await live(work, async runtime => {
     t.equal(taskIn(await runtime.sendMessage(first, withGenerations)).id, taskId)
     t.equal((await runtime.listTasks({}, withGenerations)).totalSize, 1)
-    const rest = collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: told } }))
+    const rest = collect(
+      runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: told } })
+    )
     await runtime.sendMessage(say('yes', { taskId }), withGenerations)
-    t.strictSame((await rest).map(event => Object.keys(event)[0]), ['statusUpdate', 'artifactUpdate', 'statusUpdate'])
+    t.strictSame(
+      (await rest).map(event => Object.keys(event)[0]),
+      ['statusUpdate', 'artifactUpdate', 'statusUpdate']
+    )
   })
 })
 

@@ -15,8 +15,36 @@ import { SECRET, type EveryDoor } from '../fixtures/servers/every-door.ts'
 
 /** The text of JSON of every kind, which a place is given that expects another one. */
 const KINDS = [
-  'null', 'true', 'false', '0', '-1', '1.5', '1e400', '-0', '9007199254740993', '""', '"x"', '"\\u0000"', '"\\ud800"', '"\\u202e"', '"__proto__"', '"constructor"', `"${'x'.repeat(2000)}"`, '[]', '[null]', '[[]]',
-  '{}', '{"toString":1}', '{"toString":null,"valueOf":null}', '{"__proto__":{"id":"x"}}', '{"constructor":{"prototype":1}}', '{"toJSON":1}', '{"then":1}', '{"length":1e9}', '{"size":"x","has":1}', `${'['.repeat(120)}${']'.repeat(120)}`
+  'null',
+  'true',
+  'false',
+  '0',
+  '-1',
+  '1.5',
+  '1e400',
+  '-0',
+  '9007199254740993',
+  '""',
+  '"x"',
+  '"\\u0000"',
+  '"\\ud800"',
+  '"\\u202e"',
+  '"__proto__"',
+  '"constructor"',
+  `"${'x'.repeat(2000)}"`,
+  '[]',
+  '[null]',
+  '[[]]',
+  '{}',
+  '{"toString":1}',
+  '{"toString":null,"valueOf":null}',
+  '{"__proto__":{"id":"x"}}',
+  '{"constructor":{"prototype":1}}',
+  '{"toJSON":1}',
+  '{"then":1}',
+  '{"length":1e9}',
+  '{"size":"x","has":1}',
+  `${'['.repeat(120)}${']'.repeat(120)}`
 ]
 
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
@@ -36,21 +64,30 @@ function textWith(value: Json, changes: ReadonlyMap<string, string>, here: Place
   const change = changes.get(here.join('/'))
   if (change !== undefined) return change
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  if (Array.isArray(value)) return `[${value.map((inner, i) => textWith(inner, changes, [...here, String(i)]) || 'null').join(',')}]`
-  const members: readonly [string, Json][] = [...Object.entries(value), ...(changes.has([...here, 'unknown'].join('/')) ? [['unknown', null] as [string, null]] : [])]
+  if (Array.isArray(value))
+    return `[${value.map((inner, i) => textWith(inner, changes, [...here, String(i)]) || 'null').join(',')}]`
+  const members: readonly [string, Json][] = [
+    ...Object.entries(value),
+    ...(changes.has([...here, 'unknown'].join('/')) ? [['unknown', null] as [string, null]] : [])
+  ]
   return `{${members.flatMap(([name, inner]) => textWith(inner, changes, [...here, name]).replace(/^(?=.)/s, `${JSON.stringify(name)}:`) || []).join(',')}}`
 }
 
 /** Every value with one place of another kind, or with one member taken out. */
 function changedOnce(value: Json): string[] {
-  return placesIn(value).flatMap(place => [...KINDS, ...(place.length > 0 ? [''] : [])].map(kind => textWith(value, new Map([[place.join('/'), kind]]))))
+  return placesIn(value).flatMap(place =>
+    [...KINDS, ...(place.length > 0 ? [''] : [])].map(kind => textWith(value, new Map([[place.join('/'), kind]])))
+  )
 }
 
 /** A value with up to four places of other kinds. */
 function changedOften(value: Json, random: () => number): string {
   const of = <T>(all: readonly T[]) => all[Math.floor(random() * all.length)] as T
   const places = placesIn(value)
-  return textWith(value, new Map(Array.from({ length: 1 + Math.floor(random() * 4) }, () => [of(places).join('/'), of(KINDS)])))
+  return textWith(
+    value,
+    new Map(Array.from({ length: 1 + Math.floor(random() * 4) }, () => [of(places).join('/'), of(KINDS)]))
+  )
 }
 
 /** One way into the process. */
@@ -66,7 +103,8 @@ interface Door {
 const SAMPLE = 40
 
 /** Answers that blame the server. A body that is no message of protobuf is what grpc-js itself answers with INTERNAL. */
-const WRONG = /"code":\s*(?:-32603|"InternalError")|^refused with (?:50[02-9]|the close code (?:1006|1011)|UNKNOWN|INTERNAL: (?!.*deserializ))/im
+const WRONG =
+  /"code":\s*(?:-32603|"InternalError")|^refused with (?:50[02-9]|the close code (?:1006|1011)|UNKNOWN|INTERNAL: (?!.*deserializ))/im
 
 /** Answers to what is not well formed. */
 const MALFORMED = /"code":\s*-32(?:60[0-2]|700)|INVALID_|^refused with (?:415|the close code)/m
@@ -77,27 +115,34 @@ const BEFORE_PROOF = 'the link, before a proof'
 /** How long a door may leave an input without an answer, however busy the machine is. */
 const PATIENCE_MS = 120_000
 
-await t.test('no input of any kind at any door ends the process, or is answered with an error of the server', async t => {
-  const { child, doors, errors } = await started(t)
-  for (const { name, samples, send } of doorsOf(t, doors)) {
-    await t.test(name, async t => {
-      const random = randomFrom(SEED)
-      const inputs = samples.flatMap(sample => changedOnce(sample).map(text => ({ text, sample })))
-      const drawn = IS_WHOLE ? inputs.map(({ sample }) => ({ text: changedOften(sample, random), sample })) : []
-      for (const { text, sample } of [...sampleOf(t, inputs, SAMPLE), ...drawn]) {
-        const answer = await send(text, sample)
-        if (WRONG.test(answer)) t.fail(`${text.slice(0, 300)} is answered with ${answer.slice(0, 300)}`)
-      }
-      for (const [i, sample] of samples.entries()) if (name !== BEFORE_PROOF) t.notMatch(await send(JSON.stringify(sample), sample), MALFORMED, `the good value ${i} is well formed`)
-    })
+await t.test(
+  'no input of any kind at any door ends the process, or is answered with an error of the server',
+  async t => {
+    const { child, doors, errors } = await started(t)
+    for (const { name, samples, send } of doorsOf(t, doors)) {
+      await t.test(name, async t => {
+        const random = randomFrom(SEED)
+        const inputs = samples.flatMap(sample => changedOnce(sample).map(text => ({ text, sample })))
+        const drawn = IS_WHOLE ? inputs.map(({ sample }) => ({ text: changedOften(sample, random), sample })) : []
+        for (const { text, sample } of [...sampleOf(t, inputs, SAMPLE), ...drawn]) {
+          const answer = await send(text, sample)
+          if (WRONG.test(answer)) t.fail(`${text.slice(0, 300)} is answered with ${answer.slice(0, 300)}`)
+        }
+        for (const [i, sample] of samples.entries())
+          if (name !== BEFORE_PROOF)
+            t.notMatch(await send(JSON.stringify(sample), sample), MALFORMED, `the good value ${i} is well formed`)
+      })
+    }
+    t.equal(child.exitCode, null, 'the process lives')
+    t.same(errors, [])
   }
-  t.equal(child.exitCode, null, 'the process lives')
-  t.same(errors, [])
-})
+)
 
 /** Starts the process, which ends with the test. */
 async function started(t: Test): Promise<{ child: ChildProcess; doors: EveryDoor; errors: string[] }> {
-  const child = spawnBare([fileURLToPath(new URL('../fixtures/servers/every-door.js', import.meta.url))], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = spawnBare([fileURLToPath(new URL('../fixtures/servers/every-door.js', import.meta.url))], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc']
+  })
   t.teardown(() => child.kill('SIGKILL'))
   const errors: string[] = []
   child.on('message', ({ error }: { readonly error?: string }) => void (error !== undefined && errors.push(error)))
@@ -114,19 +159,65 @@ function doorsOf(t: Test, doors: EveryDoor): Door[] {
     { name: 'JSON-RPC', samples: calls, send: overHttp(url, '1.0') },
     { name: 'JSON-RPC of 0.3', samples: calls03, send: overHttp(url, '0.3') },
     { name: 'JSON-RPC of 0.1', samples: calls01, send: overHttp(url) },
-    { name: 'WebSocket of 0.3', samples: calls03, send: overWebSocket(t, url.replace('http', 'ws'), webSocketOf('0.3')) },
+    {
+      name: 'WebSocket of 0.3',
+      samples: calls03,
+      send: overWebSocket(t, url.replace('http', 'ws'), webSocketOf('0.3'))
+    },
     { name: 'REST', samples: restOf(calls), send: overRest(url, '1.0') },
     { name: 'REST of 0.3', samples: restOf03(doors), send: overRest(url, '0.3') },
-    { name: 'gRPC', samples: calls.filter(({ method }) => method !== 'GetExtendedAgentCard'), send: overGrpc(t, doors.grpc) },
-    { name: BEFORE_PROOF, samples: [{ number: 'n', proof: 'p' }], send: overWebSocket(t, link, { last: '{}', isAnswer: () => false }) },
-    { name: 'the link, after a proof', samples: requestsOfNodes(), send: overWebSocket(t, link, { secret: SECRET, last: '{"id":0,"withhold":{"tenant":"none","principal":"nobody"}}', isAnswer: ({ id }) => id === 0 }) },
-    { name: 'the feed of the page', samples: requestsOfPages(doors), send: overWebSocket(t, feedUrl(url, TOKEN), { last: '{"type":"nodes"}', isAnswer: ({ type }) => type === 'nodes' }) },
-    { name: 'the addresses of the page', samples: [{ verb: 'GET', path: '/inspector/story', query: { context: doors.context, task: doors.done, token: TOKEN } }, { verb: 'GET', path: '/inspector/', query: {} }], send: overRest(url) },
-    { name: 'the metrics', samples: [{ verb: 'GET', path: '/metrics', query: { name: 'x' } }, { verb: 'POST', path: '/metrics', body: {} }], send: overRest(metrics.replace('/metrics', '/')) }
+    {
+      name: 'gRPC',
+      samples: calls.filter(({ method }) => method !== 'GetExtendedAgentCard'),
+      send: overGrpc(t, doors.grpc)
+    },
+    {
+      name: BEFORE_PROOF,
+      samples: [{ number: 'n', proof: 'p' }],
+      send: overWebSocket(t, link, { last: '{}', isAnswer: () => false })
+    },
+    {
+      name: 'the link, after a proof',
+      samples: requestsOfNodes(),
+      send: overWebSocket(t, link, {
+        secret: SECRET,
+        last: '{"id":0,"withhold":{"tenant":"none","principal":"nobody"}}',
+        isAnswer: ({ id }) => id === 0
+      })
+    },
+    {
+      name: 'the feed of the page',
+      samples: requestsOfPages(doors),
+      send: overWebSocket(t, feedUrl(url, TOKEN), {
+        last: '{"type":"nodes"}',
+        isAnswer: ({ type }) => type === 'nodes'
+      })
+    },
+    {
+      name: 'the addresses of the page',
+      samples: [
+        { verb: 'GET', path: '/inspector/story', query: { context: doors.context, task: doors.done, token: TOKEN } },
+        { verb: 'GET', path: '/inspector/', query: {} }
+      ],
+      send: overRest(url)
+    },
+    {
+      name: 'the metrics',
+      samples: [
+        { verb: 'GET', path: '/metrics', query: { name: 'x' } },
+        { verb: 'POST', path: '/metrics', body: {} }
+      ],
+      send: overRest(metrics.replace('/metrics', '/'))
+    }
   ]
 }
 
-type Call = { readonly jsonrpc: '2.0'; readonly id: string; readonly method: string; readonly params: { readonly [name: string]: Json } }
+type Call = {
+  readonly jsonrpc: '2.0'
+  readonly id: string
+  readonly method: string
+  readonly params: { readonly [name: string]: Json }
+}
 
 function call(method: string, params: Call['params']): Call {
   return { jsonrpc: '2.0', id: 'r', method, params }
@@ -135,14 +226,36 @@ function call(method: string, params: Call['params']): Call {
 /** A call of each method of 1.0. */
 function callsOf({ done, asking, context, metrics }: EveryDoor): Call[] {
   const hook = { id: 'p1', url: metrics, token: 'x', authentication: { scheme: 'Bearer', credentials: 'x' } }
-  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x', metadata: { a: 1 } }, { data: { a: [1] } }, { raw: 'aGk=', mediaType: 'image/png', filename: 'a.png' }, { url: 'https://a.example/x' }] }
+  const message = {
+    messageId: 'm',
+    role: 'ROLE_USER',
+    parts: [
+      { text: 'x', metadata: { a: 1 } },
+      { data: { a: [1] } },
+      { raw: 'aGk=', mediaType: 'image/png', filename: 'a.png' },
+      { url: 'https://a.example/x' }
+    ]
+  }
   const whole = { ...message, contextId: context, metadata: { a: 1 }, extensions: ['urn:x'], referenceTaskIds: [done] }
-  const configuration = { acceptedOutputModes: ['text/plain'], historyLength: 1, returnImmediately: true, taskPushNotificationConfig: hook }
+  const configuration = {
+    acceptedOutputModes: ['text/plain'],
+    historyLength: 1,
+    returnImmediately: true,
+    taskPushNotificationConfig: hook
+  }
   return [
     call('SendMessage', { message: whole, configuration, metadata: { a: 1 } }),
     call('SendStreamingMessage', { message }),
     call('GetTask', { id: done, historyLength: 1 }),
-    call('ListTasks', { contextId: context, status: 'TASK_STATE_COMPLETED', pageSize: 10, pageToken: '', historyLength: 0, includeArtifacts: true, statusTimestampAfter: '2026-01-02T03:04:05Z' }),
+    call('ListTasks', {
+      contextId: context,
+      status: 'TASK_STATE_COMPLETED',
+      pageSize: 10,
+      pageToken: '',
+      historyLength: 0,
+      includeArtifacts: true,
+      statusTimestampAfter: '2026-01-02T03:04:05Z'
+    }),
     call('CancelTask', { id: done, metadata: { a: 1 } }),
     call('SubscribeToTask', { id: done }),
     call('CreateTaskPushNotificationConfig', { ...hook, taskId: asking }),
@@ -156,10 +269,33 @@ function callsOf({ done, asking, context, metrics }: EveryDoor): Call[] {
 /** A call of each method of 0.3. */
 function callsOf03({ done, asking, context, metrics }: EveryDoor): Call[] {
   const hook = { id: 'p1', url: metrics, token: 'x', authentication: { schemes: ['Bearer'], credentials: 'x' } }
-  const parts = [{ kind: 'text', text: 'x', metadata: { a: 1 } }, { kind: 'data', data: { a: 1 } }, { kind: 'file', file: { bytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } }, { kind: 'file', file: { uri: 'https://a.example/x' } }]
-  const message = { kind: 'message', messageId: 'm', role: 'user', parts, contextId: context, metadata: { a: 1 }, extensions: ['urn:x'], referenceTaskIds: [done] }
+  const parts = [
+    { kind: 'text', text: 'x', metadata: { a: 1 } },
+    { kind: 'data', data: { a: 1 } },
+    { kind: 'file', file: { bytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } },
+    { kind: 'file', file: { uri: 'https://a.example/x' } }
+  ]
+  const message = {
+    kind: 'message',
+    messageId: 'm',
+    role: 'user',
+    parts,
+    contextId: context,
+    metadata: { a: 1 },
+    extensions: ['urn:x'],
+    referenceTaskIds: [done]
+  }
   return [
-    call('message/send', { message, configuration: { acceptedOutputModes: ['text/plain'], historyLength: 1, blocking: false, pushNotificationConfig: hook }, metadata: { a: 1 } }),
+    call('message/send', {
+      message,
+      configuration: {
+        acceptedOutputModes: ['text/plain'],
+        historyLength: 1,
+        blocking: false,
+        pushNotificationConfig: hook
+      },
+      metadata: { a: 1 }
+    }),
     call('message/stream', { message: { kind: 'message', messageId: 'm', role: 'user', parts } }),
     call('tasks/get', { id: done, historyLength: 1, metadata: { a: 1 } }),
     call('tasks/cancel', { id: done }),
@@ -174,12 +310,29 @@ function callsOf03({ done, asking, context, metrics }: EveryDoor): Call[] {
 
 /** A call of each method of 0.1. */
 function callsOf01({ done, metrics }: EveryDoor): Call[] {
-  const parts = [{ type: 'text', text: 'x', metadata: { a: 1 } }, { type: 'data', data: { a: 1 } }, { type: 'file', file: { bytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } }]
+  const parts = [
+    { type: 'text', text: 'x', metadata: { a: 1 } },
+    { type: 'data', data: { a: 1 } },
+    { type: 'file', file: { bytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } }
+  ]
   const hook = { url: metrics, token: 'x', authentication: { schemes: ['Bearer'], credentials: 'x' } }
-  const task = { id: 'an-id', sessionId: 'a-session', message: { role: 'user', parts, metadata: { a: 1 } }, acceptedOutputModes: ['text'], pushNotification: hook, historyLength: 1, metadata: { a: 1 } }
+  const task = {
+    id: 'an-id',
+    sessionId: 'a-session',
+    message: { role: 'user', parts, metadata: { a: 1 } },
+    acceptedOutputModes: ['text'],
+    pushNotification: hook,
+    historyLength: 1,
+    metadata: { a: 1 }
+  }
   return [
-    call('tasks/send', task), call('tasks/sendSubscribe', { ...task, id: 'other' }), call('tasks/get', { id: done, historyLength: 1 }), call('tasks/cancel', { id: done }), call('tasks/resubscribe', { id: done }),
-    call('tasks/pushNotification/set', { id: 'an-id', pushNotificationConfig: hook }), call('tasks/pushNotification/get', { id: 'an-id' })
+    call('tasks/send', task),
+    call('tasks/sendSubscribe', { ...task, id: 'other' }),
+    call('tasks/get', { id: done, historyLength: 1 }),
+    call('tasks/cancel', { id: done }),
+    call('tasks/resubscribe', { id: done }),
+    call('tasks/pushNotification/set', { id: 'an-id', pushNotificationConfig: hook }),
+    call('tasks/pushNotification/get', { id: 'an-id' })
   ]
 }
 
@@ -194,32 +347,71 @@ function restOf(calls: readonly Call[]): Rest[] {
   return calls.map(({ method, params }): Rest => {
     const { id = '', taskId = '', ...query } = params as { readonly id?: string; readonly taskId?: string }
     switch (method) {
-      case 'SendMessage': return { verb: 'POST', path: '/message:send', body: params }
-      case 'SendStreamingMessage': return { verb: 'POST', path: '/message:stream', body: params }
-      case 'GetTask': return { verb: 'GET', path: `/tasks/${id}`, query }
-      case 'ListTasks': return { verb: 'GET', path: '/tasks', query: params }
-      case 'CancelTask': return { verb: 'POST', path: `/tasks/${id}:cancel`, body: query }
-      case 'SubscribeToTask': return { verb: 'GET', path: `/tasks/${id}:subscribe`, query }
-      case 'CreateTaskPushNotificationConfig': return { verb: 'POST', path: `/tasks/${taskId}/pushNotificationConfigs`, body: query }
-      case 'GetTaskPushNotificationConfig': return { verb: 'GET', path: `/tasks/${taskId}/pushNotificationConfigs/${id}`, query }
-      case 'ListTaskPushNotificationConfigs': return { verb: 'GET', path: `/tasks/${taskId}/pushNotificationConfigs`, query }
-      case 'DeleteTaskPushNotificationConfig': return { verb: 'DELETE', path: `/tasks/${taskId}/pushNotificationConfigs/${id}`, query }
-      default: return { verb: 'GET', path: '/extendedAgentCard', query }
+      case 'SendMessage':
+        return { verb: 'POST', path: '/message:send', body: params }
+      case 'SendStreamingMessage':
+        return { verb: 'POST', path: '/message:stream', body: params }
+      case 'GetTask':
+        return { verb: 'GET', path: `/tasks/${id}`, query }
+      case 'ListTasks':
+        return { verb: 'GET', path: '/tasks', query: params }
+      case 'CancelTask':
+        return { verb: 'POST', path: `/tasks/${id}:cancel`, body: query }
+      case 'SubscribeToTask':
+        return { verb: 'GET', path: `/tasks/${id}:subscribe`, query }
+      case 'CreateTaskPushNotificationConfig':
+        return { verb: 'POST', path: `/tasks/${taskId}/pushNotificationConfigs`, body: query }
+      case 'GetTaskPushNotificationConfig':
+        return { verb: 'GET', path: `/tasks/${taskId}/pushNotificationConfigs/${id}`, query }
+      case 'ListTaskPushNotificationConfigs':
+        return { verb: 'GET', path: `/tasks/${taskId}/pushNotificationConfigs`, query }
+      case 'DeleteTaskPushNotificationConfig':
+        return { verb: 'DELETE', path: `/tasks/${taskId}/pushNotificationConfigs/${id}`, query }
+      default:
+        return { verb: 'GET', path: '/extendedAgentCard', query }
     }
   })
 }
 
 function restOf03({ done, asking, context, metrics }: EveryDoor): Rest[] {
-  const content = [{ text: 'x' }, { data: { data: { a: 1 } } }, { file: { fileWithBytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } }]
-  const message = { messageId: 'm', role: 'ROLE_USER', contextId: context, content, metadata: { a: 1 }, extensions: ['urn:x'] }
+  const content = [
+    { text: 'x' },
+    { data: { data: { a: 1 } } },
+    { file: { fileWithBytes: 'aGk=', mimeType: 'image/png', name: 'a.png' } }
+  ]
+  const message = {
+    messageId: 'm',
+    role: 'ROLE_USER',
+    contextId: context,
+    content,
+    metadata: { a: 1 },
+    extensions: ['urn:x']
+  }
   const hook = { url: metrics, token: 'x', authentication: { schemes: ['Bearer'], credentials: 'x' } }
   return [
-    { verb: 'POST', path: '/v1/message:send', body: { message, configuration: { acceptedOutputModes: ['text/plain'], historyLength: 1, blocking: false, pushNotification: hook }, metadata: { a: 1 } } },
+    {
+      verb: 'POST',
+      path: '/v1/message:send',
+      body: {
+        message,
+        configuration: {
+          acceptedOutputModes: ['text/plain'],
+          historyLength: 1,
+          blocking: false,
+          pushNotification: hook
+        },
+        metadata: { a: 1 }
+      }
+    },
     { verb: 'POST', path: '/v1/message:stream', body: { message } },
     { verb: 'GET', path: `/v1/tasks/${done}`, query: { historyLength: 1 } },
     { verb: 'POST', path: `/v1/tasks/${done}:cancel`, body: {} },
     { verb: 'GET', path: `/v1/tasks/${done}:subscribe`, query: {} },
-    { verb: 'POST', path: `/v1/tasks/${asking}/pushNotificationConfigs`, body: { name: `tasks/${asking}/pushNotificationConfigs/p1`, pushNotificationConfig: hook } },
+    {
+      verb: 'POST',
+      path: `/v1/tasks/${asking}/pushNotificationConfigs`,
+      body: { name: `tasks/${asking}/pushNotificationConfigs/p1`, pushNotificationConfig: hook }
+    },
     { verb: 'GET', path: `/v1/tasks/${asking}/pushNotificationConfigs/p1`, query: {} },
     { verb: 'GET', path: '/v1/card', query: {} }
   ]
@@ -229,21 +421,34 @@ function restOf03({ done, asking, context, metrics }: EveryDoor): Rest[] {
 function requestsOfNodes(): Json[] {
   const scope = { tenant: '', principal: 'x' }
   return [
-    { id: 1, change: 'cancel', shard: 0, request: { contextId: 'c', taskId: 't', scope } }, { id: 1, watch: 'x~0', shard: 0, scope }, { id: 1, withhold: { ...scope, contextId: 'c' } },
-    { id: 1, stop: true }, { id: 1, erased: false }
+    { id: 1, change: 'cancel', shard: 0, request: { contextId: 'c', taskId: 't', scope } },
+    { id: 1, watch: 'x~0', shard: 0, scope },
+    { id: 1, withhold: { ...scope, contextId: 'c' } },
+    { id: 1, stop: true },
+    { id: 1, erased: false }
   ]
 }
 
 function requestsOfPages({ context, asking }: EveryDoor): Json[] {
   return [
-    { type: 'watch', contextId: context, afterStep: 1, instance: 'x' }, { type: 'frames', on: true }, { type: 'authorize', taskId: asking, data: { a: 1 } }, { type: 'test' }, { type: 'prove' }, { type: 'heat' },
+    { type: 'watch', contextId: context, afterStep: 1, instance: 'x' },
+    { type: 'frames', on: true },
+    { type: 'authorize', taskId: asking, data: { a: 1 } },
+    { type: 'test' },
+    { type: 'prove' },
+    { type: 'heat' },
     { type: 'nodes', taskId: asking }
   ]
 }
 
 /** Posts a JSON-RPC request. */
 function overHttp(url: string, version?: string): Door['send'] {
-  return text => asked(url, { method: 'POST', headers: { 'content-type': 'application/json', ...(version !== undefined && { 'a2a-version': version }) }, body: text })
+  return text =>
+    asked(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(version !== undefined && { 'a2a-version': version }) },
+      body: text
+    })
 }
 
 /** A REST request whose parts are put together from the text: its members are those of `Rest`, as far as they can be sent. */
@@ -251,14 +456,24 @@ function overRest(url: string, version?: string): Door['send'] {
   return (text, sample) => {
     const parts = JSON.parse(text.replace('1e400', '1e308')) as Json
     const given: Json = typeof parts === 'object' && parts !== null ? parts : { body: parts }
-    const { verb = (sample as Rest).verb, path = (sample as Rest).path, query = null, body } = given as { readonly [Name in 'verb' | 'path' | 'query' | 'body']?: Json }
+    const {
+      verb = (sample as Rest).verb,
+      path = (sample as Rest).path,
+      query = null,
+      body
+    } = given as { readonly [Name in 'verb' | 'path' | 'query' | 'body']?: Json }
     const method = typeof verb === 'string' && /^[A-Z]+$/.test(verb) ? verb : 'GET'
     const target = typeof path === 'string' ? path : JSON.stringify(path)
     const search = new URLSearchParams()
-    for (const [name, value] of Object.entries(query ?? {})) search.append(name, typeof value === 'string' ? value : JSON.stringify(value))
+    for (const [name, value] of Object.entries(query ?? {}))
+      search.append(name, typeof value === 'string' ? value : JSON.stringify(value))
     const address = new URL(`.${encodeURI(target.toWellFormed()).replaceAll('#', '%23')}?${search.toString()}`, url)
     const headers = { 'content-type': 'application/json', ...(version !== undefined && { 'a2a-version': version }) }
-    return asked(address, { method, headers, ...(method === 'POST' && body !== undefined && { body: JSON.stringify(body) }) })
+    return asked(address, {
+      method,
+      headers,
+      ...(method === 'POST' && body !== undefined && { body: JSON.stringify(body) })
+    })
   }
 }
 
@@ -285,7 +500,12 @@ interface Opening {
 }
 
 function webSocketOf(version: string): Opening {
-  return { protocol: WEBSOCKET_SUBPROTOCOL, headers: { 'a2a-version': version }, last: '{"jsonrpc":"2.0","id":"the last","method":"nothing"}', isAnswer: ({ id }) => id === 'the last' }
+  return {
+    protocol: WEBSOCKET_SUBPROTOCOL,
+    headers: { 'a2a-version': version },
+    last: '{"jsonrpc":"2.0","id":"the last","method":"nothing"}',
+    isAnswer: ({ id }) => id === 'the last'
+  }
 }
 
 /** Sends a frame over a connection, which is opened again when it was closed, then a good one, and reads until that one is answered. */
@@ -316,7 +536,10 @@ function overWebSocket(t: Test, url: string, { last, isAnswer, ...opening }: Ope
   }
 }
 
-async function connected(url: string, { protocol, headers = {}, secret }: Omit<Opening, 'last' | 'isAnswer'>): Promise<WebSocket> {
+async function connected(
+  url: string,
+  { protocol, headers = {}, secret }: Omit<Opening, 'last' | 'isAnswer'>
+): Promise<WebSocket> {
   const socket = new WebSocket(url, protocol === undefined ? [] : [protocol], { headers })
   socket.on('error', () => {})
   if (url.includes('/inspector/') || protocol !== undefined) {
@@ -339,16 +562,29 @@ function overGrpc(t: Test, address: string): Door['send'] {
   t.teardown(() => client.close())
   return async (text, sample) => {
     const { method, params } = sample as Call
-    const { path, requestSerialize } = A2AService[`${method.charAt(0).toLowerCase()}${method.slice(1)}` as keyof typeof A2AService] as unknown as Encoding
-    const types = { ...sdk, SendStreamingMessageRequest: sdk.SendMessageRequest, CreateTaskPushNotificationConfigRequest: sdk.TaskPushNotificationConfig } as unknown as Record<string, { fromJSON(value: unknown): never }>
+    const { path, requestSerialize } = A2AService[
+      `${method.charAt(0).toLowerCase()}${method.slice(1)}` as keyof typeof A2AService
+    ] as unknown as Encoding
+    const types = {
+      ...sdk,
+      SendStreamingMessageRequest: sdk.SendMessageRequest,
+      CreateTaskPushNotificationConfigRequest: sdk.TaskPushNotificationConfig
+    } as unknown as Record<string, { fromJSON(value: unknown): never }>
     const random = randomFrom(Buffer.from(text).reduce((sum, byte) => (Math.imul(sum, 31) + byte) | 0, 7))
     const bytes = requestSerialize(types[`${method}Request`]?.fromJSON(params) as never)
     if (text !== JSON.stringify(sample)) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
     return new Promise(resolve => {
-      const call = client.makeServerStreamRequest(path, (given: Buffer) => given, (given: Buffer) => given, bytes)
+      const call = client.makeServerStreamRequest(
+        path,
+        (given: Buffer) => given,
+        (given: Buffer) => given,
+        bytes
+      )
       call.on('data', () => (resolve(''), call.cancel()))
       call.on('end', () => resolve(''))
-      call.on('error', ({ code = 0, details = '' }: Error & { readonly code?: number; readonly details?: string }) => resolve(`refused with ${status[code]}: ${details}`))
+      call.on('error', ({ code = 0, details = '' }: Error & { readonly code?: number; readonly details?: string }) =>
+        resolve(`refused with ${status[code]}: ${details}`)
+      )
     })
   }
 }

@@ -25,15 +25,37 @@ async function answerTo(url: string, lines: readonly string[]): Promise<string> 
 }
 
 await t.test('the health checks answer anyone, only by their status', async t => {
-  const { url } = await serveAll(t, { work: echo }, { authenticate: () => undefined, hosts: ['agent.example'], limits: { connections: 1 } }, { path: '/agent' })
+  const { url } = await serveAll(
+    t,
+    { work: echo },
+    { authenticate: () => undefined, hosts: ['agent.example'], limits: { connections: 1 } },
+    { path: '/agent' }
+  )
   for (const path of ['/healthz', '/readyz', '/healthz?from=probe', 'http://other.example/readyz']) {
     for (const method of ['GET', 'HEAD']) {
-      const answer = await answerTo(url, [`${method} ${path} HTTP/1.1`, 'Host: 10.0.0.7:4242', 'Origin: https://evil.example', 'Connection: close'])
-      t.match(answer, /^HTTP\/1\.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 0\r\nDate: .*\r\nConnection: close\r\n\r\n$/, `${method} ${path}`)
+      const answer = await answerTo(url, [
+        `${method} ${path} HTTP/1.1`,
+        'Host: 10.0.0.7:4242',
+        'Origin: https://evil.example',
+        'Connection: close'
+      ])
+      t.match(
+        answer,
+        /^HTTP\/1\.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 0\r\nDate: .*\r\nConnection: close\r\n\r\n$/,
+        `${method} ${path}`
+      )
     }
   }
-  t.match(await answerTo(url, ['POST /readyz HTTP/1.1', 'Host: x', 'Content-Length: 0', 'Connection: close']), /^HTTP\/1\.1 405 .*Allow: GET, HEAD\r\n/s)
-  for (const path of ['/healthz/', '/healthz2', '/agent/healthz']) t.match(await answerTo(url, [`GET ${path} HTTP/1.1`, 'Host: 10.0.0.7', 'Connection: close']), /^HTTP\/1\.1 421/, path)
+  t.match(
+    await answerTo(url, ['POST /readyz HTTP/1.1', 'Host: x', 'Content-Length: 0', 'Connection: close']),
+    /^HTTP\/1\.1 405 .*Allow: GET, HEAD\r\n/s
+  )
+  for (const path of ['/healthz/', '/healthz2', '/agent/healthz'])
+    t.match(
+      await answerTo(url, [`GET ${path} HTTP/1.1`, 'Host: 10.0.0.7', 'Connection: close']),
+      /^HTTP\/1\.1 421/,
+      path
+    )
 })
 
 await t.test('a draining server is live, and not ready', async t => {
@@ -59,7 +81,10 @@ await t.test('a closed runtime is not ready', async t => {
 await t.test('a runtime is not ready for ten seconds after a refused commit, unless one succeeds', async t => {
   const inner = memoryStore()
   let isFull = false
-  const store: Store = { ...inner, commit: async commit => (isFull ? Promise.reject(new Error('disk is full')) : inner.commit(commit)) }
+  const store: Store = {
+    ...inner,
+    commit: async commit => (isFull ? Promise.reject(new Error('disk is full')) : inner.commit(commit))
+  }
   const { runtime, url, clock } = await serveAll(t, { work: echo }, { store })
   const refused = async () => {
     isFull = true
@@ -95,17 +120,29 @@ await t.test('a runtime whose store cannot say how it is is not ready', async t 
 await t.test('a clock that is set back does not keep a runtime unready', async t => {
   const clock = new TestClock()
   clock.increment(60_000)
-  t.ok(healthOf({ calls: { isClosed: false }, contexts: { refusedAtMs: clock.now() + 3_600_000 }, store: {}, clock }).isReady)
+  t.ok(
+    healthOf({ calls: { isClosed: false }, contexts: { refusedAtMs: clock.now() + 3_600_000 }, store: {}, clock })
+      .isReady
+  )
 })
 
 await t.test('agents and tenants cannot use the health paths', async t => {
   const { runtime } = start(t, { work: echo })
   const agent = defineAgent({ card: { name: 'Test' }, work: echo })
   for (const name of ['healthz', 'readyz']) {
-    await t.rejects(serve(runtime, { port: 0, path: `/${name}` }), { name: 'TypeError', message: `The path /${name} reports the health of the server. Choose another for the agent, such as '/agent'.` })
+    await t.rejects(serve(runtime, { port: 0, path: `/${name}` }), {
+      name: 'TypeError',
+      message: `The path /${name} reports the health of the server. Choose another for the agent, such as '/agent'.`
+    })
     await t.rejects(serveWebSocket(runtime, { port: 0, path: `/${name}/` }), { name: 'TypeError' })
-    t.throws(() => createRuntime({ agent, tenants: { [name]: {} } }), { name: 'TypeError', message: `tenants.${name} is reserved: /${name} reports the health of a server. Choose another name.` })
-    t.match(await refusal(runtime.getTask({ id: 'x', tenant: name })), { code: 'InvalidParams', message: `tenant must not be ${name}, which is a path of the server` })
+    t.throws(() => createRuntime({ agent, tenants: { [name]: {} } }), {
+      name: 'TypeError',
+      message: `tenants.${name} is reserved: /${name} reports the health of a server. Choose another name.`
+    })
+    t.match(await refusal(runtime.getTask({ id: 'x', tenant: name })), {
+      code: 'InvalidParams',
+      message: `tenant must not be ${name}, which is a path of the server`
+    })
     t.match(await refusal(runtime.getTask({ id: 'x', tenant: `${name}2` })), { code: 'TaskNotFound' })
   }
 })

@@ -11,7 +11,21 @@ import { KilledHost } from '../fixtures/kills/killed-host.ts'
 import { IS_DEEP, IS_WHOLE, SEED } from '../fixtures/sample.ts'
 
 /** The moments at which a process can be killed while somebody talks to its agent. */
-const POINTS: readonly KillPoint[] = ['frame received', 'request checked', 'transaction open', 'sends written', 'events written', 'rows written', 'before sync', 'synced', 'caller answered', 'streams told', 'effect started', 'effect ended', 'timer due']
+const POINTS: readonly KillPoint[] = [
+  'frame received',
+  'request checked',
+  'transaction open',
+  'sends written',
+  'events written',
+  'rows written',
+  'before sync',
+  'synced',
+  'caller answered',
+  'streams told',
+  'effect started',
+  'effect ended',
+  'timer due'
+]
 const AGENTS: readonly AgentName[] = ['generator', 'chart']
 
 /** More often than that no conversation comes to a moment. */
@@ -27,8 +41,22 @@ t.setTimeout(600_000)
 t.jobs = AT_ONCE
 
 for (const [n, agent] of AGENTS.entries()) {
-  if (IS_DEEP) for (const point of POINTS) void t.test(`the ${agent}’s conversation continues after a kill at ${point}`, { timeout: 300_000 }, t => killedEverywhere(t, agent, point))
-  else void t.test(`the ${agent}’s conversations continue after a kill at each of half the points`, { timeout: 300_000 }, t => killedInTurn(t, agent, POINTS.filter((_, i) => (i + SEED) % AGENTS.length === n)))
+  if (IS_DEEP)
+    for (const point of POINTS)
+      void t.test(`the ${agent}’s conversation continues after a kill at ${point}`, { timeout: 300_000 }, t =>
+        killedEverywhere(t, agent, point)
+      )
+  else
+    void t.test(
+      `the ${agent}’s conversations continue after a kill at each of half the points`,
+      { timeout: 300_000 },
+      t =>
+        killedInTurn(
+          t,
+          agent,
+          POINTS.filter((_, i) => (i + SEED) % AGENTS.length === n)
+        )
+    )
 }
 
 /** Has conversations with an agent whose processes are killed one after the other, each at the next point. */

@@ -16,7 +16,8 @@ await t.test('a long text of somebody else takes time in proportion to its lengt
     'a long file name, which keeps its end': () => t.match(safeFileName(`${'é'.repeat(MANY)}.png`), /^é{98}\.png$/),
     'dots in the host of a webhook': () => parsedAddress(`https://${'.'.repeat(MANY)}a/`, rules),
     'slashes in the URL of a card': () => t.equal(cardAddresses(`http://a/${'/'.repeat(MANY)}b`).length, 3),
-    'zeros in the version of a node': () => t.strictSame(nodeVersion({ format: 1, agent: `0${'.0.0'.repeat(20_000)}.0.7.0.0` }).slice(-2), [0, 7])
+    'zeros in the version of a node': () =>
+      t.strictSame(nodeVersion({ format: 1, agent: `0${'.0.0'.repeat(20_000)}.0.7.0.0` }).slice(-2), [0, 7])
   }
   for (const [name, result] of Object.entries(results)) {
     result()

@@ -20,15 +20,27 @@ const slow = () => say('wait', {}, { returnImmediately: true })
 
 const slow03 = () => {
   const { messageId, parts } = slow().message
-  return { message: { messageId, kind: 'message', role: 'user', parts: parts.map(part => ({ ...part, kind: 'text' })) }, configuration: { blocking: false } }
+  return {
+    message: { messageId, kind: 'message', role: 'user', parts: parts.map(part => ({ ...part, kind: 'text' })) },
+    configuration: { blocking: false }
+  }
 }
 
 const request = (method: string, params: object) => ({ jsonrpc: '2.0', id: 1, method, params })
 
 /** Posts over the one connection of an agent of Node's. */
-async function posted(url: string, agent: Agent, body: object, version: string): Promise<{ status: number; code: number | undefined }> {
+async function posted(
+  url: string,
+  agent: Agent,
+  body: object,
+  version: string
+): Promise<{ status: number; code: number | undefined }> {
   const text = JSON.stringify(body)
-  const headers = { 'a2a-version': version, 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
+  const headers = {
+    'a2a-version': version,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text)
+  }
   const [response] = await once(httpRequest(url, { agent, method: 'POST', headers }).end(text), 'response')
   let answer = ''
   for await (const chunk of response.setEncoding('utf8')) answer += chunk
@@ -42,21 +54,28 @@ interface Connected {
   leave(): void
 }
 
-const overSocket = (method: string, params: () => object, version = '1.0') => async (t: Test, url: string): Promise<Connected> => {
-  const socket = await JsonSocket.open(t, url, { headers: { 'a2a-version': version } })
-  let id = 0
-  const send = async () => {
-    socket.send(JSON.stringify({ ...request(method, params()), id: (id += 1) }))
-    return (await socket.next()).error?.code
+const overSocket =
+  (method: string, params: () => object, version = '1.0') =>
+  async (t: Test, url: string): Promise<Connected> => {
+    const socket = await JsonSocket.open(t, url, { headers: { 'a2a-version': version } })
+    let id = 0
+    const send = async () => {
+      socket.send(JSON.stringify({ ...request(method, params()), id: (id += 1) }))
+      return (await socket.next()).error?.code
+    }
+    return { send, leave: () => socket.socket.close() }
   }
-  return { send, leave: () => socket.socket.close() }
-}
 
-const overHttp = (path: string, body: () => object, version = '1.0') => async (t: Test, url: string): Promise<Connected> => {
-  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-  t.teardown(() => agent.destroy())
-  return { send: async () => (await posted(`${url}${path}`, agent, body(), version)).code, leave: () => agent.destroy() }
-}
+const overHttp =
+  (path: string, body: () => object, version = '1.0') =>
+  async (t: Test, url: string): Promise<Connected> => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    t.teardown(() => agent.destroy())
+    return {
+      send: async () => (await posted(`${url}${path}`, agent, body(), version)).code,
+      leave: () => agent.destroy()
+    }
+  }
 
 async function serveSpeaking03(t: Test) {
   const started = start(t, { work: obedient }, { limits: { liveContexts: 8 } })
@@ -80,7 +99,8 @@ for (const [way, connect] of Object.entries(ways)) {
     const { url, runtime } = await serveSpeaking03(t)
     for (let count = 0; count < 4; count += 1) {
       const connected = await connect(t, url)
-      for (const code of count < 3 ? [undefined, undefined, rateLimited] : [undefined, undefined]) t.equal(await connected.send(), code)
+      for (const code of count < 3 ? [undefined, undefined, rateLimited] : [undefined, undefined])
+        t.equal(await connected.send(), code)
       connected.leave()
     }
     t.equal(await (await connect(t, url)).send(), overloaded)
@@ -93,9 +113,14 @@ await t.test('a principal has a quarter of the live contexts over all connection
   const [anna, bob] = [{ 'x-name': 'anna', 'a2a-version': '1.0' }, { 'x-name': 'bob' }]
   await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow())
   await rpc(url, 'SendMessage', slow(), anna)
-  const refused = [await rpc(url, 'SendMessage', slow(), anna), await ask(`${url}message:send`, { body: JSON.stringify(slow()), headers: anna })]
+  const refused = [
+    await rpc(url, 'SendMessage', slow(), anna),
+    await ask(`${url}message:send`, { body: JSON.stringify(slow()), headers: anna })
+  ]
   for (const { status, headers } of refused) t.strictSame([status, headers.get('retry-after')], [429, '1'])
-  t.match(await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow()), { error: { code: -31429 } })
+  t.match(await (await JsonSocket.open(t, url, { headers: anna })).call('SendMessage', slow()), {
+    error: { code: -31429 }
+  })
   t.match((await rpc(url, 'SendMessage', slow(), bob)).json, { result: { task: {} } })
 })
 
@@ -106,10 +131,17 @@ await t.test('a mounted handler counts by connections if it receives them', asyn
   const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => server.close())
-  const connected = await overHttp('', () => request('SendMessage', slow()))(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  const connected = await overHttp('', () => request('SendMessage', slow()))(
+    t,
+    `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  )
   t.strictSame([await connected.send(), await connected.send()], [undefined, -31429])
   for (let count = 0; count < 3; count += 1) {
-    const sent = new Request('http://localhost/message:send', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(slow()) })
+    const sent = new Request('http://localhost/message:send', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify(slow())
+    })
     t.equal((await handler(sent)).status, 200)
   }
 })
@@ -130,11 +162,25 @@ async function handshaken(t: Test, url: string, name: keyof typeof AS): Promise<
   return Promise.race([opened, refused.catch(() => undefined)])
 }
 
-const [OVER_SHARE, FULL] = [[429, '1', -31429], [503, '1', -31503]]
+const [OVER_SHARE, FULL] = [
+  [429, '1', -31429],
+  [503, '1', -31503]
+]
 
 await t.test("a principal has a quarter of a server's WebSockets, and one of several tenants half", async t => {
-  const { url } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants: { '': {}, blue: { members: ['anna', 'bob', 'cleo'] }, green: { members: ['dora'] } }, limits: { connections: 8 } })
-  const [first] = [await JsonSocket.open(t, `${url}blue`, { headers: AS.anna }), await JsonSocket.open(t, url, { headers: AS.anna })]
+  const { url } = await serveAll(
+    t,
+    { work: obedient },
+    {
+      authenticate: byName,
+      tenants: { '': {}, blue: { members: ['anna', 'bob', 'cleo'] }, green: { members: ['dora'] } },
+      limits: { connections: 8 }
+    }
+  )
+  const [first] = [
+    await JsonSocket.open(t, `${url}blue`, { headers: AS.anna }),
+    await JsonSocket.open(t, url, { headers: AS.anna })
+  ]
   t.strictSame(await handshaken(t, url, 'anna'), OVER_SHARE)
   for (const _ of [1, 2]) t.equal(await handshaken(t, `${url}blue`, 'bob'), 101)
   t.equal(await handshaken(t, `${url}blue`, 'cleo'), 101)
@@ -152,10 +198,18 @@ await t.test('a server with all its WebSockets open refuses everybody with Overl
 
 await t.test('a principal has a quarter of pending HTTP requests, and one of several tenants half', async t => {
   const tenants = { '': {}, blue: {}, green: { members: ['dora'] } }
-  const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, tenants, limits: { connections: 8 } })
+  const { url, runtime } = await serveAll(
+    t,
+    { work: obedient },
+    { authenticate: byName, tenants, limits: { connections: 8 } }
+  )
   const streaming = (name: keyof typeof AS, tenant: string) => {
     const body = JSON.stringify(say('wait'))
-    return OpenStream.open(t, `${url}${tenant}message:stream`, { method: 'POST', headers: { ...AS[name], 'content-type': 'application/json', 'a2a-version': '1.0' }, body })
+    return OpenStream.open(t, `${url}${tenant}message:stream`, {
+      method: 'POST',
+      headers: { ...AS[name], 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body
+    })
   }
   const over = async (name: keyof typeof AS, path: string) => {
     const { status, headers } = await ask(`${url}${path}tasks`, { headers: AS[name] })
@@ -163,11 +217,17 @@ await t.test('a principal has a quarter of pending HTTP requests, and one of sev
   }
   const [first] = [await streaming('anna', 'blue/'), await streaming('anna', '')]
   t.strictSame(await over('anna', ''), [429, '1'])
-  t.match(await rpc(url, 'ListTasks', {}, AS.anna), { status: 429, json: { error: { code: -31429, data: [{ metadata: { share: 'perPrincipal.connections', limit: '2' } }] } } })
+  t.match(await rpc(url, 'ListTasks', {}, AS.anna), {
+    status: 429,
+    json: { error: { code: -31429, data: [{ metadata: { share: 'perPrincipal.connections', limit: '2' } }] } }
+  })
   for (const _ of [1, 2]) await streaming('bob', 'blue/')
   await streaming('cleo', 'blue/')
   t.strictSame(await over('cleo', 'blue/'), [429, '1'])
-  t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), { status: 429, json: { error: { message: /^This tenant has reached the limit of 4 connections or pending requests\./ } } })
+  t.match(await rpc(`${url}blue`, 'ListTasks', {}, AS.cleo), {
+    status: 429,
+    json: { error: { message: /^This tenant has reached the limit of 4 connections or pending requests\./ } }
+  })
   t.strictSame(await over('cleo', ''), [200, null])
   t.strictSame(await over('cleo', 'green/'), [200, null], 'as in an empty tenant')
   first.cut()
@@ -178,7 +238,11 @@ await t.test('a principal has a quarter of pending HTTP requests, and one of sev
 await t.test('a request whose client disconnects before its authentication is not counted', async t => {
   const asked = deferred()
   const known = deferred<Principal>()
-  const { url } = await serveAll(t, { work: obedient }, { authenticate: () => (asked.resolve(), known.promise), limits: { connections: 4 } })
+  const { url } = await serveAll(
+    t,
+    { work: obedient },
+    { authenticate: () => (asked.resolve(), known.promise), limits: { connections: 4 } }
+  )
   const leaving = new AbortController()
   const left = rejection(ask(`${url}tasks`, { signal: leaving.signal }))
   await asked.promise
@@ -193,14 +257,19 @@ await t.test('a request whose client disconnects before its authentication is no
 const UNFINISHED = { limits: { unfinishedBytes: 200_100, messageBytes: 50_000 } }
 
 /** A frame of which more is to come, or that is not the last of its message. */
-const begun = (bytes: number, more: FrameParts = { promised: 49_000 }) => frameOf({ payload: 'x'.repeat(bytes), ...more })
+const begun = (bytes: number, more: FrameParts = { promised: 49_000 }) =>
+  frameOf({ payload: 'x'.repeat(bytes), ...more })
 
 async function closeOf(raw: RawSocket): Promise<unknown> {
   const frame = await raw.frame()
   return frame && [frame.opcode, frame.payload.readUInt16BE(0), frame.payload.subarray(2).toString()]
 }
 
-const OVER_BYTES = [OPCODES.close, 1013, 'You have reached the limit of 50025 bytes of unfinished messages. Send one message after the other.']
+const OVER_BYTES = [
+  OPCODES.close,
+  1013,
+  'You have reached the limit of 50025 bytes of unfinished messages. Send one message after the other.'
+]
 
 await t.test("a principal's unfinished messages are limited over its WebSockets, and everybody's in total", async t => {
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
@@ -225,7 +294,11 @@ await t.test("a principal's unfinished messages are limited over its WebSockets,
   await holds(200_000)
   const last = await connected('fred')
   last.write(begun(40_000))
-  t.strictSame(await closeOf(last), [OPCODES.close, 1013, 'The agent has too many unfinished messages. Send it again later.'])
+  t.strictSame(await closeOf(last), [
+    OPCODES.close,
+    1013,
+    'The agent has too many unfinished messages. Send it again later.'
+  ])
   third.socket.destroy()
   await holds(160_000)
 })
@@ -234,15 +307,25 @@ await t.test("a principal's unfinished bodies are limited over its requests, and
   const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName, ...UNFINISHED })
   const uploading = async (name: string, path: string, length: string) => {
     const raw = await RawSocket.to(t, url)
-    const body = length === 'chunked' ? `Transfer-Encoding: chunked\r\n\r\n9c40\r\n${'x'.repeat(40_000)}\r\n` : `Content-Length: ${length}\r\n\r\n${'x'.repeat(40_000)}`
-    raw.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-Name: ${name}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n${body}`)
+    const body =
+      length === 'chunked'
+        ? `Transfer-Encoding: chunked\r\n\r\n9c40\r\n${'x'.repeat(40_000)}\r\n`
+        : `Content-Length: ${length}\r\n\r\n${'x'.repeat(40_000)}`
+    raw.write(
+      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-Name: ${name}\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\n${body}`
+    )
     return raw
   }
   const holds = (bytes: number) => until(() => runtime.settings.unfinished.used === bytes, `${bytes} bytes`)
   const first = await uploading('anna', '/', '40001')
   await holds(40_000)
   const refused = [await uploading('anna', '/', 'chunked'), await uploading('anna', '/message:send', '40001')]
-  for (const raw of refused) t.match(await raw.answer(), { status: 429, headers: { 'retry-after': '1' }, body: /limit of \d+ bytes of unfinished messages/ })
+  for (const raw of refused)
+    t.match(await raw.answer(), {
+      status: 429,
+      headers: { 'retry-after': '1' },
+      body: /limit of \d+ bytes of unfinished messages/
+    })
   for (const name of ['bob', 'cleo', 'dora', 'emil']) await uploading(name, '/message:send', 'chunked')
   await holds(200_000)
   t.match(await (await uploading('fred', '/', '40001')).answer(), { status: 503, body: /-31503/ })

@@ -20,7 +20,9 @@ export function chartOf(outside: Reach): AnyStateMachine {
   return setupWork({
     types: { context: {} as ChartContext, events: {} as AuthorizationReceived },
     actors: {
-      effect: fromPromise<number, ChartContext>(({ input: { taskId, at }, step }) => step('effect', ({ idempotencyKey }) => outside.effect(taskId, at, idempotencyKey))),
+      effect: fromPromise<number, ChartContext>(({ input: { taskId, at }, step }) =>
+        step('effect', ({ idempotencyKey }) => outside.effect(taskId, at, idempotencyKey))
+      ),
       busy: fromPromise<void, ChartContext>(({ input }) => outside.busy(msAt(input))),
       broken: fromPromise<void>(() => Promise.reject(new Error('as the script says')))
     },
@@ -36,48 +38,90 @@ export function chartOf(outside: Reach): AnyStateMachine {
       going: {
         always: [
           { guard: 'isDone', target: 'done' },
-          goesTo('question', 'asking'), goesTo('hurry', 'hurrying'), goesTo('login', 'authorizing'), goesTo('effect', 'effecting'), goesTo('busy', 'busy'),
-          goesTo('sleep', 'sleeping'), goesTo('throw', 'throwing'), goesTo('fail', 'failing'), goesTo('reject', 'rejecting'),
+          goesTo('question', 'asking'),
+          goesTo('hurry', 'hurrying'),
+          goesTo('login', 'authorizing'),
+          goesTo('effect', 'effecting'),
+          goesTo('busy', 'busy'),
+          goesTo('sleep', 'sleeping'),
+          goesTo('throw', 'throwing'),
+          goesTo('fail', 'failing'),
+          goesTo('reject', 'rejecting'),
           { target: 'saying' }
         ]
       },
       saying: {
         always: {
           target: 'going',
-          actions: [enqueueActions(({ context, enqueue }) => {
-            for (const words of wordsAt(context)) enqueue.emit(words)
-          }), assign({ at: ({ context }) => context.at + 1 })]
+          actions: [
+            enqueueActions(({ context, enqueue }) => {
+              for (const words of wordsAt(context)) enqueue.emit(words)
+            }),
+            assign({ at: ({ context }) => context.at + 1 })
+          ]
         }
       },
-      telling: { always: { target: 'going', actions: [emit(({ context }) => progress(context.said)), assign({ at: ({ context }) => context.at + 1 })] } },
+      telling: {
+        always: {
+          target: 'going',
+          actions: [emit(({ context }) => progress(context.said)), assign({ at: ({ context }) => context.at + 1 })]
+        }
+      },
       asking: {
         tags: 'input-required',
         meta: { prompt: ({ context }) => `q@${context.at}` },
-        on: { 'message.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `q@${context.at}: ${textOf(event.message)}` }) } }
+        on: {
+          'message.received': {
+            target: 'telling',
+            actions: assign({ said: ({ context, event }) => `q@${context.at}: ${textOf(event.message)}` })
+          }
+        }
       },
       hurrying: {
         tags: 'input-required',
         meta: { prompt: ({ context }) => `h@${context.at}` },
-        on: { 'message.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `h@${context.at}: ${textOf(event.message)}` }) } },
+        on: {
+          'message.received': {
+            target: 'telling',
+            actions: assign({ said: ({ context, event }) => `h@${context.at}: ${textOf(event.message)}` })
+          }
+        },
         after: { nap: { target: 'telling', actions: assign({ said: ({ context }) => `h@${context.at}: late` }) } }
       },
       authorizing: {
         tags: 'auth-required',
         meta: { prompt: ({ context }) => `u@${context.at}` },
         on: {
-          'message.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `u@${context.at}: ${given(event)}` }) },
-          'authorization.received': { target: 'telling', actions: assign({ said: ({ context, event }) => `u@${context.at}: ${given(event)}` }) }
+          'message.received': {
+            target: 'telling',
+            actions: assign({ said: ({ context, event }) => `u@${context.at}: ${given(event)}` })
+          },
+          'authorization.received': {
+            target: 'telling',
+            actions: assign({ said: ({ context, event }) => `u@${context.at}: ${given(event)}` })
+          }
         }
       },
       effecting: {
         invoke: {
           src: 'effect',
           input: ({ context }) => context,
-          onDone: { target: 'telling', actions: assign({ said: ({ context, event }) => `e@${context.at}: ${event.output}` }) }
+          onDone: {
+            target: 'telling',
+            actions: assign({ said: ({ context, event }) => `e@${context.at}: ${event.output}` })
+          }
         }
       },
-      busy: { invoke: { src: 'busy', input: ({ context }) => context, onDone: { target: 'going', actions: assign({ at: ({ context }) => context.at + 1 }) } } },
-      sleeping: { after: { nap: { target: 'telling', actions: assign({ said: ({ context }) => `z@${context.at}` }) } } },
+      busy: {
+        invoke: {
+          src: 'busy',
+          input: ({ context }) => context,
+          onDone: { target: 'going', actions: assign({ at: ({ context }) => context.at + 1 }) }
+        }
+      },
+      sleeping: {
+        after: { nap: { target: 'telling', actions: assign({ said: ({ context }) => `z@${context.at}` }) } }
+      },
       throwing: { invoke: { src: 'broken' } },
       failing: { type: 'final', tags: 'failed', meta: { reason: ({ context }) => `f@${context.at}` } },
       rejecting: { type: 'final', tags: 'rejected', meta: { reason: ({ context }) => `r@${context.at}` } },

@@ -30,7 +30,16 @@ export class Client {
   constructor({ name, principal, seed, clock, requests, open }: ClientOptions) {
     this.principal = principal
     this.#requests = requests
-    this.#calls = new ClientCalls({ url: `sim:${name}`, open, clock, random: randomOf(seed, `client ${name}`).fraction, giveUpAfterMs: GIVE_UP_AFTER_MS }, [])
+    this.#calls = new ClientCalls(
+      {
+        url: `sim:${name}`,
+        open,
+        clock,
+        random: randomOf(seed, `client ${name}`).fraction,
+        giveUpAfterMs: GIVE_UP_AFTER_MS
+      },
+      []
+    )
     this.#calls.link.start().catch(() => {})
   }
 
@@ -47,11 +56,15 @@ export class Client {
   }
 
   getTask(params: object, conditions: Conditions, expectation: Expectation): Request {
-    return this.#call('GetTask', params, conditions, expectation, (request, result) => this.#requests.saw(request, result as Task))
+    return this.#call('GetTask', params, conditions, expectation, (request, result) =>
+      this.#requests.saw(request, result as Task)
+    )
   }
 
   cancel(params: object, conditions: Conditions, expectation: Expectation): Request {
-    return this.#call('CancelTask', params, conditions, expectation, (request, result) => this.#requests.saw(request, result as Task))
+    return this.#call('CancelTask', params, conditions, expectation, (request, result) =>
+      this.#requests.saw(request, result as Task)
+    )
   }
 
   list(params: object, expectation: Expectation, page: (request: Request, page: ListTasksResponse) => void): Request {
@@ -63,11 +76,23 @@ export class Client {
   }
 
   /** Sends a message and hears what becomes of it, or hears of a task from now on. */
-  stream(method: 'SendStreamingMessage' | 'SubscribeToTask', params: object, conditions: Conditions, expectation: Expectation): Request {
-    const request = this.#requests.begin(this.principal, `${method} ${JSON.stringify({ ...params, ...conditions })}`, expectation)
+  stream(
+    method: 'SendStreamingMessage' | 'SubscribeToTask',
+    params: object,
+    conditions: Conditions,
+    expectation: Expectation
+  ): Request {
+    const request = this.#requests.begin(
+      this.principal,
+      `${method} ${JSON.stringify({ ...params, ...conditions })}`,
+      expectation
+    )
     const leaving = new AbortController()
     this.#leaving.set(request, leaving)
-    void this.#read(request, this.#calls.stream({ method, params, parameters: parametersOf(conditions) }, leaving.signal))
+    void this.#read(
+      request,
+      this.#calls.stream({ method, params, parameters: parametersOf(conditions) }, leaving.signal)
+    )
     return request
   }
 
@@ -85,8 +110,18 @@ export class Client {
     return this.#calls.link.close()
   }
 
-  #call(method: string, params: object, conditions: Conditions, expectation: Expectation, answered: (request: Request, result: unknown) => void): Request {
-    const request = this.#requests.begin(this.principal, `${method} ${JSON.stringify({ ...params, ...conditions })}`, expectation)
+  #call(
+    method: string,
+    params: object,
+    conditions: Conditions,
+    expectation: Expectation,
+    answered: (request: Request, result: unknown) => void
+  ): Request {
+    const request = this.#requests.begin(
+      this.principal,
+      `${method} ${JSON.stringify({ ...params, ...conditions })}`,
+      expectation
+    )
     this.#calls.call({ method, params, parameters: parametersOf(conditions) }).then(
       result => (answered(request, result), this.#requests.settle(request, { result })),
       error => this.#requests.settle(request, { error })

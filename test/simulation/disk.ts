@@ -83,8 +83,10 @@ export class Disk {
       call.then(settled, settled)
       return call
     }
-    const read = <Args extends readonly unknown[], T>(call: (...args: Args) => Promise<T>) => (...args: Args): Promise<T> =>
-      called(undefined, () => this.read(() => call(...args)))
+    const read =
+      <Args extends readonly unknown[], T>(call: (...args: Args) => Promise<T>) =>
+      (...args: Args): Promise<T> =>
+        called(undefined, () => this.read(() => call(...args)))
     const { engine } = this
     return {
       commit: commit => called(contextName(commit.key), () => this.commit(commit)),
@@ -138,7 +140,9 @@ export class Disk {
       written()
       ledger.wrote(commit)
     }
-    journal.note(`${what} ${isWritten ? fate : 'lost its race'}: ${JSON.stringify([commit.log, commit.tasks, commit.journal])}`)
+    journal.note(
+      `${what} ${isWritten ? fate : 'lost its race'}: ${JSON.stringify([commit.log, commit.tasks, commit.journal])}`
+    )
     if (fate === 'fails after') throw trouble()
     if (fate !== 'kills after') return isWritten
     killed()

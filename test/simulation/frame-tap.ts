@@ -29,7 +29,14 @@ export class FrameTap {
   /** The methods of the requests that wait for their answer, or for the end of their stream. */
   readonly #open = new Map<number, string>()
 
-  constructor(name: string, { journal, violations, ledger }: { readonly journal: Journal; readonly violations: Violations; readonly ledger: Ledger }) {
+  constructor(
+    name: string,
+    {
+      journal,
+      violations,
+      ledger
+    }: { readonly journal: Journal; readonly violations: Violations; readonly ledger: Ledger }
+  ) {
     this.#name = name
     this.#journal = journal
     this.#violations = violations
@@ -51,6 +58,9 @@ export class FrameTap {
     const generation = metadata?.[RELIABILITY_EXTENSION]?.generation
     if (taskId === undefined || generation === undefined) return
     const written = this.#ledger.tasks.get(taskId)?.events.length ?? 0
-    if (generation > written) this.#violations.add(`I4: on ${this.#name} generation ${generation} of ${taskId} is told, and ${written} are written: ${text}`)
+    if (generation > written)
+      this.#violations.add(
+        `I4: on ${this.#name} generation ${generation} of ${taskId} is told, and ${written} are written: ${text}`
+      )
   }
 }

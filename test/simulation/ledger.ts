@@ -1,7 +1,14 @@
 import { Monitor, type Standing } from '../../machines/properties/monitor.ts'
 import { TOLD_RULES } from '../../machines/properties/told-rules.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import { contextName, type Commit, type ContextKey, type MessageRow, type TaskEvent, type TaskRow } from '../../runtime/store/store.ts'
+import {
+  contextName,
+  type Commit,
+  type ContextKey,
+  type MessageRow,
+  type TaskEvent,
+  type TaskRow
+} from '../../runtime/store/store.ts'
 import { mayFollow } from './life-cycle.ts'
 import type { Violations } from './violations.ts'
 
@@ -39,7 +46,8 @@ export class Ledger {
     for (const entry of log) {
       if (entry.taskId === undefined) continue
       const task = this.#task(key, entry.taskId)
-      if (ended.has(task)) this.#violations.add(`I2: ${entry.taskId} had ended, and ${JSON.stringify(entry)} was written`)
+      if (ended.has(task))
+        this.#violations.add(`I2: ${entry.taskId} had ended, and ${JSON.stringify(entry)} was written`)
       if ('message' in entry) task.messages.push({ ...entry, generation: entry.generation ?? -1 })
       else this.#happened(task, entry)
     }
@@ -48,42 +56,61 @@ export class Ledger {
       const name = JSON.stringify([key.tenant, key.principal, send.key])
       const outcome = 'taskId' in send ? send.taskId : send.reply.messageId
       const before = this.#sends.get(name)
-      if (before !== undefined && before !== outcome) this.#violations.add(`I6: the message ${send.key} became ${before}, and then ${outcome}`)
+      if (before !== undefined && before !== outcome)
+        this.#violations.add(`I6: the message ${send.key} became ${before}, and then ${outcome}`)
       this.#sends.set(name, outcome)
     }
   }
 
   #task(key: ContextKey, taskId: string): LedgerTask {
     const known = this.tasks.get(taskId)
-    if (known && contextName(known.key) !== contextName(key)) this.#violations.add(`I10: ${taskId} is written to by another context`)
-    const task = known ?? { taskId, key, events: [], messages: [], state: undefined, statusTime: '', standing: RULES.start }
+    if (known && contextName(known.key) !== contextName(key))
+      this.#violations.add(`I10: ${taskId} is written to by another context`)
+    const task = known ?? {
+      taskId,
+      key,
+      events: [],
+      messages: [],
+      state: undefined,
+      statusTime: '',
+      standing: RULES.start
+    }
     this.tasks.set(taskId, task)
     return task
   }
 
   #happened(task: LedgerTask, event: TaskEvent): void {
     const { taskId, generation, update } = event
-    if (generation !== task.events.length + 1) this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
+    if (generation !== task.events.length + 1)
+      this.#violations.add(`I3: ${taskId} has ${task.events.length} events, and then one of generation ${generation}`)
     const next = 'statusUpdate' in update ? update.statusUpdate.status.state : undefined
-    if (!mayFollow(task.state, next)) this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
+    if (!mayFollow(task.state, next))
+      this.#violations.add(`I5: ${taskId} goes from ${task.state} to ${next ?? 'an artifact'}`)
     if ('statusUpdate' in update) this.#timed(task, update.statusUpdate.status.timestamp ?? '')
     const standing = RULES.after(task.standing, update)
-    for (const rule of RULES.violatedBetween(task.standing, standing)) this.#violations.add(`I5: ${taskId} violates: ${rule}`)
+    for (const rule of RULES.violatedBetween(task.standing, standing))
+      this.#violations.add(`I5: ${taskId} violates: ${rule}`)
     task.standing = standing
     task.events.push(event)
     task.state = next ?? task.state
   }
 
   #timed(task: LedgerTask, time: string): void {
-    if (time < task.statusTime) this.#violations.add(`I20: the status times of ${task.taskId} go back from ${task.statusTime} to ${time}`)
-    if (Date.parse(time) > this.#latestMs()) this.#violations.add(`I20: ${task.taskId} has a status of ${time}, and it is ${new Date(this.#latestMs()).toISOString()}`)
+    if (time < task.statusTime)
+      this.#violations.add(`I20: the status times of ${task.taskId} go back from ${task.statusTime} to ${time}`)
+    if (Date.parse(time) > this.#latestMs())
+      this.#violations.add(
+        `I20: ${task.taskId} has a status of ${time}, and it is ${new Date(this.#latestMs()).toISOString()}`
+      )
     task.statusTime = time
   }
 
   #changed(task: LedgerTask, { taskId, state, generation, snapshot }: TaskRow, ended: ReadonlySet<LedgerTask>): void {
     if (ended.has(task)) this.#violations.add(`I2: ${taskId} had ended, and its row was written`)
-    if (generation !== task.events.length) this.#violations.add(`I3: the row of ${taskId} says generation ${generation} of ${task.events.length}`)
+    if (generation !== task.events.length)
+      this.#violations.add(`I3: the row of ${taskId} says generation ${generation} of ${task.events.length}`)
     if (state !== task.state) this.#violations.add(`I17: the row of ${taskId} says ${state}, its events ${task.state}`)
-    if ((snapshot === undefined) !== isTerminal(state)) this.#violations.add(`I17: ${taskId} is ${state} and has ${snapshot === undefined ? 'no' : 'a'} snapshot`)
+    if ((snapshot === undefined) !== isTerminal(state))
+      this.#violations.add(`I17: ${taskId} is ${state} and has ${snapshot === undefined ? 'no' : 'a'} snapshot`)
   }
 }

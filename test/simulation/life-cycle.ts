@@ -5,7 +5,13 @@ const ENDS: readonly TaskState[] = ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 
 /** The states that may follow each that is not an end, as A2A and the design have it, written down a second time. */
 const FOLLOWING: Readonly<Partial<Record<TaskState, readonly TaskState[]>>> = {
   TASK_STATE_SUBMITTED: ['TASK_STATE_WORKING', ...ENDS],
-  TASK_STATE_WORKING: ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED', 'TASK_STATE_COMPLETED', ...ENDS],
+  TASK_STATE_WORKING: [
+    'TASK_STATE_WORKING',
+    'TASK_STATE_INPUT_REQUIRED',
+    'TASK_STATE_AUTH_REQUIRED',
+    'TASK_STATE_COMPLETED',
+    ...ENDS
+  ],
   TASK_STATE_INPUT_REQUIRED: ['TASK_STATE_WORKING', ...ENDS],
   TASK_STATE_AUTH_REQUIRED: ['TASK_STATE_WORKING', ...ENDS]
 }

@@ -37,8 +37,15 @@ export interface LifeServices {
 
 /** What the runtime may say of trouble that the world makes. All else is a fault. */
 const EXPECTED: readonly string[] = [
-  'a commit failed', 'a context could not be loaded', 'a context could not be loaded again', 'the wakes that are due could not be read',
-  'the work of a task failed', 'a word was dropped because its work had ended', 'an operation failed', 'old data could not be deleted', 'progress was dropped because the task waits for an answer'
+  'a commit failed',
+  'a context could not be loaded',
+  'a context could not be loaded again',
+  'the wakes that are due could not be read',
+  'the work of a task failed',
+  'a word was dropped because its work had ended',
+  'an operation failed',
+  'old data could not be deleted',
+  'progress was dropped because the task waits for an answer'
 ]
 
 /** One process: a runtime and its server, until it is killed or closed. */
@@ -60,7 +67,8 @@ export class Life {
       if (this.#isOver) return
       const { error } = details
       journal.note(`${level}: ${message}: ${error instanceof Error ? error.message : ''}`)
-      if (!EXPECTED.includes(message)) violations.add(`the runtime says: ${message} ${error instanceof Error ? error.stack : JSON.stringify(details)}`)
+      if (!EXPECTED.includes(message))
+        violations.add(`the runtime says: ${message} ${error instanceof Error ? error.stack : JSON.stringify(details)}`)
     }
     this.runtime = createRuntime({
       agent: defineAgent({
@@ -75,7 +83,11 @@ export class Life {
       ids,
       logger: { warn: noted('warn'), error: noted('error') },
       limits: {
-        recoveries: 10_000, idleContexts: config.idleContexts, liveContexts: config.liveContexts, principalShare: 1, bufferedEvents: config.bufferedEvents
+        recoveries: 10_000,
+        idleContexts: config.idleContexts,
+        liveContexts: config.liveContexts,
+        principalShare: 1,
+        bufferedEvents: config.bufferedEvents
       }
     })
   }
@@ -94,7 +106,11 @@ export class Life {
     this.#wires.add(wire)
     wire.server.on('close', () => this.#wires.delete(wire))
     const serving = { runtime, methods: methodsOf(runtime), interfaces: [] }
-    const connection = new Connection(serving, wire.server, wire.stream, { principal: { id: principal }, version: PROTOCOL_VERSION, extensions: '' })
+    const connection = new Connection(serving, wire.server, wire.stream, {
+      principal: { id: principal },
+      version: PROTOCOL_VERSION,
+      extensions: ''
+    })
     void connection
     return wire.client
   }

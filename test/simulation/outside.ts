@@ -56,7 +56,8 @@ export class Outside {
       effect: async (taskId, at, idempotencyKey) => {
         if (isDead()) return new Promise(() => {})
         const told = this.#ledger.tasks.get(taskId)?.events.some(event => brief(event).startsWith(`WORKING e@${at}: `))
-        if (told) this.#violations.add(`I7: the effect at ${at} of ${taskId} is asked for again, though its result was told`)
+        if (told)
+          this.#violations.add(`I7: the effect at ${at} of ${taskId} is asked for again, though its result was told`)
         const { keys } = this.effectsOf(taskId, at)
         keys.push(idempotencyKey)
         const attempt = keys.length

@@ -18,7 +18,11 @@ export function randomOf(seed: number, label: string): Random {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
   }
-  return { fraction, below: limit => Math.floor(fraction() * limit), chance: probability => probability > 0 && fraction() < probability }
+  return {
+    fraction,
+    below: limit => Math.floor(fraction() * limit),
+    chance: probability => probability > 0 && fraction() < probability
+  }
 }
 
 /** FNV-1a over the label, begun with the seed. */

@@ -39,7 +39,10 @@ export function brief({ update }: Pick<TaskEvent, 'update'>): string {
  * The whole of A2A as far as these agents use it: what events a task has, given the messages that it took and met. Where more
  * than one thing may rightly be told (the number of a try, an authorization), what was told decides, if it may be.
  */
-export function courseOf({ events: told, messages: [opening, ...messages] }: LedgerTask, circumstances: Circumstances): Course {
+export function courseOf(
+  { events: told, messages: [opening, ...messages] }: LedgerTask,
+  circumstances: Circumstances
+): Course {
   const events = ['SUBMITTED']
   const notBefore = new Map<number, number>()
   const left = [...messages]
@@ -61,7 +64,8 @@ export function courseOf({ events: told, messages: [opening, ...messages] }: Led
         events.push(`WORKING p@${at}`)
         break
       case 'chunks':
-        for (let k = 0; k < op.count; k += 1) events.push(`artifact a@${at} ${k}${k > 0 ? ' appended' : ''}${k === op.count - 1 ? ' last' : ''}`)
+        for (let k = 0; k < op.count; k += 1)
+          events.push(`artifact a@${at} ${k}${k > 0 ? ' appended' : ''}${k === op.count - 1 ? ' last' : ''}`)
         break
       case 'hurry':
       case 'question': {
@@ -85,7 +89,9 @@ export function courseOf({ events: told, messages: [opening, ...messages] }: Led
         if (!answer && !isGiven) return end(true)
         events.push('WORKING')
         const data = toldNow().slice(`WORKING u@${at}: data `.length)
-        events.push(`WORKING u@${at}: ${answer ? `message ${textOf(answer.message)}` : `data ${circumstances.authorizations.has(data) ? data : '?'}`}`)
+        events.push(
+          `WORKING u@${at}: ${answer ? `message ${textOf(answer.message)}` : `data ${circumstances.authorizations.has(data) ? data : '?'}`}`
+        )
         break
       }
       case 'effect': {
@@ -131,7 +137,11 @@ export function seenAt({ events }: LedgerTask, generation: number): string {
 
 /** The same of a task as a client sees it. */
 export function seenOf({ status, artifacts = [] }: Task): string {
-  return JSON.stringify([status.state, statusText(status), artifacts.map(artifact => [artifact.artifactId, textOf(artifact)])])
+  return JSON.stringify([
+    status.state,
+    statusText(status),
+    artifacts.map(artifact => [artifact.artifactId, textOf(artifact)])
+  ])
 }
 
 function statusText({ message, timestamp = '' }: Task['status']): string {
@@ -139,13 +149,25 @@ function statusText({ message, timestamp = '' }: Task['status']): string {
 }
 
 /** Compares a task with its course, when all is quiet. `early`: how much two clocks may differ, in milliseconds. Gives what is wrong. */
-export function departureFrom({ events, notBefore, waits }: Course, task: LedgerTask, may: { readonly cancel: boolean; readonly break: boolean; readonly early: number }): string | undefined {
+export function departureFrom(
+  { events, notBefore, waits }: Course,
+  task: LedgerTask,
+  may: { readonly cancel: boolean; readonly break: boolean; readonly early: number }
+): string | undefined {
   const told = task.events.map(brief)
   const last = told.at(-1) ?? ''
-  const early = [...notBefore].find(([index, ms]) => told[index] === events[index] && timeOf(task.events[index]) - timeOf(task.events[index - 1]) < ms - may.early)
+  const early = [...notBefore].find(
+    ([index, ms]) =>
+      told[index] === events[index] && timeOf(task.events[index]) - timeOf(task.events[index - 1]) < ms - may.early
+  )
   if (early) return `event ${early[0] + 1} came too early`
   const isWhole = (count: number) => told.slice(0, count).every((event, index) => event === events[index])
-  if (last === 'CANCELED') return isWhole(told.length - 1) ? (may.cancel ? undefined : 'nobody has canceled it') : `it is not ${events.join(', ')}`
+  if (last === 'CANCELED')
+    return isWhole(told.length - 1)
+      ? may.cancel
+        ? undefined
+        : 'nobody has canceled it'
+      : `it is not ${events.join(', ')}`
   if (may.break && last === 'FAILED The work ended with an error.' && isWhole(told.length - 1)) return undefined
   if (told.length !== events.length || !isWhole(told.length)) return `it is not ${events.join(', ')}`
   if (task.state && isTerminal(task.state) === waits) return `it ${waits ? 'has ended' : 'does not go on'}`

@@ -44,7 +44,12 @@ export interface Sight {
 export class Requests {
   readonly all: Request[] = []
   readonly sights: Sight[] = []
-  readonly streamed: { readonly request: Request; readonly taskId: string; readonly generation: number; readonly event: StreamResponse }[] = []
+  readonly streamed: {
+    readonly request: Request
+    readonly taskId: string
+    readonly generation: number
+    readonly event: StreamResponse
+  }[] = []
   readonly #seen = new Map<string, Map<string, number>>()
   readonly #services: { readonly journal: Journal; readonly violations: Violations }
 
@@ -63,8 +68,18 @@ export class Requests {
   }
 
   begin(principal: string, what: string, expectation: Expectation): Request {
-    const heard = expectation.after === undefined || expectation.taskId === undefined ? undefined : { taskId: expectation.taskId, generation: expectation.after }
-    const request: Request = { ...expectation, heard, number: this.all.length, principal, what, seenBefore: new Map(this.#seen.get(principal)) }
+    const heard =
+      expectation.after === undefined || expectation.taskId === undefined
+        ? undefined
+        : { taskId: expectation.taskId, generation: expectation.after }
+    const request: Request = {
+      ...expectation,
+      heard,
+      number: this.all.length,
+      principal,
+      what,
+      seenBefore: new Map(this.#seen.get(principal))
+    }
     this.all.push(request)
     this.#services.journal.note(`request ${request.number} of ${principal}: ${what}`)
     return request
@@ -74,7 +89,9 @@ export class Requests {
     const { journal, violations } = this.#services
     if (request.outcome) violations.add(`I11: request ${request.number} (${request.what}) has two outcomes`)
     request.outcome = outcome
-    journal.note(`outcome of ${request.number}: ${'error' in outcome ? codeOf(outcome.error) : JSON.stringify(outcome.result)}`)
+    journal.note(
+      `outcome of ${request.number}: ${'error' in outcome ? codeOf(outcome.error) : JSON.stringify(outcome.result)}`
+    )
   }
 
   /** Somebody sees a task whole. */
@@ -82,7 +99,10 @@ export class Requests {
     const generation = generationOf(task.metadata)
     this.sights.push({ request, task, generation })
     const before = request.seenBefore.get(task.id) ?? 0
-    if (generation < before) this.#services.violations.add(`I1: request ${request.number} (${request.what}) sees ${task.id} at generation ${generation}, which was at ${before} before`)
+    if (generation < before)
+      this.#services.violations.add(
+        `I1: request ${request.number} (${request.what}) sees ${task.id} at generation ${generation}, which was at ${before} before`
+      )
     this.#note(request.principal, task.id, generation)
   }
 
@@ -90,7 +110,8 @@ export class Requests {
   heard(request: Request, event: StreamResponse): void {
     const { violations } = this.#services
     const { heard } = request
-    if (heard === 'message' || (heard && ('message' in event || 'task' in event))) violations.add(`I3: the stream of ${request.number} goes on with ${JSON.stringify(event)}`)
+    if (heard === 'message' || (heard && ('message' in event || 'task' in event)))
+      violations.add(`I3: the stream of ${request.number} goes on with ${JSON.stringify(event)}`)
     if ('message' in event) request.heard = 'message'
     else if ('task' in event) {
       this.saw(request, event.task)
@@ -99,7 +120,9 @@ export class Requests {
       const { taskId, metadata } = 'statusUpdate' in event ? event.statusUpdate : event.artifactUpdate
       const generation = generationOf(metadata)
       if (typeof heard !== 'object' || taskId !== heard.taskId || generation !== heard.generation + 1) {
-        violations.add(`I3: on the stream of ${request.number} (${request.what}) generation ${generation} of ${taskId} comes after ${JSON.stringify(heard)}`)
+        violations.add(
+          `I3: on the stream of ${request.number} (${request.what}) generation ${generation} of ${taskId} comes after ${JSON.stringify(heard)}`
+        )
       }
       request.heard = { taskId, generation }
       this.streamed.push({ request, taskId, generation, event })

@@ -8,9 +8,10 @@ const MOST_TURNS = 5_000
  */
 export async function atRest(isBusy: () => boolean): Promise<void> {
   let turns = 0
-  for (let still = 0; still < 2; ) {
+  for (let still = 0; still < 2;) {
     await new Promise(resolve => setImmediate(resolve))
-    if (!isBusy() && (turns += 1) > MOST_TURNS) throw new Error('The world never comes to rest: something goes round in circles without any time passing.')
+    if (!isBusy() && (turns += 1) > MOST_TURNS)
+      throw new Error('The world never comes to rest: something goes round in circles without any time passing.')
     still = isBusy() || process.getActiveResourcesInfo().includes('Immediate') ? 0 : still + 1
   }
 }

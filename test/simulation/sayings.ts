@@ -11,5 +11,6 @@ export function given(answer: { readonly data: unknown } | { readonly message: M
 
 /** An artifact in chunks, from a place in the script. */
 export function* chunks(at: number, count: number): Generator<ProducedArtifact> {
-  for (let k = 0; k < count; k += 1) yield artifact({ artifactId: `a@${at}`, parts: [text(String(k))] }, { append: k > 0, lastChunk: k === count - 1 })
+  for (let k = 0; k < count; k += 1)
+    yield artifact({ artifactId: `a@${at}`, parts: [text(String(k))] }, { append: k > 0, lastChunk: k === count - 1 })
 }

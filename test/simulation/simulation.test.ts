@@ -42,7 +42,8 @@ await t.test('a world whose end never comes is a failure', async t => {
 
 await t.test('the same seed gives the same world, byte by byte', async t => {
   t.setTimeout(300_000)
-  for (const seed of SEEDS_TWICE) t.strictSame((await runSeed(seed)).digests, (await runSeed(seed)).digests, `seed ${seed}`)
+  for (const seed of SEEDS_TWICE)
+    t.strictSame((await runSeed(seed)).digests, (await runSeed(seed)).digests, `seed ${seed}`)
 })
 
 await t.test('the result is the same with a store in a file', { skip: NO_SQLITE }, async t => {

@@ -52,14 +52,15 @@ const config: fc.Arbitrary<WorldConfig> = fc.record({
 })
 
 /** The clocks of nodes are two minutes off, or go too fast, more often than anywhere. */
-const clusterConfig = (nodes: number): fc.Arbitrary<ClusterConfig> => fc.record({
-  nodes: fc.constant(nodes),
-  shards: fc.constantFrom(6, 1, 3),
-  aheadMs: fc.array(fc.constantFrom(0, 0, 120_000, -120_000, 1500), { minLength: 4, maxLength: 4 }),
-  rates: fc.array(fc.constantFrom(1, 1, 1, 0.95, 1.05), { minLength: 4, maxLength: 4 }),
-  databaseAheadMs: fc.constantFrom(0, 60_000),
-  slowLinks: rarely(0.2)
-})
+const clusterConfig = (nodes: number): fc.Arbitrary<ClusterConfig> =>
+  fc.record({
+    nodes: fc.constant(nodes),
+    shards: fc.constantFrom(6, 1, 3),
+    aheadMs: fc.array(fc.constantFrom(0, 0, 120_000, -120_000, 1500), { minLength: 4, maxLength: 4 }),
+    rates: fc.array(fc.constantFrom(1, 1, 1, 0.95, 1.05), { minLength: 4, maxLength: 4 }),
+    databaseAheadMs: fc.constantFrom(0, 60_000),
+    slowLinks: rarely(0.2)
+  })
 
 /** By then nodes that start together have shared the shards. */
 const JOINING_MS = 2000
@@ -73,7 +74,10 @@ const STEP_MS = 15_000
 const SHRINKING_MS = 15_000
 
 /** Runs the world of a seed, and judges it. A failing one is made as short as it can be, and then shown. */
-export async function runSeed(seed: number, { print, shrinks = true, nodes = 0, open = async () => ({ store: memoryStore() }) }: RunOptions = {}): Promise<Outcome> {
+export async function runSeed(
+  seed: number,
+  { print, shrinks = true, nodes = 0, open = async () => ({ store: memoryStore() }) }: RunOptions = {}
+): Promise<Outcome> {
   const digests: string[] = []
   let first: World | undefined
   let count = 0
@@ -83,7 +87,10 @@ export async function runSeed(seed: number, { print, shrinks = true, nodes = 0, 
     print?.(JSON.stringify(config))
     try {
       if (world.cluster) await world.pass(JOINING_MS)
-      await fc.asyncModelRun(() => ({ model: world.requests, real: world }), counted(commands, () => (count += digests.length === 0 ? 1 : 0)))
+      await fc.asyncModelRun(
+        () => ({ model: world.requests, real: world }),
+        counted(commands, () => (count += digests.length === 0 ? 1 : 0))
+      )
       await concluded(world)
     } finally {
       world.abandon()
@@ -92,19 +99,32 @@ export async function runSeed(seed: number, { print, shrinks = true, nodes = 0, 
   }
   let last: readonly [WorldConfig, Commands] | undefined
   const sinceMs = Date.now()
-  const configs = nodes > 0 ? fc.tuple(config, clusterConfig(nodes)).map(([config, cluster]) => ({ ...config, cluster })) : config
-  const property = fc.asyncProperty(configs, fc.commands([...(nodes > 0 ? clusterCommands : commands)], { maxCommands: 50, size: 'max' }), async (config, commands) => {
-    // Worlds run one after the other: one that is left in the middle would never let another come to rest.
-    if (Date.now() - sinceMs > SHRINKING_MS) return
-    last ??= [config, commands]
-    await run(config, commands)
-  })
+  const configs =
+    nodes > 0 ? fc.tuple(config, clusterConfig(nodes)).map(([config, cluster]) => ({ ...config, cluster })) : config
+  const property = fc.asyncProperty(
+    configs,
+    fc.commands([...(nodes > 0 ? clusterCommands : commands)], { maxCommands: 50, size: 'max' }),
+    async (config, commands) => {
+      // Worlds run one after the other: one that is left in the middle would never let another come to rest.
+      if (Date.now() - sinceMs > SHRINKING_MS) return
+      last ??= [config, commands]
+      await run(config, commands)
+    }
+  )
   const details = await fc.check(property, { seed, numRuns: 1, unbiased: true, endOnFailure: !shrinks })
   const { failed, counterexample, errorInstance, numShrinks } = details
   const [shown, conversation] = counterexample ?? last ?? []
   if (print && shown && conversation) await run(shown, fc.cloneIfNeeded(conversation), print).catch(() => {})
-  const failure = failed ? `${String(errorInstance)}\nin the world ${JSON.stringify(shown)}\nby ${fc.stringify(conversation)}\n(${numShrinks} times shorter)` : undefined
-  return { seed, digests, commands: count, tasks: first?.ledger.tasks.size ?? 0, ...(failure !== undefined && { failure }) }
+  const failure = failed
+    ? `${String(errorInstance)}\nin the world ${JSON.stringify(shown)}\nby ${fc.stringify(conversation)}\n(${numShrinks} times shorter)`
+    : undefined
+  return {
+    seed,
+    digests,
+    commands: count,
+    tasks: first?.ledger.tasks.size ?? 0,
+    ...(failure !== undefined && { failure })
+  }
 }
 
 function* counted<T>(commands: Iterable<T>, count: () => void): Iterable<T> {

@@ -36,44 +36,72 @@ function judgeTask(world: World, task: LedgerTask): void {
     effectsAt: at => outside.effectsOf(taskId, at).keys.length,
     authorizations: authorizations.get(taskId) ?? new Set()
   }
-  const wrong = departureFrom(courseOf(task, circumstances), task, { cancel: canceled.has(taskId), break: config.readFaults > 0, early: world.cluster?.inexactMs ?? 0 })
-  if (wrong) violations.add(`${taskId} (${config.work}) is ${task.events.map(brief).join(', ')}; ${wrong}; its messages: ${JSON.stringify(task.messages)}`)
+  const wrong = departureFrom(courseOf(task, circumstances), task, {
+    cancel: canceled.has(taskId),
+    break: config.readFaults > 0,
+    early: world.cluster?.inexactMs ?? 0
+  })
+  if (wrong)
+    violations.add(
+      `${taskId} (${config.work}) is ${task.events.map(brief).join(', ')}; ${wrong}; its messages: ${JSON.stringify(task.messages)}`
+    )
   for (let at = 0; at < 20; at += 1) {
     const keys = new Set(outside.effectsOf(taskId, at).keys)
-    if (keys.size > 1) violations.add(`I7: the effect at ${at} of ${taskId} was asked for as ${[...keys].join(' and ')}`)
+    if (keys.size > 1)
+      violations.add(`I7: the effect at ${at} of ${taskId} was asked for as ${[...keys].join(' and ')}`)
   }
 }
 
-function judgeRequest({ config, ledger, violations, pending, isTroubled, contested, repeated }: World, request: Request): void {
+function judgeRequest(
+  { config, ledger, violations, pending, isTroubled, contested, repeated }: World,
+  request: Request
+): void {
   const { number, what, codes, outcome, heard, message } = request
   if (!outcome) return violations.add(`I11: request ${number} (${what}) has no outcome; ${pending.length} are pending`)
   if ('error' in outcome) {
     const code = codeOf(outcome.error)
-    if (message && UNKNOWN.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) has an unknown outcome, and a node could have sent it again`)
-    if (CUT_OFF.test(String(outcome.error))) violations.add(`I11: request ${number} (${what}) was cut off, and the client did not go on with it`)
-    const allowed = [...codes, ...(isTroubled ? ['Overloaded'] : []), ...(config.liveContexts < 10 ? ['RateLimited'] : []), ...(config.readFaults > 0 ? ['InternalError'] : []), ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])]
+    if (message && UNKNOWN.test(String(outcome.error)))
+      violations.add(`I11: request ${number} (${what}) has an unknown outcome, and a node could have sent it again`)
+    if (CUT_OFF.test(String(outcome.error)))
+      violations.add(`I11: request ${number} (${what}) was cut off, and the client did not go on with it`)
+    const allowed = [
+      ...codes,
+      ...(isTroubled ? ['Overloaded'] : []),
+      ...(config.liveContexts < 10 ? ['RateLimited'] : []),
+      ...(config.readFaults > 0 ? ['InternalError'] : []),
+      ...(message && contested.has(message.messageId) ? ['IdempotencyConflict'] : [])
+    ]
     if (!allowed.includes(code)) violations.add(`request ${number} (${what}) gets ${code}: ${String(outcome.error)}`)
     return
   }
-  if (request.isRefused && !(message && repeated.has(message.messageId))) return violations.add(`I10: request ${number} (${what}) had to be refused, and is answered with ${JSON.stringify(outcome.result)}`)
+  if (request.isRefused && !(message && repeated.has(message.messageId)))
+    return violations.add(
+      `I10: request ${number} (${what}) had to be refused, and is answered with ${JSON.stringify(outcome.result)}`
+    )
   if (typeof heard === 'object') {
     const { events } = ledger.tasks.get(heard.taskId) ?? { events: [] }
-    const states = events.slice(0, heard.generation).flatMap(({ update }) => ('statusUpdate' in update ? [update.statusUpdate.status.state] : []))
+    const states = events
+      .slice(0, heard.generation)
+      .flatMap(({ update }) => ('statusUpdate' in update ? [update.statusUpdate.status.state] : []))
     const state = states.at(-1)
-    const isAtEnd = state && (isTerminal(state) || (what.startsWith('SendStreaming') && state === 'TASK_STATE_INPUT_REQUIRED'))
-    if (!isAtEnd) violations.add(`I3: the stream of ${number} (${what}) ended at generation ${heard.generation}, ${state}`)
+    const isAtEnd =
+      state && (isTerminal(state) || (what.startsWith('SendStreaming') && state === 'TASK_STATE_INPUT_REQUIRED'))
+    if (!isAtEnd)
+      violations.add(`I3: the stream of ${number} (${what}) ended at generation ${heard.generation}, ${state}`)
   }
   const taskId = taskOf(request)
   if (!message || taskId === undefined) return
   const rows = ledger.tasks.get(taskId)?.messages ?? []
-  if (!rows.some(row => row.message.messageId === message.messageId && textOf(row.message) === textOf(message))) violations.add(`I1: ${message.messageId} was acknowledged with ${taskId}, and is lost`)
+  if (!rows.some(row => row.message.messageId === message.messageId && textOf(row.message) === textOf(message)))
+    violations.add(`I1: ${message.messageId} was acknowledged with ${taskId}, and is lost`)
 }
 
 /** In a quiet world every task waits or has ended, so that only streams are open, and they have told all. */
 function judgePending({ ledger, violations }: World, { number, what, heard }: Request): void {
   if (typeof heard !== 'object') return violations.add(`I11: request ${number} (${what}) gets no answer`)
   const { length } = ledger.tasks.get(heard.taskId)?.events ?? []
-  if (heard.generation !== length) violations.add(`I3: the stream of ${number} (${what}) stays at generation ${heard.generation} of ${length}`)
+  if (heard.generation !== length)
+    violations.add(`I3: the stream of ${number} (${what}) stays at generation ${heard.generation} of ${length}`)
 }
 
 /** The task with which a message was acknowledged. */
@@ -86,19 +114,36 @@ function taskOf({ outcome, heard }: Request): string | undefined {
 function judgeSights({ requests, ledger, violations }: World): void {
   for (const { request, task, generation } of requests.sights) {
     const truth = ledger.tasks.get(task.id)
-    if (!truth || truth.key.principal !== request.principal) violations.add(`I10: request ${request.number} (${request.what}) sees ${task.id}, which ${truth ? 'is not its own' : 'does not exist'}`)
-    else if (generation > truth.events.length) violations.add(`I4: request ${request.number} sees ${task.id} at generation ${generation} of ${truth.events.length}`)
+    if (!truth || truth.key.principal !== request.principal)
+      violations.add(
+        `I10: request ${request.number} (${request.what}) sees ${task.id}, which ${truth ? 'is not its own' : 'does not exist'}`
+      )
+    else if (generation > truth.events.length)
+      violations.add(
+        `I4: request ${request.number} sees ${task.id} at generation ${generation} of ${truth.events.length}`
+      )
     else {
       const [is, seen] = [seenAt(truth, generation), seenOf(task)]
-      if (request.isBrief ? JSON.parse(is)[0] !== JSON.parse(seen)[0] : is !== seen) violations.add(`request ${request.number} (${request.what}) sees ${task.id} at ${generation} as ${seen}, and it was ${is}`)
-      const met = truth.messages.filter(message => message.generation < generation).map(({ message }) => message.messageId)
+      if (request.isBrief ? JSON.parse(is)[0] !== JSON.parse(seen)[0] : is !== seen)
+        violations.add(
+          `request ${request.number} (${request.what}) sees ${task.id} at ${generation} as ${seen}, and it was ${is}`
+        )
+      const met = truth.messages
+        .filter(message => message.generation < generation)
+        .map(({ message }) => message.messageId)
       const shown = (task.history ?? []).filter(({ role }) => role === 'ROLE_USER').map(({ messageId }) => messageId)
-      if (!request.isBrief && met.some((messageId, index) => shown[index] !== messageId)) violations.add(`I1: request ${request.number} (${request.what}) sees ${task.id} at ${generation} with ${shown.join()} and not ${met.join()}`)
+      if (!request.isBrief && met.some((messageId, index) => shown[index] !== messageId))
+        violations.add(
+          `I1: request ${request.number} (${request.what}) sees ${task.id} at ${generation} with ${shown.join()} and not ${met.join()}`
+        )
     }
   }
   for (const { request, taskId, generation, event } of requests.streamed) {
     const truth = ledger.tasks.get(taskId)?.events[generation - 1]
-    if (!truth || brief(truth) !== brief({ update: event as never })) violations.add(`I4: request ${request.number} hears ${JSON.stringify(event)}, which is not event ${generation} of ${taskId}`)
+    if (!truth || brief(truth) !== brief({ update: event as never }))
+      violations.add(
+        `I4: request ${request.number} hears ${JSON.stringify(event)}, which is not event ${generation} of ${taskId}`
+      )
   }
 }
 

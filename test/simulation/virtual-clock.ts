@@ -110,7 +110,12 @@ export class VirtualClock {
   }
 
   #set(callback: () => void, delayMs: number): Timer {
-    const timer = { callback, order: (this.#order += 1), dueMs: this.#nowMs + (delayMs >= 0 && delayMs <= LONGEST_MS ? Math.trunc(delayMs) : 1), unref() {} }
+    const timer = {
+      callback,
+      order: (this.#order += 1),
+      dueMs: this.#nowMs + (delayMs >= 0 && delayMs <= LONGEST_MS ? Math.trunc(delayMs) : 1),
+      unref() {}
+    }
     const at = this.#timers.findIndex(({ dueMs }) => dueMs > timer.dueMs)
     this.#timers.splice(at < 0 ? this.#timers.length : at, 0, timer)
     return timer

@@ -40,7 +40,10 @@ export class Wire {
   readonly #options: WireOptions
   readonly #serverEvents = new EventEmitter()
   readonly #streamEvents = new EventEmitter()
-  readonly #clientListeners = { open: [], error: [], message: [], close: [] } as Record<string, ((event: object) => void)[]>
+  readonly #clientListeners = { open: [], error: [], message: [], close: [] } as Record<
+    string,
+    ((event: object) => void)[]
+  >
   readonly #inFlight = { server: new Set<unknown>(), client: new Set<unknown>() }
   readonly #lastDueMs = { server: 0, client: 0 }
   #serverState = OPEN
@@ -75,7 +78,9 @@ export class Wire {
     }) as unknown as ServedSocket
     Object.defineProperty(this.server, 'readyState', { get: serverState })
     const isStalled = () => this.#isStalled
-    this.stream = Object.assign(this.#streamEvents, { write: (bytes: Buffer) => textsIn(bytes).forEach(frame => this.#send('client', frame)) }) as unknown as Socket
+    this.stream = Object.assign(this.#streamEvents, {
+      write: (bytes: Buffer) => textsIn(bytes).forEach(frame => this.#send('client', frame))
+    }) as unknown as Socket
     Object.defineProperty(this.stream, 'writableLength', { get: () => (isStalled() ? HIGH_WATER_BYTES + 1 : 0) })
     this.client = {
       get readyState() {
@@ -83,7 +88,8 @@ export class Wire {
       },
       send: frame => this.#send('server', frame),
       close: () => this.#closeFromClient(),
-      addEventListener: (type: string, listener: (event: never) => void) => void this.#clientListeners[type]?.push(listener as (event: object) => void)
+      addEventListener: (type: string, listener: (event: never) => void) =>
+        void this.#clientListeners[type]?.push(listener as (event: object) => void)
     }
   }
 
@@ -125,7 +131,9 @@ export class Wire {
     tapped(to, frame)
     if (this.#isCut) return
     if (to === 'client' && !this.#isStalled && !isCalm() && random.chance(config.stalls)) this.#stall()
-    this.#after(to, random.below(config.latencyMs + 1), () => (to === 'server' ? this.#toServer(frame) : this.#toClient('message', { data: frame })))
+    this.#after(to, random.below(config.latencyMs + 1), () =>
+      to === 'server' ? this.#toServer(frame) : this.#toClient('message', { data: frame })
+    )
     if (!isCalm() && random.chance(config.cuts)) this.cut()
   }
 

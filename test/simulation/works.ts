@@ -10,7 +10,9 @@ import { chunks, given, RESULT } from './sayings.ts'
 import { scriptOf } from './script.ts'
 
 /** Work that does what the message says which opened its task: as a function, as a generator and as a statechart. */
-export function worksIn(outside: Reach): Readonly<Record<'function' | 'generator' | 'chart', AgentDefinition['work'] & {}>> {
+export function worksIn(
+  outside: Reach
+): Readonly<Record<'function' | 'generator' | 'chart', AgentDefinition['work'] & {}>> {
   return { function: work => perform(work, outside), generator: work => recite(work, outside), chart: chartOf(outside) }
 }
 
@@ -20,9 +22,15 @@ async function perform(work: WorkArguments, outside: Reach): Promise<WorkEnd> {
     if (op.kind === 'progress') emit(progress(`p@${at}`))
     if (op.kind === 'chunks') for (const chunk of chunks(at, op.count)) emit(chunk)
     if (op.kind === 'question') emit(progress(`q@${at}: ${textOf(await ask(inputRequired(`q@${at}`)))}`))
-    if (op.kind === 'hurry') emit(progress(`h@${at}: ${await ask(inputRequired(`h@${at}`, { deadlineMs: op.ms })).then(textOf, late)}`))
+    if (op.kind === 'hurry')
+      emit(progress(`h@${at}: ${await ask(inputRequired(`h@${at}`, { deadlineMs: op.ms })).then(textOf, late)}`))
     if (op.kind === 'login') emit(progress(`u@${at}: ${given(await ask(authRequired(`u@${at}`)))}`))
-    if (op.kind === 'effect') emit(progress(`e@${at}: ${await step('effect', ({ idempotencyKey }) => outside.effect(work.taskId, at, idempotencyKey))}`))
+    if (op.kind === 'effect')
+      emit(
+        progress(
+          `e@${at}: ${await step('effect', ({ idempotencyKey }) => outside.effect(work.taskId, at, idempotencyKey))}`
+        )
+      )
     if (op.kind === 'busy') await outside.busy(op.ms)
     if (op.kind === 'throw') throw new Error('as the script says')
     if (op.kind === 'fail') return failed(`f@${at}`)
@@ -56,7 +64,10 @@ async function* recite(work: WorkArguments, outside: Reach): ReturnType<WorkGene
     if (op.kind === 'question') yield progress(`q@${at}: ${textOf(yield* inputRequired(`q@${at}`))}`)
     if (op.kind === 'hurry') yield progress(`h@${at}: ${yield* hurried(at, op.ms)}`)
     if (op.kind === 'login') yield progress(`u@${at}: ${given(yield* authRequired(`u@${at}`))}`)
-    if (op.kind === 'effect') yield progress(`e@${at}: ${await step('effect', ({ idempotencyKey }) => outside.effect(work.taskId, at, idempotencyKey))}`)
+    if (op.kind === 'effect')
+      yield progress(
+        `e@${at}: ${await step('effect', ({ idempotencyKey }) => outside.effect(work.taskId, at, idempotencyKey))}`
+      )
     if (op.kind === 'busy') await outside.busy(op.ms)
     if (op.kind === 'throw') throw new Error('as the script says')
     if (op.kind === 'fail') return failed(`f@${at}`)

@@ -22,7 +22,11 @@ import { VirtualClock, type ClockView } from './virtual-clock.ts'
 import { Wire } from './wire.ts'
 
 /** Who calls: two clients of one principal, and one of another. */
-const CLIENTS = [['a', 'alice'], ['b', 'alice'], ['c', 'bob']] as const
+const CLIENTS = [
+  ['a', 'alice'],
+  ['b', 'alice'],
+  ['c', 'bob']
+] as const
 
 /** What a world is made of beside its config. */
 export interface WorldOptions {
@@ -52,7 +56,11 @@ export class World {
   /** Ids under which another message was sent, too: whichever comes first is taken. */
   readonly contested = new Set<string>()
   /** Lists that were read to their end: the tasks on them, and those that were known before. */
-  readonly listed: { readonly principal: string; readonly listed: readonly string[]; readonly known: readonly string[] }[] = []
+  readonly listed: {
+    readonly principal: string
+    readonly listed: readonly string[]
+    readonly known: readonly string[]
+  }[] = []
   /** Messages that were sent, to be sent again. */
   readonly sent: { readonly principal: string; readonly message: Message }[] = []
   readonly #random: Random
@@ -77,7 +85,12 @@ export class World {
     this.journal = new Journal(() => this.clock.elapsedMs, print)
     this.requests = new Requests(this)
     this.outside = new Outside(config, this)
-    this.disk = new Disk(store, { config, journal: this.journal, ledger: this.ledger, killed: () => this.kill(this.#random.below(500)) })
+    this.disk = new Disk(store, {
+      config,
+      journal: this.journal,
+      ledger: this.ledger,
+      killed: () => this.kill(this.#random.below(500))
+    })
     const { cluster } = config
     this.cluster = cluster && new SimulatedCluster(cluster, this.#services)
     this.#processes = this.cluster ?? new OneProcess(this.#services)
@@ -91,7 +104,14 @@ export class World {
     const known = this.#clients[index]
     if (known?.isOpen) return known
     const { seed } = this.config
-    return (this.#clients[index] = new Client({ name, principal, seed, clock: this.#network, requests: this.requests, open: () => this.#connect(name, principal) }))
+    return (this.#clients[index] = new Client({
+      name,
+      principal,
+      seed,
+      clock: this.#network,
+      requests: this.requests,
+      open: () => this.#connect(name, principal)
+    }))
   }
 
   /** Lets time pass. Throws as soon as something is seen that must not be. */
@@ -135,7 +155,10 @@ export class World {
     const outcome = (text: string) => this.journal.note(`authorization ${data}: ${text}`)
     this.#processes.use(runtime => {
       this.journal.note(`authorizes ${taskId} with ${data}`)
-      runtime.authorized(taskId, data, { principal }).then((task: Task) => outcome(task.status.state), error => outcome(String(error)))
+      runtime.authorized(taskId, data, { principal }).then(
+        (task: Task) => outcome(task.status.state),
+        error => outcome(String(error))
+      )
     })
   }
 
@@ -153,7 +176,9 @@ export class World {
 
   /** Tasks that have not ended. */
   get open(): readonly string[] {
-    return [...this.ledger.tasks.values()].filter(({ state }) => state && !isTerminal(state)).map(({ taskId }) => taskId)
+    return [...this.ledger.tasks.values()]
+      .filter(({ state }) => state && !isTerminal(state))
+      .map(({ taskId }) => taskId)
   }
 
   /** Changes with everything that matters: while it stays as it is, all is quiet. */
@@ -164,7 +189,9 @@ export class World {
 
   /** The tasks of a principal, each with its generation. */
   still(principal: string): readonly string[] {
-    return [...this.ledger.tasks.values()].filter(({ key }) => key.principal === principal).map(({ taskId, events }) => `${taskId} ${events.length}`)
+    return [...this.ledger.tasks.values()]
+      .filter(({ key }) => key.principal === principal)
+      .map(({ taskId, events }) => `${taskId} ${events.length}`)
   }
 
   /** Gives the next commits a fate. */
@@ -176,7 +203,9 @@ export class World {
   /** Whether something was done to the process that its clients may rightly hear of. */
   get isTroubled(): boolean {
     const { commitFaults, crashes, readFaults, liveContexts } = this.config
-    return this.#isTroubled || this.cluster !== undefined || liveContexts < 10 || commitFaults + crashes + readFaults > 0
+    return (
+      this.#isTroubled || this.cluster !== undefined || liveContexts < 10 || commitFaults + crashes + readFaults > 0
+    )
   }
 
   /** Ends a task that its owner does not want any more. */
@@ -199,7 +228,10 @@ export class World {
   /** Lets time pass until something is over, at most a minute. Nothing else waits for more than time, so a world cannot stall. */
   async #passUntil(what: string, over: Promise<unknown>): Promise<void> {
     const wait = { isOver: false }
-    over.then(() => (wait.isOver = true), (error: unknown) => this.violations.add(`${what} fails: ${String(error)}`))
+    over.then(
+      () => (wait.isOver = true),
+      (error: unknown) => this.violations.add(`${what} fails: ${String(error)}`)
+    )
     for (let ms = 0; ms < 60_000 && !wait.isOver; ms += 500) await this.pass(500)
     if (!wait.isOver) this.violations.add(`I11: ${what} never comes`)
     this.violations.check()
@@ -213,7 +245,16 @@ export class World {
 
   get #services(): OneProcessServices {
     const { config, clock, disk, outside, journal, violations } = this
-    return { config, clock, disk, outside, journal, violations, network: this.#network, ids: () => `i${this.#random.below(36 ** 3).toString(36)}-${(this.#ids += 1)}` }
+    return {
+      config,
+      clock,
+      disk,
+      outside,
+      journal,
+      violations,
+      network: this.#network,
+      ids: () => `i${this.#random.below(36 ** 3).toString(36)}-${(this.#ids += 1)}`
+    }
   }
 
   #connect(name: string, principal: string): Promise<ClientSocket> {
@@ -225,7 +266,14 @@ export class World {
       this.#network.setTimeout(() => {
         const wireTo = (serverClock = this.#network) => {
           const tap = new FrameTap(`${name}${number}`, this)
-          const wire: Wire = new Wire({ config, random, clock: this.#network, serverClock, isCalm: () => this.#isCalm, tapped: (to, frame) => tap.heard(to, frame) })
+          const wire: Wire = new Wire({
+            config,
+            random,
+            clock: this.#network,
+            serverClock,
+            isCalm: () => this.#isCalm,
+            tapped: (to, frame) => tap.heard(to, frame)
+          })
           this.#wires.add(wire)
           return wire
         }

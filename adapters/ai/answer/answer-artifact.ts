@@ -23,7 +23,10 @@ export class AnswerArtifact {
   /** The artifact on the task, compared with `#said`; unknown before the first call of a run. */
   #there: 'nothing' | 'this' | 'another' | undefined
 
-  constructor(work: Pick<WorkArguments, 'readTask'>, { artifactId = 'answer', name = artifactId }: AnswerArtifactOptions) {
+  constructor(
+    work: Pick<WorkArguments, 'readTask'>,
+    { artifactId = 'answer', name = artifactId }: AnswerArtifactOptions
+  ) {
     this.#work = work
     this.#about = { artifactId, name }
   }
@@ -38,13 +41,20 @@ export class AnswerArtifact {
   async stream({ emit, signal }: Pick<WorkStepArguments, 'emit' | 'signal'>): Promise<AnswerStream> {
     this.#there ??= await this.#onTask()
     const lead = this.#said.length > 0 ? BREAK : ''
-    return new AnswerStream({ lead, chunksBefore: this.#chunks, say: (parts, isLast) => this.#say(parts, isLast, emit), signal })
+    return new AnswerStream({
+      lead,
+      chunksBefore: this.#chunks,
+      say: (parts, isLast) => this.#say(parts, isLast, emit),
+      signal
+    })
   }
 
   #say(parts: Part[], isLast: boolean, emit: WorkStepArguments['emit']): void {
     const append = this.#there === 'this'
     if (parts.length === 0 && !(isLast && this.#there === 'another')) return
-    const content = append ? { artifactId: this.#about.artifactId, parts } : { ...this.#about, parts: this.#begun(parts) }
+    const content = append
+      ? { artifactId: this.#about.artifactId, parts }
+      : { ...this.#about, parts: this.#begun(parts) }
     emit(artifact(content, { append, lastChunk: isLast }))
     this.#there = 'this'
   }

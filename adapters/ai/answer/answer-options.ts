@@ -10,7 +10,30 @@ export type AnyOutput = NonNullable<Parameters<typeof streamText>[0]['output']>
 export type TextOutput = ReturnType<typeof Output.text>
 
 /** Options that are set here, that have the same form with every major of the SDK, or that do not fit single calls. */
-type Owned = 'model' | 'tools' | 'output' | 'prompt' | 'messages' | 'abortSignal' | 'stopWhen' | 'prepareStep' | 'onError' | 'onAbort' | 'onFinish' | 'onEnd' | 'instructions' | 'toolApproval' | 'toolsContext' | 'experimental_context' | 'streamRetries' | 'toolCallConcurrency' | 'experimental_steering' | 'experimental_output' | 'experimental_activeTools' | 'experimental_toolApprovalSecret' | '_internal'
+type Owned =
+  | 'model'
+  | 'tools'
+  | 'output'
+  | 'prompt'
+  | 'messages'
+  | 'abortSignal'
+  | 'stopWhen'
+  | 'prepareStep'
+  | 'onError'
+  | 'onAbort'
+  | 'onFinish'
+  | 'onEnd'
+  | 'instructions'
+  | 'toolApproval'
+  | 'toolsContext'
+  | 'experimental_context'
+  | 'streamRetries'
+  | 'toolCallConcurrency'
+  | 'experimental_steering'
+  | 'experimental_output'
+  | 'experimental_activeTools'
+  | 'experimental_toolApprovalSecret'
+  | '_internal'
 
 /** The options that are passed on to `streamText`: temperature, toolChoice, providerOptions, maxRetries, timeout, … */
 export type CallOptions = Omit<Parameters<typeof streamText>[0], Owned>
@@ -66,13 +89,20 @@ export interface AnswerOptions<Output extends AnyOutput = TextOutput> extends Ca
   readonly showReasoning?: boolean
 }
 
-const ARTIFACT: OptionKinds<AnswerArtifactOptions> = { artifactId: textSuchAs("'answer'"), name: textSuchAs("'answer'") }
+const ARTIFACT: OptionKinds<AnswerArtifactOptions> = {
+  artifactId: textSuchAs("'answer'"),
+  name: textSuchAs("'answer'")
+}
 
 /** Throws TypeError or RangeError for invalid options. */
 export function checkAnswerOptions(options: Pick<AnswerOptions, 'model' | 'maxSteps' | 'artifact' | 'history'>): void {
   const { model, maxSteps = 1, artifact, history } = (options as typeof options | undefined) ?? {}
-  if (!model) throw new TypeError("A model is missing: modelWork({ model: openai('…') }), or a model of another provider of the AI SDK.")
-  if (!Number.isInteger(maxSteps) || maxSteps < 1) throw new RangeError(`maxSteps has to be a whole number from 1, not ${String(maxSteps)}.`)
+  if (!model)
+    throw new TypeError(
+      "A model is missing: modelWork({ model: openai('…') }), or a model of another provider of the AI SDK."
+    )
+  if (!Number.isInteger(maxSteps) || maxSteps < 1)
+    throw new RangeError(`maxSteps has to be a whole number from 1, not ${String(maxSteps)}.`)
   if (artifact) checkOptions(artifact, ARTIFACT, 'artifact', "artifact: { name: 'answer' }")
   boundsOf(history)
 }

@@ -43,26 +43,52 @@ export async function answerWithModel<Output extends AnyOutput = TextOutput>(
   options: AnswerOptions<Output>
 ): Promise<ModelAnswer<InferGenerateOutput<Output>>> {
   checkAnswerOptions(options)
-  const { model, tools = {}, output, maxSteps = MAX_STEPS, messages: told, history, artifact = {}, showTools = true, showReasoning = false, toolApproval, toolsContext, experimental_context, ...passedOn } = options
+  const {
+    model,
+    tools = {},
+    output,
+    maxSteps = MAX_STEPS,
+    messages: told,
+    history,
+    artifact = {},
+    showTools = true,
+    showReasoning = false,
+    toolApproval,
+    toolsContext,
+    experimental_context,
+    ...passedOn
+  } = options
   const ai = await loadAi()
   const prompt = told ?? (await conversation(work, history))
   const { runtimeContext, experimental_sandbox } = options as LaterOptions
   const own = { tools, toolApproval, toolsContext, runtimeContext }
   const held = new Map<string, HeldBack>()
   const shown = shownTools(ai, own, held)
-  const contexts = { ...(toolsContext && { toolsContext }), ...(experimental_context !== undefined && { experimental_context }) }
+  const contexts = {
+    ...(toolsContext && { toolsContext }),
+    ...(experimental_context !== undefined && { experimental_context })
+  }
   const answer = artifact && !output ? new AnswerArtifact(work, artifact) : undefined
   const calls: ModelCall[] = []
   const messages: ModelMessage[] = []
   while (calls.length < maxSteps) {
     const before = [...prompt, ...messages]
-    const request = { options: { ...passedOn, ...contexts, model, showReasoning, ...(output && { output }) }, tools: shown, held, messages: before }
+    const request = {
+      options: { ...passedOn, ...contexts, model, showReasoning, ...(output && { output }) },
+      tools: shown,
+      held,
+      messages: before
+    }
     const call = await work.step('model', async step => callModel(ai, step, request, await answer?.stream(step)))
     calls.push(call)
     answer?.add(call.said)
     messages.push(...call.messages)
     if (!call.goesOn) return { ...ended(call, calls, output && artifact), messages }
-    const content = await toolResults(ai, work, call, { ...own, messages: before, options: { showTools, experimental_context, experimental_sandbox } })
+    const content = await toolResults(ai, work, call, {
+      ...own,
+      messages: before,
+      options: { showTools, experimental_context, experimental_sandbox }
+    })
     if (content.length > 0) messages.push({ role: 'tool', content })
   }
   throw new A2AError('InvalidAgentResponse', `The model gave no answer within ${maxSteps} calls.`)
@@ -77,7 +103,8 @@ function ended<Output extends AnyOutput>(
   if (finishReason === 'error') throw new A2AError('InvalidAgentResponse', 'The model ended with an error.')
   const usage = sumOf(calls.map(call => call.usage))
   return {
-    text, finishReason,
+    text,
+    finishReason,
     output: output as InferGenerateOutput<Output>,
     artifacts: [],
     ...(artifact && { artifact: { artifactId: 'answer', ...artifact, parts: [data(output as JsonValue)] } }),

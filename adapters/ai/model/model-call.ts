@@ -37,16 +37,33 @@ export interface ModelCall {
 }
 
 /** Calls a model once, and writes its output to `stream`. Throws the SDK's error, after the SDK's retries. */
-export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { options, tools, held, messages }: ModelRequest, stream: AnswerStream | undefined): Promise<ModelCall> {
+export async function callModel(
+  ai: Ai,
+  { emit, signal }: WorkStepArguments,
+  { options, tools, held, messages }: ModelRequest,
+  stream: AnswerStream | undefined
+): Promise<ModelCall> {
   let made: StepResult<ToolSet> | undefined
   const onStepFinish = (step: StepResult<ToolSet>) => {
     made = step
     return options.onStepFinish?.(step)
   }
   // An empty `onError`: the SDK's default writes errors to the console. They also come in the stream.
-  const result = ai.streamText({ experimental_download: noLocalDownloads, ...instructed(options), tools, messages, abortSignal: signal, onStepFinish, onError() {} })
+  const result = ai.streamText({
+    experimental_download: noLocalDownloads,
+    ...instructed(options),
+    tools,
+    messages,
+    abortSignal: signal,
+    onStepFinish,
+    onError() {}
+  })
   try {
-    await listen(result, stream, options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined)
+    await listen(
+      result,
+      stream,
+      options.showReasoning ? thought => emit(progress(aside(thought, { reasoning: true }))) : undefined
+    )
     // Not `await result.steps` at once, which makes the SDK read the whole stream again. Without a step, it rejects with the reason.
     const [step] = made ? [made] : await result.steps
     /* c8 ignore next -- the SDK rejects instead */
@@ -60,7 +77,11 @@ export async function callModel(ai: Ai, { emit, signal }: WorkStepArguments, { o
   }
 }
 
-async function listen({ fullStream }: Pick<ReturnType<Ai['streamText']>, 'fullStream'>, stream: AnswerStream | undefined, think: ((thought: string) => void) | undefined): Promise<void> {
+async function listen(
+  { fullStream }: Pick<ReturnType<Ai['streamText']>, 'fullStream'>,
+  stream: AnswerStream | undefined,
+  think: ((thought: string) => void) | undefined
+): Promise<void> {
   const thoughts = new Map<string, string>()
   for await (const part of fullStream) {
     if (part.type === 'error') throw part.error
@@ -71,14 +92,38 @@ async function listen({ fullStream }: Pick<ReturnType<Ai['streamText']>, 'fullSt
   }
 }
 
-function callOf({ response, text, content, toolCalls, finishReason, usage }: StepResult<ToolSet>, held: ReadonlyMap<string, HeldBack>): Omit<ModelCall, 'said' | 'output'> {
+function callOf(
+  { response, text, content, toolCalls, finishReason, usage }: StepResult<ToolSet>,
+  held: ReadonlyMap<string, HeldBack>
+): Omit<ModelCall, 'said' | 'output'> {
   // A truncated message may have truncated calls.
   const isWhole = finishReason === 'stop' || finishReason === 'tool-calls'
   const own = isWhole ? toolCalls.filter(({ providerExecuted }) => !providerExecuted) : []
-  const approvals = isWhole ? content.flatMap(part => (part.type === 'tool-approval-request' ? [{ approvalId: part.approvalId, call: plainCall(part.toolCall), isProviders: part.toolCall.providerExecuted === true, ...held.get(part.toolCall.toolCallId) }] : [])) : []
+  const approvals = isWhole
+    ? content.flatMap(part =>
+        part.type === 'tool-approval-request'
+          ? [
+              {
+                approvalId: part.approvalId,
+                call: plainCall(part.toolCall),
+                isProviders: part.toolCall.providerExecuted === true,
+                ...held.get(part.toolCall.toolCallId)
+              }
+            ]
+          : []
+      )
+    : []
   // The messages already say what is wrong with an invalid call.
   const calls = own.filter(call => !('invalid' in call && call.invalid)).map(plainCall)
-  return { messages: response.messages, text, calls, approvals, goesOn: own.length + approvals.length > 0, finishReason, usage: sumOf([usage]) }
+  return {
+    messages: response.messages,
+    text,
+    calls,
+    approvals,
+    goesOn: own.length + approvals.length > 0,
+    finishReason,
+    usage: sumOf([usage])
+  }
 }
 
 function plainCall({ toolCallId, toolName, input }: ToolCall): ToolCall {

@@ -26,5 +26,9 @@ const KEYS = ['inputTokens', 'outputTokens', 'totalTokens'] as const
 /** The sum over several calls, without what none of them reports. */
 export function sumOf(usages: readonly { readonly [key in (typeof KEYS)[number]]?: number | undefined }[]): Usage {
   const told = KEYS.map(key => [key, usages.flatMap(usage => usage[key] ?? [])] as const)
-  return Object.fromEntries(told.filter(([, counts]) => counts.length > 0).map(([key, counts]) => [key, counts.reduce((sum, count) => sum + count)]))
+  return Object.fromEntries(
+    told
+      .filter(([, counts]) => counts.length > 0)
+      .map(([key, counts]) => [key, counts.reduce((sum, count) => sum + count)])
+  )
 }

@@ -10,7 +10,9 @@ export function checkAi(resolve: (name: string) => unknown = name => import.meta
   try {
     resolve('ai')
   } catch (cause) {
-    throw new TypeError(`taskchart/ai calls models with the AI SDK. Install it: npm install ${installable('ai')}`, { cause })
+    throw new TypeError(`taskchart/ai calls models with the AI SDK. Install it: npm install ${installable('ai')}`, {
+      cause
+    })
   }
 }
 

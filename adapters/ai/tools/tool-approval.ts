@@ -19,10 +19,19 @@ interface Surroundings {
 }
 
 /** Decides about a call of any tool. The input is that after the tool's schema. */
-export type DecideOnCall = (asked: Surroundings & { readonly toolCall: ToolCall & { readonly input: Anything }; readonly tools: ToolSet; readonly toolsContext: Anything }) => Answered
+export type DecideOnCall = (
+  asked: Surroundings & {
+    readonly toolCall: ToolCall & { readonly input: Anything }
+    readonly tools: ToolSet
+    readonly toolsContext: Anything
+  }
+) => Answered
 
 /** Decides about a call of one tool. */
-export type DecideOnTool = (input: Anything, asked: Surroundings & { readonly toolCallId: string; readonly toolContext: Anything }) => Answered
+export type DecideOnTool = (
+  input: Anything,
+  asked: Surroundings & { readonly toolCallId: string; readonly toolContext: Anything }
+) => Answered
 
 /** Which calls need approval: one function for all tools, or a status or a function by the name of the tool. It overrides `needsApproval`. */
 export type ToolApproval = DecideOnCall | { readonly [toolName: string]: ToolApprovalStatus | DecideOnTool }
@@ -35,6 +44,9 @@ export interface HeldBack {
 
 /** The meaning of a status; `undefined`: the call runs. A status that nobody knows asks the client. */
 export function heldBack(status: ToolApprovalStatus): HeldBack | undefined {
-  const { type, reason }: { readonly type: Decision; readonly reason?: string } = typeof status === 'object' ? status : { type: status ?? 'not-applicable' }
-  return type === 'not-applicable' || type === 'approved' ? undefined : { isDenied: type === 'denied', ...(reason !== undefined && { reason }) }
+  const { type, reason }: { readonly type: Decision; readonly reason?: string } =
+    typeof status === 'object' ? status : { type: status ?? 'not-applicable' }
+  return type === 'not-applicable' || type === 'approved'
+    ? undefined
+    : { isDenied: type === 'denied', ...(reason !== undefined && { reason }) }
 }

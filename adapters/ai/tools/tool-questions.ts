@@ -29,18 +29,36 @@ const DENIAL = /^\s*(?:n|no|never|deny|denied|reject|rejected|don['’]t|stop)\b
  * Asks for approval of a call, as text and as data `{ approval: { approvalId, toolName, input, reason? } }`. Accepts data
  * `{ approved, reason? }`, or text: yes, or no with an optional reason after it. Any other answer is invalid.
  */
-export function approval({ approvalId, call: { toolName, input }, reason }: ToolApprovalRequest): Question<ToolDecision> {
+export function approval({
+  approvalId,
+  call: { toolName, input },
+  reason
+}: ToolApprovalRequest): Question<ToolDecision> {
   const question = `May I call ${toolName} with ${JSON.stringify(input)}?${reason === undefined ? '' : ` ${reason}`} Say yes or no.`
-  return inputRequired({ parts: [text(question), data({ approval: { approvalId, toolName, input: input as JsonValue, ...(reason !== undefined && { reason }) } })] }, { schema: decisionOn(approvalId) })
+  return inputRequired(
+    {
+      parts: [
+        text(question),
+        data({ approval: { approvalId, toolName, input: input as JsonValue, ...(reason !== undefined && { reason }) } })
+      ]
+    },
+    { schema: decisionOn(approvalId) }
+  )
 }
 
 /** Asks for the result of a tool without `execute`. The answer is the value of the first data part, else the text. */
 export function toolQuestion({ toolName, input }: ToolCall): Question {
-  const question = isObject(input) && typeof input.question === 'string' ? input.question : `${toolName}: ${JSON.stringify(input)}`
-  return inputRequired({ parts: [text(question), data({ toolCall: { toolName, input: input as JsonValue } })] }, { schema: ANYTHING })
+  const question =
+    isObject(input) && typeof input.question === 'string' ? input.question : `${toolName}: ${JSON.stringify(input)}`
+  return inputRequired(
+    { parts: [text(question), data({ toolCall: { toolName, input: input as JsonValue } })] },
+    { schema: ANYTHING }
+  )
 }
 
-const ANYTHING: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'taskchart', validate: value => ({ value }) } }
+const ANYTHING: StandardSchema<unknown> = {
+  '~standard': { version: 1, vendor: 'taskchart', validate: value => ({ value }) }
+}
 
 function decisionOn(approvalId: string): StandardSchema<ToolDecision> {
   return {
@@ -49,8 +67,12 @@ function decisionOn(approvalId: string): StandardSchema<ToolDecision> {
       vendor: 'taskchart',
       validate: given => {
         const decision = typeof given === 'string' ? decisionIn(given) : given
-        if (!isDecision(decision)) return { issues: [{ message: 'has to be yes, no, or no with a reason, or data such as { "approved": true }' }] }
-        if (decision.approvalId !== undefined && decision.approvalId !== approvalId) return { issues: [{ message: `is not the id of this approval, ${approvalId}`, path: ['approvalId'] }] }
+        if (!isDecision(decision))
+          return {
+            issues: [{ message: 'has to be yes, no, or no with a reason, or data such as { "approved": true }' }]
+          }
+        if (decision.approvalId !== undefined && decision.approvalId !== approvalId)
+          return { issues: [{ message: `is not the id of this approval, ${approvalId}`, path: ['approvalId'] }] }
         const { approved, reason } = decision
         return { value: { approved, ...(reason && { reason }) } }
       }

@@ -55,17 +55,36 @@ function shown(ai: Ai, own: OwnTools, name: string, tool: AiTool, held: Map<stri
     if (decision) held.set(asked.toolCallId, decision)
     return decision !== undefined
   }
-  return { ...others, inputSchema, ...((needsApproval !== undefined || own.toolApproval !== undefined) && { needsApproval: isNeeded }) }
+  return {
+    ...others,
+    inputSchema,
+    ...((needsApproval !== undefined || own.toolApproval !== undefined) && { needsApproval: isNeeded })
+  }
 }
 
 /** Whether a call may run, by the option `toolApproval`, else by the tool. */
-async function statusOf(ai: Ai, own: OwnTools, name: string, tool: AiTool, value: unknown, asked: Asked): Promise<ToolApprovalStatus> {
+async function statusOf(
+  ai: Ai,
+  own: OwnTools,
+  name: string,
+  tool: AiTool,
+  value: unknown,
+  asked: Asked
+): Promise<ToolApprovalStatus> {
   const { tools, toolApproval, toolsContext, runtimeContext } = own
   const { toolCallId, messages } = asked
   const input = await inputOf(ai, tool, value)
-  if (typeof toolApproval === 'function') return toolApproval({ toolCall: { toolCallId, toolName: name, input }, tools, toolsContext, runtimeContext, messages })
+  if (typeof toolApproval === 'function')
+    return toolApproval({
+      toolCall: { toolCallId, toolName: name, input },
+      tools,
+      toolsContext,
+      runtimeContext,
+      messages
+    })
   const decide = toolApproval && Object.hasOwn(toolApproval, name) ? toolApproval[name] : undefined
-  if (typeof decide === 'function') return decide(input, { toolCallId, messages, toolContext: await contextOf(ai, own, name), runtimeContext })
+  if (typeof decide === 'function')
+    return decide(input, { toolCallId, messages, toolContext: await contextOf(ai, own, name), runtimeContext })
   if (decide !== undefined) return decide
   const { needsApproval } = tool
   if (typeof needsApproval !== 'function') return needsApproval ? 'user-approval' : undefined
@@ -106,7 +125,9 @@ export async function executed(ai: Ai, tool: AiTool, call: ToolCall, options: Ex
 /** The result of a tool for the model: by its `toModelOutput`, else as text or JSON. */
 export async function outputOf(tool: AiTool, { toolCallId, input }: ToolCall, output: unknown): Promise<ToolOutput> {
   if (tool.toModelOutput) return tool.toModelOutput({ toolCallId, input, output })
-  return typeof output === 'string' ? { type: 'text', value: output } : { type: 'json', value: (output ?? null) as never }
+  return typeof output === 'string'
+    ? { type: 'text', value: output }
+    : { type: 'json', value: (output ?? null) as never }
 }
 
 /** The result of a tool; the last one of a tool with preliminary results. */

@@ -1,17 +1,32 @@
-import { type AgentCapabilities, type AgentCard, type AgentInterface, type AgentSkill, decodeCard } from '../../../machines/protocol/card.ts'
+import {
+  type AgentCapabilities,
+  type AgentCard,
+  type AgentInterface,
+  type AgentSkill,
+  decodeCard
+} from '../../../machines/protocol/card.ts'
 import { createRuntime } from '../../../runtime/runtime.ts'
 import { fetchCard, foundCard } from '../../client/card/discovery.ts'
 import { interfacesAt } from '../../entry/interfaces.ts'
 import { readArguments, readOptions, readPositionals, refusePassword } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
-import { aboutKey, accessOption, ENVIRONMENT_HELP, KEY_HELP, KEY_OPTIONS, readAccess, type Access } from '../talk/agent-connection.ts'
+import {
+  aboutKey,
+  accessOption,
+  ENVIRONMENT_HELP,
+  KEY_HELP,
+  KEY_OPTIONS,
+  readAccess,
+  type Access
+} from '../talk/agent-connection.ts'
 import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */
 export const cardCommand: Command = {
-  usage: 'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
+  usage:
+    'taskchart card URL [--api-key KEY] [--header NAME:VALUE]… [--json], taskchart card verify URL|CARD.json --keys KEYS, or taskchart card sign CARD.json|AGENT.ts|js [URL] --key FILE',
   words: ['verify', 'sign'],
   details: `URL is the URL of the card, of the agent's host, or of the agent. A card of A2A 0.3 is shown in the form of 1.0.
 
@@ -47,7 +62,10 @@ Exit codes: 0 shown, signed or trusted; 1 not trusted, or an error; 2 wrong usag
 }
 
 async function show(args: readonly string[], { stdout, signal, env }: Io): Promise<number> {
-  const { values, positionals: [url] } = readArguments(args, { json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL'])
+  const {
+    values,
+    positionals: [url]
+  } = readArguments(args, { json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL'])
   refusePassword(url)
   const access = readAccess(values, env)
   const card = await fetchCard(url, { signal, ...access }).catch(error => {
@@ -76,7 +94,12 @@ function interfaceLine({ url, protocolBinding, protocolVersion }: AgentInterface
   return oneLine(`${url}  A2A ${protocolVersion}, ${protocolBinding}`)
 }
 
-function capabilityLines({ streaming, pushNotifications, extendedAgentCard, extensions = [] }: AgentCapabilities): string[] {
+function capabilityLines({
+  streaming,
+  pushNotifications,
+  extendedAgentCard,
+  extensions = []
+}: AgentCapabilities): string[] {
   return [
     ...(streaming ? ['streaming'] : []),
     ...(pushNotifications ? ['push notifications'] : []),
@@ -92,7 +115,10 @@ function skillLines({ name, description, examples = [] }: AgentSkill): string[] 
 
 /** `taskchart card verify`: verifies the signatures of a card against trusted keys. */
 async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }: Io): Promise<number> {
-  const { values, positionals: [place] } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL|CARD.json'])
+  const {
+    values,
+    positionals: [place]
+  } = readArguments(args, { keys: { type: 'string' }, json: { type: 'boolean' }, ...KEY_OPTIONS }, ['URL|CARD.json'])
   const { keys, json } = values
   if (keys === undefined) throw usageError('--keys is missing: the file or URL of the trusted public keys.')
   refusePassword(place)
@@ -100,10 +126,21 @@ async function verifyCard(args: readonly string[], { stdout, signal, cwd, env }:
   const option = accessOption(values)
   if (option !== undefined && !isRemote) throw usageError(`${option} is for a URL.`)
   const verify = await verifierFrom(keys, cwd)
-  const found = isRemote ? await remoteCard(place, readAccess(values, env), signal) : jsonIn(await textIn(place, cwd), place)
-  const { card: { name }, kid, alg, left } = await verify(found, place)
+  const found = isRemote
+    ? await remoteCard(place, readAccess(values, env), signal)
+    : jsonIn(await textIn(place, cwd), place)
+  const {
+    card: { name },
+    kid,
+    alg,
+    left
+  } = await verify(found, place)
   const but = left.length > 0 ? `, but for ${left.join(' and ')}` : ''
-  stdout.write(json ? jsonLine({ name, kid, alg, left }) : `${oneLine(`The card of ${name} can be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`)
+  stdout.write(
+    json
+      ? jsonLine({ name, kid, alg, left })
+      : `${oneLine(`The card of ${name} can be trusted: the key ${JSON.stringify(kid)} (${alg}) has signed it${but}.`)}\n`
+  )
   return EXIT.ok
 }
 
@@ -113,11 +150,19 @@ async function remoteCard(url: string, access: Access, signal: AbortSignal): Pro
   })
 }
 
-const SIGN_OPTIONS = { key: { type: 'string' }, kid: { type: 'string' }, alg: { type: 'string' }, jku: { type: 'string' } } as const
+const SIGN_OPTIONS = {
+  key: { type: 'string' },
+  kid: { type: 'string' },
+  alg: { type: 'string' },
+  jku: { type: 'string' }
+} as const
 
 /** `taskchart card sign`: adds a signature to a card. */
 async function signCard(args: readonly string[], { stdout, cwd }: Io): Promise<number> {
-  const { values: { key, ...options }, positionals } = readOptions(args, SIGN_OPTIONS)
+  const {
+    values: { key, ...options },
+    positionals
+  } = readOptions(args, SIGN_OPTIONS)
   const [file, url] = positionals.length === 2 ? positionals : readPositionals(positionals, ['CARD.json|AGENT.ts|js'])
   if (key === undefined) throw usageError('--key is missing: the file with the private key, PEM or JWK.')
   const sign = await signerFrom(key, cwd, options)
@@ -133,7 +178,8 @@ async function cardIn(file: string, cwd: string, url: string | undefined): Promi
 
 /** The card that `taskchart serve` would serve for this module at this URL. */
 async function cardOf(file: string, cwd: string, url: string | undefined): Promise<AgentCard> {
-  if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url)) throw usageError('URL is missing: the one at which the agent is served, such as https://agent.example/.')
+  if (url === undefined || !URL.canParse(url) || !/^(?:http|ws)s?:/.test(url))
+    throw usageError('URL is missing: the one at which the agent is served, such as https://agent.example/.')
   const { agent, authenticate } = await loadAgent(file, cwd)
   const runtime = createRuntime({ agent, ...(authenticate && { authenticate }) })
   try {

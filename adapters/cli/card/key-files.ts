@@ -10,7 +10,11 @@ import type { PrivateKey } from '../../cards/signing-key.ts'
 import { CommandError, usageError } from '../command.ts'
 
 /** A signer for the private key in a file, PEM or JWK. Throws CommandError for an unusable file, key or option. */
-export async function signerFrom(file: string, cwd: string, options: Omit<CardSignerOptions, 'key'>): Promise<SignCard> {
+export async function signerFrom(
+  file: string,
+  cwd: string,
+  options: Omit<CardSignerOptions, 'key'>
+): Promise<SignCard> {
   const key = await privateKeyIn(file, cwd)
   return explained(() => cardSigner({ key, ...options }), file)
 }
@@ -54,11 +58,14 @@ async function publicKeysIn(file: string, cwd: string): Promise<JwtKeys> {
     const json = jsonIn(text, file)
     return { jwks: (isObject(json) && 'keys' in json ? json : { keys: [json] }) as { keys: object[] } }
   }
-  if (text.includes('PRIVATE KEY')) throw new CommandError(`${file} holds a private key. Give the public key: verifying needs no private key.`)
+  if (text.includes('PRIVATE KEY'))
+    throw new CommandError(`${file} holds a private key. Give the public key: verifying needs no private key.`)
   try {
     return { key: createPublicKey(text) }
   } catch (cause) {
-    throw new CommandError(`${file} holds no public keys, a JWK set, a JWK or PEM: ${(cause as Error).message}`, { cause })
+    throw new CommandError(`${file} holds no public keys, a JWK set, a JWK or PEM: ${(cause as Error).message}`, {
+      cause
+    })
   }
 }
 

@@ -32,7 +32,13 @@ export function clusterText({ card }: Agent, { nodes, status, database, data, fi
   const [first, second] = nodes
   const shard = status.shards.find(({ owner }) => owner !== undefined && owner === second?.node)?.shard
   // The context is in a shard of the second node, so killing that interrupts no connection of the client.
-  const line = sendLine({ url: String(first?.url), text, context: shard === undefined ? undefined : `demo~${shard}`, out: 'artifacts', needsKey })
+  const line = sendLine({
+    url: String(first?.url),
+    text,
+    context: shard === undefined ? undefined : `demo~${shard}`,
+    out: 'artifacts',
+    needsKey
+  })
   const place = data === undefined ? shellWord(`--db=${database}`) : shellWord(file)
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 
@@ -43,12 +49,16 @@ ${tableLines([['', 'AGENT', 'PAGE, JSON-RPC AND REST', 'PID', 'FOR THE OTHER NOD
 Send a message to node 1 from another terminal:
 
   ${line}
-${second === undefined || shard === undefined ? '' : `
+${
+  second === undefined || shard === undefined
+    ? ''
+    : `
 Node 2 works on it. Kill node 2 meanwhile: another node takes the task over, and its stream on node 1 continues. Choose a message that
 takes long enough.
 
   kill -9 ${second.pid}
-`}
+`
+}
 See who owns what on the page of a node, under Nodes, or here: npx taskchart cluster status ${place}
 Ctrl-C stops all nodes.
 `

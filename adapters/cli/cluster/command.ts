@@ -4,7 +4,8 @@ import { showStatus } from './status.ts'
 
 /** `taskchart cluster`: serves an agent by several nodes on this machine, and shows the nodes of a database. */
 export const clusterCommand: Command = {
-  usage: 'taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json], or taskchart cluster status AGENT.ts|js|--db URL [--json]',
+  usage:
+    'taskchart cluster AGENT.ts|js [--nodes 3] [--db URL] [--port 4242] [--api-key KEY] [--json], or taskchart cluster status AGENT.ts|js|--db URL [--json]',
   words: ['status'],
   details: `Starts nodes of the agent as processes that share one PostgreSQL database, to try what happens when one is killed. Clients may use
 any node. To serve one node on each of several machines, use taskchart serve --node. Ctrl-C or SIGTERM stops all of them. A node that
@@ -23,5 +24,6 @@ is alive if it gives signs of life, silent if it does not, and gone if its sessi
 
 Exit codes: 0 stopped, or shown, 1 an error, or all nodes have ended, 2 wrong usage.
 `,
-  run: ([word, ...args]: readonly string[], io: Io) => (word === 'status' ? showStatus(args, io) : startCluster(word === undefined ? [] : [word, ...args], io))
+  run: ([word, ...args]: readonly string[], io: Io) =>
+    word === 'status' ? showStatus(args, io) : startCluster(word === undefined ? [] : [word, ...args], io)
 }

@@ -6,7 +6,8 @@ import { CommandError } from '../command.ts'
 export async function freePorts(first: number, count: number): Promise<number[]> {
   const found: number[] = []
   for (let port = first; found.length < count; port += 1) {
-    if (port > 65_535) throw new CommandError(`Too few ports from ${first} on are free. Choose a lower one with --port.`)
+    if (port > 65_535)
+      throw new CommandError(`Too few ports from ${first} on are free. Choose a lower one with --port.`)
     if (await isFree(port)) found.push(port)
   }
   return found

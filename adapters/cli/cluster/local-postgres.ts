@@ -34,7 +34,10 @@ export interface LocalPostgres {
 /** Starts a server on a port of 127.0.0.1, with its data in a folder, created if needed. Throws CommandError if that is impossible. */
 export async function startPostgres(folder: string, port: number, machine?: Machine): Promise<LocalPostgres> {
   const programs = findPostgres(machine)
-  if (typeof programs === 'string') throw new CommandError(`This machine has ${programs}. Or give the URL of a database: --db postgres://HOST/DATABASE.`)
+  if (typeof programs === 'string')
+    throw new CommandError(
+      `This machine has ${programs}. Or give the URL of a database: --db postgres://HOST/DATABASE.`
+    )
   const data = join(folder, 'data')
   try {
     await makeFolder(folder)
@@ -54,14 +57,30 @@ async function create({ folder: bin, user }: PostgresPrograms, folder: string, d
   const [made, password] = [join(folder, 'made'), join(folder, 'password')]
   await rm(made, { recursive: true, force: true })
   await writeFile(password, `${randomBytes(18).toString('hex')}\n`, { mode: 0o600 })
-  if (user.uid !== undefined && user.gid !== undefined) for (const path of [folder, password]) await chown(path, user.uid, user.gid)
-  await promisify(execFile)(join(bin, 'initdb'), ['-D', made, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${password}`, '-E', 'UTF8', '--locale=C'], { ...user, cwd: folder })
+  if (user.uid !== undefined && user.gid !== undefined)
+    for (const path of [folder, password]) await chown(path, user.uid, user.gid)
+  await promisify(execFile)(
+    join(bin, 'initdb'),
+    ['-D', made, '-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${password}`, '-E', 'UTF8', '--locale=C'],
+    { ...user, cwd: folder }
+  )
   await rename(made, data)
 }
 
-async function begin({ folder: bin, user }: PostgresPrograms, { folder, data, url, port }: { readonly folder: string; readonly data: string; readonly url: string; readonly port: number }): Promise<LocalPostgres> {
+async function begin(
+  { folder: bin, user }: PostgresPrograms,
+  {
+    folder,
+    data,
+    url,
+    port
+  }: { readonly folder: string; readonly data: string; readonly url: string; readonly port: number }
+): Promise<LocalPostgres> {
   const args = ['-D', data, '-p', String(port), ...SETTINGS.flatMap(setting => ['-c', setting])]
-  const child = spawn(process.execPath, [RUN, JSON.stringify({ program: join(bin, 'postgres'), args, user, folder })], { detached: true, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
+  const child = spawn(process.execPath, [RUN, JSON.stringify({ program: join(bin, 'postgres'), args, user, folder })], {
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc']
+  })
   let said = ''
   // Not the event close, which does not follow a disconnect.
   const ended = Promise.all([once(child, 'exit'), once(child.stderr as Readable, 'close')]).then(() => said)
@@ -85,5 +104,8 @@ async function stop(child: ChildProcess, ended: Promise<unknown>): Promise<void>
 /** The refusal of a folder, with what PostgreSQL said last. */
 function unusable(folder: string, said: string, cause?: unknown): CommandError {
   const reasons = said.split('\n').flatMap(line => /(?:FATAL|HINT|error): *(.*)/.exec(line)?.[1] ?? [])
-  return new CommandError(`PostgreSQL cannot use ${folder}: ${oneLine(reasons.join('. ') || said).replace(/[.?]?$/, end => end || '.')} To use another database: --db postgres://HOST/DATABASE.`, { cause })
+  return new CommandError(
+    `PostgreSQL cannot use ${folder}: ${oneLine(reasons.join('. ') || said).replace(/[.?]?$/, end => end || '.')} To use another database: --db postgres://HOST/DATABASE.`,
+    { cause }
+  )
 }

@@ -8,7 +8,10 @@ import type { Places } from '../serve/announcement.ts'
 import type { Environment } from '../text/terminal.ts'
 
 /** The command, as it is built, and what ends it with this process. */
-const [BIN, END_WITH_PARENT] = ['../bin.js', './end-with-parent.js'].map(name => new URL(name, import.meta.url)) as [URL, URL]
+const [BIN, END_WITH_PARENT] = ['../bin.js', './end-with-parent.js'].map(name => new URL(name, import.meta.url)) as [
+  URL,
+  URL
+]
 
 /** What a node needs. */
 export interface NodeStart {
@@ -33,11 +36,17 @@ export class NodeProcess {
 
   constructor({ name, args, env, cwd, said }: NodeStart) {
     this.name = name
-    const child = spawn(process.execPath, ['--import', END_WITH_PARENT.href, fileURLToPath(BIN), 'serve', ...args, '--json'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }) as ChildProcess & { readonly stdout: Readable; readonly stderr: Readable }
+    const child = spawn(
+      process.execPath,
+      ['--import', END_WITH_PARENT.href, fileURLToPath(BIN), 'serve', ...args, '--json'],
+      { cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] }
+    ) as ChildProcess & { readonly stdout: Readable; readonly stderr: Readable }
     this.#child = child
     const errors = createInterface(child.stderr).on('line', said)
     // Not the event close, which does not follow a disconnect.
-    const exit = new Promise<string>(resolve => child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`)))
+    const exit = new Promise<string>(resolve =>
+      child.once('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
+    )
     this.ended = Promise.all([exit, once(errors, 'close')]).then(([end]) => end)
     const line = new Promise<string>(resolve => createInterface(child.stdout).once('line', resolve))
     const early = this.ended.then(end => {

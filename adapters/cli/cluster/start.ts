@@ -17,7 +17,13 @@ import { freePorts } from './free-ports.ts'
 import { startPostgres, type LocalPostgres } from './local-postgres.ts'
 import { NodeProcess } from './node-process.ts'
 
-const OPTIONS = { nodes: { type: 'string', default: '3' }, db: { type: 'string' }, port: { type: 'string', default: '4242' }, 'api-key': { type: 'string' }, json: { type: 'boolean' } } as const
+const OPTIONS = {
+  nodes: { type: 'string', default: '3' },
+  db: { type: 'string' },
+  port: { type: 'string', default: '4242' },
+  'api-key': { type: 'string' },
+  json: { type: 'boolean' }
+} as const
 
 /** The most nodes on one machine. */
 const MOST = 16
@@ -30,9 +36,15 @@ const LINK_PORTS = 100
 
 /** `taskchart cluster AGENT`: runs nodes and, without `--db`, their database until a signal stops them. */
 export async function startCluster(args: readonly string[], io: Io): Promise<number> {
-  const { values: { nodes, db, port, 'api-key': key, json = false }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    values: { nodes, db, port, 'api-key': key, json = false },
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   const [count, first] = [readNumber('nodes', nodes, 1, MOST), readNumber('port', port, 1, HIGHEST_PORT)]
-  if (db !== undefined && !isPostgresUrl(db)) throw usageError(`--db takes the URL of the PostgreSQL database that all nodes share, such as postgres://HOST/DATABASE. A file has one process.`)
+  if (db !== undefined && !isPostgresUrl(db))
+    throw usageError(
+      `--db takes the URL of the PostgreSQL database that all nodes share, such as postgres://HOST/DATABASE. A file has one process.`
+    )
   const apiKey = readOwnApiKey(key)
   checkPg()
   const { agent } = await loadAgent(file, io.cwd)
@@ -47,9 +59,24 @@ export async function startCluster(args: readonly string[], io: Io): Promise<num
   try {
     const up = await Promise.race([settled(started, url, stop.signal), over])
     if (up) {
-      const nodes = up.served.map((places, i): ServedNode => ({ ...places, node: `ws://127.0.0.1:${links[i]}`, pid: Number(started[i]?.pid) }))
+      const nodes = up.served.map((places, i): ServedNode => ({
+        ...places,
+        node: `ws://127.0.0.1:${links[i]}`,
+        pid: Number(started[i]?.pid)
+      }))
       const database = placeName(url, 'cluster')
-      io.stdout.write(json ? jsonLine({ name: agent.card.name, database, nodes }) : clusterText(agent, { nodes, status: up.status, database, data: local && clusterFolder(file), file, needsKey: apiKey !== undefined }))
+      io.stdout.write(
+        json
+          ? jsonLine({ name: agent.card.name, database, nodes })
+          : clusterText(agent, {
+              nodes,
+              status: up.status,
+              database,
+              data: local && clusterFolder(file),
+              file,
+              needsKey: apiKey !== undefined
+            })
+      )
       await over
     }
     return EXIT.ok
@@ -71,7 +98,22 @@ async function startLocal(file: string, port: number, { cwd, stderr }: Io): Prom
 }
 
 /** Starts the processes of all nodes. The password of the database is in their environment, since everyone can read their arguments. */
-function startNodes({ file, url, ports, links, apiKey }: { readonly file: string; readonly url: string; readonly ports: readonly number[]; readonly links: readonly number[]; readonly apiKey: string | undefined }, { env, cwd, stderr }: Io): NodeProcess[] {
+function startNodes(
+  {
+    file,
+    url,
+    ports,
+    links,
+    apiKey
+  }: {
+    readonly file: string
+    readonly url: string
+    readonly ports: readonly number[]
+    readonly links: readonly number[]
+    readonly apiKey: string | undefined
+  },
+  { env, cwd, stderr }: Io
+): NodeProcess[] {
   const place = new URL(url)
   const password = decodeURIComponent(place.password)
   place.password = ''
@@ -79,13 +121,32 @@ function startNodes({ file, url, ports, links, apiKey }: { readonly file: string
   const given = { ...env, [SECRET_VARIABLE]: secret, ...(password !== '' && { PGPASSWORD: password }) }
   return ports.map((port, i) => {
     const name = `node ${i + 1}`
-    const options = ['--port', String(port), '--db', place.href, '--node', `ws://127.0.0.1:${links[i]}`, '--inspect', ...(apiKey === undefined ? [] : [`--api-key=${apiKey}`])]
-    return new NodeProcess({ name, args: [file, ...options], env: given, cwd, said: line => stderr.write(`${name}: ${line}\n`) })
+    const options = [
+      '--port',
+      String(port),
+      '--db',
+      place.href,
+      '--node',
+      `ws://127.0.0.1:${links[i]}`,
+      '--inspect',
+      ...(apiKey === undefined ? [] : [`--api-key=${apiKey}`])
+    ]
+    return new NodeProcess({
+      name,
+      args: [file, ...options],
+      env: given,
+      cwd,
+      said: line => stderr.write(`${name}: ${line}\n`)
+    })
   })
 }
 
 /** The URLs of the nodes, and the status, once every shard has its owner. */
-async function settled(nodes: readonly NodeProcess[], url: string, signal: AbortSignal): Promise<{ readonly served: readonly Places[]; readonly status: ClusterStatus }> {
+async function settled(
+  nodes: readonly NodeProcess[],
+  url: string,
+  signal: AbortSignal
+): Promise<{ readonly served: readonly Places[]; readonly status: ClusterStatus }> {
   const served = await Promise.all(nodes.map(({ served }) => served))
   let status: ClusterStatus
   do status = await clusterStatus(url)
@@ -94,13 +155,20 @@ async function settled(nodes: readonly NodeProcess[], url: string, signal: Abort
 }
 
 /** Says when a node ends. Resolves when the user stops the command. Throws CommandError when all nodes or the database have ended, or one has not begun to serve. */
-async function watched(nodes: readonly NodeProcess[], local: LocalPostgres | undefined, { signal, stderr }: Io): Promise<undefined> {
+async function watched(
+  nodes: readonly NodeProcess[],
+  local: LocalPostgres | undefined,
+  { signal, stderr }: Io
+): Promise<undefined> {
   let left = nodes.length
   const ends = nodes.map(async ({ name, pid, served, ended }) => {
     await served
     const end = await ended
     left -= 1
-    if (!signal.aborted) stderr.write(`${name} (pid ${pid}) has ended: ${end}. ${left === 0 ? 'No node is left.' : `The others take its shards: ${left} of ${nodes.length} nodes are left.`}\n`)
+    if (!signal.aborted)
+      stderr.write(
+        `${name} (pid ${pid}) has ended: ${end}. ${left === 0 ? 'No node is left.' : `The others take its shards: ${left} of ${nodes.length} nodes are left.`}\n`
+      )
   })
   const failed = local ? [local.ended.then(() => 'PostgreSQL has ended.')] : []
   const reason = await Promise.race([aborted(signal), Promise.all(ends).then(() => 'All nodes have ended.'), ...failed])

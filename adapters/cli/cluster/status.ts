@@ -14,8 +14,12 @@ import { URL_FILE } from './local-postgres.ts'
 
 /** `taskchart cluster status`: shows the nodes and shards of a database. */
 export async function showStatus(args: readonly string[], { cwd, clock, screen, stdout }: Io): Promise<number> {
-  const { values: { db, json, task }, positionals } = readOptions(args, { db: { type: 'string' }, json: { type: 'boolean' }, task: { type: 'string' } })
-  if (db !== undefined && !isPostgresUrl(db)) throw usageError(`Nodes share a PostgreSQL database: --db postgres://HOST/DATABASE.`)
+  const {
+    values: { db, json, task },
+    positionals
+  } = readOptions(args, { db: { type: 'string' }, json: { type: 'boolean' }, task: { type: 'string' } })
+  if (db !== undefined && !isPostgresUrl(db))
+    throw usageError(`Nodes share a PostgreSQL database: --db postgres://HOST/DATABASE.`)
   const [file = ''] = readPositionals(positionals, db === undefined ? ['AGENT.ts|js or --db URL'] : [])
   const url = db ?? (await urlOf(file, cwd))
   const status = await clusterStatus(url)
@@ -25,7 +29,11 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
   }
   const place = await taskPlace(url, task)
   if (!place) throw new CommandError(`There is no task ${task} in this database.`)
-  const way = wayOf(status.shards.flatMap(({ shard, tenures }) => (shard === place.shard ? tenures : [])), place.fromMs, place.untilMs)
+  const way = wayOf(
+    status.shards.flatMap(({ shard, tenures }) => (shard === place.shard ? tenures : [])),
+    place.fromMs,
+    place.untilMs
+  )
   stdout.write(json ? jsonLine({ task, shard: place.shard, way }) : wayText(task, place.shard, way, screen?.columns))
   return EXIT.ok
 }
@@ -34,7 +42,10 @@ export async function showStatus(args: readonly string[], { cwd, clock, screen, 
 async function urlOf(file: string, cwd: string): Promise<string> {
   const path = resolve(cwd, clusterFolder(file), URL_FILE)
   return readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new CommandError(`No cluster of ${file} has run in this folder. Start one with taskchart cluster ${file}, or give the URL of its database: --db postgres://HOST/DATABASE.`, { cause })
+    throw new CommandError(
+      `No cluster of ${file} has run in this folder. Start one with taskchart cluster ${file}, or give the URL of its database: --db postgres://HOST/DATABASE.`,
+      { cause }
+    )
   })
 }
 
@@ -46,20 +57,56 @@ const MOVES = 10
 /** The owners of a task's shard while the task lived, as text. */
 function wayText(task: string, shard: number, way: readonly Stay[], columns?: number): string {
   const time = (ms: number | undefined) => (ms === undefined ? 'now' : new Date(ms).toISOString())
-  const rows = way.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [owner, String(epoch), time(fromMs), time(untilMs)])
-  return [oneLine(`Task ${task} is in shard ${shard}, which had these owners while the task lived:`), '', ...tableLines([['OWNER', 'EPOCH', 'FROM', 'UNTIL'], ...rows].map(row => row.map(oneLine)), columns), ''].join('\n')
+  const rows = way.map(({ owner = SINGLE_SERVER, epoch, fromMs, untilMs }) => [
+    owner,
+    String(epoch),
+    time(fromMs),
+    time(untilMs)
+  ])
+  return [
+    oneLine(`Task ${task} is in shard ${shard}, which had these owners while the task lived:`),
+    '',
+    ...tableLines(
+      [['OWNER', 'EPOCH', 'FROM', 'UNTIL'], ...rows].map(row => row.map(oneLine)),
+      columns
+    ),
+    ''
+  ].join('\n')
 }
 
 /** The status as text: a table of nodes, the shards of each owner with their epochs, and the newest moves. */
 export function statusText({ nodes, shards }: ClusterStatus, nowMs: number, columns?: number): string {
   const of = (name: string) => shards.filter(({ owner = NOBODY }) => owner === name)
   const rows = nodes.map(({ address, state, takesShards, agent = '', process: { pid, host, since } }) => [
-    address, takesShards || state !== 'alive' ? state : 'stopping', String(of(address).length), agent, `${pid} on ${host}`, `${lengthText(nowMs - Date.parse(since))} ago`
+    address,
+    takesShards || state !== 'alive' ? state : 'stopping',
+    String(of(address).length),
+    agent,
+    `${pid} on ${host}`,
+    `${lengthText(nowMs - Date.parse(since))} ago`
   ])
   const owners = [...new Set(shards.map(({ owner = NOBODY }) => owner))].toSorted()
-  const lists = owners.map(owner => `${owner}: ${of(owner).map(({ shard, epoch }) => `${shard}@${epoch}`).join(' ')}`)
-  const table = tableLines([['NODE', 'STATE', 'SHARDS', 'VERSION', 'PROCESS', 'JOINED'], ...rows].map(row => row.map(oneLine)), columns)
-  const moves = newestMoves(shards, MOVES).map(({ shard, epoch, from = SINGLE_SERVER, to = SINGLE_SERVER, atMs }) => `shard ${shard}@${epoch}: ${from} → ${to}, ${lengthText(nowMs - atMs)} ago`)
+  const lists = owners.map(
+    owner =>
+      `${owner}: ${of(owner)
+        .map(({ shard, epoch }) => `${shard}@${epoch}`)
+        .join(' ')}`
+  )
+  const table = tableLines(
+    [['NODE', 'STATE', 'SHARDS', 'VERSION', 'PROCESS', 'JOINED'], ...rows].map(row => row.map(oneLine)),
+    columns
+  )
+  const moves = newestMoves(shards, MOVES).map(
+    ({ shard, epoch, from = SINGLE_SERVER, to = SINGLE_SERVER, atMs }) =>
+      `shard ${shard}@${epoch}: ${from} → ${to}, ${lengthText(nowMs - atMs)} ago`
+  )
   const shownMoves = moves.length === 0 ? [] : ['', 'The newest moves:', ...moves.map(oneLine)]
-  return [...table, '', `${shards.length} shards, each with its epoch after @:`, ...lists.map(oneLine), ...shownMoves, ''].join('\n')
+  return [
+    ...table,
+    '',
+    `${shards.length} shards, each with its epoch after @:`,
+    ...lists.map(oneLine),
+    ...shownMoves,
+    ''
+  ].join('\n')
 }

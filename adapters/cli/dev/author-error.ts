@@ -6,7 +6,9 @@ import { LOAD } from './fresh-module-hooks.ts'
 import { sourceLines, type SourcePlace } from './source-lines.ts'
 
 /** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames tell an author nothing. */
-const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder => fileURLToPath(new URL(folder, import.meta.url)))
+const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder =>
+  fileURLToPath(new URL(folder, import.meta.url))
+)
 
 /** How many causes of an error are shown. */
 const MOST_CAUSES = 3
@@ -17,7 +19,9 @@ const MOST_CAUSES = 3
  */
 export function authorErrorText(error: unknown, cwd: string): string {
   const shown = redacted(error)
-  const place = authorsOf(linesOf(shown)).map(placeOf).find(place => place !== undefined)
+  const place = authorsOf(linesOf(shown))
+    .map(placeOf)
+    .find(place => place !== undefined)
   const source = place && sourceLines(place)
   return `${textOf(shown, cwd, MOST_CAUSES)}${source === undefined ? '' : `\n\n${source}`}`
 }
@@ -25,18 +29,25 @@ export function authorErrorText(error: unknown, cwd: string): string {
 function textOf(error: unknown, cwd: string, causes: number): string {
   const { cause } = Object(error) as { readonly cause?: unknown }
   const lines = linesOf(error)
-  const text = [...lines.filter(line => !isFrame(line)), ...authorsOf(lines).map(frame => relativeTo(cwd, frame))].join('\n')
+  const text = [...lines.filter(line => !isFrame(line)), ...authorsOf(lines).map(frame => relativeTo(cwd, frame))].join(
+    '\n'
+  )
   return cause === undefined || causes === 0 ? text : `${text}\nCause: ${textOf(cause, cwd, causes - 1)}`
 }
 
 function linesOf(error: unknown): string[] {
   const { stack } = Object(error) as { readonly stack?: unknown }
-  return (typeof stack === 'string' ? stack : `${thrownText(error)}, which is not an Error and has no stack.`).split('\n')
+  return (typeof stack === 'string' ? stack : `${thrownText(error)}, which is not an Error and has no stack.`).split(
+    '\n'
+  )
 }
 
 /** The stack frames in the author's own files. */
 function authorsOf(lines: readonly string[]): string[] {
-  return lines.filter(isFrame).map(withPath).filter(frame => !/node_modules|\bnode:/.test(frame) && !OWN.some(folder => frame.includes(folder)))
+  return lines
+    .filter(isFrame)
+    .map(withPath)
+    .filter(frame => !/node_modules|\bnode:/.test(frame) && !OWN.some(folder => frame.includes(folder)))
 }
 
 /** The position of a frame; `undefined` if it has none. */
@@ -51,7 +62,9 @@ function isFrame(line: string): boolean {
 
 /** A frame with the path of its file instead of a URL. */
 function withPath(frame: string): string {
-  return frame.replace(new RegExp(String.raw`\?${LOAD}=\d+`), '').replace(/file:\/\/\/[^\s)]*?(?=:\d+:\d+)/, url => fileURLToPath(url))
+  return frame
+    .replace(new RegExp(String.raw`\?${LOAD}=\d+`), '')
+    .replace(/file:\/\/\/[^\s)]*?(?=:\d+:\d+)/, url => fileURLToPath(url))
 }
 
 /** A frame whose path is relative to a folder, if it is in there. */

@@ -24,7 +24,11 @@ export class CommandRun {
     const child = spawn(process.execPath, [BIN, ...this.#args], { stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child = child
     let errors = ''
-    onReceived(child.stderr.setEncoding('utf8'), 'data', (text: string) => void (errors = `${errors}${text}`.slice(-LONGEST_ERROR)))
+    onReceived(
+      child.stderr.setEncoding('utf8'),
+      'data',
+      (text: string) => void (errors = `${errors}${text}`.slice(-LONGEST_ERROR))
+    )
     createInterface(child.stdout).on('line', line)
     child.on('close', () => {
       this.#child = undefined

@@ -56,17 +56,31 @@ const nobody: Handler = async ({ method, url }) => refusalAnswer(GOING, {}, form
 const refusing: TakeUpgrade = (_, socket) => refuse(socket, GOING)
 
 /** Serves an agent in development. Rejects when it cannot listen. */
-export async function serveDev({ inspector, store, clock, logger, traced, address, ...parts }: DevParts, module: AgentModule): Promise<DevServed> {
+export async function serveDev(
+  { inspector, store, clock, logger, traced, address, ...parts }: DevParts,
+  module: AgentModule
+): Promise<DevServed> {
   // Each runtime closes its store; this one is shared by all of them.
   const kept: Store = { ...store, close: async () => {} }
   const runtimeOf = ({ agent }: AgentModule, settings: RuntimeSettings) => {
-    const runtime = createRuntime({ agent, store: kept, clock, ...settings, ...(traced && { telemetry: traced.telemetry }) })
+    const runtime = createRuntime({
+      agent,
+      store: kept,
+      clock,
+      ...settings,
+      ...(traced && { telemetry: traced.telemetry })
+    })
     for (const observer of parts.observers ?? []) runtime.observe(observer)
     return runtime
   }
   let handler = nobody
   let runtime = runtimeOf(module, parts.runtimeOptions(module))
-  const own = await listen(address, runtime, (request, served) => handler(request, served), () => runtime.health()).catch(async (error: unknown) => {
+  const own = await listen(
+    address,
+    runtime,
+    (request, served) => handler(request, served),
+    () => runtime.health()
+  ).catch(async (error: unknown) => {
     await runtime.close()
     throw error
   })
@@ -95,7 +109,9 @@ export async function serveDev({ inspector, store, clock, logger, traced, addres
     await within(clock, SETTLE_MS, runtime.settled())
     // Lets the answers to the last commits be written.
     await setImmediate()
-    const closed = [sockets.close(), runtime.close()].map(closing => closing.catch((error: unknown) => logger.error('not everything could be closed', { error })))
+    const closed = [sockets.close(), runtime.close()].map(closing =>
+      closing.catch((error: unknown) => logger.error('not everything could be closed', { error }))
+    )
     const release = takePath(own.server, { path: '/' }, refusing, refusing)
     await within(clock, STOP_MS, Promise.all(closed))
     return release

@@ -29,7 +29,8 @@ import { TestRun } from './test-run.ts'
 
 /** `taskchart dev`: serves an agent and reloads it when its files change. */
 export const devCommand: Command = {
-  usage: 'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
+  usage:
+    'taskchart dev AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--api-key KEY] [--db FILE|URL] [--json] [--log text|json]',
   details: `Serves the agent of a module as taskchart serve does. A page on the same URL shows its tasks, its charts and what its
 actors do. /stately shows the actors in Stately's inspector. When the module or a file that it imports is saved, it is loaded
 again: tasks are restored as after a restart, and clients reconnect. If the new module does not load, the old one stays,
@@ -80,39 +81,82 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 function withoutAuthorErrors(settings: ServeSettings): ServeSettings {
   if (settings.log === 'json') return settings
   const { logger } = settings
-  const quiet: Logger = { ...logger, error: (message, details) => (message === WORK_FAILED ? undefined : logger.error(message, details)) }
+  const quiet: Logger = {
+    ...logger,
+    error: (message, details) => (message === WORK_FAILED ? undefined : logger.error(message, details))
+  }
   return { ...settings, runtimeOptions: module => ({ ...settings.runtimeOptions(module), logger: quiet }) }
 }
 
 /** Serves the agent, and its reloaded versions, until the signal aborts; then parks its work. Throws if the store has failed. */
-async function serve(module: AgentModule, reloader: Reloader, settings: ServeSettings, { signal, clock, elapsedMs, cwd, stdout, stderr, colours }: Io): Promise<void> {
+async function serve(
+  module: AgentModule,
+  reloader: Reloader,
+  settings: ServeSettings,
+  { signal, clock, elapsedMs, cwd, stdout, stderr, colours }: Io
+): Promise<void> {
   const { file, address, db, json, logger, log, legacy } = settings
   settings.runtimeOptions(module)
   if (legacy) await checkLegacy()
   const tested = coverageFile(resolve(cwd, file))
   const testRun = new TestRun(resolve(cwd, file))
   const proofRun = new ProofRun(resolve(cwd, file), file, clock)
-  const inspector = new Inspector({ redact: redacted, draw: drawChart, recordsAlways: true, coverage: () => tested.read(), test: told => testRun.start(told), prove: told => proofRun.start(told), page: builtPage, loadStately })
+  const inspector = new Inspector({
+    redact: redacted,
+    draw: drawChart,
+    recordsAlways: true,
+    coverage: () => tested.read(),
+    test: told => testRun.start(told),
+    prove: told => proofRun.start(told),
+    page: builtPage,
+    loadStately
+  })
   const { store, broken } = await openStore(db, cwd, logger)
   const traced = await registeredTelemetry(logger)
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   const crashed = (taskId: string, text: string) => inspector.crashed(taskId, text)
-  const tasks = new TaskLog({ stderr, hasColours: colours.stderr, log, logger, errorText: error => authorErrorText(error, cwd), crashed })
-  const served = await serveDev({ ...settings, store, clock, inspector, traced, observers: [watch, tasks] }, module).catch(async (error: unknown) => {
+  const tasks = new TaskLog({
+    stderr,
+    hasColours: colours.stderr,
+    log,
+    logger,
+    errorText: error => authorErrorText(error, cwd),
+    crashed
+  })
+  const served = await serveDev(
+    { ...settings, store, clock, inspector, traced, observers: [watch, tasks] },
+    module
+  ).catch(async (error: unknown) => {
     watch.stop()
     await store.close()
     return listenError(address)(error)
   })
   const unwatch = tested.watch(() => void inspector.cover())
   const { hosts } = served.runtime.settings
-  const places = placesOf(module.agent, answered(served.url, hosts), served.interfaces, answered(inspector.pageUrl, hosts))
+  const places = placesOf(
+    module.agent,
+    answered(served.url, hosts),
+    served.interfaces,
+    answered(inspector.pageUrl, hosts)
+  )
   const needsKey = settings.runtimeOptions(module).authenticate !== undefined
-  stdout.write(json ? jsonLine(places) : announcement(module.agent, places, needsKey, `When you save ${oneLine(file)}, or a file that it imports, it is loaded again. `))
+  stdout.write(
+    json
+      ? jsonLine(places)
+      : announcement(
+          module.agent,
+          places,
+          needsKey,
+          `When you save ${oneLine(file)}, or a file that it imports, it is loaded again. `
+        )
+  )
 
   const failed = (error: unknown) => {
     const { message, details = '' } = error as Error & Partial<Pick<CommandError, 'details'>>
     inspector.tell(details === '' ? message : `${message}\n${details}`)
-    stderr.write(`taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The previous version stays loaded.\n`)
+    stderr.write(
+      `taskchart: ${plain(message)}\n${details === '' ? '' : `${plain(details)}\n`}The previous version stays loaded.\n`
+    )
   }
   reloader.follow({
     loaded: async next => {

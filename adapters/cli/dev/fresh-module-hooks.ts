@@ -34,7 +34,8 @@ export const resolve: ResolveHook = async (specifier, context, next) => {
   const load = loadIn(specifier) ?? loadIn(context.parentURL)
   // tsx appends a suffix to files that it takes for CommonJS. It is removed, since such a module would be loaded only once.
   const [file = ''] = resolved.url.split(/\?|%3F/)
-  if (!data || load === null || load === undefined || !file.startsWith('file:') || file.includes('/node_modules/')) return resolved
+  if (!data || load === null || load === undefined || !file.startsWith('file:') || file.includes('/node_modules/'))
+    return resolved
   if (data.kept.some(folder => file.startsWith(folder))) return resolved
   const { port } = data
   const loaded: Loaded = { load, file }

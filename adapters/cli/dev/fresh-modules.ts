@@ -94,7 +94,10 @@ function hooked(): MessagePort {
   // Node 26 deprecates register; registerHooks, which it names instead, is missing in Node 20.
   const { noDeprecation = false } = process
   process.noDeprecation = true
-  register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), { data: { port, kept }, transferList: [port] })
+  register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), {
+    data: { port, kept },
+    transferList: [port]
+  })
   process.noDeprecation = noDeprecation
   onReceived(port1, 'message', hear, console.error)
   port1.unref()

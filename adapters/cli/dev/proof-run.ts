@@ -26,9 +26,14 @@ export class ProofRun {
     const line = (text: string) => {
       if (text.startsWith(PROOF)) proof = JSON.parse(text) as Proof
     }
-    const ended = (errors: string) => told({
-      type: 'proving', isRunning: false, ...(proof ? { proof: shownProof(proof, this.#file, this.#clock.now()) } : { error: errors || 'The proof did not start.' })
-    })
+    const ended = (errors: string) =>
+      told({
+        type: 'proving',
+        isRunning: false,
+        ...(proof
+          ? { proof: shownProof(proof, this.#file, this.#clock.now()) }
+          : { error: errors || 'The proof did not start.' })
+      })
     if (this.#command.start(line, ended)) told({ type: 'proving', isRunning: true })
   }
 

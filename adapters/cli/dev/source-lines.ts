@@ -21,11 +21,16 @@ export function sourceLines({ path, line, column }: SourcePlace): string | undef
   const first = Math.max(1, line - AROUND)
   const shown = lines.slice(first - 1, line + AROUND)
   const width = String(first + shown.length - 1).length
-  return shown.flatMap((text, i) => {
-    const number = first + i
-    const row = `${number === line ? '>' : ' '} ${String(number).padStart(width)} | ${redactedText(text).slice(0, LONGEST_LINE)}`.trimEnd()
-    return number === line && column <= LONGEST_LINE ? [row, `  ${' '.repeat(width)} | ${' '.repeat(column - 1)}^`] : [row]
-  }).join('\n')
+  return shown
+    .flatMap((text, i) => {
+      const number = first + i
+      const row =
+        `${number === line ? '>' : ' '} ${String(number).padStart(width)} | ${redactedText(text).slice(0, LONGEST_LINE)}`.trimEnd()
+      return number === line && column <= LONGEST_LINE
+        ? [row, `  ${' '.repeat(width)} | ${' '.repeat(column - 1)}^`]
+        : [row]
+    })
+    .join('\n')
 }
 
 function linesOf(path: string): string[] {

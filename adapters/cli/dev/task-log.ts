@@ -42,11 +42,19 @@ export class TaskLog implements Observer {
 
   committed({ atMs, tasks, log }: Commit): void {
     for (const entry of log) {
-      if ('message' in entry && entry.generation === 0 && entry.taskId !== undefined) this.#open(entry.taskId, atMs, redactedText(oneLine(textOf(entry.message))))
+      if ('message' in entry && entry.generation === 0 && entry.taskId !== undefined)
+        this.#open(entry.taskId, atMs, redactedText(oneLine(textOf(entry.message))))
     }
     for (const { taskId, state } of tasks) {
       // A task has a row in each commit that changes it; it rests only once in each of these states.
-      if (!isTerminal(state) && !(isInterrupted(state) && log.some(entry => 'update' in entry && entry.taskId === taskId && 'statusUpdate' in entry.update))) continue
+      if (
+        !isTerminal(state) &&
+        !(
+          isInterrupted(state) &&
+          log.some(entry => 'update' in entry && entry.taskId === taskId && 'statusUpdate' in entry.update)
+        )
+      )
+        continue
       this.#tell(taskId, stateText(state), atMs)
       if (isTerminal(state)) this.#known.delete(taskId)
     }
@@ -55,12 +63,16 @@ export class TaskLog implements Observer {
   crashed(taskId: string, error: unknown): void {
     const { stderr, log, errorText, crashed } = this.#parts
     const text = errorText(error)
-    if (log !== 'json') stderr.write(`The work of task ${oneLine(taskId)} ended with an error:\n${plain(text).replaceAll(/^/gm, '  ')}\n`)
+    if (log !== 'json')
+      stderr.write(`The work of task ${oneLine(taskId)} ended with an error:\n${plain(text).replaceAll(/^/gm, '  ')}\n`)
     crashed(taskId, text)
   }
 
   #open(taskId: string, openedMs: number, title: string): void {
-    this.#known.set(taskId, { openedMs, title: title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title })
+    this.#known.set(taskId, {
+      openedMs,
+      title: title.length > LONGEST_TITLE ? `${title.slice(0, LONGEST_TITLE)}…` : title
+    })
     for (const oldest of this.#known.keys()) {
       if (this.#known.size <= MOST_TASKS) break
       this.#known.delete(oldest)
@@ -71,8 +83,15 @@ export class TaskLog implements Observer {
     const { stderr, hasColours, log, logger } = this.#parts
     const { openedMs, title = '' } = this.#known.get(taskId) ?? {}
     const afterMs = openedMs === undefined ? undefined : atMs - openedMs
-    if (log === 'json') return logger.info?.('a task has ended, or waits for its client', { taskId, state, ...(afterMs !== undefined && { afterMs }) })
+    if (log === 'json')
+      return logger.info?.('a task has ended, or waits for its client', {
+        taskId,
+        state,
+        ...(afterMs !== undefined && { afterMs })
+      })
     const after = afterMs === undefined ? '' : ` after ${(afterMs / 1000).toFixed(1)} s`
-    stderr.write(`${paintState(hasColours, `${state}${after}${title === '' ? '' : `: ${title}`} (task ${oneLine(taskId)})`)}\n`)
+    stderr.write(
+      `${paintState(hasColours, `${state}${after}${title === '' ? '' : `: ${title}`} (task ${oneLine(taskId)})`)}\n`
+    )
   }
 }

@@ -22,7 +22,8 @@ export class TestRun {
       if (point?.[1]) failed += 1
       if (plan ?? point) tell({ isRunning: true })
     }
-    const ended = (errors: string) => tell({ isRunning: false, ...(total === 0 && { error: errors || 'The tests did not start.' }) })
+    const ended = (errors: string) =>
+      tell({ isRunning: false, ...(total === 0 && { error: errors || 'The tests did not start.' }) })
     if (this.#command.start(line, ended)) tell({ isRunning: true })
   }
 

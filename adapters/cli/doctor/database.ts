@@ -12,13 +12,22 @@ const SOME_TASKS = 100
 
 /** The lines that mend a store: if it is damaged, and if it cannot be used. */
 const MENDS = {
-  file: ['Restore a backup: stop the server, move FILE, FILE-wal and FILE-shm away, and copy the backup to FILE', 'Give the file of taskchart serve --db, or a new file in a folder that you can write to'],
-  database: ['Restore a backup of the database. taskchart db check names each damage', 'Start the database, or correct its URL. taskchart serve --db creates its tables']
+  file: [
+    'Restore a backup: stop the server, move FILE, FILE-wal and FILE-shm away, and copy the backup to FILE',
+    'Give the file of taskchart serve --db, or a new file in a folder that you can write to'
+  ],
+  database: [
+    'Restore a backup of the database. taskchart db check names each damage',
+    'Start the database, or correct its URL. taskchart serve --db creates its tables'
+  ]
 } as const
 
 /** Whether this user may write a file, or create files in a folder. */
 export async function mayWrite(path: string): Promise<boolean> {
-  return access(path, constants.W_OK).then(() => true, () => false)
+  return access(path, constants.W_OK).then(
+    () => true,
+    () => false
+  )
 }
 
 /** Whether a server could use the file or database of a store, or create the file. `isWritable` says what this user may write. */
@@ -31,7 +40,12 @@ export async function databaseFinding(db: string, { cwd }: Pick<Io, 'cwd'>, isWr
       const file = await realpath(path).catch(() => undefined)
       // SQLite creates files beside it.
       for (const needed of file === undefined ? [dirname(path)] : [file, dirname(file)]) {
-        if (!(await isWritable(needed))) return { status: 'wrong', what: `${db} cannot be used: this user cannot write ${needed}`, mend: `Run taskchart serve --db as a user who may write ${needed}, or give another file` }
+        if (!(await isWritable(needed)))
+          return {
+            status: 'wrong',
+            what: `${db} cannot be used: this user cannot write ${needed}`,
+            mend: `Run taskchart serve --db as a user who may write ${needed}, or give another file`
+          }
       }
       if (file === undefined) return { status: 'ok', what: `${db} does not exist: taskchart serve --db creates it` }
     } else await checkUse(db, 'doctor', 'taskchart')
@@ -40,15 +54,21 @@ export async function databaseFinding(db: string, { cwd }: Pick<Io, 'cwd'>, isWr
     const store = await openReader(db, cwd, { warn: note, error: note })
     let total = 0
     try {
-      for (const scope of await store.scopes()) total += (await store.listTasks(scope, { limit: SOME_TASKS, historyLength: 0, artifacts: false })).total
+      for (const scope of await store.scopes())
+        total += (await store.listTasks(scope, { limit: SOME_TASKS, historyLength: 0, artifacts: false })).total
     } finally {
       await store.close()
     }
-    if (damaged[0] !== undefined) return { status: 'wrong', what: `${nameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
+    if (damaged[0] !== undefined)
+      return { status: 'wrong', what: `${nameOf(db)} is damaged: ${damaged[0]}`, mend: restore }
     return { status: 'ok', what: `${nameOf(db)} can be read: ${total === 1 ? '1 task' : `${total} tasks`}` }
   } catch (error) {
     // The lines for a role that lacks rights are those for its administrator.
     const [message = '', statements] = (error as Error).message.split(/ (?=As an administrator, run )/)
-    return { status: 'wrong', what: `${isFile ? db : 'The database'} cannot be used: ${message}`, mend: statements ?? installIn(message) ?? correct }
+    return {
+      status: 'wrong',
+      what: `${isFile ? db : 'The database'} cannot be used: ${message}`,
+      mend: statements ?? installIn(message) ?? correct
+    }
   }
 }

@@ -13,7 +13,8 @@ import { urlFindings } from './remote-agent.ts'
 
 /** `taskchart doctor`: says what is wrong on this machine, or with an agent, and what mends it. */
 export const doctorCommand: Command = {
-  usage: 'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
+  usage:
+    'taskchart doctor [URL|AGENT.ts|js] [--text "TEXT"] [--db FILE|URL] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]…',
   details: `Looks at Node, the packages that taskchart can use, and the usual port. With a module, at whether it can be loaded. With a URL,
 at the agent's card, its clock, and calls that change nothing. What is odd about the answers is a note if taskchart's client
 copes with it. Each line on stdout begins with ok, note or WRONG. Below it stands the line that mends it, if there is one.
@@ -30,7 +31,10 @@ Exit codes: 0 nothing is wrong, 1 something is, 2 wrong usage, 130 stopped with 
 const OPTIONS = { db: { type: 'string' }, text: { type: 'string' }, ...ACCESS_OPTIONS } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: [target, ...others] } = readOptions(args, OPTIONS)
+  const {
+    values,
+    positionals: [target, ...others]
+  } = readOptions(args, OPTIONS)
   if (others[0] !== undefined) throw usageError(`${JSON.stringify(others[0])} is one argument too many.`)
   const { db, text } = values
   const option = text === undefined ? accessOption(values) : '--text'
@@ -43,15 +47,28 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     findings.push(...found)
     for (const finding of found) io.stdout.write(textOf(finding, io.colours.stdout))
   }
-  tell(nodeFinding(about, process.versions.node), ...packageFindings(about, installedVersion, { stripsTypes: nodeReader.stripsTypes, hasSqlite: satisfies(process.versions.node, '>=22.13'), node: process.versions.node }))
+  tell(
+    nodeFinding(about, process.versions.node),
+    ...packageFindings(about, installedVersion, {
+      stripsTypes: nodeReader.stripsTypes,
+      hasSqlite: satisfies(process.versions.node, '>=22.13'),
+      node: process.versions.node
+    })
+  )
   if (!isRemote) tell(await portFinding(USUAL_PORT))
   if (db !== undefined) tell(await databaseFinding(db, io))
-  if (isRemote) for await (const finding of urlFindings({ url: target, access: readAccess(values, io.env), text }, io)) tell(finding)
+  if (isRemote)
+    for await (const finding of urlFindings({ url: target, access: readAccess(values, io.env), text }, io))
+      tell(finding)
   else if (target !== undefined) tell(await agentFinding(target, io))
   return findings.some(({ status }) => status === 'wrong') ? EXIT.error : EXIT.ok
 }
 
-const MARKS: Readonly<Record<Finding['status'], readonly [mark: string, style: Style]>> = { ok: ['ok', 'green'], note: ['note', 'yellow'], wrong: ['WRONG', 'red'] }
+const MARKS: Readonly<Record<Finding['status'], readonly [mark: string, style: Style]>> = {
+  ok: ['ok', 'green'],
+  note: ['note', 'yellow'],
+  wrong: ['WRONG', 'red']
+}
 
 function textOf({ status, what, mend }: Finding, hasColours: boolean): string {
   const [mark, style] = MARKS[status]

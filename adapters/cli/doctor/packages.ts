@@ -55,29 +55,65 @@ export interface NodeParts {
 }
 
 /** The findings about the peers. Missing optional ones are not wrong; one line installs those of the commands. */
-export function packageFindings({ peerDependencies: peers, peerDependenciesMeta: about }: Manifest, versionOf: (name: string) => string | undefined, { stripsTypes, hasSqlite, node }: NodeParts): Finding[] {
-  const found = Object.entries(peers).map(([name, range]) => ({ name, range, version: versionOf(name), isOptional: about[name]?.optional === true }))
-  const looked = found.flatMap(({ name, range, version }) => (version === undefined ? [] : [{ text: `${name} ${version}`, finding: versionFinding(name, range, version, node) }]))
+export function packageFindings(
+  { peerDependencies: peers, peerDependenciesMeta: about }: Manifest,
+  versionOf: (name: string) => string | undefined,
+  { stripsTypes, hasSqlite, node }: NodeParts
+): Finding[] {
+  const found = Object.entries(peers).map(([name, range]) => ({
+    name,
+    range,
+    version: versionOf(name),
+    isOptional: about[name]?.optional === true
+  }))
+  const looked = found.flatMap(({ name, range, version }) =>
+    version === undefined ? [] : [{ text: `${name} ${version}`, finding: versionFinding(name, range, version, node) }]
+  )
   const there = looked.filter(({ finding }) => !finding).map(({ text }) => text)
   const absent = found.filter(({ version, isOptional }) => version === undefined && !isOptional)
   const isNeedless = (name: string) => (name === 'tsx' && stripsTypes) || (name === 'better-sqlite3' && hasSqlite)
-  const missing = found.filter(({ name, version, isOptional }) => version === undefined && isOptional && !isNeedless(name))
+  const missing = found.filter(
+    ({ name, version, isOptional }) => version === undefined && isOptional && !isNeedless(name)
+  )
   const tools = missing.filter(({ name }) => TOOLS.includes(name))
   const others = missing.filter(({ name }) => !TOOLS.includes(name))
-  const lines = (peers: readonly { readonly name: string }[]) => peers.map(({ name }) => `  ${name}: ${USES[name] ?? 'some functions'}`)
+  const lines = (peers: readonly { readonly name: string }[]) =>
+    peers.map(({ name }) => `  ${name}: ${USES[name] ?? 'some functions'}`)
   return [
     ...(there.length > 0 ? [{ status: 'ok', what: `packages: ${there.join(', ')}` } as const] : []),
     ...looked.flatMap(({ finding }) => finding ?? []),
-    ...absent.map(({ name, range }): Finding => ({ status: 'wrong', what: `${name} is not installed`, mend: `npm install ${fitting(name, range, node)}` })),
-    ...(tools.length > 0 ? [{ status: 'note', what: ['packages of the commands, which are not installed:', ...lines(tools)].join('\n'), mend: `npm install --save-dev ${tools.map(({ name, range }) => fitting(name, range, node)).join(' ')}` } as const] : []),
-    ...(others.length > 0 ? [{ status: 'note', what: ['optional packages that are not installed; install those that you need:', ...lines(others)].join('\n') } as const] : [])
+    ...absent.map(({ name, range }): Finding => ({
+      status: 'wrong',
+      what: `${name} is not installed`,
+      mend: `npm install ${fitting(name, range, node)}`
+    })),
+    ...(tools.length > 0
+      ? [
+          {
+            status: 'note',
+            what: ['packages of the commands, which are not installed:', ...lines(tools)].join('\n'),
+            mend: `npm install --save-dev ${tools.map(({ name, range }) => fitting(name, range, node)).join(' ')}`
+          } as const
+        ]
+      : []),
+    ...(others.length > 0
+      ? [
+          {
+            status: 'note',
+            what: ['optional packages that are not installed; install those that you need:', ...lines(others)].join(
+              '\n'
+            )
+          } as const
+        ]
+      : [])
   ]
 }
 
 /** The warning about a version of a peer, if there is one. */
 function versionFinding(name: string, range: string, version: string, node: string): Finding | undefined {
   const mend = `npm install ${fitting(name, range, node)}`
-  if (!satisfies(version, range)) return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }
+  if (!satisfies(version, range))
+    return { status: 'wrong', what: `${name} ${version} does not fit taskchart, which needs ${range}`, mend }
   const failure = knownFailure(name, version, node)
   if (failure !== undefined) return { status: 'wrong', what: failure, mend }
   const what = untested(name, version)

@@ -32,10 +32,17 @@ export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<F
       yield card
       return
     }
-    const interfaces = card.supportedInterfaces.map(({ protocolBinding, protocolVersion }) => `${protocolBinding === WEBSOCKET_BINDING ? 'WEBSOCKET' : protocolBinding} ${protocolVersion}`)
+    const interfaces = card.supportedInterfaces.map(
+      ({ protocolBinding, protocolVersion }) =>
+        `${protocolBinding === WEBSOCKET_BINDING ? 'WEBSOCKET' : protocolBinding} ${protocolVersion}`
+    )
     yield { status: 'ok', what: `card of ${card.name}: ${interfaces.join(', ')}` }
     yield* odd('the card')
-    if (!card.capabilities.streaming) yield { status: 'note', what: 'the card does not say that the agent streams: the client copes with SendMessage and GetTask' }
+    if (!card.capabilities.streaming)
+      yield {
+        status: 'note',
+        what: 'the card does not say that the agent streams: the client copes with SendMessage and GetTask'
+      }
     yield await clockFinding(examined.url, io)
     const { isReached, findings } = await callFindings(examined, card, io)
     yield* findings
@@ -50,7 +57,11 @@ export async function* urlFindings(examined: Examined, io: Io): AsyncGenerator<F
 }
 
 function* oddFindings(of: string, oddities: readonly string[]): Generator<Finding, void, undefined> {
-  if (oddities.length > 0) yield { status: 'note', what: [`odd in ${of}, and how the client reads it:`, ...oddities.map(oddity => `  ${oneLine(oddity)}`)].join('\n') }
+  if (oddities.length > 0)
+    yield {
+      status: 'note',
+      what: [`odd in ${of}, and how the client reads it:`, ...oddities.map(oddity => `  ${oneLine(oddity)}`)].join('\n')
+    }
 }
 
 async function readCard(place: Examined, { signal, clock }: Io): Promise<AgentCard | Finding> {
@@ -60,7 +71,13 @@ async function readCard(place: Examined, { signal, clock }: Io): Promise<AgentCa
   } catch (error) {
     signal.throwIfAborted()
     const isUnread = isA2AError(error) && error.code === 'InvalidAgentResponse'
-    return failureFinding(error, place, isUnread ? 'Tell whoever runs the agent: the client needs this of its card' : 'Start the agent, as with npx taskchart serve agent.ts, or correct the URL')
+    return failureFinding(
+      error,
+      place,
+      isUnread
+        ? 'Tell whoever runs the agent: the client needs this of its card'
+        : 'Start the agent, as with npx taskchart serve agent.ts, or correct the URL'
+    )
   }
 }
 
@@ -73,21 +90,40 @@ interface Probe {
 }
 
 const PROBES: readonly Probe[] = [
-  { method: 'GetTask', call: async (client, options) => client.getTask({ id: crypto.randomUUID(), historyLength: 0 }, options), judge: judgeUnknown },
+  {
+    method: 'GetTask',
+    call: async (client, options) => client.getTask({ id: crypto.randomUUID(), historyLength: 0 }, options),
+    judge: judgeUnknown
+  },
   { method: 'ListTasks', call: async (client, options) => client.listTasks({ pageSize: 1 }, options), judge: judgeList }
 ]
 const EXTENDED_CARD: Probe = {
   method: 'GetExtendedAgentCard',
   call: async (client, options) => client.getExtendedAgentCard({}, options),
-  judge: error => error && { status: 'note', what: `the card says that there is an extended card, and GetExtendedAgentCard fails: ${error.message}\nThe client copes with the public card` }
+  judge: error =>
+    error && {
+      status: 'note',
+      what: `the card says that there is an extended card, and GetExtendedAgentCard fails: ${error.message}\nThe client copes with the public card`
+    }
 }
 
 /** Judges GetTask for an id that nobody has. */
 function judgeUnknown(error: A2AError | undefined): Finding | undefined {
-  if (!error) return { status: 'note', what: 'GetTask gives a task for an id that nobody has.\nThe client copes: it takes the task as it is' }
+  if (!error)
+    return {
+      status: 'note',
+      what: 'GetTask gives a task for an id that nobody has.\nThe client copes: it takes the task as it is'
+    }
   if (error.code === 'TaskNotFound') return undefined
-  if (isLack(error)) return { status: 'wrong', what: `GetTask fails: ${error.message}\nThe client can follow a task only while its stream lasts` }
-  return { status: 'note', what: `GetTask for an id that nobody has fails, but not with TaskNotFound (-32001): ${error.message}\nThe client copes: it passes the error on` }
+  if (isLack(error))
+    return {
+      status: 'wrong',
+      what: `GetTask fails: ${error.message}\nThe client can follow a task only while its stream lasts`
+    }
+  return {
+    status: 'note',
+    what: `GetTask for an id that nobody has fails, but not with TaskNotFound (-32001): ${error.message}\nThe client copes: it passes the error on`
+  }
 }
 
 function judgeList(error: A2AError | undefined): Finding | undefined {
@@ -106,7 +142,11 @@ function isLack({ code }: A2AError): boolean {
 const UNREACHED: readonly ErrorCode[] = ['Unauthenticated', 'Forbidden', 'Overloaded', 'RateLimited']
 
 /** Whether a connection and calls succeed, and what is odd about them. The first call that does not reach the agent is the last. */
-async function callFindings(place: Examined, { capabilities }: AgentCard, io: Io): Promise<{ readonly isReached: boolean; readonly findings: readonly Finding[] }> {
+async function callFindings(
+  place: Examined,
+  { capabilities }: AgentCard,
+  io: Io
+): Promise<{ readonly isReached: boolean; readonly findings: readonly Finding[] }> {
   const answered: string[] = []
   const judged: Finding[] = []
   try {
@@ -123,7 +163,10 @@ async function callFindings(place: Examined, { capabilities }: AgentCard, io: Io
       await client.close()
     }
     const named = answered.length > 0 ? `: ${answered.join(', ')}` : ''
-    return { isReached: true, findings: [{ status: 'ok', what: `the agent answers over ${client.binding}${named}` }, ...judged] }
+    return {
+      isReached: true,
+      findings: [{ status: 'ok', what: `the agent answers over ${client.binding}${named}` }, ...judged]
+    }
   } catch (error) {
     io.signal.throwIfAborted()
     return { isReached: false, findings: [failureFinding(error, place, `npx taskchart card ${place.url}`)] }
@@ -143,19 +186,28 @@ async function messageFinding({ url, access, text }: Examined & { readonly text:
   let events = 0
   try {
     await withAgent({ url, access }, io, async client => {
-      for await (const event of client.sendStreamingMessage({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] } }, { signal })) {
+      for await (const event of client.sendStreamingMessage(
+        { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] } },
+        { signal }
+      )) {
         note(watched, event)
         events += 1
       }
     })
   } catch (error) {
     signal.throwIfAborted()
-    return { ...failureFinding(error, { url, access }), what: `the message failed after ${countText(events)}: ${(error as Error).message}` }
+    return {
+      ...failureFinding(error, { url, access }),
+      what: `the message failed after ${countText(events)}: ${(error as Error).message}`
+    }
   }
   const { task, message, question = message } = watched
   const answer = task ? `task ${oneLine(task.id)}, which is ${stateText(task.state)}` : 'a message'
   const said = question ? `: ${oneLine(messageText(question))}` : ''
-  return { status: exitCode(task?.state) === EXIT.unsuccessful ? 'wrong' : 'ok', what: `the message was answered with ${answer} (${countText(events)})${said}` }
+  return {
+    status: exitCode(task?.state) === EXIT.unsuccessful ? 'wrong' : 'ok',
+    what: `the message was answered with ${answer} (${countText(events)})${said}`
+  }
 }
 
 function countText(events: number): string {
@@ -165,6 +217,8 @@ function countText(events: number): string {
 /** The finding for an error, with the line that gives another key if it is about keys. */
 function failureFinding(error: unknown, place: Pick<Examined, 'url' | 'access'>, otherwise?: string): Finding {
   const { message } = aboutKey(error, place) as Error
-  const mend = message.includes('--api-key') ? `npx taskchart doctor ${place.url} --api-key KEY` : (installIn(message) ?? otherwise)
+  const mend = message.includes('--api-key')
+    ? `npx taskchart doctor ${place.url} --api-key KEY`
+    : (installIn(message) ?? otherwise)
   return { status: 'wrong', what: message, ...(mend !== undefined && { mend }) }
 }

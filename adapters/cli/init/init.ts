@@ -29,9 +29,14 @@ Exit codes: 0 written, 1 an error, 2 wrong usage, 130 stopped with Ctrl-C.
 const OPTIONS = { kind: { type: 'string' } } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { kind: given }, positionals: [dir = '.', ...rest] } = readOptions(args, OPTIONS)
-  if (rest.length > 0) throw usageError(`${JSON.stringify(rest[0])} is one argument too many. Put quotes around a folder with spaces.`)
-  if (given !== undefined && !isKind(given)) throw usageError(`There is no --kind ${given}. ${didYouMean(given, NAMES)}`)
+  const {
+    values: { kind: given },
+    positionals: [dir = '.', ...rest]
+  } = readOptions(args, OPTIONS)
+  if (rest.length > 0)
+    throw usageError(`${JSON.stringify(rest[0])} is one argument too many. Put quotes around a folder with spaces.`)
+  if (given !== undefined && !isKind(given))
+    throw usageError(`There is no --kind ${given}. ${didYouMean(given, NAMES)}`)
   checkFolder(dir)
   const folder = resolve(io.cwd, dir)
   await refuseExisting(folder, dir)
@@ -40,7 +45,11 @@ async function run(args: readonly string[], io: Io): Promise<number> {
   io.signal.throwIfAborted()
   await writeFiles(folder, files)
   for (const name of FILE_NAMES) io.stdout.write(`${oneLine(join(dir, name))}\n`)
-  io.stderr.write(`\nNext:\n\n${nextSteps(kind, dir).map(line => `  ${line}\n`).join('')}`)
+  io.stderr.write(
+    `\nNext:\n\n${nextSteps(kind, dir)
+      .map(line => `  ${line}\n`)
+      .join('')}`
+  )
   return EXIT.ok
 }
 
@@ -50,7 +59,8 @@ function isKind(text: string): text is AgentKind {
 
 /** Asks until the answer is a number or a name of the list; nothing means the first. */
 async function askKind({ input, stderr, signal }: Io): Promise<AgentKind> {
-  if (!input.isTerminal) throw usageError(`There is no terminal to ask for the kind of agent. Give one: --kind ${NAMES.join('|')}.`)
+  if (!input.isTerminal)
+    throw usageError(`There is no terminal to ask for the kind of agent. Give one: --kind ${NAMES.join('|')}.`)
   stderr.write(`Which kind of agent?\n\n${KIND_LINES.map((line, i) => `  ${i + 1}  ${line}\n`).join('')}\n`)
   for (;;) {
     const line = await input.ask('Number or name (1): ', signal)
@@ -64,14 +74,27 @@ async function askKind({ input, stderr, signal }: Io): Promise<AgentKind> {
 
 /** Throws a usage error for a folder that leaves this one, or whose name is none on some system. */
 function checkFolder(dir: string): void {
-  if (/^\.\.(?:[\\/]|$)/.test(normalize(dir))) throw usageError(`DIR has to be in this folder, not ${JSON.stringify(dir)}. Change to the folder where the project belongs, or give an absolute path.`)
+  if (/^\.\.(?:[\\/]|$)/.test(normalize(dir)))
+    throw usageError(
+      `DIR has to be in this folder, not ${JSON.stringify(dir)}. Change to the folder where the project belongs, or give an absolute path.`
+    )
   const wrong = dir.split(/[\\/]/).find(name => isDeviceName(name) || /[<>:"|?*\p{C}]|[^.][. ]$/u.test(name))
-  if (wrong !== undefined && !/^[a-z]:$/i.test(wrong)) throw usageError(`${JSON.stringify(wrong)} cannot be the name of a folder on every system. Give another name: npx taskchart init my-agent`)
+  if (wrong !== undefined && !/^[a-z]:$/i.test(wrong))
+    throw usageError(
+      `${JSON.stringify(wrong)} cannot be the name of a folder on every system. Give another name: npx taskchart init my-agent`
+    )
 }
 
 async function refuseExisting(folder: string, dir: string): Promise<void> {
   const existing: string[] = []
-  for (const name of FILE_NAMES) if (await lstat(join(folder, name)).then(() => true, () => false)) existing.push(name)
+  for (const name of FILE_NAMES)
+    if (
+      await lstat(join(folder, name)).then(
+        () => true,
+        () => false
+      )
+    )
+      existing.push(name)
   if (existing.length === 0) return
   const what = `${existing.join(', ')} ${existing.length === 1 ? 'exists' : 'exist'} in ${dir === '.' ? 'this folder' : dir}`
   throw new CommandError(`${what}, so nothing was written. Give a new folder: npx taskchart init my-agent`)

@@ -9,7 +9,10 @@ const PACKAGE = require.resolve('taskchart/package.json')
 
 /** The kinds of agents that a project can begin with, with the file of the package that is its agent. Its test is in `templates/`. */
 export const KINDS = {
-  function: { about: 'its work is a function, whose return value completes the task', agent: 'templates/function/agent.ts' },
+  function: {
+    about: 'its work is a function, whose return value completes the task',
+    agent: 'templates/function/agent.ts'
+  },
   question: { about: 'its work asks the client, and waits for the answers', agent: 'templates/question/agent.ts' },
   chart: { about: 'its work is a statechart, whose states set the status of the task', agent: 'examples/barista.ts' },
   negotiation: { about: 'it agrees on a price before it works', agent: 'templates/negotiation/agent.ts' },
@@ -45,7 +48,11 @@ const TSCONFIG = {
 const IGNORED = ['node_modules/', '.taskchart/', 'artifacts/', '*.db', '*.db-*', '.env']
 
 /** Resolves with the text of each file of a project of this kind in this folder, for a Node. */
-export async function projectFiles(kind: AgentKind, folder: string, node = process.versions.node): Promise<Record<(typeof FILE_NAMES)[number], string>> {
+export async function projectFiles(
+  kind: AgentKind,
+  folder: string,
+  node = process.versions.node
+): Promise<Record<(typeof FILE_NAMES)[number], string>> {
   const packaged = (path: string) => readFile(new URL(path, pathToFileURL(PACKAGE)), 'utf8')
   return {
     'package.json': json(packageFile(kind, folder, node)),
@@ -76,7 +83,10 @@ function packageFile(kind: AgentKind, folder: string, node: string): object {
 }
 
 /** The AI SDK and a provider of models for it, in the newest tested versions that run on a Node, and the Nodes that they need. */
-function modelPackages(runsOn: string): { readonly engines: object; readonly packages: Readonly<Record<string, string>> } {
+function modelPackages(runsOn: string): {
+  readonly engines: object
+  readonly packages: Readonly<Record<string, string>>
+} {
   const { version, node, beside } = newestFor('ai', runsOn)
   return {
     engines: node === undefined ? own().engines : { node: `>=${node}` },
@@ -86,7 +96,10 @@ function modelPackages(runsOn: string): { readonly engines: object; readonly pac
 
 /** The name of the folder in npm's alphabet. npm refuses a project that is called like one of its dependencies. */
 function packageName(folder: string): string {
-  const name = basename(folder).toLowerCase().replaceAll(/[^a-z0-9._~-]+/g, '-').replace(/^[._-]+|-+$/g, '')
+  const name = basename(folder)
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._~-]+/g, '-')
+    .replace(/^[._-]+|-+$/g, '')
   const isTaken = [...PACKAGES, ...DEVELOPMENT_PACKAGES, 'ai', 'node_modules', ''].some(taken => taken === name)
   return isTaken ? `${name || 'my'}-agent` : name
 }

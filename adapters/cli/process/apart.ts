@@ -28,9 +28,11 @@ export async function runApart(args: readonly string[]): Promise<number> {
     child.kill('SIGINT')
     setTimeout(end, GRACE_MS).unref()
   })
-  const [code, ended] = await once(child, 'close') as [number | null, NodeJS.Signals | null]
+  const [code, ended] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   if (code !== null) return code
   if (signal.aborted) return EXIT.stopped
-  process.stderr.write(`taskchart: ${ended} ended the process that computed, as happens when it needs more memory than Node has. So nothing is known. Give memory in the cases, or a lower --memory or --limit.\n`)
+  process.stderr.write(
+    `taskchart: ${ended} ended the process that computed, as happens when it needs more memory than Node has. So nothing is known. Give memory in the cases, or a lower --memory or --limit.\n`
+  )
   return EXIT.waiting
 }

@@ -6,7 +6,11 @@ import { wholeOutput } from './file-output.ts'
 import { lineInput } from './line-input.ts'
 import { stopSignal } from './process-events.ts'
 
-const signal = stopSignal(process, () => performance.now(), code => process.exit(code))
+const signal = stopSignal(
+  process,
+  () => performance.now(),
+  code => process.exit(code)
+)
 process.stdout.on('error', lost)
 // The agent is served even if its log cannot be written.
 process.stderr.on('error', () => {})
@@ -14,7 +18,17 @@ process.stderr.on('error', () => {})
 const { stdin, stdout, stderr, env } = process
 const [terminal, screen] = [stderr, stdout].map(stream => terminalOf(stream, env))
 const input = lineInput(stdin, stderr, () => process.kill(process.pid, 'SIGINT'))
-const io = { stdout: wholeOutput(stdout, lost), stderr, input, env, terminal, screen, clock: systemClock, signal, cwd: process.cwd() }
+const io = {
+  stdout: wholeOutput(stdout, lost),
+  stderr,
+  input,
+  env,
+  terminal,
+  screen,
+  clock: systemClock,
+  signal,
+  cwd: process.cwd()
+}
 process.once('beforeExit', stuck)
 void run()
 
@@ -28,11 +42,17 @@ async function run(): Promise<void> {
 
 /** Ends the process, because nothing is left to happen, and the command is not done. */
 function stuck(): void {
-  stderr.write("taskchart: The command waits for something that never happens. Look for an await at the top level of the agent's module that never ends.\n", () => process.exit(EXIT.error))
+  stderr.write(
+    "taskchart: The command waits for something that never happens. Look for an await at the top level of the agent's module that never ends.\n",
+    () => process.exit(EXIT.error)
+  )
 }
 
 /** Ends the process, because its results cannot be written. A reader such as `head` may close the pipe early: the rest is not needed then. */
 function lost(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') process.stderr.write(`taskchart: The output is incomplete, because it could not be written: ${error.message}. Make room, and run the command again.\n`)
+  if (error.code !== 'EPIPE')
+    process.stderr.write(
+      `taskchart: The output is incomplete, because it could not be written: ${error.message}. Make room, and run the command again.\n`
+    )
   process.exit(EXIT.error)
 }

@@ -36,43 +36,44 @@ type TypedKey = readonly [text: string | undefined, key: Key]
 function terminalInput(input: Input, output: NodeJS.WritableStream, interrupt: () => void): LineInput {
   let history: string[] = []
   const typed: TypedKey[] = []
-  const ask = (prompt: string, signal: AbortSignal) => new Promise<string | undefined>(resolve => {
-    if (signal.aborted) return resolve(undefined)
-    let line: string | undefined
-    let isOpen = true
-    /** The newest key: LF after CR is a half of it. */
-    let newest: Key | undefined
-    const note = (text: string | undefined, key: Key) => {
-      const isHalf = newest?.name === 'return' && key.name === 'enter'
-      newest = key
-      if (!isOpen && !isHalf) typed.push([text, key])
-    }
-    input.on('keypress', note)
-    const reader = createInterface({ input, output, prompt, terminal: true, history, removeHistoryDuplicates: true })
-    const stop = () => reader.close()
-    signal.addEventListener('abort', stop, { once: true })
-    reader.on('history', (newest: string[]) => (history = newest))
-    reader.on('SIGINT', interrupt)
-    reader.once('line', given => {
-      line = given
-      reader.close()
-    })
-    reader.once('close', () => {
-      isOpen = false
-      signal.removeEventListener('abort', stop)
-      // The cursor is still behind the prompt.
-      if (line === undefined) output.write('\n')
-      // All keys of a text arrive before the next microtask.
-      queueMicrotask(() => {
-        input.off('keypress', note)
-        resolve(line)
+  const ask = (prompt: string, signal: AbortSignal) =>
+    new Promise<string | undefined>(resolve => {
+      if (signal.aborted) return resolve(undefined)
+      let line: string | undefined
+      let isOpen = true
+      /** The newest key: LF after CR is a half of it. */
+      let newest: Key | undefined
+      const note = (text: string | undefined, key: Key) => {
+        const isHalf = newest?.name === 'return' && key.name === 'enter'
+        newest = key
+        if (!isOpen && !isHalf) typed.push([text, key])
+      }
+      input.on('keypress', note)
+      const reader = createInterface({ input, output, prompt, terminal: true, history, removeHistoryDuplicates: true })
+      const stop = () => reader.close()
+      signal.addEventListener('abort', stop, { once: true })
+      reader.on('history', (newest: string[]) => (history = newest))
+      reader.on('SIGINT', interrupt)
+      reader.once('line', given => {
+        line = given
+        reader.close()
       })
+      reader.once('close', () => {
+        isOpen = false
+        signal.removeEventListener('abort', stop)
+        // The cursor is still behind the prompt.
+        if (line === undefined) output.write('\n')
+        // All keys of a text arrive before the next microtask.
+        queueMicrotask(() => {
+          input.off('keypress', note)
+          resolve(line)
+        })
+      })
+      reader.prompt()
+      for (const [text, key] of typed.splice(0)) {
+        if (isOpen) reader.write(text ?? '', key)
+        else typed.push([text, key])
+      }
     })
-    reader.prompt()
-    for (const [text, key] of typed.splice(0)) {
-      if (isOpen) reader.write(text ?? '', key)
-      else typed.push([text, key])
-    }
-  })
   return { isTerminal: true, ask }
 }

@@ -22,8 +22,12 @@ function textLog(output: Output): Logger {
 
 /** Lines of JSON for programs: `{ time, level, message, details }`. */
 function jsonLog(output: Output, clock: Clock): Logger {
-  const writer = (level: string): Log => (message, details) =>
-    output.write(jsonLine({ time: new Date(clock.now()).toISOString(), level, message, details: plainErrors(details) }))
+  const writer =
+    (level: string): Log =>
+    (message, details) =>
+      output.write(
+        jsonLine({ time: new Date(clock.now()).toISOString(), level, message, details: plainErrors(details) })
+      )
   return { info: writer('info'), warn: writer('warn'), error: writer('error') }
 }
 

@@ -42,10 +42,12 @@ export class LoopWatch implements Observer {
   runs(taskId: string): void {
     this.#noteTime()
     this.#running = { taskId, sinceMs: this.#elapsedMs() }
-    this.#turnEnd ??= unrefTimer(this.#clock.setTimeout(() => {
-      this.#turnEnd = undefined
-      this.#noteTime()
-    }, 0))
+    this.#turnEnd ??= unrefTimer(
+      this.#clock.setTimeout(() => {
+        this.#turnEnd = undefined
+        this.#noteTime()
+      }, 0)
+    )
   }
 
   stop(): void {
@@ -63,7 +65,8 @@ export class LoopWatch implements Observer {
     const lateMs = this.#elapsedMs() - this.#dueMs
     const longest = this.#longest && this.#longest.ms > lateMs / 2 ? this.#longest : undefined
     const ms = Math.round(longest?.ms ?? lateMs)
-    if (ms > STALL_MS) this.#logger.warn('the event loop was blocked', { ms, ...(longest && { taskId: longest.taskId }) })
+    if (ms > STALL_MS)
+      this.#logger.warn('the event loop was blocked', { ms, ...(longest && { taskId: longest.taskId }) })
     this.#longest = undefined
     this.#wait()
   }

@@ -33,7 +33,9 @@ export async function park({ served, runtime, clock, logger, flush }: Parked): P
   // Lets the answers to the last commits be written.
   await setImmediate()
   // The server closes first, so that clients receive the restart, not the ends of calls and streams by a closing runtime.
-  const closed = [served.close(), runtime.close()].map(closing => closing.catch((error: unknown) => logger.error('not everything could be closed', { error })))
+  const closed = [served.close(), runtime.close()].map(closing =>
+    closing.catch((error: unknown) => logger.error('not everything could be closed', { error }))
+  )
   if (await within(clock, PARK_MS - SETTLE_MS, Promise.all(closed).then(flush))) return
   logger.warn('not everything has stopped in time', { afterMs: PARK_MS })
 }

@@ -43,7 +43,8 @@ interface RejectionSource {
 
 /** Logs unhandled rejections of an author's code, so that they do not end the process. Returns the function that undoes it. */
 export function surviveRejections(source: RejectionSource, logger: Logger): () => void {
-  const listener = (error: unknown) => logger.error('the agent has a promise that rejects and is not awaited', { error })
+  const listener = (error: unknown) =>
+    logger.error('the agent has a promise that rejects and is not awaited', { error })
   source.on('unhandledRejection', listener)
   return () => void source.off('unhandledRejection', listener)
 }

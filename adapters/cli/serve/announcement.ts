@@ -25,11 +25,24 @@ export interface Places {
 /** The URLs of an agent that is served at an `http:` URL with these interfaces. */
 export function placesOf({ card }: Agent, http: string, interfaces: readonly AgentInterface[], page = http): Places {
   const grpc = interfaces.find(({ protocolBinding }) => protocolBinding === 'GRPC')?.url
-  return { name: card.name, url: withScheme(http, 'ws'), http, card: new URL(AGENT_CARD_PATH, http).href, page, pid: process.pid, ...(grpc !== undefined && { grpc }) }
+  return {
+    name: card.name,
+    url: withScheme(http, 'ws'),
+    http,
+    card: new URL(AGENT_CARD_PATH, http).href,
+    page,
+    pid: process.pid,
+    ...(grpc !== undefined && { grpc })
+  }
 }
 
 /** The output of `serve` on a terminal: the agent's URLs, a command line to paste, and how to stop it. */
-export function announcement({ card }: Agent, { url, http, card: cardUrl, page, pid, grpc, metrics }: Places, needsKey: boolean, end = ''): string {
+export function announcement(
+  { card }: Agent,
+  { url, http, card: cardUrl, page, pid, grpc, metrics }: Places,
+  needsKey: boolean,
+  end = ''
+): string {
   const text = card.skills.flatMap(({ examples = [] }) => examples)[0] ?? 'hello'
   return `${[card.name, ...(card.description === '' ? [] : [card.description])].map(oneLine).join(': ')}
 

@@ -25,7 +25,12 @@ export interface OpenedStore {
 }
 
 /** Opens the store of `--db`; with `--node` as one node of the cluster that shares it. */
-export async function openNode({ db, node: address }: NodePlace, cwd: string, logger: Logger, secret?: string): Promise<OpenedStore> {
+export async function openNode(
+  { db, node: address }: NodePlace,
+  cwd: string,
+  logger: Logger,
+  secret?: string
+): Promise<OpenedStore> {
   if (address === undefined || db === undefined) return openStore(db, cwd, logger)
   const node = await postgresNode(db, { address, secret, logger })
   return { node, store: node.store, broken: new AbortController().signal }
@@ -36,7 +41,10 @@ export async function joinCluster({ node }: OpenedStore, address = ''): Promise<
   await node?.open().catch((cause: unknown) => {
     const { hostname, port } = new URL(address)
     const fault = bindFault(cause, { host: hostname, port: Number(port) })
-    throw new CommandError(`--node ${address} cannot be served: ${fault?.text ?? `${(cause as Error).message}.`} Choose another address of this machine.`, { cause })
+    throw new CommandError(
+      `--node ${address} cannot be served: ${fault?.text ?? `${(cause as Error).message}.`} Choose another address of this machine.`,
+      { cause }
+    )
   })
 }
 
@@ -44,8 +52,18 @@ export async function joinCluster({ node }: OpenedStore, address = ''): Promise<
 export function checkNode({ db, node }: NodePlace, secret: string | undefined): void {
   if (node === undefined) return
   const url = URL.canParse(node) ? new URL(node) : undefined
-  if (url?.protocol !== 'ws:' || url.port === '' || url.pathname !== '/' || url.username !== '') throw usageError(`--node takes the address by which other nodes reach this one, such as ws://10.0.0.7:4243, not ${JSON.stringify(node)}.`)
-  if (db === undefined || !isPostgresUrl(db)) throw usageError('--node needs the database that all nodes share: --db postgres://HOST/DATABASE.')
-  if (secret !== undefined && secret.length < SECRET_LENGTH) throw usageError(`${SECRET_VARIABLE} needs at least ${SECRET_LENGTH} characters. Make one with: openssl rand -base64 24`)
-  if (secret === undefined && !isLoopback(url.hostname)) throw usageError(`Without a secret, anyone could act as a node at ${url.host}. Set ${SECRET_VARIABLE} to the same text for all nodes: openssl rand -base64 24`)
+  if (url?.protocol !== 'ws:' || url.port === '' || url.pathname !== '/' || url.username !== '')
+    throw usageError(
+      `--node takes the address by which other nodes reach this one, such as ws://10.0.0.7:4243, not ${JSON.stringify(node)}.`
+    )
+  if (db === undefined || !isPostgresUrl(db))
+    throw usageError('--node needs the database that all nodes share: --db postgres://HOST/DATABASE.')
+  if (secret !== undefined && secret.length < SECRET_LENGTH)
+    throw usageError(
+      `${SECRET_VARIABLE} needs at least ${SECRET_LENGTH} characters. Make one with: openssl rand -base64 24`
+    )
+  if (secret === undefined && !isLoopback(url.hostname))
+    throw usageError(
+      `Without a secret, anyone could act as a node at ${url.host}. Set ${SECRET_VARIABLE} to the same text for all nodes: openssl rand -base64 24`
+    )
 }

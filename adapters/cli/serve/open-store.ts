@@ -11,12 +11,21 @@ import { readSqlite, sqliteStore } from '../../storage/sqlite.ts'
  * Opens the store of `--db`: a SQLite file or a `postgres:` URL; without it, a store in memory. `broken` aborts with the reason if the store fails
  * for good.
  */
-export async function openStore(db: string | undefined, cwd: string, logger: Logger): Promise<{ store: Store; broken: AbortSignal }> {
+export async function openStore(
+  db: string | undefined,
+  cwd: string,
+  logger: Logger
+): Promise<{ store: Store; broken: AbortSignal }> {
   const broken = new AbortController()
   return { store: await storeOf(db, cwd, logger, error => broken.abort(error)), broken: broken.signal }
 }
 
-async function storeOf(db: string | undefined, cwd: string, logger: Logger, stopped: (error: Error) => void): Promise<Store> {
+async function storeOf(
+  db: string | undefined,
+  cwd: string,
+  logger: Logger,
+  stopped: (error: Error) => void
+): Promise<Store> {
   if (db === undefined) return memoryStore()
   return isPostgresUrl(db) ? postgresStore(db, { logger }) : sqliteStore(resolve(cwd, db), { logger, stopped })
 }

@@ -20,7 +20,11 @@ export async function checkLegacy(): Promise<void> {
 }
 
 /** The older versions of A2A for `--legacy`. Throws CommandError as `checkLegacy` does. */
-export async function legacyDialects(runtime: Runtime, options: Card03Options = {}, load: () => Promise<Loaded> = () => import('../../legacy/index.ts')): Promise<Dialect[]> {
+export async function legacyDialects(
+  runtime: Runtime,
+  options: Card03Options = {},
+  load: () => Promise<Loaded> = () => import('../../legacy/index.ts')
+): Promise<Dialect[]> {
   try {
     const { dialect03, dialect01 } = await load()
     return [dialect03(runtime, options), dialect01(runtime)]
@@ -30,7 +34,10 @@ export async function legacyDialects(runtime: Runtime, options: Card03Options = 
 }
 
 function refuseLegacy(cause: unknown): never {
-  throw new CommandError('--legacy needs the official SDK, which translates A2A 0.3. Install it: npm install @a2a-js/sdk', { cause })
+  throw new CommandError(
+    '--legacy needs the official SDK, which translates A2A 0.3. Install it: npm install @a2a-js/sdk',
+    { cause }
+  )
 }
 
 type Load = () => Promise<{ readonly grpc: (address: GrpcAddress) => PortBinding }>
@@ -39,10 +46,21 @@ type Load = () => Promise<{ readonly grpc: (address: GrpcAddress) => PortBinding
  * The gRPC binding for `--grpc PORT`. Throws CommandError if the optional peer packages are missing. `open` throws CommandError
  * if the port cannot be bound.
  */
-export async function grpcFor(address: GrpcAddress, load: Load = () => import('../../grpc/index.ts')): Promise<PortBinding> {
+export async function grpcFor(
+  address: GrpcAddress,
+  load: Load = () => import('../../grpc/index.ts')
+): Promise<PortBinding> {
   const { grpc } = await load().catch((cause: unknown) => {
-    throw new CommandError('--grpc needs the official SDK and gRPC. Install them: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf', { cause })
+    throw new CommandError(
+      '--grpc needs the official SDK and gRPC. Install them: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf',
+      { cause }
+    )
   })
   const { port, host = '' } = address
-  return { open: runtime => grpc(address).open(runtime).catch(listenError({ host, port }, { host: '--host', port: '--grpc' })) }
+  return {
+    open: runtime =>
+      grpc(address)
+        .open(runtime)
+        .catch(listenError({ host, port }, { host: '--host', port: '--grpc' }))
+  }
 }

@@ -105,44 +105,114 @@ export interface RuntimeSettings {
 }
 
 /** Parses the arguments of a command that serves an agent. Throws a usage error for invalid ones. `allowed` are origins besides `--origin`. */
-export async function readServeArguments(args: readonly string[], io: Io, allowed: readonly string[] = []): Promise<ServeSettings> {
-  const { values, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
-  const { host, port, grpc, metrics, 'api-key': key, 'public-url': publicUrl, hosts, origin = [], 'card-key': cardKey, 'card-jku': jku, legacy: speaksOlder, 'legacy-websocket': webSocketInCards, db: [db, secondDb] = [], node, inspect, json = false, log } = values
-  const { 'no-push': noPush, 'allow-loopback-webhooks': allowLoopback, 'observe-properties': observeProperties } = values
-  if (noPush && allowLoopback) throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
-  if (webSocketInCards && !speaksOlder) throw usageError('--legacy-websocket needs --legacy, which serves A2A 0.3 with its cards.')
-  if (secondDb !== undefined) throw usageError('--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.')
+export async function readServeArguments(
+  args: readonly string[],
+  io: Io,
+  allowed: readonly string[] = []
+): Promise<ServeSettings> {
+  const {
+    values,
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    host,
+    port,
+    grpc,
+    metrics,
+    'api-key': key,
+    'public-url': publicUrl,
+    hosts,
+    origin = [],
+    'card-key': cardKey,
+    'card-jku': jku,
+    legacy: speaksOlder,
+    'legacy-websocket': webSocketInCards,
+    db: [db, secondDb] = [],
+    node,
+    inspect,
+    json = false,
+    log
+  } = values
+  const {
+    'no-push': noPush,
+    'allow-loopback-webhooks': allowLoopback,
+    'observe-properties': observeProperties
+  } = values
+  if (noPush && allowLoopback)
+    throw usageError('--no-push and --allow-loopback-webhooks exclude each other. Give one of them.')
+  if (webSocketInCards && !speaksOlder)
+    throw usageError('--legacy-websocket needs --legacy, which serves A2A 0.3 with its cards.')
+  if (secondDb !== undefined)
+    throw usageError(
+      '--db was given twice. An agent has one database: docs/cluster.md#beyond-one-primary says how far that one goes.'
+    )
   checkNode({ db, node }, io.env[SECRET_VARIABLE])
   checkPublicUrl(publicUrl)
   checkNames(() => namedHosts(hosts ?? []))
   checkNames(() => namedOrigins(origin))
   const origins = [...allowed, ...origin]
   const apiKey = readOwnApiKey(key)
-  if (jku !== undefined && cardKey === undefined) throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
-  const signCard = cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
-  const given = { ...(!noPush && { push: webhooks({ allowLoopback }) }), ...(publicUrl !== undefined && { publicUrl }), ...(hosts && { hosts }), ...(origins.length > 0 && { origins }), ...(signCard && { signCard }), ...(observeProperties && { observeProperties }) }
+  if (jku !== undefined && cardKey === undefined)
+    throw usageError('--card-jku needs --card-key FILE: the private key whose public key is at that URL.')
+  const signCard =
+    cardKey === undefined ? undefined : await signerFrom(cardKey, io.cwd, { ...(jku !== undefined && { jku }) })
+  const given = {
+    ...(!noPush && { push: webhooks({ allowLoopback }) }),
+    ...(publicUrl !== undefined && { publicUrl }),
+    ...(hosts && { hosts }),
+    ...(origins.length > 0 && { origins }),
+    ...(signCard && { signCard }),
+    ...(observeProperties && { observeProperties })
+  }
   const logger = guardedLogger(readLogForm(log)(io.stderr, io.clock))
   const runtimeOptions = ({ authenticate: own, authorize }: AgentModule): RuntimeSettings => {
-    if (own && apiKey !== undefined) throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
+    if (own && apiKey !== undefined)
+      throw usageError(`${file} exports authenticate, which already identifies callers. Leave out --api-key.`)
     const authenticate = apiKey === undefined ? own : apiKeyAuthentication(apiKey)
-    if (!isLoopback(host) && !authenticate) throw usageError(`Without a key, anyone could use the agent on ${host}. Give --api-key KEY, or leave out --host.`)
+    if (!isLoopback(host) && !authenticate)
+      throw usageError(`Without a key, anyone could use the agent on ${host}. Give --api-key KEY, or leave out --host.`)
     if (isEveryAddress(host) && publicUrl === undefined && !hosts) {
-      throw usageError(`On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`)
+      throw usageError(
+        `On ${host} the agent listens on every address of this machine. Choose the one for its card with --public-url URL or --hosts NAME[:PORT].`
+      )
     }
     return { logger, ...given, ...(authenticate && { authenticate }), ...(authorize && { authorize }) }
   }
-  return { file, address: { port: port === undefined ? undefined : readPort('port', port), host }, grpc: grpc === undefined ? undefined : readPort('grpc', grpc), metrics: metrics === undefined ? undefined : readMetricsAddress(metrics), legacy: speaksOlder ? { webSocketInCards } : undefined, db, node, inspect, json, logger, log, runtimeOptions }
+  return {
+    file,
+    address: { port: port === undefined ? undefined : readPort('port', port), host },
+    grpc: grpc === undefined ? undefined : readPort('grpc', grpc),
+    metrics: metrics === undefined ? undefined : readMetricsAddress(metrics),
+    legacy: speaksOlder ? { webSocketInCards } : undefined,
+    db,
+    node,
+    inspect,
+    json,
+    logger,
+    log,
+    runtimeOptions
+  }
 }
 
 /** Turns an error of `listen` into a CommandError that names the options to change. */
-export function listenError({ port, host }: ServeSettings['address'], options = { host: '--host', port: '--port' }): (cause: unknown) => never {
+export function listenError(
+  { port, host }: ServeSettings['address'],
+  options = { host: '--host', port: '--port' }
+): (cause: unknown) => never {
   return cause => {
     if (cause instanceof CommandError) throw cause
     const [first, last] = port === undefined ? PORTS : [port, port]
     const fault = bindFault(cause, { host, port: first, last })
-    if (!fault) throw new CommandError(`${host} port ${first} cannot be served: ${(cause as Error).message}. Choose others with ${options.host} and ${options.port}.`, { cause })
+    if (!fault)
+      throw new CommandError(
+        `${host} port ${first} cannot be served: ${(cause as Error).message}. Choose others with ${options.host} and ${options.port}.`,
+        { cause }
+      )
     const option = options[fault.wrong]
-    throw new CommandError(`${fault.text} Choose another with ${option}${fault.wrong === 'port' ? `, or ${option} 0 for any` : ''}.`, { cause })
+    throw new CommandError(
+      `${fault.text} Choose another with ${option}${fault.wrong === 'port' ? `, or ${option} 0 for any` : ''}.`,
+      { cause }
+    )
   }
 }
 
@@ -164,4 +234,3 @@ function readPort(option: string, text: string): number {
   if (port <= 65_535) return port
   throw usageError(`--${option} takes a number from 0 to 65535, not ${JSON.stringify(text)}.`)
 }
-

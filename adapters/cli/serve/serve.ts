@@ -19,7 +19,8 @@ import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } fr
 
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {
-  usage: 'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
+  usage:
+    'taskchart serve AGENT.ts|js [--port 4242] [--host 127.0.0.1] [--grpc PORT] [--api-key KEY] [--db FILE|URL] [--node ADDRESS] [--metrics [HOST:]PORT] [--inspect] [--json] [--log text|json]',
   details: `The module's default export is the agent, made with defineAgent. An export authenticate identifies callers, and an
 export authorize decides what they may do. Tasks are stored in memory, or in the file that --db names. Ctrl-C or SIGTERM
 stops the server within 10 seconds: clients are notified, and work may finish its cleanup. A second one stops it at
@@ -55,7 +56,22 @@ async function run(args: readonly string[], io: Io): Promise<number> {
  * Serves the agent until the signal aborts; then parks its work. Never takes the next port, since its clients know this one. Throws
  * if the store has failed.
  */
-async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, legacy, grpc: grpcPort, metrics, inspect: isInspected, db, node, json, logger, runtimeOptions }: ServeSettings, { signal, clock, elapsedMs, cwd, env, stdout }: Io): Promise<void> {
+async function serve(
+  module: AgentModule,
+  {
+    address: { host, port = PORTS[0] },
+    legacy,
+    grpc: grpcPort,
+    metrics,
+    inspect: isInspected,
+    db,
+    node,
+    json,
+    logger,
+    runtimeOptions
+  }: ServeSettings,
+  { signal, clock, elapsedMs, cwd, env, stdout }: Io
+): Promise<void> {
   const { agent } = module
   const options = runtimeOptions(module)
   // Before anything is opened.
@@ -64,7 +80,14 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   const opened = await openNode({ db, node }, cwd, logger, env[SECRET_VARIABLE])
   const { broken } = opened
   const traced = await registeredTelemetry(logger)
-  const runtime = createRuntime({ agent, store: opened.store, ...(opened.node && { cluster: opened.node }), clock: opened.node?.clock ?? clock, ...options, ...(traced && { telemetry: traced.telemetry }) })
+  const runtime = createRuntime({
+    agent,
+    store: opened.store,
+    ...(opened.node && { cluster: opened.node }),
+    clock: opened.node?.clock ?? clock,
+    ...options,
+    ...(traced && { telemetry: traced.telemetry })
+  })
   const closeAll = async (cause: unknown) => {
     await runtime.close()
     await measured?.close()
@@ -72,13 +95,20 @@ async function serve(module: AgentModule, { address: { host, port = PORTS[0] }, 
   }
   let measured: ServedMetrics | undefined
   await joinCluster(opened, node).catch(closeAll)
-  if (metrics) measured = await serveMetrics(runtime, metrics).catch(listenError(metrics, { host: '--metrics', port: '--metrics' })).catch(closeAll)
+  if (metrics)
+    measured = await serveMetrics(runtime, metrics)
+      .catch(listenError(metrics, { host: '--metrics', port: '--metrics' }))
+      .catch(closeAll)
   const inspector = isInspected ? inspectorWith({}) : undefined
   const served = await listen(runtime, { port, host }, { legacy, ...grpc, inspector }).catch(closeAll)
   const { hosts } = runtime.settings
-  const places = { ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)), ...(measured && { metrics: measured.url }) }
+  const places = {
+    ...placesOf(agent, answered(served.url, hosts), served.interfaces, inspector && answered(inspector.pageUrl, hosts)),
+    ...(measured && { metrics: measured.url })
+  }
   // It may have been stopped while it opened.
-  if (!signal.aborted) stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
+  if (!signal.aborted)
+    stdout.write(json ? jsonLine(places) : announcement(agent, places, options.authenticate !== undefined))
   const watch = new LoopWatch({ clock, logger, elapsedMs })
   runtime.observe(watch)
   await aborted(AbortSignal.any([signal, broken]))
@@ -95,7 +125,13 @@ interface Beside {
   readonly inspector: SideApp | undefined
 }
 
-async function listen(runtime: Runtime, address: { readonly port: number; readonly host: string }, { legacy, grpc, inspector }: Beside): Promise<Served> {
+async function listen(
+  runtime: Runtime,
+  address: { readonly port: number; readonly host: string },
+  { legacy, grpc, inspector }: Beside
+): Promise<Served> {
   const dialects = legacy ? await legacyDialects(runtime, legacy) : []
-  return serveRuntime(runtime, { ...address, dialects, ...(grpc && { grpc }), ...(inspector && { inspector }) }).catch(listenError(address))
+  return serveRuntime(runtime, { ...address, dialects, ...(grpc && { grpc }), ...(inspector && { inspector }) }).catch(
+    listenError(address)
+  )
 }

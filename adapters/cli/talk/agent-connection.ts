@@ -53,10 +53,17 @@ export interface AgentPlace {
 }
 
 /** The access that options and environment give. Throws a usage error for what no header can carry, without showing it. */
-export function readAccess({ 'api-key': key, header, 'credential-origin': credentialOrigins }: AccessValues, env: Environment): Access {
+export function readAccess(
+  { 'api-key': key, header, 'credential-origin': credentialOrigins }: AccessValues,
+  env: Environment
+): Access {
   const apiKey = readApiKey(key)
   const credentials = apiKey === undefined ? ambientCredentials(env) : { apiKey }
-  return { ...(header && { headers: readHeaders(header) }), ...(credentials && { credentials }), ...(credentialOrigins && { credentialOrigins }) }
+  return {
+    ...(header && { headers: readHeaders(header) }),
+    ...(credentials && { credentials }),
+    ...(credentialOrigins && { credentialOrigins })
+  }
 }
 
 /** The first of these options that was given, for a command that calls no agent. */
@@ -107,7 +114,12 @@ export async function connectTo(place: AgentPlace, { signal }: Io): Promise<Agen
   const { url, access, binding, giveUpAfterMs } = place
   refusePassword(url)
   try {
-    return await connect(url, { signal, ...access, ...(giveUpAfterMs !== undefined && { giveUpAfterMs }), ...(binding !== undefined && { bindings: [binding] }) })
+    return await connect(url, {
+      signal,
+      ...access,
+      ...(giveUpAfterMs !== undefined && { giveUpAfterMs }),
+      ...(binding !== undefined && { bindings: [binding] })
+    })
   } catch (error) {
     throw error instanceof TypeError ? usageError(error.message) : aboutKey(error, place)
   }
@@ -119,19 +131,29 @@ export function inOptions(text: string): string {
 }
 
 /** Adds advice to errors about a missing, wrong or forbidden key. Over HTTP the first call reveals them. Other errors stay as they are. */
-export function aboutKey(error: unknown, { url, access: { credentials } }: Pick<AgentPlace, 'url' | 'access'>): unknown {
-  if (isA2AError(error) && error.code === 'Forbidden') return new CommandError(inOptions(error.message), { cause: error })
+export function aboutKey(
+  error: unknown,
+  { url, access: { credentials } }: Pick<AgentPlace, 'url' | 'access'>
+): unknown {
+  if (isA2AError(error) && error.code === 'Forbidden')
+    return new CommandError(inOptions(error.message), { cause: error })
   if (!isA2AError(error) || error.code !== 'Unauthenticated') return error
   const [, sent] = /were sent in (.+?)\.(?: |$)/.exec(error.message) ?? []
-  return new CommandError(`The agent at ${url} ${sent === undefined ? missingText(credentials) : refusedText(sent, credentials)}`, { cause: error })
+  return new CommandError(
+    `The agent at ${url} ${sent === undefined ? missingText(credentials) : refusedText(sent, credentials)}`,
+    { cause: error }
+  )
 }
 
 function missingText(credentials: ClientCredentials | undefined): string {
-  const unsent = credentials ? ' That of the environment was not sent: the card has no scheme for it, or names another origin.' : ''
+  const unsent = credentials
+    ? ' That of the environment was not sent: the card has no scheme for it, or names another origin.'
+    : ''
   return `requires a key. Give one with --api-key KEY.${unsent}`
 }
 
 function refusedText(sent: string, credentials: ClientCredentials | undefined): string {
-  if (credentials && !credentials.onlyIfAsked) return `refused the key, which was sent in ${sent}. Give another with --api-key KEY.`
+  if (credentials && !credentials.onlyIfAsked)
+    return `refused the key, which was sent in ${sent}. Give another with --api-key KEY.`
   return `refused the credentials, which were sent in ${sent}. Give others with --api-key KEY or --header NAME:VALUE.`
 }

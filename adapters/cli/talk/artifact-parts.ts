@@ -3,7 +3,11 @@ import type { Artifact } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 
 /** A part of an artifact or a message. `name` is its filename, or else the name of the whole. */
-export type Given = { readonly name: string; readonly filename: string | undefined; readonly mediaType: string | undefined } & (
+export type Given = {
+  readonly name: string
+  readonly filename: string | undefined
+  readonly mediaType: string | undefined
+} & (
   | { readonly text: string }
   | { readonly bytes: Uint8Array }
   | { readonly url: string }
@@ -52,6 +56,7 @@ function given(part: Part, fallback: string): Given {
 function join(first: Given, second: Given): Given | undefined {
   if (first.filename !== second.filename) return undefined
   if ('text' in first && 'text' in second) return { ...first, text: first.text + second.text }
-  if ('bytes' in first && 'bytes' in second && first.filename !== undefined) return { ...first, bytes: Buffer.concat([first.bytes, second.bytes]) }
+  if ('bytes' in first && 'bytes' in second && first.filename !== undefined)
+    return { ...first, bytes: Buffer.concat([first.bytes, second.bytes]) }
   return undefined
 }

@@ -36,7 +36,12 @@ const SEEN_CHARACTERS = 1000
  */
 export function safeFileName(name: string, mediaType?: string): string {
   const seen = seenPart(win32.basename(name))
-  const safe = unreserved(seen.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '').replace(/[<>:"|?*]/g, '_').replace(/^[.\s]+|[.\s]+$/gu, ''))
+  const safe = unreserved(
+    seen
+      .replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '')
+      .replace(/[<>:"|?*]/g, '_')
+      .replace(/^[.\s]+|[.\s]+$/gu, '')
+  )
   const { name: stem, ext } = posix.parse(safe)
   return shortened(stem || 'artifact', ext || extensionOf(mediaType))
 }

@@ -15,7 +15,12 @@ import { showResults } from './results.ts'
 import { note, nothingYet, type Watched } from './watch-stream.ts'
 
 /** The options of commands that follow a stream. */
-export const FOLLOW_OPTIONS = { out: { type: 'string' }, ...ACCESS_OPTIONS, binding: { type: 'string' }, json: { type: 'boolean' } } as const
+export const FOLLOW_OPTIONS = {
+  out: { type: 'string' },
+  ...ACCESS_OPTIONS,
+  binding: { type: 'string' },
+  json: { type: 'boolean' }
+} as const
 
 /** Their help text. */
 export const FOLLOW_HELP = `  --out DIR       save artifacts in this folder; existing files are never overwritten
@@ -79,7 +84,13 @@ export async function showTurn(client: AgentClient, watched: Watched, turn: Turn
   await handOver(client, watched, turn, io)
 }
 
-async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watched, turn: Turn, reporter: Reporter, { stdout, terminal, colours }: Io): Promise<void> {
+async function showStream(
+  stream: AsyncIterable<StreamResponse>,
+  watched: Watched,
+  turn: Turn,
+  reporter: Reporter,
+  { stdout, terminal, colours }: Io
+): Promise<void> {
   for await (const event of stream) {
     const before = watched.task?.state
     note(watched, event)
@@ -87,7 +98,8 @@ async function showStream(stream: AsyncIterable<StreamResponse>, watched: Watche
     const state = watched.task?.state
     if (turn.json) stdout.write(jsonLine(event))
     const isProgress = 'statusUpdate' in event && state !== undefined && state === before && isActive(state)
-    for (const line of progressLines(event, turn.asksBySchema ? 0 : terminal?.columns ?? USUAL_COLUMNS)) reporter[isProgress ? 'mention' : 'tell'](paintState(colours.stderr && !turn.json, line))
+    for (const line of progressLines(event, turn.asksBySchema ? 0 : (terminal?.columns ?? USUAL_COLUMNS)))
+      reporter[isProgress ? 'mention' : 'tell'](paintState(colours.stderr && !turn.json, line))
     if (state && state !== before && turn.goesOnIn(state)) tellAll(reporter, turn.waitHint())
   }
 }
@@ -119,12 +131,19 @@ function reporterFor(watched: Watched, { json }: Turn, { stderr: output, termina
 }
 
 /** Prints or saves the answer, or the task's complete artifacts. */
-async function handOver(client: AgentClient, { task, message, artifacts: known }: Watched, { out, json, isResult = () => true }: Turn, io: Io): Promise<void> {
+async function handOver(
+  client: AgentClient,
+  { task, message, artifacts: known }: Watched,
+  { out, json, isResult = () => true }: Turn,
+  io: Io
+): Promise<void> {
   if (message) return showResults(messageParts(message), { out, json, savesText: false }, io)
   if (!task || isActive(task.state)) throw new CommandError('The agent ended the stream without a result.')
   if (json && out === undefined) return
   const { artifacts = [] } = await client.getTask({ id: task.id, historyLength: 0 }, { signal: io.signal })
-  const parts = artifacts.filter(artifact => isResult(artifact, task.id)).flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
+  const parts = artifacts
+    .filter(artifact => isResult(artifact, task.id))
+    .flatMap(artifact => artifactParts(artifact, known.get(artifact.artifactId)?.chunks !== 1))
   await showResults(parts, { out, json, savesText: true }, io)
 }
 

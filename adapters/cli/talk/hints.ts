@@ -28,7 +28,10 @@ export function continueHint(watched: Watched, target: HintTarget): string[] {
 /** Lines that show how to watch the task again. Empty without a task. */
 export function watchHint({ task }: Watched, target: HintTarget): string[] {
   if (!task) return []
-  return hint(`Task ${oneLine(task.id)} ${standing(task.state)}. Watch it with`, watchLine({ ...placeOf(target), task: task.id }))
+  return hint(
+    `Task ${oneLine(task.id)} ${standing(task.state)}. Watch it with`,
+    watchLine({ ...placeOf(target), task: task.id })
+  )
 }
 
 function standing(state: TaskState): string {
@@ -37,8 +40,20 @@ function standing(state: TaskState): string {
 }
 
 /** The parts of a command that calls the same agent. Credentials of the environment are there again. */
-export function placeOf({ url, out, binding, access: { headers = {}, credentials, credentialOrigins } }: HintTarget): PasteLine {
-  return { url, out, binding, credentialOrigins, headers: Object.keys(headers), needsKey: credentials !== undefined && !credentials.onlyIfAsked }
+export function placeOf({
+  url,
+  out,
+  binding,
+  access: { headers = {}, credentials, credentialOrigins }
+}: HintTarget): PasteLine {
+  return {
+    url,
+    out,
+    binding,
+    credentialOrigins,
+    headers: Object.keys(headers),
+    needsKey: credentials !== undefined && !credentials.onlyIfAsked
+  }
 }
 
 function hint(what: string, line: string): string[] {

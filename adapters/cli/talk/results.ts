@@ -16,13 +16,18 @@ export interface ResultOptions {
 }
 
 /** Prints results, and saves the files among them. URLs are printed, never fetched. */
-export async function showResults(results: readonly Given[], { out, savesText, json }: ResultOptions, io: Io): Promise<void> {
+export async function showResults(
+  results: readonly Given[],
+  { out, savesText, json }: ResultOptions,
+  io: Io
+): Promise<void> {
   for (const given of results) {
     const isSaved = out !== undefined && !('url' in given) && (savesText || !('text' in given))
     const path = isSaved ? await saveGiven(given, out, io.cwd) : undefined
     if (!json && !('bytes' in given)) io.stdout.write(`${printed(given, io.clock.now())}\n`)
     if (path !== undefined) (json ? io.stderr : io.stdout).write(`saved ${oneLine(path)}${about(given)}\n`)
-    else if (!json && 'bytes' in given) io.stdout.write(`${oneLine(given.name)}${about(given)}, not saved: add --out DIR to save files\n`)
+    else if (!json && 'bytes' in given)
+      io.stdout.write(`${oneLine(given.name)}${about(given)}, not saved: add --out DIR to save files\n`)
   }
 }
 
@@ -39,20 +44,35 @@ function printed(given: Exclude<Given, { bytes: Uint8Array }>, nowMs: number): s
 }
 
 function about(given: Given): string {
-  const facts = [...(given.mediaType === undefined ? [] : [oneLine(given.mediaType)]), ...('bytes' in given ? [sizeText(given.bytes.length)] : [])]
+  const facts = [
+    ...(given.mediaType === undefined ? [] : [oneLine(given.mediaType)]),
+    ...('bytes' in given ? [sizeText(given.bytes.length)] : [])
+  ]
   return facts.length === 0 ? '' : ` (${facts.join(', ')})`
 }
 
 /** An offer in one line, with its terms and remaining time: `Offer: euros 40, day friday (stands for 10m)`. */
 function offerText({ terms, expiresAt }: Offer, nowMs: number): string {
-  const named = Object.entries(terms).map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const named = Object.entries(terms).map(
+    ([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`
+  )
   const leftMs = Date.parse(expiresAt) - nowMs
-  return oneLine(`Offer: ${named.join(', ')} (${leftMs > 0 ? `stands for ${lengthText(Math.ceil(leftMs / 1000) * 1000)}` : 'has expired'})`)
+  return oneLine(
+    `Offer: ${named.join(', ')} (${leftMs > 0 ? `stands for ${lengthText(Math.ceil(leftMs / 1000) * 1000)}` : 'has expired'})`
+  )
 }
 
 /** A message as text. Files are named only. Data is left out if there is text, since it is for programs; without a name it is one line of JSON. */
 export function messageText(message: Message): string {
   const hasText = message.parts.some(part => 'text' in part)
   const shown = messageParts(message).filter(given => !hasText || !('data' in given))
-  return shown.map(given => ('text' in given ? plain(given.text) : 'data' in given && given.filename === undefined ? oneLine(JSON.stringify(given.data)) : shortly(given))).join(' ')
+  return shown
+    .map(given =>
+      'text' in given
+        ? plain(given.text)
+        : 'data' in given && given.filename === undefined
+          ? oneLine(JSON.stringify(given.data))
+          : shortly(given)
+    )
+    .join(' ')
 }

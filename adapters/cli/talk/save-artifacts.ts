@@ -13,14 +13,24 @@ export async function saveGiven(given: Exclude<Given, { url: string }>, folder: 
   const name = nameOf(given)
   try {
     await makeFolder(resolve(cwd, folder))
-    return await writeFree(n => join(folder, numbered(name, n)), path => isWritten(resolve(cwd, path), contentOf(given)))
+    return await writeFree(
+      n => join(folder, numbered(name, n)),
+      path => isWritten(resolve(cwd, path), contentOf(given))
+    )
   } catch (cause) {
-    throw new CommandError(`${join(folder, name)} could not be saved: ${(cause as Error).message}. Give another folder with --out.`, { cause })
+    throw new CommandError(
+      `${join(folder, name)} could not be saved: ${(cause as Error).message}. Give another folder with --out.`,
+      { cause }
+    )
   }
 }
 
 /** Writes to the first free path, by number from 1. */
-async function writeFree(pathOf: (n: number) => string, isWritten: (path: string) => Promise<boolean>, n = 1): Promise<string> {
+async function writeFree(
+  pathOf: (n: number) => string,
+  isWritten: (path: string) => Promise<boolean>,
+  n = 1
+): Promise<string> {
   const path = pathOf(n)
   return (await isWritten(path)) ? path : writeFree(pathOf, isWritten, n + 1)
 }

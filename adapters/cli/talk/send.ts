@@ -7,7 +7,8 @@ import { follow, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart send`: sends a message to an agent, watches its task, and saves the results. */
 export const sendCommand: Command = {
-  usage: 'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
+  usage:
+    'taskchart send URL "text" [--context ID] [--task ID] [--reference ID]… [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Progress is written to stderr and results to stdout. The
 last line is the command that continues the context.
 
@@ -27,7 +28,10 @@ const OPTIONS = {
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: [url, text] } = readArguments(args, OPTIONS, ['URL', '"text"'])
+  const {
+    values,
+    positionals: [url, text]
+  } = readArguments(args, OPTIONS, ['URL', '"text"'])
   const { context, task, reference, out, binding, json = false } = values
   const message: Message = {
     messageId: crypto.randomUUID(),
@@ -38,5 +42,16 @@ async function run(args: readonly string[], io: Io): Promise<number> {
     ...(reference && { referenceTaskIds: reference })
   }
   const stream = (client: AgentClient) => client.sendStreamingMessage({ message }, { signal: io.signal })
-  return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED' }, io)
+  return follow(
+    {
+      url,
+      access: readAccess(values, io.env),
+      binding,
+      out,
+      json,
+      stream,
+      goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED'
+    },
+    io
+  )
 }

@@ -1,4 +1,9 @@
-import type { Artifact, StreamResponse, TaskArtifactUpdateEvent, TaskStatus } from '../../../machines/protocol/objects.ts'
+import type {
+  Artifact,
+  StreamResponse,
+  TaskArtifactUpdateEvent,
+  TaskStatus
+} from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { oneLine, sizeText } from '../text/terminal-text.ts'
@@ -64,7 +69,9 @@ function noteStatus(watched: Watched, id: string, { state, message }: TaskStatus
 function noteChunk(watched: Watched, { artifact, append }: TaskArtifactUpdateEvent): void {
   const { artifactId, name, parts } = artifact
   // `append` refers to an earlier chunk, even if this stream has not seen it.
-  const before = append ? (watched.artifacts.get(artifactId) ?? { name: artifactId, chunks: 1, bytes: 0 }) : { name: artifactId, chunks: 0, bytes: 0 }
+  const before = append
+    ? (watched.artifacts.get(artifactId) ?? { name: artifactId, chunks: 1, bytes: 0 })
+    : { name: artifactId, chunks: 0, bytes: 0 }
   const now = { name: name ?? before.name, chunks: before.chunks + 1, bytes: before.bytes + bytesIn(parts) }
   watched.artifacts.set(artifactId, now)
   watched.newest = receivedText(now)

@@ -11,7 +11,8 @@ import { follow, isActive, FOLLOW_HELP, FOLLOW_OPTIONS } from './follow.ts'
 
 /** `taskchart watch`: shows the events of a task until it ends, and saves its results. */
 export const watchCommand: Command = {
-  usage: 'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
+  usage:
+    'taskchart watch URL TASK [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME] [--json]',
   details: `URL is the agent's ws: URL, or the http: URL of its card; TASK is the task's id. Progress is written to stderr and
 results to stdout. A task that waits for input stays watched, so that another client can answer it. A task that has
 ended is shown at once.
@@ -22,14 +23,21 @@ ${EXIT_CODES}`,
 }
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: [url, id] } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
+  const {
+    values,
+    positionals: [url, id]
+  } = readArguments(args, FOLLOW_OPTIONS, ['URL', 'TASK'])
   const { out, binding, json = false } = values
   const stream = (client: AgentClient) => eventsOf(id, client, io)
   return follow({ url, access: readAccess(values, io.env), binding, out, json, stream, goesOnIn: isInterrupted }, io)
 }
 
 /** The task, then its events. A task that has ended is read once. Without a stream, the task is read until it ends. */
-export async function* eventsOf(id: string, client: AgentClient, { signal, clock }: Pick<Io, 'signal' | 'clock'>): AsyncGenerator<StreamResponse, void, undefined> {
+export async function* eventsOf(
+  id: string,
+  client: AgentClient,
+  { signal, clock }: Pick<Io, 'signal' | 'clock'>
+): AsyncGenerator<StreamResponse, void, undefined> {
   let state: TaskState | undefined
   try {
     for await (const event of client.subscribeToTask({ id }, { signal })) {

@@ -27,7 +27,8 @@ export async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource
       do {
         const page = await pageAfter(after).catch(told)
         tasks.push(...page.tasks)
-        if (tasks.length > limit) return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
+        if (tasks.length > limit)
+          return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
         after = page.next
       } while (after !== undefined)
       return { tasks, isMixed: false }
@@ -60,16 +61,25 @@ async function eventsUntil(client: AgentClient, id: string, until: number, signa
  * Reads a list page by page, each with the total number of matching tasks. The list ends at an empty page and at a token that it had
  * before, so that no agent makes it endless with these.
  */
-function pagesOf(client: AgentClient, { contextId, state, since }: Filters, signal: AbortSignal): (pageToken: string | undefined) => Promise<Page<string> & { total: number }> {
+function pagesOf(
+  client: AgentClient,
+  { contextId, state, since }: Filters,
+  signal: AbortSignal
+): (pageToken: string | undefined) => Promise<Page<string> & { total: number }> {
   const had = new Set([''])
   return async pageToken => {
-    const { tasks, totalSize, nextPageToken } = await client.listTasks({
-      ...(contextId !== undefined && { contextId }),
-      ...(state !== undefined && { status: state }),
-      ...(since !== undefined && { statusTimestampAfter: since }),
-      ...(pageToken !== undefined && { pageToken }),
-      pageSize: PAGE, historyLength: 0, includeArtifacts: false
-    }, { signal })
+    const { tasks, totalSize, nextPageToken } = await client.listTasks(
+      {
+        ...(contextId !== undefined && { contextId }),
+        ...(state !== undefined && { status: state }),
+        ...(since !== undefined && { statusTimestampAfter: since }),
+        ...(pageToken !== undefined && { pageToken }),
+        pageSize: PAGE,
+        historyLength: 0,
+        includeArtifacts: false
+      },
+      { signal }
+    )
     const isLast = tasks.length === 0 || had.has(nextPageToken)
     had.add(nextPageToken)
     return { tasks: tasks.map(found), total: totalSize, next: isLast ? undefined : nextPageToken }

@@ -66,7 +66,11 @@ stopped with Ctrl-C.
 async function run([name, ...args]: readonly string[], io: Io): Promise<number> {
   const action = name === undefined ? undefined : ACTIONS.get(name)
   if (action) return action(args, io)
-  throw usageError(name === undefined ? 'Say what to do with tasks: ls, show, export or cancel.' : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`)
+  throw usageError(
+    name === undefined
+      ? 'Say what to do with tasks: ls, show, export or cancel.'
+      : `Tasks have no ${JSON.stringify(name)}. ${didYouMean(name, [...ACTIONS.keys()])}`
+  )
 }
 
 const SHOW_OPTIONS = { ...SOURCE_OPTIONS, json: { type: 'boolean' } } as const
@@ -78,7 +82,13 @@ async function showTask(args: readonly string[], io: Io): Promise<number> {
   const [id] = readPositionals(rest, ['TASK'])
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const record = await withSource(place, report, io, source => source.read(id))
-  io.stdout.write(values.json ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) }) : recordLines(record, io.clock.now()).map(line => `${line}\n`).join(''))
+  io.stdout.write(
+    values.json
+      ? jsonLine({ ...record.task, ...(record.webhooks && { webhooks: record.webhooks }) })
+      : recordLines(record, io.clock.now())
+          .map(line => `${line}\n`)
+          .join('')
+  )
   return EXIT.ok
 }
 
@@ -88,7 +98,10 @@ const CANCEL_OPTIONS = { db: { type: 'string' }, ...ACCESS_OPTIONS, json: { type
 async function cancelTask(args: readonly string[], io: Io): Promise<number> {
   const { values, positionals } = readOptions(args, CANCEL_OPTIONS)
   const { db, json } = values
-  if (db !== undefined) throw usageError('A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server: taskchart tasks cancel URL TASK.')
+  if (db !== undefined)
+    throw usageError(
+      'A task cannot be canceled in a file: a server that uses it would not notice. Cancel through the server: taskchart tasks cancel URL TASK.'
+    )
   const [url, id] = readPositionals(positionals, ['URL', 'TASK'])
   return withAgent({ url, access: readAccess(values, io.env) }, io, async client => {
     const task = await client.cancelTask({ id }, { signal: io.signal })

@@ -12,7 +12,9 @@ export interface Page<Place> {
  * So the front is read again until it fits on one page, or brings nothing new. Remembers only the ids of tasks that can
  * appear again.
  */
-export async function* everyTask<Place>(pageOf: (since: string | undefined, after: Place | undefined) => Promise<Page<Place>>): AsyncGenerator<FoundTask, void, undefined> {
+export async function* everyTask<Place>(
+  pageOf: (since: string | undefined, after: Place | undefined) => Promise<Page<Place>>
+): AsyncGenerator<FoundTask, void, undefined> {
   const mayComeAgain = new Set<string>()
   let since: string | undefined
   for (;;) {
@@ -24,7 +26,10 @@ export async function* everyTask<Place>(pageOf: (since: string | undefined, afte
       const { tasks, next } = await pageOf(since, after)
       if (pages === 0) front = tasks[0]?.task.status.timestamp
       for (const found of tasks) {
-        const { id, status: { state, timestamp = '' } } = found.task
+        const {
+          id,
+          status: { state, timestamp = '' }
+        } = found.task
         // Other agents may ignore the filter.
         if (mayComeAgain.has(id) || timestamp < (since ?? '')) continue
         if (!isTerminal(state) || timestamp >= (front ?? '')) mayComeAgain.add(id)

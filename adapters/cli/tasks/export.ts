@@ -34,7 +34,20 @@ export async function exportTasks(args: readonly string[], io: Io): Promise<numb
   try {
     await withSource(place, report, io, async source => {
       const sink = values.out === undefined ? outputSink(io.stdout) : await fileSink(resolve(io.cwd, values.out))
-      await writeAll({ source, ids, sink, counts, report, textOf: values.html === true ? id => taskStoryOf(source, id) : async (id, scope) => lineOf(await source.read(id, scope)) }, io.signal)
+      await writeAll(
+        {
+          source,
+          ids,
+          sink,
+          counts,
+          report,
+          textOf:
+            values.html === true
+              ? id => taskStoryOf(source, id)
+              : async (id, scope) => lineOf(await source.read(id, scope))
+        },
+        io.signal
+      )
     })
   } finally {
     reporter.end()
@@ -57,7 +70,9 @@ interface Export {
 async function writeAll({ source, ids, sink, counts, report, textOf }: Export, signal: AbortSignal): Promise<void> {
   let isWhole = false
   try {
-    for await (const { id, scope } of ids.length > 0 ? ids.map(id => ({ id, scope: undefined })) : idsOf(source.all())) {
+    for await (const { id, scope } of ids.length > 0
+      ? ids.map(id => ({ id, scope: undefined }))
+      : idsOf(source.all())) {
       signal.throwIfAborted()
       try {
         await sink.write(await textOf(id, scope))
@@ -76,15 +91,27 @@ async function writeAll({ source, ids, sink, counts, report, textOf }: Export, s
 }
 
 async function* idsOf(tasks: AsyncIterable<FoundTask>) {
-  for await (const { task: { id }, scope } of tasks) yield { id, scope }
+  for await (const {
+    task: { id },
+    scope
+  } of tasks)
+    yield { id, scope }
 }
 
 function lineOf({ scope, events, ...others }: TaskRecord): string {
-  return jsonLine({ ...scope, ...others, ...(events && { events: events.map(({ generation, update }) => ({ generation, ...update })) }) })
+  return jsonLine({
+    ...scope,
+    ...others,
+    ...(events && { events: events.map(({ generation, update }) => ({ generation, ...update })) })
+  })
 }
 
 /** A live line and results would overwrite each other on one terminal. */
-function reporterFor(counts: Counts, out: string | undefined, { stderr: output, terminal, screen, clock }: Io): Reporter {
+function reporterFor(
+  counts: Counts,
+  out: string | undefined,
+  { stderr: output, terminal, screen, clock }: Io
+): Reporter {
   if (!terminal || (screen && out === undefined)) return plainReporter(output)
   return new LiveLine({ output, terminal, clock, text: () => `exporting: ${summary(counts)}` })
 }
@@ -133,6 +160,9 @@ async function fileSink(path: string): Promise<LineSink> {
 }
 
 async function refuseTaken(path: string): Promise<void> {
-  const isTaken = await lstat(path).then(() => true, () => false)
+  const isTaken = await lstat(path).then(
+    () => true,
+    () => false
+  )
   if (isTaken) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
 }

@@ -37,7 +37,8 @@ export async function listTasks(args: readonly string[], io: Io): Promise<number
   const report = (message: string) => io.stderr.write(`taskchart: ${oneLine(message)}\n`)
   const listing = await withSource(place, report, io, source => source.newest(filters, limit))
   const { tasks, total } = listing
-  for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns)) io.stdout.write(json ? line : painted(io.colours.stdout, line))
+  for (const line of json ? tasks.map(lineOf) : table(listing, nowMs, io.screen?.columns))
+    io.stdout.write(json ? line : painted(io.colours.stdout, line))
   if (total !== undefined) io.stderr.write(`The newest ${limit} of ${total} tasks. All of them: --limit ${total}\n`)
   if (tasks.length === 0) io.stderr.write('No tasks match.\n')
   return EXIT.ok
@@ -60,11 +61,18 @@ function table({ tasks, isMixed }: Listing, nowMs: number, columns: number | und
 
 /** Colours the second column, the state. */
 function painted(hasColours: boolean, line: string): string {
-  return line.replace(/^(\S+ {2,})([a-z-]+)/, (_, before: string, state: string) => `${before}${paintState(hasColours, state)}`)
+  return line.replace(
+    /^(\S+ {2,})([a-z-]+)/,
+    (_, before: string, state: string) => `${before}${paintState(hasColours, state)}`
+  )
 }
 
 function cells({ task, scope }: FoundTask, isMixed: boolean, nowMs: number): string[] {
-  const { id, contextId = '', status: { state, timestamp, message } } = task
+  const {
+    id,
+    contextId = '',
+    status: { state, timestamp, message }
+  } = task
   const age = timestamp === undefined ? '' : lengthText(nowMs - Date.parse(timestamp))
   const whose = isMixed && scope ? [scope.tenant, scope.principal] : []
   const words = message ? cutToWidth(oneLine(messageText(message)), FIRST_WORDS) : ''

@@ -19,17 +19,29 @@ type SourceValues = { readonly [Name in 'db' | 'tenant' | 'principal']?: string 
 export type Place = SourceValues & ({ readonly url: string } | { readonly url: undefined; readonly db: string })
 
 /** The place that arguments name, and the others. Throws a usage error for none, or for two. */
-export function readPlace(values: SourceValues, positionals: readonly string[]): { place: Place; rest: readonly string[] } {
+export function readPlace(
+  values: SourceValues,
+  positionals: readonly string[]
+): { place: Place; rest: readonly string[] } {
   const [first, ...others] = positionals
   const isGiven = first !== undefined && isUrl(first)
   if (values.db !== undefined && isGiven) throw usageError('URL and --db FILE exclude each other. Give one of them.')
   if (values.db !== undefined) return { place: { ...values, url: undefined, db: values.db }, rest: positionals }
   if (isGiven) return { place: { ...values, url: first }, rest: others }
-  throw usageError(first === undefined ? 'URL or --db FILE is missing.' : `${JSON.stringify(first)} is not a URL. Give the agent's URL first, or --db FILE.`)
+  throw usageError(
+    first === undefined
+      ? 'URL or --db FILE is missing.'
+      : `${JSON.stringify(first)} is not a URL. Give the agent's URL first, or --db FILE.`
+  )
 }
 
 /** Opens a source, calls `use`, and always closes it. */
-export async function withSource<T>(place: Place, report: Report, io: Io, use: (source: TaskSource) => Promise<T>): Promise<T> {
+export async function withSource<T>(
+  place: Place,
+  report: Report,
+  io: Io,
+  use: (source: TaskSource) => Promise<T>
+): Promise<T> {
   const source = await open(place, report, io)
   try {
     return await use(source)
@@ -45,6 +57,7 @@ async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
     if (option !== undefined) throw usageError(`${option} is for a URL; a file takes none.`)
     return storeSource(place.db, { tenant, principal }, report, io)
   }
-  if (tenant !== undefined || principal !== undefined) throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
+  if (tenant !== undefined || principal !== undefined)
+    throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
   return agentSource({ url: place.url, access: readAccess(place, io.env) }, io)
 }

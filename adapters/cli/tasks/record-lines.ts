@@ -23,12 +23,19 @@ export function recordLines(record: TaskRecord, nowMs: number): string[] {
     ...section('Metadata', metadataLines(metadata)),
     ...section('Events', record.events?.map(eventLine)),
     ...section('Journal', record.journal?.map(oneLine)),
-    ...section('Webhooks', record.webhooks?.map(webhook => webhookLine(webhook, nowMs)))
+    ...section(
+      'Webhooks',
+      record.webhooks?.map(webhook => webhookLine(webhook, nowMs))
+    )
   ]
 }
 
 function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: TaskRecord, nowMs: number): string[] {
-  const { id, contextId, status: { state, message, timestamp } } = task
+  const {
+    id,
+    contextId,
+    status: { state, message, timestamp }
+  } = task
   const moment = (atMs: number | undefined) => (atMs === undefined ? undefined : momentText(atMs, nowMs))
   const began = events?.[0]?.update
   const facts = {
@@ -43,7 +50,9 @@ function factLines({ task, scope, generation, events, wakeAtMs, deadlineAtMs }: 
     wakes: wakeAtMs === 0 ? 'at once: its work is running' : moment(wakeAtMs),
     deadline: moment(deadlineAtMs)
   }
-  return Object.entries(facts).flatMap(([name, fact]) => (fact === undefined ? [] : [`${name.padEnd(10)}  ${oneLine(fact)}`]))
+  return Object.entries(facts).flatMap(([name, fact]) =>
+    fact === undefined ? [] : [`${name.padEnd(10)}  ${oneLine(fact)}`]
+  )
 }
 
 function msOf(timestamp: string | undefined): number | undefined {
@@ -63,18 +72,25 @@ function messageLines(message: Message): string[] {
 function artifactLines(artifact: Artifact): string[] {
   const { artifactId, name = artifactId, description, parts } = artifact
   const title = `${oneLine(name)} (${name === artifactId ? '' : `${oneLine(artifactId)}, `}${sizeText(bytesIn(parts))})`
-  return [description === undefined ? title : `${title}: ${oneLine(description)}`, ...artifactParts(artifact, true).map(given => `  ${partLine(given)}`)]
+  return [
+    description === undefined ? title : `${title}: ${oneLine(description)}`,
+    ...artifactParts(artifact, true).map(given => `  ${partLine(given)}`)
+  ]
 }
 
 function partLine(given: Given): string {
   if ('text' in given) return `text: ${shortly(given)}, ${sizeText(Buffer.byteLength(given.text))}`
   if ('bytes' in given) return `file: ${shortly(given)}`
-  return 'url' in given ? `url: ${shortly(given)}: ${oneLine(given.url)}` : `data: ${shortly(given)}, ${sizeText(Buffer.byteLength(JSON.stringify(given.data)))}`
+  return 'url' in given
+    ? `url: ${shortly(given)}: ${oneLine(given.url)}`
+    : `data: ${shortly(given)}, ${sizeText(Buffer.byteLength(JSON.stringify(given.data)))}`
 }
 
 /** Without the generation, which has its own line. */
 function metadataLines(metadata: NonNullable<Task['metadata']>): string[] {
-  return Object.entries(metadata).flatMap(([key, value]) => (key === RELIABILITY_EXTENSION ? [] : [`${oneLine(key)}: ${plain(JSON.stringify(value))}`]))
+  return Object.entries(metadata).flatMap(([key, value]) =>
+    key === RELIABILITY_EXTENSION ? [] : [`${oneLine(key)}: ${plain(JSON.stringify(value))}`]
+  )
 }
 
 /** Only status updates have a time. */
@@ -88,6 +104,9 @@ function statusLine({ state, message }: Task['status']): string {
   return message ? `${stateText(state)}: ${oneLine(messageText(message))}` : stateText(state)
 }
 
-function chunkLine({ artifact: { artifactId, name = artifactId, parts }, append }: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): string {
+function chunkLine({
+  artifact: { artifactId, name = artifactId, parts },
+  append
+}: Extract<TaskEvent['update'], { artifactUpdate: unknown }>['artifactUpdate']): string {
   return `artifact ${oneLine(name)} (${append ? 'more, ' : ''}${sizeText(bytesIn(parts))})`
 }

@@ -12,12 +12,18 @@ import { shownWebhook } from './webhook-lines.ts'
 const PAGE = 100
 
 /** The tasks of a file or database, of all tenants and principals or of one, even while a server uses it. */
-export async function storeSource(db: string, { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>, report: Report, { cwd, signal }: Io): Promise<TaskSource> {
+export async function storeSource(
+  db: string,
+  { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>,
+  report: Report,
+  { cwd, signal }: Io
+): Promise<TaskSource> {
   const readerTelling = (tell: Report) => openReader(db, cwd, { warn: tell, error: tell })
   const store = await readerTelling(report)
   // Damage elsewhere in the context of a task is not reported with that task.
   const contexts = await readerTelling(() => {})
-  const isWanted = (scope: Scope) => (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  const isWanted = (scope: Scope) =>
+    (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
   const wanted = async () => (await store.scopes()).filter(isWanted)
   return {
     newest: async (filters, limit) => {
@@ -29,12 +35,14 @@ export async function storeSource(db: string, { tenant, principal }: Partial<Rec
       return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters), isMixed }
     },
     all: async function* () {
-      for (const scope of await wanted()) yield* everyTask((since, after: TaskCursor | undefined) => pageOf(store, scope, { since }, after, signal))
+      for (const scope of await wanted())
+        yield* everyTask((since, after: TaskCursor | undefined) => pageOf(store, scope, { since }, after, signal))
     },
     read: async (taskId, known) => {
       for (const scope of known ? [known] : await wanted()) {
         const stored = await store.readTask(scope, taskId)
-        if (stored) return { ...(await recordOf(store, scope, stored)), ...(await timersOf(contexts, scope, stored, report)) }
+        if (stored)
+          return { ...(await recordOf(store, scope, stored)), ...(await timersOf(contexts, scope, stored, report)) }
       }
       throw taskNotFound(taskId)
     },
@@ -42,7 +50,13 @@ export async function storeSource(db: string, { tenant, principal }: Partial<Rec
   }
 }
 
-async function newestOf(store: StoreReader, scopes: readonly Scope[], filters: Filters, limit: number, signal: AbortSignal): Promise<FoundTask[]> {
+async function newestOf(
+  store: StoreReader,
+  scopes: readonly Scope[],
+  filters: Filters,
+  limit: number,
+  signal: AbortSignal
+): Promise<FoundTask[]> {
   let newest: FoundTask[] = []
   for (const scope of scopes) {
     const oldest = newest[limit - 1]
@@ -58,11 +72,17 @@ async function newestOf(store: StoreReader, scopes: readonly Scope[], filters: F
 
 async function totalOf(store: StoreReader, scopes: readonly Scope[], filters: Filters): Promise<number> {
   let total = 0
-  for (const scope of scopes) total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
+  for (const scope of scopes)
+    total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
   return total
 }
 
-async function* tasksOf(store: StoreReader, scope: Scope, filters: Filters, signal: AbortSignal): AsyncGenerator<FoundTask, void, undefined> {
+async function* tasksOf(
+  store: StoreReader,
+  scope: Scope,
+  filters: Filters,
+  signal: AbortSignal
+): AsyncGenerator<FoundTask, void, undefined> {
   let after: TaskCursor | undefined
   do {
     const { tasks, next } = await pageOf(store, scope, filters, after, signal)
@@ -71,9 +91,21 @@ async function* tasksOf(store: StoreReader, scope: Scope, filters: Filters, sign
   } while (after)
 }
 
-async function pageOf(store: StoreReader, scope: Scope, filters: Filters, after: TaskCursor | undefined, signal: AbortSignal): Promise<Page<TaskCursor>> {
+async function pageOf(
+  store: StoreReader,
+  scope: Scope,
+  filters: Filters,
+  after: TaskCursor | undefined,
+  signal: AbortSignal
+): Promise<Page<TaskCursor>> {
   signal.throwIfAborted()
-  const { tasks, next } = await store.listTasks(scope, { ...filters, after, limit: PAGE, historyLength: 0, artifacts: false })
+  const { tasks, next } = await store.listTasks(scope, {
+    ...filters,
+    after,
+    limit: PAGE,
+    historyLength: 0,
+    artifacts: false
+  })
   return { tasks: tasks.map(({ task, generation }) => ({ task, generation, scope })), next }
 }
 
@@ -86,7 +118,12 @@ async function recordOf(store: StoreReader, scope: Scope, { task, generation }: 
 }
 
 /** The pending timers of a task. If its context is damaged, that is reported, and the rest of the task is shown. */
-async function timersOf(store: StoreReader, scope: Scope, { task: { id, contextId, status } }: StoredTask, report: Report): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
+async function timersOf(
+  store: StoreReader,
+  scope: Scope,
+  { task: { id, contextId, status } }: StoredTask,
+  report: Report
+): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
   try {
     const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId }, 0)
     const row = stored?.tasks.find(row => row.taskId === id)

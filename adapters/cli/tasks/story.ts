@@ -12,5 +12,12 @@ export async function taskStoryOf(source: TaskSource, taskId: string): Promise<s
   // An agent that numbers no events cannot send them again.
   const events = known ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? []
   const svg = await drawChart(taskMachine)
-  return storyHtml({ task, events, charts: [{ title: 'A task', svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }] }, redacted)
+  return storyHtml(
+    {
+      task,
+      events,
+      charts: [{ title: 'A task', svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }]
+    },
+    redacted
+  )
 }

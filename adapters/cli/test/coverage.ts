@@ -32,11 +32,15 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage.
 const OPTIONS = { db: { type: 'string' }, pairs: { type: 'boolean' }, json: { type: 'boolean' } } as const
 
 async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
-  const { values: { db, pairs, json }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    values: { db, pairs, json },
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (db === undefined) throw usageError('Say where the tasks are: --db agent.db')
   const { agent } = await loadUnlessStopped(file, { cwd, signal })
   const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
-  if (charts.length === 0) throw new CommandError(`${oneLine(agent.card.name)} has no chart of its own: its work is a function.`)
+  if (charts.length === 0)
+    throw new CommandError(`${oneLine(agent.card.name)} has no chart of its own: its work is a function.`)
   const tested = (await coverageFile(resolve(cwd, file)).read())?.reached.transitions
   const tell = tellOn(stderr)
   const reader = await openReader(db, cwd, { warn: tell, error: tell })
@@ -45,7 +49,11 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
       const version = chartVersion(chart.machine)
       const heat = heatOf(chart.machine, await reader.readTransitions(version))
       const known = chart.id === 'work' ? tested : undefined
-      stdout.write(json ? jsonLine({ chart: chart.id, version, ...withTests(heat, known) }) : text(chart, withTests(heat, known), pairs === true))
+      stdout.write(
+        json
+          ? jsonLine({ chart: chart.id, version, ...withTests(heat, known) })
+          : text(chart, withTests(heat, known), pairs === true)
+      )
     }
   } finally {
     await reader.close()
@@ -60,11 +68,30 @@ function withTests(heat: Heat, tested: readonly string[] | undefined): Heat {
 
 function text({ id }: AgentChart, { transitions, states, pairs }: Heat, hasPairs: boolean): string {
   const taken = transitions.filter(({ count }) => count > 0)
-  const rows = transitions.toSorted((a, b) => Number(a.count > 0) - Number(b.count > 0)).map(({ name, count, tested }) => [String(count), `${oneLine(name)}${tested === false ? ' (no test)' : ''}`])
+  const rows = transitions
+    .toSorted((a, b) => Number(a.count > 0) - Number(b.count > 0))
+    .map(({ name, count, tested }) => [String(count), `${oneLine(name)}${tested === false ? ' (no test)' : ''}`])
   const tables = [
     [['TAKEN', 'TRANSITION'], ...rows],
-    ...(states.length > 0 ? [[['WAITS', 'MEAN', 'STATE'], ...states.map(({ state, waits, meanMs }) => [String(waits), `${meanMs} ms`, oneLine(state)])]] : []),
-    ...(hasPairs ? [[['TAKEN', 'PAIR'], ...pairs.map(({ previous, taken, count }) => [String(count), `${oneLine(previous)}, then ${oneLine(taken)}`])]] : [])
+    ...(states.length > 0
+      ? [
+          [
+            ['WAITS', 'MEAN', 'STATE'],
+            ...states.map(({ state, waits, meanMs }) => [String(waits), `${meanMs} ms`, oneLine(state)])
+          ]
+        ]
+      : []),
+    ...(hasPairs
+      ? [
+          [
+            ['TAKEN', 'PAIR'],
+            ...pairs.map(({ previous, taken, count }) => [
+              String(count),
+              `${oneLine(previous)}, then ${oneLine(taken)}`
+            ])
+          ]
+        ]
+      : [])
   ]
   return `${id}: ${taken.length} of ${transitions.length} transitions were taken\n${tables.map(table => `${tableLines(table).join('\n')}\n`).join('\n')}`
 }

@@ -6,7 +6,8 @@ import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind }
 
 /** `taskchart paths`: lists the paths that `taskchart test` walks. */
 export const pathsCommand: Command = {
-  usage: 'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --mermaid]',
+  usage:
+    'taskchart paths AGENT.ts|js [--paths KIND] [--only TEXT] [--limit NUMBER] [--time SECONDS] [--memory MB] [--json | --mermaid]',
   details: `Writes one line to stdout for each path: every move that the agent's work accepts, in each configuration that it can
 reach; a cancel there; and what it must refuse there. For a negotiation(…): everything that can happen before there is a
 task. The module's export cases supplies the inputs (taskchart/testing). If the work is not a statechart, the paths come
@@ -23,10 +24,19 @@ Exit codes: 0 shown, 1 an error, 2 wrong usage, 4 a bound is met.
   run
 }
 
-const OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, ...BOUND_FLAGS, json: { type: 'boolean' }, mermaid: { type: 'boolean' } } as const
+const OPTIONS = {
+  paths: { type: 'string', default: 'cover' },
+  only: { type: 'string' },
+  ...BOUND_FLAGS,
+  json: { type: 'boolean' },
+  mermaid: { type: 'boolean' }
+} as const
 
 async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io): Promise<number> {
-  const { values: { paths: text, only = '', json, mermaid, ...bounds }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    values: { paths: text, only = '', json, mermaid, ...bounds },
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (json && mermaid) throw usageError('Give --json or --mermaid, not both.')
   const { agent, cases } = await loadUnlessStopped(file, { cwd, signal })
   const { describeBargainMove, chartMermaid, chartOf, describeMove, planFor, PATH_KINDS } = await loadTesting()
@@ -35,10 +45,17 @@ async function run(args: readonly string[], { stdout, stderr, cwd, signal }: Io)
     stdout.write(chartMermaid(chartOf(agent).machine))
     return EXIT.ok
   }
-  const { paths, bargains, configurations } = await planFor(agent, { kind, ...readBounds(bounds), ...(cases && { cases }) }).catch(planError(file, agent.card))
+  const { paths, bargains, configurations } = await planFor(agent, {
+    kind,
+    ...readBounds(bounds),
+    ...(cases && { cases })
+  }).catch(planError(file, agent.card))
   const chosen = paths.filter(({ name }) => name.includes(only))
   for (const { name, begins, steps } of chosen) {
-    const told = steps.map(({ move, told, refusal }) => ({ move: describeMove(move), ...(refusal === undefined ? { told } : { refused: refusal }) }))
+    const told = steps.map(({ move, told, refusal }) => ({
+      move: describeMove(move),
+      ...(refusal === undefined ? { told } : { refused: refusal })
+    }))
     stdout.write(json ? jsonLine({ path: name, begins, steps: told }) : `${oneLine(name)}\n`)
   }
   const chosenBargains = bargains.filter(({ name }) => name.includes(only))

@@ -26,15 +26,24 @@ export function headOf({ configurations, isWhole, openings }: Proof): string {
 /** The limits of the proof, as lines. */
 export function boundsOf({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
   const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
-  const bound = met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
-  const open = guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
-  return [...bound, ...open, ...lost.map(walk => `Not followed: ${oneLine(walk)}`), ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)]
+  const bound =
+    met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
+  const open =
+    guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
+  return [
+    ...bound,
+    ...open,
+    ...lost.map(walk => `Not followed: ${oneLine(walk)}`),
+    ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)
+  ]
 }
 
 /** The guards on which a counterexample depends, as a clause; empty for a confirmed one. */
 export function conditionOf({ outcome, ...verdict }: Refuted): string {
   if (outcome === 'confirmed' || !('guards' in verdict)) return ''
-  return verdict.guards.length === 0 ? 'but the real chart walks differently' : `if ${oneLine(guardsText(verdict.guards))}`
+  return verdict.guards.length === 0
+    ? 'but the real chart walks differently'
+    : `if ${oneLine(guardsText(verdict.guards))}`
 }
 
 /** A proof for the page. `file`: the agent's module, for the commands that prove one property alone. */
@@ -44,7 +53,12 @@ export function shownProof(proof: Proof, file: string, atMs: number): ShownProof
     const shown = { property, outcome, means: OUTCOMES[outcome], says: reasonOf(verdict, proof) }
     if (!('walk' in verdict)) return shown
     const { opening, begins, steps, again, kind } = verdict.walk
-    const moves = [{ ...begins, says: opening }, ...steps, ...again].map(step => ({ move: step.says, states: step.states, transitions: step.transitions, told: toldText(step) }))
+    const moves = [{ ...begins, says: opening }, ...steps, ...again].map(step => ({
+      move: step.says,
+      states: step.states,
+      transitions: step.transitions,
+      told: toldText(step)
+    }))
     const alone = `npx taskchart prove ${shellWord(file)} --only ${shellText(property)}`
     return { ...shown, walk: { steps: moves, loops: again.length, ending: ENDINGS[kind], alone } }
   })

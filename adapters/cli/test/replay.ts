@@ -32,10 +32,14 @@ Exit codes: 0 all can continue, 1 an error, 2 wrong usage, 3 some would fail, 13
 const OPTIONS = { db: { type: 'string' }, json: { type: 'boolean' } } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values: { db, json = false }, positionals: [file] } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
+  const {
+    values: { db, json = false },
+    positionals: [file]
+  } = readArguments(args, OPTIONS, ['AGENT.ts|js'])
   if (db === undefined) throw usageError('--db FILE is missing.')
   const { agent } = await loadUnlessStopped(file, io)
-  const damaged = (message: string, details: Record<string, unknown>) => io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
+  const damaged = (message: string, details: Record<string, unknown>) =>
+    io.stderr.write(`taskchart: ${plain(`${message} ${inspect(details)}`)}\n`)
   const store = await openReader(db, io.cwd, { warn: damaged, error: damaged })
   try {
     const verdicts = await allOf(agent, store, io)
@@ -50,7 +54,8 @@ async function run(args: readonly string[], io: Io): Promise<number> {
 
 async function allOf(agent: Agent, store: StoreReader, { stderr, terminal, clock, signal }: Io): Promise<Verdict[]> {
   const verdicts: Verdict[] = []
-  const line = terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `replaying: ${summaryOf(verdicts)}` })
+  const line =
+    terminal && new LiveLine({ output: stderr, terminal, clock, text: () => `replaying: ${summaryOf(verdicts)}` })
   try {
     for await (const verdict of dryRunRestore(agent, store, await store.scopes())) {
       signal.throwIfAborted()
@@ -72,5 +77,7 @@ function summaryOf(verdicts: readonly Verdict[]): string {
   const counts = new Map<Outlook, number>()
   for (const { outlook } of verdicts) counts.set(outlook, (counts.get(outlook) ?? 0) + 1)
   const total = verdicts.length === 1 ? '1 task' : `${verdicts.length} tasks`
-  return counts.size === 0 ? total : `${total}: ${Array.from(counts, ([outlook, count]) => `${count} ${outlook}`).join(', ')}`
+  return counts.size === 0
+    ? total
+    : `${total}: ${Array.from(counts, ([outlook, count]) => `${count} ${outlook}`).join(', ')}`
 }

@@ -37,12 +37,21 @@ export async function testServerCommand(url: string, flags: ServerTestFlags, io:
 }
 
 /** Runs the test. Violations are written as they are found, except for TAP. */
-async function tested(url: string, flags: ServerTestFlags, { stdout, stderr, terminal, clock, signal, colours, env }: Io) {
+async function tested(
+  url: string,
+  flags: ServerTestFlags,
+  { stdout, stderr, terminal, clock, signal, colours, env }: Io
+) {
   const access = readAccess(flags, env)
   let now = 'asking for the card'
   let moves = 0
   const failed = new Set<number>()
-  const line = counter({ output: stderr, terminal, clock, text: () => oneLine(`${moves} moves${failed.size === 0 ? '' : `, ${failed.size} failed`}: ${now}`) })
+  const line = counter({
+    output: stderr,
+    terminal,
+    clock,
+    text: () => oneLine(`${moves} moves${failed.size === 0 ? '' : `, ${failed.size} failed`}: ${now}`)
+  })
   const options: ServerTestOptions = {
     clock,
     signal,
@@ -83,7 +92,12 @@ function readWait(text: string): number {
 const LEVELS = { M: 'MUST', S: 'SHOULD', 'M/S': 'MUST', D: 'open in A2A' } as const
 const OUTCOMES = { passed: 'ok', failed: 'FAIL', warning: 'warn', skipped: '-' } as const
 
-function nameOf({ verdict: { requirement: { id, says } }, column: { binding } }: Told): string {
+function nameOf({
+  verdict: {
+    requirement: { id, says }
+  },
+  column: { binding }
+}: Told): string {
   return `${binding}: ${id} ${says}`
 }
 
@@ -94,16 +108,28 @@ function tapText(told: readonly Told[], notes: readonly string[]): string {
 function pointOf(told: Told): TapPoint {
   const { outcome, reason } = told.verdict
   const isMissed = outcome === 'failed' || outcome === 'warning'
-  return { name: nameOf(told), failure: isMissed ? findingText(told.verdict) : undefined, skip: reason && inOptions(reason), todo: outcome === 'warning' ? weightOf(told) : undefined }
+  return {
+    name: nameOf(told),
+    failure: isMissed ? findingText(told.verdict) : undefined,
+    skip: reason && inOptions(reason),
+    todo: outcome === 'warning' ? weightOf(told) : undefined
+  }
 }
 
 /** The weight of a finding. A warning is about a SHOULD, even if its requirement also has a MUST. */
-function weightOf({ verdict: { outcome, requirement: { level } } }: Told): string {
+function weightOf({
+  verdict: {
+    outcome,
+    requirement: { level }
+  }
+}: Told): string {
   return outcome === 'warning' && level !== 'D' ? 'SHOULD' : LEVELS[level]
 }
 
 function findingText({ findings }: Verdict): string {
-  return findings.map(({ sent, wanted, found }) => `sent:   ${short(sent)}\nwanted: ${short(wanted)}\nfound:  ${short(found)}`).join('\n\n')
+  return findings
+    .map(({ sent, wanted, found }) => `sent:   ${short(sent)}\nwanted: ${short(wanted)}\nfound:  ${short(found)}`)
+    .join('\n\n')
 }
 
 /** The maximum length of a line of a finding. */
@@ -115,12 +141,22 @@ function short(text: string): string {
 }
 
 function report(columns: readonly Column[], told: readonly Told[], notes: readonly string[], { screen }: Io): string {
-  return [...requirementLines(columns, told, screen?.columns), '', ...skipLines(columns, told), ...notes.map(oneLine), ...countLines(columns, told), ''].join('\n')
+  return [
+    ...requirementLines(columns, told, screen?.columns),
+    '',
+    ...skipLines(columns, told),
+    ...notes.map(oneLine),
+    ...countLines(columns, told),
+    ''
+  ].join('\n')
 }
 
 /** A violation: the requirement, and what was sent, wanted and found. */
 function missText(told: Told, hasColours: boolean): string {
-  const { outcome, requirement: { section } } = told.verdict
+  const {
+    outcome,
+    requirement: { section }
+  } = told.verdict
   const mark = outcome === 'failed' ? styled(hasColours, 'red', 'FAIL') : styled(hasColours, 'yellow', 'warn')
   return `${mark} ${oneLine(nameOf(told))} (${weightOf(told)}, §${section})\n${plain(findingText(told.verdict)).replaceAll(/^(?=.)/gm, '  ')}\n\n`
 }
@@ -128,10 +164,14 @@ function missText(told: Told, hasColours: boolean): string {
 /** A line for each requirement that was tried, with a cell for each binding. */
 function requirementLines(columns: readonly Column[], told: readonly Told[], width?: number): string[] {
   const rows = [...collected(told, ({ verdict }) => verdict.requirement)]
-  const lines = rows.filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped')).map(([{ id, says }, row]) => {
-    const cells = columns.map(column => OUTCOMES[row.find(one => one.column === column)?.verdict.outcome ?? 'skipped'])
-    return [String(id), ...cells, says]
-  })
+  const lines = rows
+    .filter(([, row]) => row.some(({ verdict }) => verdict.outcome !== 'skipped'))
+    .map(([{ id, says }, row]) => {
+      const cells = columns.map(
+        column => OUTCOMES[row.find(one => one.column === column)?.verdict.outcome ?? 'skipped']
+      )
+      return [String(id), ...cells, says]
+    })
   return tableLines([['', ...columns.map(({ binding }) => binding), ''], ...lines], width)
 }
 
@@ -145,17 +185,37 @@ function collected<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key
 /** Each skip reason with its requirements. Bindings with the same reasons share a line. */
 function skipLines(columns: readonly Column[], told: readonly Told[]): string[] {
   const lines = columns.flatMap(column => {
-    const skipped = told.flatMap(one => (one.column === column && one.verdict.reason !== undefined ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }] : []))
+    const skipped = told.flatMap(one =>
+      one.column === column && one.verdict.reason !== undefined
+        ? [{ id: one.verdict.requirement.id, reason: one.verdict.reason }]
+        : []
+    )
     const reasons = [...collected(skipped, ({ reason }) => reason)]
-    return reasons.map(([reason, same]) => ({ binding: column.binding, text: `${oneLine(inOptions(reason))}: ${same.map(({ id }) => id).join(', ')}` }))
+    return reasons.map(([reason, same]) => ({
+      binding: column.binding,
+      text: `${oneLine(inOptions(reason))}: ${same.map(({ id }) => id).join(', ')}`
+    }))
   })
-  return [...collected(lines, ({ text }) => text)].map(([text, same]) => `not tried over ${same.map(({ binding }) => binding).join(', ')}: ${text}`)
+  return [...collected(lines, ({ text }) => text)].map(
+    ([text, same]) => `not tried over ${same.map(({ binding }) => binding).join(', ')}: ${text}`
+  )
 }
 
 function countLines(columns: readonly Column[], told: readonly Told[]): string[] {
-  const count = (column: Column, outcome: Verdict['outcome']) => String(told.filter(one => one.column === column && one.verdict.outcome === outcome).length)
-  return ['', ...tableLines([
-    ['', 'passed', 'failed', 'warnings', 'skipped', ''],
-    ...columns.map(column => [column.binding, count(column, 'passed'), count(column, 'failed'), count(column, 'warning'), count(column, 'skipped'), oneLine(column.url)])
-  ])]
+  const count = (column: Column, outcome: Verdict['outcome']) =>
+    String(told.filter(one => one.column === column && one.verdict.outcome === outcome).length)
+  return [
+    '',
+    ...tableLines([
+      ['', 'passed', 'failed', 'warnings', 'skipped', ''],
+      ...columns.map(column => [
+        column.binding,
+        count(column, 'passed'),
+        count(column, 'failed'),
+        count(column, 'warning'),
+        count(column, 'skipped'),
+        oneLine(column.url)
+      ])
+    ])
+  ]
 }

@@ -50,7 +50,15 @@ Exit codes: 0 all passed, 1 an error, 2 wrong usage, 3 some failed, 4 a bound is
   run
 }
 
-const AGENT_OPTIONS = { paths: { type: 'string', default: 'cover' }, only: { type: 'string' }, driver: { type: 'string', multiple: true }, complete: { type: 'boolean' }, ...BOUND_FLAGS, strict: { type: 'boolean' }, tap: { type: 'boolean' } } as const
+const AGENT_OPTIONS = {
+  paths: { type: 'string', default: 'cover' },
+  only: { type: 'string' },
+  driver: { type: 'string', multiple: true },
+  complete: { type: 'boolean' },
+  ...BOUND_FLAGS,
+  strict: { type: 'boolean' },
+  tap: { type: 'boolean' }
+} as const
 
 const SERVER_OPTIONS = {
   only: { type: 'string' },
@@ -71,37 +79,86 @@ interface Outcome {
 
 async function run(args: readonly string[], io: Io): Promise<number> {
   if (!args.some(isUrl)) return testAgentFile(args, io)
-  const { values, positionals: [url] } = readArguments(args, SERVER_OPTIONS, ['URL'])
+  const {
+    values,
+    positionals: [url]
+  } = readArguments(args, SERVER_OPTIONS, ['URL'])
   return testServerCommand(url, values, io)
 }
 
 async function testAgentFile(args: readonly string[], io: Io): Promise<number> {
-  const { values: { paths, only, driver: texts, complete, strict, tap, ...bounds }, positionals: [file] } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
+  const {
+    values: { paths, only, driver: texts, complete, strict, tap, ...bounds },
+    positionals: [file]
+  } = readArguments(args, AGENT_OPTIONS, ['AGENT.ts|js, or the URL of a server,'])
   const { agent, cases } = await loadUnlessStopped(file, io)
   const { agentTests, allDrivers, explainFailure, PATH_KINDS } = await loadTesting()
   const kind = readKind(paths, PATH_KINDS)
   const drivers = texts && allDrivers.filter(driver => texts.some(text => driver.includes(text)))
-  if (drivers?.length === 0) throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
+  if (drivers?.length === 0)
+    throw usageError(`No driver's name contains that --driver. The drivers are: ${allDrivers.join('; ')}.`)
   if (strict && only !== undefined) throw usageError('--strict needs every path. Leave out --only.')
-  const { tests, notes, lacks: unwalked, reached, shortfall } = await agentTests(agent, { kind, ...readBounds(bounds), ...(complete && { complete }), ...(drivers && { drivers }), ...(cases && { cases }), ...(only !== undefined && { only }) }).catch(planError(file, agent.card))
-  if (strict && !shortfall() && typeof agent.work === 'object') throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
-  const aloneOf = ({ driver, name }: PathTest) => `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
+  const {
+    tests,
+    notes,
+    lacks: unwalked,
+    reached,
+    shortfall
+  } = await agentTests(agent, {
+    kind,
+    ...readBounds(bounds),
+    ...(complete && { complete }),
+    ...(drivers && { drivers }),
+    ...(cases && { cases }),
+    ...(only !== undefined && { only })
+  }).catch(planError(file, agent.card))
+  if (strict && !shortfall() && typeof agent.work === 'object')
+    throw usageError('--strict needs a driver that walks the chart alone. Add --driver "the chart".')
+  const aloneOf = ({ driver, name }: PathTest) =>
+    `npx taskchart test ${shellWord(file)} ${kind === 'cover' ? '' : `--paths ${kind} `}--driver ${shellText(driver)} --only ${shellText(name)}`
   if (tap) io.stdout.write(tapHead(tests.length))
-  const textOf = (outcome: Outcome, number: number) => (tap ? tapPoint({ name: nameOf(outcome), failure: outcome.failure }, number) : failureText(outcome, aloneOf(outcome.test), io.colours.stdout))
-  const explained = (error: unknown) => (error instanceof DrawError ? planError(file, agent.card)(error) : explainFailure(error))
+  const textOf = (outcome: Outcome, number: number) =>
+    tap
+      ? tapPoint({ name: nameOf(outcome), failure: outcome.failure }, number)
+      : failureText(outcome, aloneOf(outcome.test), io.colours.stdout)
+  const explained = (error: unknown) =>
+    error instanceof DrawError ? planError(file, agent.card)(error) : explainFailure(error)
   const outcomes = await outcomesOf(tests, explained, io, textOf)
-  const walks = outcomes.flatMap(({ test, failure, at }) => (failure === undefined ? [] : [{ name: test.name, driver: test.driver, message: failure.slice(0, LONGEST_FAILURE), alone: aloneOf(test), steps: test.steps(), at }]))
+  const walks = outcomes.flatMap(({ test, failure, at }) =>
+    failure === undefined
+      ? []
+      : [
+          {
+            name: test.name,
+            driver: test.driver,
+            message: failure.slice(0, LONGEST_FAILURE),
+            alone: aloneOf(test),
+            steps: test.steps(),
+            at
+          }
+        ]
+  )
   await keepReached(resolve(io.cwd, file), reached(), walks.slice(0, MOST_WALKS), io)
   const failed = outcomes.filter(({ failure }) => failure !== undefined).length
   const lacks = lacksOf(shortfall())
   if (tap) io.stdout.write(tapComments([...notes(), ...lacks, ...unwalked]))
-  else io.stdout.write(`${notes().map(note => `${oneLine(note)}\n`).join('')}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n${unwalked.map(line => `${oneLine(line)}\n`).join('')}`)
+  else
+    io.stdout.write(
+      `${notes()
+        .map(note => `${oneLine(note)}\n`)
+        .join(
+          ''
+        )}${styled(io.colours.stdout, failed === 0 ? 'green' : 'red', [`${outcomes.length - failed} passed, ${failed} failed`, ...lacks].join(', '))}\n${unwalked.map(line => `${oneLine(line)}\n`).join('')}`
+    )
   return failed === 0 && !(strict && lacks.length > 0) ? EXIT.ok : EXIT.unsuccessful
 }
 
 /** The last lines of a summary: gaps in the coverage, and charts that throw. */
 function lacksOf({ missing, crashes }: CoverageGap = { missing: [], crashes: 0 }): string[] {
-  return [...(missing.length > 0 ? [`${missing.length} not reached`] : []), ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])]
+  return [
+    ...(missing.length > 0 ? [`${missing.length} not reached`] : []),
+    ...(crashes > 0 ? [`${crashes} where the chart throws`] : [])
+  ]
 }
 
 /** The number of failed walks that are saved, and the length of each failure. */
@@ -109,23 +166,43 @@ const MOST_WALKS = 20
 const LONGEST_FAILURE = 4000
 
 /** Saves the coverage of the chart, and the failed walks, for the page of `taskchart dev`. */
-async function keepReached(module: string, reached: ReachedParts | undefined, failed: readonly FailedWalk[], { clock, stderr }: Io): Promise<void> {
+async function keepReached(
+  module: string,
+  reached: ReachedParts | undefined,
+  failed: readonly FailedWalk[],
+  { clock, stderr }: Io
+): Promise<void> {
   const written = reached && coverageFile(module).write({ atMs: clock.now(), ...reached, failed })
-  await written?.catch((error: Error) => stderr.write(`taskchart: the coverage could not be saved: ${oneLine(error.message)}\n`))
+  await written?.catch((error: Error) =>
+    stderr.write(`taskchart: the coverage could not be saved: ${oneLine(error.message)}\n`)
+  )
 }
 
 /** Runs the tests. The text of each outcome is written at once. */
-async function outcomesOf(tests: readonly PathTest[], explained: (error: unknown) => never, { stdout, stderr, terminal, clock, signal }: Io, textOf: (outcome: Outcome, number: number) => string): Promise<Outcome[]> {
+async function outcomesOf(
+  tests: readonly PathTest[],
+  explained: (error: unknown) => never,
+  { stdout, stderr, terminal, clock, signal }: Io,
+  textOf: (outcome: Outcome, number: number) => string
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = []
   let failures = 0
   let now = ''
-  const line = counter({ output: stderr, terminal, clock, text: () => `${outcomes.length} of ${tests.length}${failures === 0 ? '' : `, ${failures} failed`}: ${oneLine(now)}` })
+  const line = counter({
+    output: stderr,
+    terminal,
+    clock,
+    text: () => `${outcomes.length} of ${tests.length}${failures === 0 ? '' : `, ${failures} failed`}: ${oneLine(now)}`
+  })
   try {
     for (const test of tests) {
       signal.throwIfAborted()
       now = test.name
       let at = 0
-      const failure = await test.walk(step => (at = step)).catch(explained).then(() => undefined, failureIn)
+      const failure = await test
+        .walk(step => (at = step))
+        .catch(explained)
+        .then(() => undefined, failureIn)
       const outcome = { test, at, ...(failure !== undefined && { failure }) }
       outcomes.push(outcome)
       if (failure !== undefined) failures += 1
@@ -152,5 +229,7 @@ function nameOf({ test: { driver, name } }: Outcome): string {
 
 /** A failure with the command that runs its test alone; empty for a test that passed. */
 function failureText(outcome: Outcome, alone: string, hasColours: boolean): string {
-  return outcome.failure === undefined ? '' : `${styled(hasColours, 'red', oneLine(nameOf(outcome)))}\n${plain(outcome.failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
+  return outcome.failure === undefined
+    ? ''
+    : `${styled(hasColours, 'red', oneLine(nameOf(outcome)))}\n${plain(outcome.failure).replaceAll(/^/gm, '  ')}\n  alone: ${alone}\n\n`
 }

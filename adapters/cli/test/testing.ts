@@ -10,7 +10,9 @@ import { didYouMean } from '../text/did-you-mean.ts'
 export type Testing = typeof testing
 
 /** Loads it. Throws CommandError without @xstate/graph, an optional peer. */
-export async function loadTesting(load: () => Promise<Testing> = () => import('../../testing/index.ts')): Promise<Testing> {
+export async function loadTesting(
+  load: () => Promise<Testing> = () => import('../../testing/index.ts')
+): Promise<Testing> {
   try {
     return await load()
   } catch (cause) {
@@ -60,6 +62,10 @@ export function planError(file: string, { name }: Agent['card'], done = 'tested'
     const [what = '', ...lines] = (cause as Error).message.split('\n')
     // What met a bound is not refuted, and not proved.
     const exitCode = cause instanceof BoundError ? EXIT.waiting : EXIT.error
-    throw new CommandError(`${name}, of ${file}, cannot be ${done}: ${what}`, { cause, exitCode, details: lines.join('\n') })
+    throw new CommandError(`${name}, of ${file}, cannot be ${done}: ${what}`, {
+      cause,
+      exitCode,
+      details: lines.join('\n')
+    })
   }
 }

@@ -12,7 +12,10 @@ export const ENDINGS = { moment: '', loop: 'and for ever again:', end: 'and then
 /** A counterexample in words: each step with the state after it and what is told by it. */
 export function walkLines({ opening, begins, steps, again, kind }: Walk): string[] {
   const row = ({ says, state, told, sent }: Omit<WalkStep, 'from'>, number: number) => [
-    `  ${number}`, oneLine(says), stateText(state), toldText({ told, sent })
+    `  ${number}`,
+    oneLine(says),
+    stateText(state),
+    toldText({ told, sent })
   ]
   const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
   const before = lines.slice(0, steps.length + 1)
@@ -42,23 +45,40 @@ export function walkMermaid({ property, walk: { opening, begins, steps, again, k
     `  Note right of ${task}: ${mermaidText(stateText(state))}`
   ]
   const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
-  const participants = [client, task, ...others].map((id, i) => `  participant ${id} as ${mermaidText(String(lanes[i]))}`)
+  const participants = [client, task, ...others].map(
+    (id, i) => `  participant ${id} as ${mermaidText(String(lanes[i]))}`
+  )
   const end = kind === 'end' ? [`  Note over ${client},${task}: ${ENDINGS.end}`] : []
-  return ['sequenceDiagram', `  %% ${mermaidText(property)}`, ...participants, ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows), ...loop, ...end, ''].join('\n')
+  return [
+    'sequenceDiagram',
+    `  %% ${mermaidText(property)}`,
+    ...participants,
+    ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows),
+    ...loop,
+    ...end,
+    ''
+  ].join('\n')
 }
 
 /** Counterexamples as a file of tests for Node's runner, which pass once the chart is mended. */
 export function walkTests(refuted: readonly Refuted[], module: string, hasCases: boolean): string {
-  const tests = refuted.map(({ property, walk: { opening, steps, again } }) => [
-    `void test(${quoted(property)}, () => checkWalk(agent, {`,
-    ...(hasCases ? ['  cases,'] : []),
-    `  property: ${quoted(property)},`,
-    `  opening: ${quoted(opening)},`,
-    `  walk: [${saidBy(steps)}]${again.length === 0 ? '' : ','}`,
-    ...(again.length === 0 ? [] : [`  again: [${saidBy(again)}]`]),
-    '}))', ''
-  ].join('\n'))
-  const imports = ["import { test } from 'node:test'", "import { checkWalk } from 'taskchart/testing'", `import agent${hasCases ? ', { cases }' : ''} from ${quoted(module)}`]
+  const tests = refuted.map(({ property, walk: { opening, steps, again } }) =>
+    [
+      `void test(${quoted(property)}, () => checkWalk(agent, {`,
+      ...(hasCases ? ['  cases,'] : []),
+      `  property: ${quoted(property)},`,
+      `  opening: ${quoted(opening)},`,
+      `  walk: [${saidBy(steps)}]${again.length === 0 ? '' : ','}`,
+      ...(again.length === 0 ? [] : [`  again: [${saidBy(again)}]`]),
+      '}))',
+      ''
+    ].join('\n')
+  )
+  const imports = [
+    "import { test } from 'node:test'",
+    "import { checkWalk } from 'taskchart/testing'",
+    `import agent${hasCases ? ', { cases }' : ''} from ${quoted(module)}`
+  ]
   return `${imports.join('\n')}\n\n${tests.join('\n')}`
 }
 

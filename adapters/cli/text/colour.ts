@@ -1,7 +1,14 @@
 import { usageError } from '../command.ts'
 
 /** The codes of SGR (ECMA-48) that begin and end a style. */
-const STYLES = { bold: [1, 22], dim: [2, 22], red: [31, 39], green: [32, 39], yellow: [33, 39], cyan: [36, 39] } as const
+const STYLES = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  cyan: [36, 39]
+} as const
 
 export type Style = keyof typeof STYLES
 
@@ -29,7 +36,8 @@ export function readColours(argv: readonly string[], usual: Colours): { colours:
   if (at === -1) return { colours: usual, rest: [...argv] }
   const isJoined = argv[at] !== '--color'
   const when = isJoined ? argv[at]?.slice('--color='.length) : argv[at + 1]
-  if (when === undefined || !WHENS.includes(when)) throw usageError(`--color takes ${WHENS.join(', ')}${when === undefined ? '' : `, not ${JSON.stringify(when)}`}.`)
+  if (when === undefined || !WHENS.includes(when))
+    throw usageError(`--color takes ${WHENS.join(', ')}${when === undefined ? '' : `, not ${JSON.stringify(when)}`}.`)
   const rest = argv.toSpliced(at, isJoined ? 1 : 2)
   return { colours: when === 'auto' ? usual : { stdout: when === 'always', stderr: when === 'always' }, rest }
 }

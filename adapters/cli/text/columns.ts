@@ -3,9 +3,24 @@ const CELL_COLUMNS = 24
 
 /** Rows as aligned lines. Cells are single lines. On a terminal, lines are cut to its width. */
 export function tableLines(rows: readonly (readonly string[])[], columns = Infinity): string[] {
-  const fitting = rows.map(row => row.map((cell, index) => (index === 0 || index === row.length - 1 || columns === Infinity ? cell : cutToWidth(cell, CELL_COLUMNS))))
-  const widths = fitting.reduce<number[]>((before, row) => row.map((cell, index) => Math.max(before[index] ?? 0, cell.length)), [])
-  return fitting.map(row => cutToWidth(row.map((cell, index) => cell.padEnd(Number(widths[index]))).join('  ').trimEnd(), columns))
+  const fitting = rows.map(row =>
+    row.map((cell, index) =>
+      index === 0 || index === row.length - 1 || columns === Infinity ? cell : cutToWidth(cell, CELL_COLUMNS)
+    )
+  )
+  const widths = fitting.reduce<number[]>(
+    (before, row) => row.map((cell, index) => Math.max(before[index] ?? 0, cell.length)),
+    []
+  )
+  return fitting.map(row =>
+    cutToWidth(
+      row
+        .map((cell, index) => cell.padEnd(Number(widths[index])))
+        .join('  ')
+        .trimEnd(),
+      columns
+    )
+  )
 }
 
 /**

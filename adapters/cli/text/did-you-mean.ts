@@ -6,7 +6,10 @@ export function nearestName(word: string, names: readonly string[]): string | un
   const [begun, ...others] = names.filter(name => word.length > 2 && name.startsWith(word))
   if (begun !== undefined && others.length === 0) return begun
   const most = word.replace(/^\W+/, '').length > 4 ? 2 : 1
-  const ranked = names.map(name => ({ name, distance: isSwapped(word, name) ? 1 : leven(word, name, { maxDistance: most + 1 }) }))
+  const ranked = names.map(name => ({
+    name,
+    distance: isSwapped(word, name) ? 1 : leven(word, name, { maxDistance: most + 1 })
+  }))
   return ranked.filter(({ distance }) => distance <= most).toSorted((a, b) => a.distance - b.distance)[0]?.name
 }
 

@@ -25,11 +25,27 @@ export function expectedText(schema: Readonly<Record<string, unknown>>, columns:
 }
 
 /** Describes a simple schema in words. A format makes its pattern redundant. */
-function inWords({ type, enum: choices, format, pattern, minimum, exclusiveMinimum, maximum, exclusiveMaximum, ...others }: Record<string, unknown>): string | undefined {
-  if (Array.isArray(choices)) return `one of ${choices.map(choice => (typeof choice === 'string' ? choice : JSON.stringify(choice))).join(', ')}`
+function inWords({
+  type,
+  enum: choices,
+  format,
+  pattern,
+  minimum,
+  exclusiveMinimum,
+  maximum,
+  exclusiveMaximum,
+  ...others
+}: Record<string, unknown>): string | undefined {
+  if (Array.isArray(choices))
+    return `one of ${choices.map(choice => (typeof choice === 'string' ? choice : JSON.stringify(choice))).join(', ')}`
   if (Object.keys(others).length > 0) return undefined
   if (type === 'number' || type === 'integer') {
-    const bounds = [bound('from', minimum), bound('above', exclusiveMinimum), bound('to', maximum), bound('below', exclusiveMaximum)]
+    const bounds = [
+      bound('from', minimum),
+      bound('above', exclusiveMinimum),
+      bound('to', maximum),
+      bound('below', exclusiveMaximum)
+    ]
     return [type === 'number' ? 'a number' : 'a whole number', ...bounds.flat()].join(' ')
   }
   if (type === 'boolean') return 'true or false'

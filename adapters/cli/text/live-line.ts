@@ -103,7 +103,15 @@ export interface Counter {
 }
 
 /** Shows the progress of a command: a live line on a terminal, otherwise a line every ten seconds. */
-export function counter({ output, terminal, clock, text }: Omit<LiveLineOptions, 'terminal' | 'text'> & { readonly terminal: Terminal | undefined; readonly text: () => string }): Counter {
+export function counter({
+  output,
+  terminal,
+  clock,
+  text
+}: Omit<LiveLineOptions, 'terminal' | 'text'> & {
+  readonly terminal: Terminal | undefined
+  readonly text: () => string
+}): Counter {
   if (terminal) return new LiveLine({ output, terminal, clock, text })
   let timer: unknown
   const wait = () => {

@@ -47,7 +47,10 @@ export function chatLine(place: PasteLine): string {
 }
 
 function placeOptions({ out, binding, credentialOrigins, headers = [], needsKey }: PasteLine): string[] {
-  return [...optionsOf({ out, binding, 'credential-origin': credentialOrigins, header: headers.map(name => `${name}: …`) }), ...(needsKey ? ['--api-key …'] : [])]
+  return [
+    ...optionsOf({ out, binding, 'credential-origin': credentialOrigins, header: headers.map(name => `${name}: …`) }),
+    ...(needsKey ? ['--api-key …'] : [])
+  ]
 }
 
 /** A value that starts with a dash is joined to its option by `=`. */

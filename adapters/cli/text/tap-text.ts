@@ -19,7 +19,18 @@ export function tapHead(count: number): string {
 /** A test point, with its number from 1. */
 export function tapPoint({ name, failure, skip, todo }: TapPoint, number: number): string {
   const point = `ok ${number} - ${escaped(name)}${directive('skip', skip)}${directive('todo', todo)}`
-  const lines = failure === undefined ? [point] : [`not ${point}`, '  ---', '  message: |', ...plain(failure).split('\n').map(text => `    ${text}`), '  ...']
+  const lines =
+    failure === undefined
+      ? [point]
+      : [
+          `not ${point}`,
+          '  ---',
+          '  message: |',
+          ...plain(failure)
+            .split('\n')
+            .map(text => `    ${text}`),
+          '  ...'
+        ]
   return lines.map(line => `${line}\n`).join('')
 }
 

@@ -4,7 +4,10 @@
 const UNSEEN = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
 
 /** The same, and the emoji that are made with them. TypeScript takes the flag v in literals only for newer targets. */
-const EMOJI_OR_UNSEEN = new RegExp(String.raw`\p{RGI_Emoji}|([\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029])`, 'gv')
+const EMOJI_OR_UNSEEN = new RegExp(
+  String.raw`\p{RGI_Emoji}|([\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029])`,
+  'gv'
+)
 
 /**
  * Removes control characters, except new lines and tabs, and shows invisible characters and direction marks as escapes such as
@@ -17,11 +20,16 @@ export function plain(text: string): string {
 /** Shows invisible characters and direction marks as escapes, except those within emoji. */
 function seen(text: string): string {
   if (!UNSEEN.test(text)) return text
-  return text.replace(EMOJI_OR_UNSEEN, (found: string, unseen: string | undefined) => (unseen === undefined ? found : escaped(unseen)))
+  return text.replace(EMOJI_OR_UNSEEN, (found: string, unseen: string | undefined) =>
+    unseen === undefined ? found : escaped(unseen)
+  )
 }
 
 function escaped(text: string): string {
-  return text.split('').map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')
+  return text
+    .split('')
+    .map(unit => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('')
 }
 
 /** Does the same, and joins the lines. */

@@ -25,5 +25,7 @@ export function readMoment(option: string, text: string, nowMs: number): string 
   const day = /^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text
   const moment = canonicalTimestamp(length === undefined ? day : new Date(nowMs - Number(count) * length).toISOString())
   if (moment !== undefined) return moment
-  throw usageError(`${option} takes a time such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or a length such as 30m, 2h or 7d, not ${JSON.stringify(text)}.`)
+  throw usageError(
+    `${option} takes a time such as 2026-01-31T12:00:00Z, a day such as 2026-01-31, or a length such as 30m, 2h or 7d, not ${JSON.stringify(text)}.`
+  )
 }

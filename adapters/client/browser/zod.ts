@@ -24,7 +24,9 @@ interface Terms {
 type Check = (payload: Payload, isValid: boolean) => void
 
 /** The result of `safeParse`. */
-type Parsed = { readonly success: true; readonly data: unknown } | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } }
+type Parsed =
+  | { readonly success: true; readonly data: unknown }
+  | { readonly success: false; readonly error: { readonly issues: readonly Issue[] } }
 
 /**
  * The part of zod that the protocol's schemas use. It replaces zod in browsers, where zod would be four fifths of the client. Schemas of both
@@ -61,9 +63,10 @@ function complain({ value: input, issues }: Payload, { error, path = [] }: Terms
 }
 
 function kind(isValid: (value: unknown) => boolean): (terms: Terms) => SmallSchema {
-  return terms => new SmallSchema(payload => {
-    if (!isValid(payload.value)) complain(payload, terms)
-  })
+  return terms =>
+    new SmallSchema(payload => {
+      if (!isValid(payload.value)) complain(payload, terms)
+    })
 }
 
 export const string = kind(value => typeof value === 'string')

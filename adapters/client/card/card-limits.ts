@@ -17,13 +17,21 @@ export interface CardLimits {
 }
 
 /** The defaults of {@link CardLimits}. */
-export const defaultCardLimits: CardLimits = { waitMs: 10_000, bytes: 2 ** 20, skills: 500, skillBytes: 64 * 2 ** 10, interfaces: 64, interfaceBytes: 8 * 2 ** 10 }
+export const defaultCardLimits: CardLimits = {
+  waitMs: 10_000,
+  bytes: 2 ** 20,
+  skills: 500,
+  skillBytes: 64 * 2 ** 10,
+  interfaces: 64,
+  interfaceBytes: 8 * 2 ** 10
+}
 
 /** The defaults with these changes. Throws TypeError for an unknown limit, RangeError for one that is not a number above 0. */
 export function cardLimitsWith(changes: Partial<CardLimits> = {}): CardLimits {
   rejectUnknown(changes, Object.keys(defaultCardLimits), 'cardLimits')
   for (const [name, limit] of Object.entries(changes)) {
-    if (!(limit > 0)) throw new RangeError(`cardLimits.${name} has to be a number above 0, not ${limit}. Leave it out for the default.`)
+    if (!(limit > 0))
+      throw new RangeError(`cardLimits.${name} has to be a number above 0, not ${limit}. Leave it out for the default.`)
   }
   return { ...defaultCardLimits, ...changes }
 }

@@ -38,7 +38,10 @@ export async function extendedCard(answer: unknown, url: string, limits: CardLim
 }
 
 /** The options of `connect` that concern the card. */
-export type CardOptions = Pick<ConnectOptions, 'signal' | 'verifyCard' | 'cardLimits' | 'clock' | 'headers' | 'credentials'>
+export type CardOptions = Pick<
+  ConnectOptions,
+  'signal' | 'verifyCard' | 'cardLimits' | 'clock' | 'headers' | 'credentials'
+>
 
 /** The unvalidated JSON of an agent's card, within `cardLimits`. Throws as `fetchCard` does. */
 export async function foundCard(url: string, options: CardOptions): Promise<unknown> {
@@ -48,7 +51,11 @@ export async function foundCard(url: string, options: CardOptions): Promise<unkn
   const limit = new AbortController()
   const timer = clock.setTimeout(() => limit.abort(tooSlow(url, limits)), limits.waitMs)
   try {
-    return await firstDocument(addresses, { ...options, limits, signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal })
+    return await firstDocument(addresses, {
+      ...options,
+      limits,
+      signal: signal ? AbortSignal.any([signal, limit.signal]) : limit.signal
+    })
   } finally {
     clock.clearTimeout(timer)
   }
@@ -75,7 +82,9 @@ async function firstDocument([first, root, given]: CardAddresses, reading: Readi
 /** The JSON at the given URL if it looks like a card: the URL may also be the agent's own, which answers with anything. */
 async function cardGiven(given: URL, reading: Reading): Promise<object | undefined> {
   const document = await documentAt(given, reading)
-  return isObject(document) && ('supportedInterfaces' in document || 'protocolVersion' in document) ? document : undefined
+  return isObject(document) && ('supportedInterfaces' in document || 'protocolVersion' in document)
+    ? document
+    : undefined
 }
 
 /** The error for two places without a card. A refusal matters more than a place that is empty. */
@@ -120,15 +129,25 @@ function jsonIn(body: string, href: string): unknown {
 
 /** The error for the status of a card, and for the credentials that were sent for it. */
 export function cardError(href: string, status: number, used: PlacedOptions): A2AError {
-  if (status === 401) return explainRefusal(new A2AError('Unauthenticated', `The agent card at ${href} requires credentials (HTTP 401).`), used)
+  if (status === 401)
+    return explainRefusal(
+      new A2AError('Unauthenticated', `The agent card at ${href} requires credentials (HTTP 401).`),
+      used
+    )
   if (status === 403) return new A2AError('Forbidden', `The agent card at ${href} may not be read (HTTP 403).`)
   // What servers answer to plain text on a port for TLS.
   const isOfTls = status === 400 && href.startsWith('http:')
-  return new A2AError('UnsupportedOperation', `There is no agent card at ${href}: HTTP ${status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`)
+  return new A2AError(
+    'UnsupportedOperation',
+    `There is no agent card at ${href}: HTTP ${status}.${isOfTls ? ` ${tlsHint(href)}` : ''}`
+  )
 }
 
 /** Requests a card without credentials, and once more with them if it is refused. */
-async function answerFor(href: string, reading: Reading): Promise<{ response: Response | A2AError; used: PlacedOptions }> {
+async function answerFor(
+  href: string,
+  reading: Reading
+): Promise<{ response: Response | A2AError; used: PlacedOptions }> {
   const response = await answerFrom(href, {}, reading.signal)
   if (response instanceof A2AError) return { response, used: {} }
   const used = afterRefusal(response, reading)
@@ -138,8 +157,17 @@ async function answerFor(href: string, reading: Reading): Promise<{ response: Re
 }
 
 /** Requests a card. Redirects are followed within the origin. */
-async function answerFrom(href: string, used: PlacedOptions, signal: AbortSignal, redirects = 0): Promise<Response | A2AError> {
-  const response = await fetch(href, { headers: { ...currentHeaders(used), accept: 'application/json' }, redirect: 'manual', signal }).catch(cause => {
+async function answerFrom(
+  href: string,
+  used: PlacedOptions,
+  signal: AbortSignal,
+  redirects = 0
+): Promise<Response | A2AError> {
+  const response = await fetch(href, {
+    headers: { ...currentHeaders(used), accept: 'application/json' },
+    redirect: 'manual',
+    signal
+  }).catch(cause => {
     signal.throwIfAborted()
     throw nobodyAnswers(href, cause)
   })
@@ -148,9 +176,13 @@ async function answerFrom(href: string, used: PlacedOptions, signal: AbortSignal
   discard(response)
   const to = response.headers.get('location') ?? ''
   const target = URL.canParse(to, href) ? new URL(to, href) : undefined
-  if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS) return answerFrom(target.href, used, signal, redirects + 1)
+  if (target?.origin === new URL(href).origin && redirects < MOST_REDIRECTS)
+    return answerFrom(target.href, used, signal, redirects + 1)
   const place = JSON.stringify(to.slice(0, 256))
-  return new A2AError('InvalidAgentResponse', `${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the URL of the card itself.`)
+  return new A2AError(
+    'InvalidAgentResponse',
+    `${href} redirects to ${place}. At most ${MOST_REDIRECTS} redirects within one origin are followed: give the URL of the card itself.`
+  )
 }
 
 /** Where a card may be, in the order of asking. */

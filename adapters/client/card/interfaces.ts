@@ -7,7 +7,10 @@ import { type Binding, bindingNamed, BINDINGS } from './bindings.ts'
 const VERSIONS = [PROTOCOL_VERSION, '0.3'] as const
 
 /** One interface of an agent that this client can use. Over WebSocket it supports only 1.0. */
-export type Offer = ({ readonly version: '1.0'; readonly binding: Binding } | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }) & {
+export type Offer = (
+  | { readonly version: '1.0'; readonly binding: Binding }
+  | { readonly version: '0.3'; readonly binding: Exclude<Binding, 'WEBSOCKET'> }
+) & {
   readonly url: string
   /** The tenant that the card requires in every request; `undefined` if it names none. */
   readonly tenant: string | undefined
@@ -18,8 +21,17 @@ export type Offer = ({ readonly version: '1.0'; readonly binding: Binding } | { 
  * order is that of `wanted`, if given, else of the card. Throws UnsupportedOperation if there is none, and lists what the card
  * offers. `url` is the URL of the card.
  */
-export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted?: readonly Binding[]): readonly [Offer, ...Offer[]] {
-  if (!supportedInterfaces.some(offered => versionOf(offered))) throw onlyOlder(url, [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '), VERSIONS)
+export function offersOf(
+  { supportedInterfaces }: AgentCard,
+  url: string,
+  wanted?: readonly Binding[]
+): readonly [Offer, ...Offer[]] {
+  if (!supportedInterfaces.some(offered => versionOf(offered)))
+    throw onlyOlder(
+      url,
+      [...new Set(supportedInterfaces.map(({ protocolVersion }) => protocolVersion))].join(', '),
+      VERSIONS
+    )
   const spoken = wanted ?? BINDINGS
   const offers = supportedInterfaces.flatMap((offered): Offer[] => {
     const { protocolBinding, url, tenant } = offered
@@ -28,7 +40,8 @@ export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted
     if (version === PROTOCOL_VERSION) return [{ binding, version, url, tenant }]
     return binding === 'WEBSOCKET' ? [] : [{ binding, version, url, tenant }]
   })
-  const place = ({ version, binding }: Offer) => VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
+  const place = ({ version, binding }: Offer) =>
+    VERSIONS.indexOf(version) * spoken.length + (wanted ? spoken.indexOf(binding) : 0)
   const [first, ...others] = offers.toSorted((a, b) => place(a) - place(b))
   if (!first) throw noneOf(spoken, supportedInterfaces, url)
   return [first, ...others]
@@ -36,7 +49,10 @@ export function offersOf({ supportedInterfaces }: AgentCard, url: string, wanted
 
 /** The error for an agent that supports none of this client's versions. */
 export function onlyOlder(url: string, versions: string, spoken: readonly string[]): A2AError {
-  return new A2AError('UnsupportedOperation', `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`)
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} speaks only A2A ${versions}; this client speaks ${spoken.join(' and ')}.`
+  )
 }
 
 function versionOf({ protocolVersion }: AgentInterface): Offer['version'] | undefined {
@@ -45,6 +61,11 @@ function versionOf({ protocolVersion }: AgentInterface): Offer['version'] | unde
 }
 
 function noneOf(spoken: readonly Binding[], offered: readonly AgentInterface[], url: string): A2AError {
-  const names = offered.map(({ protocolBinding, protocolVersion }) => `${protocolBinding} ${protocolVersion}`).join(', ')
-  return new A2AError('UnsupportedOperation', `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only ${names}.`)
+  const names = offered
+    .map(({ protocolBinding, protocolVersion }) => `${protocolBinding} ${protocolVersion}`)
+    .join(', ')
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} offers no ${spoken.join(' or ')} that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only ${names}.`
+  )
 }

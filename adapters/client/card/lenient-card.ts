@@ -5,7 +5,10 @@ import { PROTOCOL_VERSION } from '../../../machines/protocol/versions.ts'
 import { readLeniently, type Fill, type Fills } from '../lenient-reading.ts'
 import { warnOf } from '../warnings.ts'
 
-const ofCard = (fill: () => unknown): Fill => ({ path, value }) => (path.length === 1 && (value ?? '') === '' ? fill() : undefined)
+const ofCard =
+  (fill: () => unknown): Fill =>
+  ({ path, value }) =>
+    path.length === 1 && (value ?? '') === '' ? fill() : undefined
 
 /** Values for members that A2A requires and a card may lack. */
 const CARD_FILLS: Fills = new Map<PropertyKey, Fill>([
@@ -20,9 +23,16 @@ const CARD_FILLS: Fills = new Map<PropertyKey, Fill>([
  * what the client needs and cannot use.
  */
 export async function readCard(found: unknown, place: string): Promise<AgentCard> {
-  const { value, violations } = readLeniently(AgentCardSchema, structuredClone(await current(found)), warnOf(place), { root: 'card', fills: CARD_FILLS })
+  const { value, violations } = readLeniently(AgentCardSchema, structuredClone(await current(found)), warnOf(place), {
+    root: 'card',
+    fills: CARD_FILLS
+  })
   if (violations === undefined) return value
-  throw new A2AError('InvalidAgentResponse', `The JSON at ${place} is not an agent card: ${violationsText(violations.slice(0, 2))}.`, { violations })
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `The JSON at ${place} is not an agent card: ${violationsText(violations.slice(0, 2))}.`,
+    { violations }
+  )
 }
 
 /** A card in the form of 1.0; only one with members of 0.3 loads what translates it. */

@@ -45,7 +45,8 @@ export class Attempt implements ResponseSink {
     } catch (error) {
       return stop.aborted ? undefined : this.#fail(error, before)
     }
-    if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop))) return new ConnectionLost('the agent ended the stream before the task')
+    if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop)))
+      return new ConnectionLost('the agent ended the stream before the task')
     this.#request.ended()
     return undefined
   }
@@ -79,7 +80,12 @@ export class Attempt implements ResponseSink {
 
   /** A subscription with a cursor may have no events left. Only the task shows whether it has ended. */
   async #hadEnded(stop: AbortSignal): Promise<boolean> {
-    if (this.#frame.method !== 'SubscribeToTask' || !(this.#request instanceof StreamRequest) || this.#request.knowsState) return false
+    if (
+      this.#frame.method !== 'SubscribeToTask' ||
+      !(this.#request instanceof StreamRequest) ||
+      this.#request.knowsState
+    )
+      return false
     const task = await this.#task(stop)
     return task !== undefined && isTerminal(task.status.state)
   }
@@ -89,7 +95,11 @@ export class Attempt implements ResponseSink {
     let answer: unknown
     const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
     try {
-      await this.#carrier.carry({ method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace }, hearer, stop)
+      await this.#carrier.carry(
+        { method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace },
+        hearer,
+        stop
+      )
       return validAnswer(TaskSchema, answer, this.#way.url)
     } catch {
       return undefined

@@ -29,7 +29,8 @@ export function nobodyAnswers(url: string, cause?: unknown): A2AError {
 
 /** Why nobody answers, as far as the errors tell. */
 function silence(url: string, cause: unknown): string {
-  if (isAmongCauses(cause, /wrong.version.number|packet.length.too.long/i)) return `The port of ${url} speaks no TLS. Write ${otherScheme(url)} instead.`
+  if (isAmongCauses(cause, /wrong.version.number|packet.length.too.long/i))
+    return `The port of ${url} speaks no TLS. Write ${otherScheme(url)} instead.`
   // A server that expects TLS closes the connection at the first letter of plain text.
   const isClosed = /^(?:http|ws):/.test(url) && isAmongCauses(cause, /^(?:UND_ERR_SOCKET|ECONNRESET|EPIPE)$/)
   return `Nobody answers at ${url}. Is the agent running?${isClosed ? ` ${tlsHint(url)}` : ''}${originHint(url)}`
@@ -43,14 +44,19 @@ export function tlsHint(url: string): string {
 /** The origin of a URL with TLS instead of without, or without instead of with. */
 function otherScheme(url: string): string {
   const { protocol, host } = new URL(url)
-  const other = { 'https:': 'http:', 'wss:': 'ws:', 'ws:': 'wss:', 'grpcs:': 'grpc:', 'grpc:': 'grpcs:' }[protocol] ?? 'https:'
+  const other =
+    { 'https:': 'http:', 'wss:': 'ws:', 'ws:': 'wss:', 'grpcs:': 'grpc:', 'grpc:': 'grpcs:' }[protocol] ?? 'https:'
   return `${other}//${host}/`
 }
 
 /** Whether the code or the text of an error, or of one of its causes, matches. */
 function isAmongCauses(error: unknown, pattern: RegExp): boolean {
   if (!(error instanceof Error)) return false
-  return ('code' in error && pattern.test(String(error.code))) || pattern.test(error.message) || isAmongCauses(error.cause, pattern)
+  return (
+    ('code' in error && pattern.test(String(error.code))) ||
+    pattern.test(error.message) ||
+    isAmongCauses(error.cause, pattern)
+  )
 }
 
 /** A hint for pages, since a browser does not say whether the agent refused the page's origin. */
@@ -66,35 +72,58 @@ function originHint(url: string): string {
 function certificateFault(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   const code = 'code' in error ? String(error.code) : ''
-  return /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT)/.test(code) ? error.message : certificateFault(error.cause)
+  return /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_CERT)/.test(code)
+    ? error.message
+    : certificateFault(error.cause)
 }
 
 /** The connection was lost, and the time limit for retries has passed. */
 export function wasLost(url: string, why: string): A2AError {
-  return new A2AError('Overloaded', `The connection to ${url} was lost (${why}). Tasks continue; connect again to see them.`)
+  return new A2AError(
+    'Overloaded',
+    `The connection to ${url} was lost (${why}). Tasks continue; connect again to see them.`
+  )
 }
 
 const UNKNOWN = 'It is unknown whether the agent received it: check before you send it again.'
 
 /** The agent sent something that this client cannot read. */
 export function unreadable(url: string, cause: unknown): A2AError {
-  return new A2AError('InvalidAgentResponse', `${url} sent a frame that is not valid A2A: ${(cause as Error).message}.`, { cause })
+  return new A2AError(
+    'InvalidAgentResponse',
+    `${url} sent a frame that is not valid A2A: ${(cause as Error).message}.`,
+    { cause }
+  )
 }
 
 /** The connection was lost during a request that cannot be sent again. */
 export function cutOff(url: string, method: string, cause?: unknown): A2AError {
-  return new A2AError('Overloaded', `The connection to ${url} was lost while ${method} was under way. ${UNKNOWN}`, { cause })
+  return new A2AError('Overloaded', `The connection to ${url} was lost while ${method} was under way. ${UNKNOWN}`, {
+    cause
+  })
 }
 
 /** Errors that an agent, or a gateway, returns before it reads a message. */
-const BEFORE_A_LOOK: readonly ErrorCode[] = ['Unauthenticated', 'Forbidden', 'RateLimited', 'Overloaded', 'InvalidAgentResponse', 'DeadlineExceeded']
+const BEFORE_A_LOOK: readonly ErrorCode[] = [
+  'Unauthenticated',
+  'Forbidden',
+  'RateLimited',
+  'Overloaded',
+  'InvalidAgentResponse',
+  'DeadlineExceeded'
+]
 
 /** Adds to the error of a retried request that the outcome of an earlier attempt is unknown, unless the error settles it. */
 export function inDoubt(error: unknown, method: string): unknown {
   if (!isA2AError(error) || !BEFORE_A_LOOK.includes(error.code)) return error
   const { code, message, metadata, violations, retryAfterMs } = error
   const text = `${message} ${method} was interrupted before its answer. ${UNKNOWN}`
-  return new A2AError(code, text, { metadata, violations, cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }) })
+  return new A2AError(code, text, {
+    metadata,
+    violations,
+    cause: error,
+    ...(retryAfterMs !== undefined && { retryAfterMs })
+  })
 }
 
 /** This client closed the connection. */

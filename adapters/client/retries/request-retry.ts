@@ -18,7 +18,11 @@ export interface Means {
  * fails with the last error after the time limit, or if the request cannot be sent again; the error says if the outcome is
  * unknown. It ends silently when `stop` aborts.
  */
-export async function carryThrough(request: ClientRequest, { carrier, way, backOff }: Means, stop: AbortSignal): Promise<void> {
+export async function carryThrough(
+  request: ClientRequest,
+  { carrier, way, backOff }: Means,
+  stop: AbortSignal
+): Promise<void> {
   const waits = new BackOff(backOff)
   let frame = request.frame
   let wasCut = false

@@ -62,7 +62,9 @@ export class CarriedCalls implements Calls {
       unwatch?.()
       this.#running.delete(stop)
     }
-    carryThrough(request, this.#means, stopping.signal).catch(error => request.failed(error)).finally(settle)
+    carryThrough(request, this.#means, stopping.signal)
+      .catch(error => request.failed(error))
+      .finally(settle)
     return () => stopping.abort()
   }
 

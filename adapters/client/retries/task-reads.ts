@@ -1,5 +1,10 @@
 import { A2AError, isA2AError, type ErrorCode } from '../../../machines/protocol/errors.ts'
-import { SendMessageResponseSchema, TaskSchema, type StreamResponse, type Task } from '../../../machines/protocol/objects.ts'
+import {
+  SendMessageResponseSchema,
+  TaskSchema,
+  type StreamResponse,
+  type Task
+} from '../../../machines/protocol/objects.ts'
 import type { SendMessageRequest, SubscribeToTaskRequest } from '../../../machines/protocol/requests.ts'
 import { isTerminal } from '../../../machines/protocol/states.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
@@ -13,7 +18,13 @@ import type { StreamMeans, StreamProgress } from './whole-streams.ts'
 const LACKS: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNotFound']
 
 /** Errors with which a subscription is refused, or cannot be read. It changes nothing, so the task itself can be read instead. */
-const REFUSALS: readonly ErrorCode[] = [...LACKS, 'TaskNotFound', 'InvalidParams', 'InternalError', 'InvalidAgentResponse']
+const REFUSALS: readonly ErrorCode[] = [
+  ...LACKS,
+  'TaskNotFound',
+  'InvalidParams',
+  'InternalError',
+  'InvalidAgentResponse'
+]
 
 /** The wait between two looks at a task without a stream: it doubles while the task stays the same. */
 const FIRST_LOOK_MS = 1000
@@ -23,7 +34,11 @@ const LAST_LOOK_MS = 15_000
  * Goes on where the agent's stream ended, or was refused with an error. Throws the error if nothing else may be tried: a message that
  * may have been processed is never sent again.
  */
-export async function* withoutStream(means: StreamMeans, progress: StreamProgress, refusal?: A2AError): AsyncGenerator<StreamResponse, void, undefined> {
+export async function* withoutStream(
+  means: StreamMeans,
+  progress: StreamProgress,
+  refusal?: A2AError
+): AsyncGenerator<StreamResponse, void, undefined> {
   const { hasEvents, isSend } = progress
   if (refusal && !(hasEvents || !isSend ? REFUSALS : LACKS).includes(refusal.code)) throw refusal
   if (refusal && !hasEvents) {
@@ -36,11 +51,13 @@ export async function* withoutStream(means: StreamMeans, progress: StreamProgres
   if (progress.taskId === undefined || progress.isAtEnd) return
   if (refusal?.violations.some(({ field }) => field === 'afterGeneration')) yield* anew(means, progress)
   if (progress.isAtEnd) return
-  if (hasEvents) mention(`Its stream ended before its task. The task was read with GetTask${refusal ? `: ${refusal.message}` : '.'}`)
+  if (hasEvents)
+    mention(`Its stream ended before its task. The task was read with GetTask${refusal ? `: ${refusal.message}` : '.'}`)
   const task = await storedTask(means, progress).catch((error: unknown) => {
     throw refusal ?? error
   })
-  if (!isSend && !isTerminal(task.status.state)) throw new A2AError('UnsupportedOperation', 'The agent does not stream this task.', { cause: refusal })
+  if (!isSend && !isTerminal(task.status.state))
+    throw new A2AError('UnsupportedOperation', 'The agent does not stream this task.', { cause: refusal })
   yield* looks(task, means, progress)
 }
 
@@ -48,11 +65,17 @@ export async function* withoutStream(means: StreamMeans, progress: StreamProgres
  * The task as it is, then its events: the agent has fewer than were read before, as after a restored backup. They come without their
  * generations, which had been given to other events, so that no reader takes them for known.
  */
-async function* anew({ calls, frame: { params, trace }, signal }: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+async function* anew(
+  { calls, frame: { params, trace }, signal }: StreamMeans,
+  progress: StreamProgress
+): AsyncGenerator<StreamResponse, void, undefined> {
   const { taskId: id } = progress
   warnOf(calls.url)(`Task ${id} has fewer events than before, as after a restored backup. It is read anew.`)
   try {
-    for await (const event of calls.stream({ method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace }, signal)) {
+    for await (const event of calls.stream(
+      { method: 'SubscribeToTask', params: { ...tenantOf(params), id }, trace },
+      signal
+    )) {
       progress.note(event)
       yield withoutGeneration(event)
       if (progress.isAtEnd) break
@@ -63,26 +86,46 @@ async function* anew({ calls, frame: { params, trace }, signal }: StreamMeans, p
 }
 
 function withoutGeneration(event: StreamResponse): StreamResponse {
-  for (const { metadata } of Object.values<{ readonly metadata?: object }>(event)) if (metadata) Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
+  for (const { metadata } of Object.values<{ readonly metadata?: object }>(event))
+    if (metadata) Reflect.deleteProperty(metadata, RELIABILITY_EXTENSION)
   return event
 }
 
 /** The task as it is stored, in place of the event that ended it; the event if it cannot be read. */
-export async function storedEvent(means: StreamMeans, progress: StreamProgress, event: StreamResponse): Promise<StreamResponse> {
-  return storedTask(means, progress).then(task => ({ task }), () => event)
+export async function storedEvent(
+  means: StreamMeans,
+  progress: StreamProgress,
+  event: StreamResponse
+): Promise<StreamResponse> {
+  return storedTask(means, progress).then(
+    task => ({ task }),
+    () => event
+  )
 }
 
 /** The answer to the message, sent as SendMessage. */
-async function* sent({ calls, frame, signal }: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+async function* sent(
+  { calls, frame, signal }: StreamMeans,
+  progress: StreamProgress
+): AsyncGenerator<StreamResponse, void, undefined> {
   const { configuration = {}, ...params } = frame.params as SendMessageRequest
   const early = { ...params, configuration: { returnImmediately: true, ...configuration } }
-  const answer = validAnswer(SendMessageResponseSchema, await calls.call({ ...frame, method: 'SendMessage', params: early }, signal), calls.url, knownFrom(params))
+  const answer = validAnswer(
+    SendMessageResponseSchema,
+    await calls.call({ ...frame, method: 'SendMessage', params: early }, signal),
+    calls.url,
+    knownFrom(params)
+  )
   progress.note(answer)
   yield answer
 }
 
 /** The task after each change, from this look on. */
-async function* looks(first: Task, means: StreamMeans, progress: StreamProgress): AsyncGenerator<StreamResponse, void, undefined> {
+async function* looks(
+  first: Task,
+  means: StreamMeans,
+  progress: StreamProgress
+): AsyncGenerator<StreamResponse, void, undefined> {
   let last = ''
   let waitMs = FIRST_LOOK_MS
   const next = async () => {
@@ -100,8 +143,16 @@ async function* looks(first: Task, means: StreamMeans, progress: StreamProgress)
   }
 }
 
-async function storedTask({ calls, frame: { params, trace }, signal }: StreamMeans, { taskId, contextId }: StreamProgress): Promise<Task> {
-  return validAnswer(TaskSchema, await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal), calls.url, { taskId, contextId })
+async function storedTask(
+  { calls, frame: { params, trace }, signal }: StreamMeans,
+  { taskId, contextId }: StreamProgress
+): Promise<Task> {
+  return validAnswer(
+    TaskSchema,
+    await calls.call({ method: 'GetTask', params: { ...tenantOf(params), id: taskId }, trace }, signal),
+    calls.url,
+    { taskId, contextId }
+  )
 }
 
 /** Waits before the next look, at most until another call may have changed the task. */

@@ -44,13 +44,17 @@ export function wholeStreams(calls: Calls, terms: StreamTerms): Calls {
 async function* wholeStream(means: StreamMeans): AsyncGenerator<StreamResponse, void, undefined> {
   const { calls, frame, signal, streams } = means
   const progress = new StreamProgress(frame.method === 'SendStreamingMessage')
-  let refusal = streams ? undefined : new A2AError('UnsupportedOperation', 'The agent does not stream, as its card says.')
+  let refusal = streams
+    ? undefined
+    : new A2AError('UnsupportedOperation', 'The agent does not stream, as its card says.')
   const unheard = calls.link.on('lost', () => (progress.isWhole = false))
   try {
     if (streams) {
       for await (const event of calls.stream(frame, signal)) {
         progress.note(event)
-        yield progress.mayLackEvents ? await (await import('./task-reads.ts')).storedEvent(means, progress, event) : event
+        yield progress.mayLackEvents
+          ? await (await import('./task-reads.ts')).storedEvent(means, progress, event)
+          : event
       }
     }
   } catch (error) {

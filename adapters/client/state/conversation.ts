@@ -62,7 +62,15 @@ export interface SendOptions {
 type ConversationAgent = Followable & Pick<AgentClient, 'listTasks' | 'sendStreamingMessage'>
 
 const NOTHING: ConversationView = {
-  contextId: undefined, messages: [], tasks: [], hasMore: false, artifacts: new Map(), question: undefined, offer: undefined, isBusy: false, error: undefined
+  contextId: undefined,
+  messages: [],
+  tasks: [],
+  hasMore: false,
+  artifacts: new Map(),
+  question: undefined,
+  offer: undefined,
+  isBusy: false,
+  error: undefined
 }
 
 /** How many tasks are read at a time, which is the most that A2A allows (§3.1.4). */
@@ -128,7 +136,10 @@ class ContextConversation implements Conversation {
     if (!isRead) this.#olderPage = pageToken
   }
 
-  readonly send = async (content: Content, { taskId = this.snapshot().question?.taskId ?? null, referenceTaskIds }: SendOptions = {}): Promise<void> => {
+  readonly send = async (
+    content: Content,
+    { taskId = this.snapshot().question?.taskId ?? null, referenceTaskIds }: SendOptions = {}
+  ): Promise<void> => {
     const { contextId, question } = this.snapshot()
     const message: Message = {
       messageId: crypto.randomUUID(),
@@ -140,7 +151,9 @@ class ContextConversation implements Conversation {
     }
     this.#say([message])
     this.#view.change({ offer: undefined })
-    await this.#run(signal => this.#answer(question?.taskId === taskId ? nameQuestion(message, question.message) : message, signal))
+    await this.#run(signal =>
+      this.#answer(question?.taskId === taskId ? nameQuestion(message, question.message) : message, signal)
+    )
   }
 
   #close(): void {
@@ -166,13 +179,17 @@ class ContextConversation implements Conversation {
   async #read(contextId: string, signal: AbortSignal): Promise<void> {
     const since = this.#since
     const had = new Set([''])
-    for (let pageToken = ''; ; ) {
+    for (let pageToken = ''; ;) {
       const place = { ...(since !== undefined && { statusTimestampAfter: since }), ...(pageToken && { pageToken }) }
       const { tasks, nextPageToken } = await this.#agent.listTasks({ ...listOf(contextId), ...place }, { signal })
       signal.throwIfAborted()
       const standing = new Map(this.snapshot().tasks.map(({ id, status }) => [id, JSON.stringify(status)]))
       // A followed task is newer than its entry in a list.
-      this.#stand(tasks.filter(({ id, status }) => !this.#following.has(id) && standing.get(id) !== JSON.stringify(status)).toReversed())
+      this.#stand(
+        tasks
+          .filter(({ id, status }) => !this.#following.has(id) && standing.get(id) !== JSON.stringify(status))
+          .toReversed()
+      )
       // The latest status is the first of the list (§3.1.4).
       if (pageToken === '') this.#since = tasks[0]?.status.timestamp ?? this.#since
       pageToken = nextPageToken
@@ -191,7 +208,10 @@ class ContextConversation implements Conversation {
     const { signal } = this.#stopping ?? new AbortController()
     this.#busy += 1
     this.#view.change({ isBusy: true, error: undefined })
-    const failure = await call(signal).then(() => undefined, (error: unknown) => ({ error }))
+    const failure = await call(signal).then(
+      () => undefined,
+      (error: unknown) => ({ error })
+    )
     this.#busy -= 1
     this.#view.change({ isBusy: this.#busy > 0, ...(!signal.aborted && failure) })
     return failure === undefined
@@ -219,7 +239,10 @@ class ContextConversation implements Conversation {
   }
 
   #followed(id: string): FollowedTask {
-    return followedTask(this.#agent, id, { ...this.#options, known: this.snapshot().tasks.find(task => task.id === id) })
+    return followedTask(this.#agent, id, {
+      ...this.#options,
+      known: this.snapshot().tasks.find(task => task.id === id)
+    })
   }
 
   #follow({ id, status }: Task): void {
@@ -228,7 +251,10 @@ class ContextConversation implements Conversation {
       this.#following.delete(id)
     } else if (!this.#following.has(id)) {
       const followed = this.#followed(id)
-      this.#following.set(id, followed.follow({ arrived: task => this.#stand([task]), failed: error => this.#view.change({ error }) }))
+      this.#following.set(
+        id,
+        followed.follow({ arrived: task => this.#stand([task]), failed: error => this.#view.change({ error }) })
+      )
       if (followed.task) this.#stand([followed.task])
     }
   }
@@ -253,8 +279,16 @@ class ContextConversation implements Conversation {
     const isOfSameArtifacts = changed.every(({ artifacts }, i) => artifacts === before.tasks[i]?.artifacts)
     const artifacts = isOfSameArtifacts ? before.artifacts : artifactsByName(changed)
     const question = changed.findLast(({ status }) => isInterrupted(status.state))
-    this.#view.change({ tasks: changed, artifacts, question: question && questionOf(question), contextId: tasks.at(-1)?.contextId ?? before.contextId })
-    this.#say(tasks.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history)), isOlder)
+    this.#view.change({
+      tasks: changed,
+      artifacts,
+      question: question && questionOf(question),
+      contextId: tasks.at(-1)?.contextId ?? before.contextId
+    })
+    this.#say(
+      tasks.flatMap(({ history = [], status: { message } }) => (message ? [...history, message] : history)),
+      isOlder
+    )
     if (this.#stopping && !isOlder) for (const task of tasks) this.#follow(task)
   }
 }
@@ -264,7 +298,11 @@ function listOf(contextId: string): ListTasksRequest {
 }
 
 /** The list with the tasks that arrived: in their places, else at the end, or at the start if they are older. `undefined` if it is the same. */
-function changedTasks(before: readonly Task[], arrived: readonly Task[], isOlder: boolean): readonly Task[] | undefined {
+function changedTasks(
+  before: readonly Task[],
+  arrived: readonly Task[],
+  isOlder: boolean
+): readonly Task[] | undefined {
   const changes = new Map(arrived.map(task => [task.id, task]))
   let isChanged = false
   const kept = before.map(task => {

@@ -1,5 +1,11 @@
 import { isObject } from '../../../machines/protocol/codec/json.ts'
-import type { Artifact, StreamResponse, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../../machines/protocol/objects.ts'
+import type {
+  Artifact,
+  StreamResponse,
+  Task,
+  TaskArtifactUpdateEvent,
+  TaskStatusUpdateEvent
+} from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { checkArgument } from '../../../runtime/primitives/options.ts'
 import { placeOf } from '../requests.ts'
@@ -24,7 +30,10 @@ function isKnown(task: Task, event: StreamResponse): boolean {
   const { generation: known } = placeOf({ task })
   if (taskId !== task.id) return true
   if (generation === undefined || known === undefined) return false
-  return generation < known || (generation === known && !('task' in event && lengthOf(event.task.history) > lengthOf(task.history)))
+  return (
+    generation < known ||
+    (generation === known && !('task' in event && lengthOf(event.task.history) > lengthOf(task.history)))
+  )
 }
 
 function lengthOf(list: readonly unknown[] = []): number {

@@ -43,7 +43,11 @@ type StreamEnd = 'ended' | 'refused' | 'answered'
 const agents = new WeakMap<Followable, AgentTasks>()
 
 /** The task of an agent with this id: the same one for all who follow it at the same time. `known` is the task as the caller knows it. */
-export function followedTask(agent: Followable, id: string, { clock = systemClock, known }: WatchOptions & { readonly known?: Task | undefined } = {}): FollowedTask {
+export function followedTask(
+  agent: Followable,
+  id: string,
+  { clock = systemClock, known }: WatchOptions & { readonly known?: Task | undefined } = {}
+): FollowedTask {
   const all = agents.get(agent) ?? { tasks: new Map<string, FollowedTask>(), streams: 0 }
   agents.set(agent, all)
   return all.tasks.get(id) ?? new FollowedTask(agent, id, { all, clock, known })
@@ -63,7 +67,11 @@ export class FollowedTask {
   #task: Task | undefined
   #following: AbortController | undefined
 
-  constructor(agent: Followable, id: string, { all, clock, known }: { readonly all: AgentTasks; readonly clock: Clock; readonly known: Task | undefined }) {
+  constructor(
+    agent: Followable,
+    id: string,
+    { all, clock, known }: { readonly all: AgentTasks; readonly clock: Clock; readonly known: Task | undefined }
+  ) {
     this.#agent = agent
     this.#id = id
     this.#all = all
@@ -135,7 +143,10 @@ export class FollowedTask {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    const most = this.#agent.binding === undefined || this.#agent.binding === 'WEBSOCKET' ? MOST_STREAMS.websocket : MOST_STREAMS.http
+    const most =
+      this.#agent.binding === undefined || this.#agent.binding === 'WEBSOCKET'
+        ? MOST_STREAMS.websocket
+        : MOST_STREAMS.http
     let isStreamed = true
     for (let waitMs = FIRST_POLL_MS; !this.#hasEnded; waitMs = Math.min(2 * waitMs, LAST_POLL_MS)) {
       const before = JSON.stringify(this.#task?.status)

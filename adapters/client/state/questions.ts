@@ -20,9 +20,18 @@ export interface OpenQuestion {
 /** The question that a task waits with; `undefined` if it does not wait. */
 export function questionOf(task: Task): OpenQuestion | undefined {
   checkArgument(task, withMembers(['id', 'status'], 'a task'), 'questionOf(task)')
-  const { id, status: { state, message } } = task
+  const {
+    id,
+    status: { state, message }
+  } = task
   if (!isInterrupted(state)) return undefined
-  return { taskId: id, kind: state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'input', text: textOf(message), schema: answerSchemaOf(message), message }
+  return {
+    taskId: id,
+    kind: state === 'TASK_STATE_AUTH_REQUIRED' ? 'authorization' : 'input',
+    text: textOf(message),
+    schema: answerSchemaOf(message),
+    message
+  }
 }
 
 /** The content of a message: a text, parts, or any other JSON value. Such a value is sent as data, for instance the value of a form. */

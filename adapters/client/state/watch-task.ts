@@ -50,10 +50,14 @@ export function watchTask(agent: TaskAgent, taskId: string, options: WatchOption
       if (task.task) arrived(task.task)
       return task.follow({ arrived, failed: error => view.change({ error }) })
     },
-    answer: content => arriveBy(() => {
-      const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', taskId, parts: partsOf(content) }
-      return agent.sendMessage({ message: nameQuestion(message, view.snapshot().question?.message), configuration: { returnImmediately: true } })
-    }),
+    answer: content =>
+      arriveBy(() => {
+        const message: Message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', taskId, parts: partsOf(content) }
+        return agent.sendMessage({
+          message: nameQuestion(message, view.snapshot().question?.message),
+          configuration: { returnImmediately: true }
+        })
+      }),
     cancel: () => arriveBy(async () => ({ task: await agent.cancelTask({ id: taskId }) }))
   }
 }

@@ -11,7 +11,8 @@ export async function wholeBody(response: Response, most = LONGEST_ANSWER_BYTES)
   const decoder = new TextDecoder()
   for await (const chunk of chunksOf(response)) {
     bytes += chunk.length
-    if (bytes > most) throw new A2AError('InvalidAgentResponse', `The answer from ${response.url} is longer than ${most} bytes.`)
+    if (bytes > most)
+      throw new A2AError('InvalidAgentResponse', `The answer from ${response.url} is longer than ${most} bytes.`)
     text += decoder.decode(chunk, { stream: true })
   }
   return text + decoder.decode()

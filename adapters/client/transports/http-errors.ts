@@ -44,7 +44,11 @@ export interface AnswerHead {
  */
 export function statusError({ url, status, headers }: AnswerHead): A2AError {
   const said = TEXTS.get(status) ?? 'sent a response that is not A2A'
-  return new A2AError(CODES.get(status) ?? 'InvalidAgentResponse', `The agent at ${url} ${said} (HTTP ${status}).`, retryOf(headers))
+  return new A2AError(
+    CODES.get(status) ?? 'InvalidAgentResponse',
+    `The agent at ${url} ${said} (HTTP ${status}).`,
+    retryOf(headers)
+  )
 }
 
 /**
@@ -72,7 +76,9 @@ export function passingError({ url, status, headers }: AnswerHead): A2AError | u
 /** `Retry-After` (RFC 9110 §10.2.3): seconds, or a date, which counts from the server's own `Date`. */
 function retryOf(headers: AnswerHead['headers']): { readonly retryAfterMs?: number } {
   const asked = headers.get('retry-after') ?? ''
-  const retryAfterMs = /^\d{1,6}$/.test(asked) ? Number(asked) * 1000 : Date.parse(asked) - Date.parse(headers.get('date') ?? '')
+  const retryAfterMs = /^\d{1,6}$/.test(asked)
+    ? Number(asked) * 1000
+    : Date.parse(asked) - Date.parse(headers.get('date') ?? '')
   return retryAfterMs >= 0 ? { retryAfterMs } : {}
 }
 

@@ -8,7 +8,8 @@ import { ConnectionLost, nobodyAnswers } from '../retries/lost-errors.ts'
 import { discard } from './body.ts'
 
 /** Codes of Node errors that occur before anything is sent. */
-const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/
+const UNSENT =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ERR_TLS_.*|CERT_.*|DEPTH_ZERO_.*|SELF_SIGNED_.*|UNABLE_TO_.*)$/
 
 /**
  * Sends a request and resolves with the response, of any status, when its headers arrive. Throws ConnectionLost without a response.
@@ -16,7 +17,12 @@ const UNSENT = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UN
  * A call that changes nothing follows 307 and 308 within the origin. Throws TypeError for headers that HTTP cannot carry. Credentials in the
  * query are not in the URL of the response, nor in errors. No time limits the answer: only the signal ends the wait.
  */
-export async function sendRequest(url: string, init: RequestInit, options: PlacedOptions = {}, method?: string): Promise<Response> {
+export async function sendRequest(
+  url: string,
+  init: RequestInit,
+  options: PlacedOptions = {},
+  method?: string
+): Promise<Response> {
   return answerFrom(url, { init, options, url, isRead: method !== undefined && changesNothing(method) }, 0)
 }
 
@@ -46,7 +52,10 @@ async function answerFrom(place: string, sending: Sending, redirects: number): P
   const isMoved = target?.origin === new URL(url).origin && (response.status === 307 || response.status === 308)
   if (target && isMoved && isRead && redirects < MOST_REDIRECTS) return answerFrom(target.href, sending, redirects + 1)
   const to = target ? JSON.stringify(target.href.slice(0, 256)) : 'another place'
-  const advice = target && isMoved ? `The agent's card has to name ${to}: only calls that change nothing follow, ${MOST_REDIRECTS} times.` : 'Connect to the address that it moved to.'
+  const advice =
+    target && isMoved
+      ? `The agent's card has to name ${to}: only calls that change nothing follow, ${MOST_REDIRECTS} times.`
+      : 'Connect to the address that it moved to.'
   throw new A2AError('InvalidAgentResponse', `The agent at ${url} redirects to ${to}, which is not followed. ${advice}`)
 }
 
@@ -66,9 +75,12 @@ function targetOf(response: Response, place: string, { places = [] }: PlacedOpti
 function unlimited(): object {
   const { process } = globalThis as { readonly process?: Partial<Pick<NodeJS.Process, 'versions'>> }
   const isNew = Number.parseInt(process?.versions?.undici ?? '', 10) >= 8
-  const dispatcher = Reflect.get(globalThis, Symbol.for(`undici.globalDispatcher.${1 + Number(isNew)}`)) as Dispatcher | undefined
+  const dispatcher = Reflect.get(globalThis, Symbol.for(`undici.globalDispatcher.${1 + Number(isNew)}`)) as
+    | Dispatcher
+    | undefined
   if (!dispatcher) return {}
-  const dispatch: Dispatcher['dispatch'] = (request, handler) => dispatcher.dispatch({ ...request, headersTimeout: 0, bodyTimeout: 0 }, handler)
+  const dispatch: Dispatcher['dispatch'] = (request, handler) =>
+    dispatcher.dispatch({ ...request, headersTimeout: 0, bodyTimeout: 0 }, handler)
   return { dispatcher: Object.create(dispatcher, { dispatch: { value: dispatch } }) }
 }
 
@@ -83,7 +95,10 @@ const LOOK_MS = 1000
  * The error of an address where a connection or its TLS handshake is refused; `undefined` if not, as far as can be told within a second.
  * Sends HEAD without credentials, which changes nothing, and whose answer does not matter.
  */
-export async function unreachable(address: string, { clock = systemClock, signal }: Pick<ConnectOptions, 'clock' | 'signal'>): Promise<A2AError | undefined> {
+export async function unreachable(
+  address: string,
+  { clock = systemClock, signal }: Pick<ConnectOptions, 'clock' | 'signal'>
+): Promise<A2AError | undefined> {
   const stop = new AbortController()
   const timer = clock.setTimeout(() => stop.abort(), LOOK_MS)
   const unwatch = signal && onAbort(signal, () => stop.abort())
@@ -101,7 +116,8 @@ export async function unreachable(address: string, { clock = systemClock, signal
 function failureOf(error: unknown, url: string): unknown {
   const { cause = error } = error as { cause?: unknown }
   const code = codeOf(cause)
-  if (cause instanceof Error && cause.name === 'HTTPParserError') return new A2AError('InvalidAgentResponse', `The server at ${url} does not speak HTTP.`, { cause })
+  if (cause instanceof Error && cause.name === 'HTTPParserError')
+    return new A2AError('InvalidAgentResponse', `The server at ${url} does not speak HTTP.`, { cause })
   return new ConnectionLost(code === '' ? 'no answer' : code, { isUnsent: UNSENT.test(code), cause })
 }
 

@@ -26,8 +26,17 @@ export interface Dialect {
 const CURRENT: Dialect = { request: frame => frame, headers: parameters => parameters, result: (_, value) => value }
 
 /** Connects to an agent over JSON-RPC and HTTP. Nothing is sent before the first call. */
-export async function openJsonRpc(url: string, options: PlacedOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
-  return new CarriedCalls({ carrier: jsonRpcCarrier(httpAddress(url), options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
+export async function openJsonRpc(
+  url: string,
+  options: PlacedOptions,
+  isReliable: boolean,
+  dialect = CURRENT
+): Promise<Calls> {
+  return new CarriedCalls({
+    carrier: jsonRpcCarrier(httpAddress(url), options, dialect),
+    way: new TransportState(url, isReliable),
+    backOff: backOffOptions(options)
+  })
 }
 
 /**
@@ -43,12 +52,17 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
       const isStreaming = hasStream(frame.method)
       const { method, params } = dialect.request(frame)
       const read = (answer: unknown) => dialect.result(frame.method, resultIn(answer, id, url))
-      const response = await sendRequest(url, {
-        method: 'POST',
-        headers: headersFor(frame, isStreaming, options, dialect),
-        body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
-        signal
-      }, options, frame.method)
+      const response = await sendRequest(
+        url,
+        {
+          method: 'POST',
+          headers: headersFor(frame, isStreaming, options, dialect),
+          body: JSON.stringify({ jsonrpc: '2.0', id, method, params }),
+          signal
+        },
+        options,
+        frame.method
+      )
       if (response.ok) hearer.answered(activatedBy(response))
       if (response.ok && isStreaming && mediaType(response) === 'text/event-stream') {
         for await (const data of eventsOf(response)) hearer.result(read(parsed(data, url)))
@@ -62,10 +76,19 @@ function jsonRpcCarrier(url: string, options: PlacedOptions, dialect: Dialect): 
 }
 
 /** The headers of a request: those of the options, its service parameters, and its content types. */
-export function headersFor(frame: RequestFrame, isStreaming: boolean, options: PlacedOptions, dialect: Pick<Dialect, 'headers'>): Headers {
+export function headersFor(
+  frame: RequestFrame,
+  isStreaming: boolean,
+  options: PlacedOptions,
+  dialect: Pick<Dialect, 'headers'>
+): Headers {
   const headers = new Headers({ ...currentHeaders(options) })
-  const own = { 'content-type': 'application/json', accept: isStreaming ? 'text/event-stream, application/json' : 'application/json' }
-  for (const [name, value] of Object.entries({ ...dialect.headers(httpParameters(frame, options)), ...own })) headers.set(name, value)
+  const own = {
+    'content-type': 'application/json',
+    accept: isStreaming ? 'text/event-stream, application/json' : 'application/json'
+  }
+  for (const [name, value] of Object.entries({ ...dialect.headers(httpParameters(frame, options)), ...own }))
+    headers.set(name, value)
   return headers
 }
 

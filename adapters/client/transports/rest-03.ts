@@ -12,14 +12,26 @@ import { fromRpcStatus } from './rpc-status.ts'
 
 /** Connects to an agent over the REST of 0.3: paths below `/v1`, and the JSON of its proto. Calls and answers are in wire JSON of 1.0. */
 export async function openRest03(url: string, options: PlacedOptions, isReliable: boolean): Promise<Calls> {
-  return openRest(url, options, isReliable, { request: requestOf, headers: parameters03, error: errorIn, result: resultIn })
+  return openRest(url, options, isReliable, {
+    request: requestOf,
+    headers: parameters03,
+    error: errorIn,
+    result: resultIn
+  })
 }
 
 /** The REST request for a method of 1.0. Throws UnsupportedOperation if 0.3 has none. */
 function requestOf({ method, params }: RequestFrame): RestRequest {
   const call = toCall03(method, params)
   if (!call) throw notIn03(method)
-  const { id = '', historyLength, taskId = id, pushNotificationConfigId = '', pushNotificationConfig, ...others } = call.params ?? {}
+  const {
+    id = '',
+    historyLength,
+    taskId = id,
+    pushNotificationConfigId = '',
+    pushNotificationConfig,
+    ...others
+  } = call.params ?? {}
   const task = `tasks/${encodeURIComponent(String(taskId))}`
   const webhooks = `/v1/${task}/pushNotificationConfigs`
   const webhook = `${webhooks}/${encodeURIComponent(String(pushNotificationConfigId))}`
@@ -29,13 +41,20 @@ function requestOf({ method, params }: RequestFrame): RestRequest {
     case 'message/stream':
       return { verb: 'POST', path: '/v1/message:stream', body: toProtoSend(others) }
     case 'tasks/get':
-      return { verb: 'GET', path: `/v1/${task}${historyLength === undefined ? '' : `?historyLength=${Number(historyLength)}`}` }
+      return {
+        verb: 'GET',
+        path: `/v1/${task}${historyLength === undefined ? '' : `?historyLength=${Number(historyLength)}`}`
+      }
     case 'tasks/cancel':
       return { verb: 'POST', path: `/v1/${task}:cancel`, body: {} }
     case 'tasks/resubscribe':
       return { verb: 'GET', path: `/v1/${task}:subscribe` }
     case 'tasks/pushNotificationConfig/set':
-      return { verb: 'POST', path: webhooks, body: { parent: task, configId: Object(pushNotificationConfig).id, config: { pushNotificationConfig } } }
+      return {
+        verb: 'POST',
+        path: webhooks,
+        body: { parent: task, configId: Object(pushNotificationConfig).id, config: { pushNotificationConfig } }
+      }
     case 'tasks/pushNotificationConfig/get':
       return { verb: 'GET', path: webhook }
     case 'tasks/pushNotificationConfig/list':
@@ -48,9 +67,15 @@ function requestOf({ method, params }: RequestFrame): RestRequest {
 }
 
 /** The results that have the JSON of the proto, in the form that they have over JSON-RPC of 0.3. */
-const FROM_PROTO: ReadonlyMap<string, (result: Record<string, unknown>) => unknown> = new Map<string, (result: Record<string, unknown>) => unknown>([
-  ['SendMessage', fromProtoEvent], ['SendStreamingMessage', fromProtoEvent], ['SubscribeToTask', fromProtoEvent],
-  ['GetTask', fromProtoTask], ['CancelTask', fromProtoTask]
+const FROM_PROTO: ReadonlyMap<string, (result: Record<string, unknown>) => unknown> = new Map<
+  string,
+  (result: Record<string, unknown>) => unknown
+>([
+  ['SendMessage', fromProtoEvent],
+  ['SendStreamingMessage', fromProtoEvent],
+  ['SubscribeToTask', fromProtoEvent],
+  ['GetTask', fromProtoTask],
+  ['CancelTask', fromProtoTask]
 ])
 
 function resultIn(method: string, answer: unknown): unknown {

@@ -49,7 +49,12 @@ const CURRENT: RestDialect = {
  * Connects to an agent over REST (§11). Nothing is sent before the first call. The official client is not used: its codec drops data that
  * is null, and parts that it does not know.
  */
-export async function openRest(url: string, options: PlacedOptions, isReliable: boolean, dialect = CURRENT): Promise<Calls> {
+export async function openRest(
+  url: string,
+  options: PlacedOptions,
+  isReliable: boolean,
+  dialect = CURRENT
+): Promise<Calls> {
   const carrier = restCarrier(trimmedEnd(httpAddress(url), '/'), options, dialect)
   return new CarriedCalls({ carrier, way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
 }
@@ -63,7 +68,12 @@ function restCarrier(address: string, options: PlacedOptions, dialect: RestDiale
       const url = `${address}${path}`
       const headers = headersFor(frame, isStreaming, options, dialect)
       headers.set('accept', isStreaming ? `text/event-stream, ${ACCEPTED}` : ACCEPTED)
-      const response = await sendRequest(url, { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) }, options, frame.method)
+      const response = await sendRequest(
+        url,
+        { method: verb, headers, signal, ...(body && { body: JSON.stringify(body) }) },
+        options,
+        frame.method
+      )
       const tell = (text: string) => {
         const answer = parsed(text, url)
         const error = dialect.error(answer)
@@ -124,5 +134,8 @@ function requestOf({ method, params }: RequestFrame): RestRequest {
   const path = tenant === '' ? route : `/${encodeURIComponent(tenant)}${route}`
   if (others.size === 0) return { verb, path }
   if (verb === 'POST') return { verb, path, body: Object.fromEntries(others) }
-  return { verb, path: `${path}?${new URLSearchParams([...others].map(([name, value]): [string, string] => [name, String(value)])).toString()}` }
+  return {
+    verb,
+    path: `${path}?${new URLSearchParams([...others].map(([name, value]): [string, string] => [name, String(value)])).toString()}`
+  }
 }

@@ -28,5 +28,9 @@ export function fromRpcStatus({ status, message, details }: RpcStatus): A2AError
   const code = error.code === 'InternalError' ? CODES.get(status) : undefined
   if (!code) return error
   const { violations, retryAfterMs } = error
-  return new A2AError(code, error.message, { violations, cause: error, ...(retryAfterMs !== undefined && { retryAfterMs }) })
+  return new A2AError(code, error.message, {
+    violations,
+    cause: error,
+    ...(retryAfterMs !== undefined && { retryAfterMs })
+  })
 }

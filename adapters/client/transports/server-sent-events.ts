@@ -25,6 +25,10 @@ export async function* eventsOf(response: Response): AsyncGenerator<string, void
   for await (const chunk of chunksOf(response)) {
     parser.feed(decoder.decode(chunk, { stream: true }))
     yield* events.splice(0)
-    if (isTooLong) throw new A2AError('InvalidAgentResponse', `The agent at ${response.url} sent an event that is longer than ${LONGEST_EVENT} characters.`)
+    if (isTooLong)
+      throw new A2AError(
+        'InvalidAgentResponse',
+        `The agent at ${response.url} sent an event that is longer than ${LONGEST_EVENT} characters.`
+      )
   }
 }

@@ -70,8 +70,11 @@ export const ANSWERED = frames(
   { moved: z.literal(true) },
   {
     error: z.object({
-      code: z.optional(code), message: text, metadata: z.optional(z.record(z.string(), text)),
-      violations: z.optional(z.array(z.object({ field: text, description: text }))), retryAfterMs: z.optional(z.number())
+      code: z.optional(code),
+      message: text,
+      metadata: z.optional(z.record(z.string(), text)),
+      violations: z.optional(z.array(z.object({ field: text, description: text }))),
+      retryAfterMs: z.optional(z.number())
     }),
     isUnknown: z.optional(z.literal(true))
   },
@@ -81,7 +84,10 @@ export const ANSWERED = frames(
 /** The first frame of the node that was called: a random text for the proofs of this connection. */
 export const GREETING: Schema<{ readonly number: string }> = z.object({ number: text })
 /** The answer to it, and the proof of the node that calls. */
-export const PROVED: Schema<{ readonly number: string; readonly proof: string }> = z.object({ number: text, proof: text })
+export const PROVED: Schema<{ readonly number: string; readonly proof: string }> = z.object({
+  number: text,
+  proof: text
+})
 /** The proof of the node that was called. */
 export const WELCOME: Schema<{ readonly proof: string }> = z.object({ proof: text })
 
@@ -116,7 +122,9 @@ export type Side = 'caller' | 'server'
 
 /** Proves knowledge of the secret for one connection: an HMAC (RFC 2104) over the numbers of both sides. */
 export function proofOf(secret: string, side: Side, numbers: readonly string[]): string {
-  return createHmac('sha256', secret).update(JSON.stringify(['taskchart link 1', side, ...numbers])).digest('base64url')
+  return createHmac('sha256', secret)
+    .update(JSON.stringify(['taskchart link 1', side, ...numbers]))
+    .digest('base64url')
 }
 
 export function isProof(given: string, secret: string, side: Side, numbers: readonly string[]): boolean {

@@ -6,7 +6,20 @@ import { onReceived } from '../../../runtime/primitives/received.ts'
 import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import type { Shards } from '../shards.ts'
-import { ASKED, isProof, NO_NODE, NUMBERED, OTHER_SECRET, parsed, PROVED, proofOf, readFrame, toWireError, type Answer, type Asked } from './frames.ts'
+import {
+  ASKED,
+  isProof,
+  NO_NODE,
+  NUMBERED,
+  OTHER_SECRET,
+  parsed,
+  PROVED,
+  proofOf,
+  readFrame,
+  toWireError,
+  type Answer,
+  type Asked
+} from './frames.ts'
 import { DEFAULT_WAYS, type LinkWays } from './link.ts'
 import type { LinkSocket, ListenPlace } from './network.ts'
 
@@ -42,7 +55,13 @@ export class LinkServer {
   /** The connections that have not proved yet to be nodes. */
   #strangers = 0
 
-  private constructor(place: ListenPlace, member: Member, shards: Shards, secret: string, { network, clock }: LinkWays) {
+  private constructor(
+    place: ListenPlace,
+    member: Member,
+    shards: Shards,
+    secret: string,
+    { network, clock }: LinkWays
+  ) {
     this.#member = member
     this.#shards = shards
     this.#secret = secret
@@ -51,7 +70,13 @@ export class LinkServer {
   }
 
   /** Listens. Rejects if the port is taken. */
-  static async listen(place: ListenPlace, member: Member, shards: Shards, secret: string, ways = DEFAULT_WAYS): Promise<LinkServer> {
+  static async listen(
+    place: ListenPlace,
+    member: Member,
+    shards: Shards,
+    secret: string,
+    ways = DEFAULT_WAYS
+  ): Promise<LinkServer> {
     const server = new LinkServer(place, member, shards, secret, ways)
     await server.#listening
     return server
@@ -144,7 +169,12 @@ export class LinkServer {
     } else if ('erased' in asked) running.get(id)?.erased?.(asked.erased)
     else if ('withhold' in asked) {
       const erased = new Promise<boolean>(resolve => running.set(id, { stop() {}, erased: resolve }))
-      void this.#answer(socket, running, id, this.#member.withhold(asked.withhold, () => say(socket, id, { withheld: true }), erased))
+      void this.#answer(
+        socket,
+        running,
+        id,
+        this.#member.withhold(asked.withhold, () => say(socket, id, { withheld: true }), erased)
+      )
     } else if (!this.#shards.has(asked.shard)) say(socket, id, { moved: true })
     else if ('watch' in asked) void this.#watch(socket, running, asked)
     else {
@@ -157,21 +187,35 @@ export class LinkServer {
   async #answer(socket: LinkSocket, running: Map<number, Running>, id: number, made: Promise<unknown>): Promise<void> {
     const answer = await made.then(
       (answer: unknown): Answer => ({ answer: answer ?? null }),
-      (error: unknown): Answer => (error === NOT_OWNER ? { moved: true } : { error: toWireError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) })
+      (error: unknown): Answer =>
+        error === NOT_OWNER
+          ? { moved: true }
+          : { error: toWireError(error), ...(error === OUTCOME_UNKNOWN && { isUnknown: true }) }
     )
     running.delete(id)
     say(socket, id, answer)
   }
 
   /** Passes the events of a task on, beginning with its newest generation. */
-  async #watch(socket: LinkSocket, running: Map<number, Running>, { id, watch, scope, shard }: Extract<Asked, { watch: string }>): Promise<void> {
+  async #watch(
+    socket: LinkSocket,
+    running: Map<number, Running>,
+    { id, watch, scope, shard }: Extract<Asked, { watch: string }>
+  ): Promise<void> {
     const moved = () => {
       running.delete(id)
       say(socket, id, { moved: true })
     }
     const stop = this.#member.listen(watch, {
       scope,
-      told: events => say(socket, id, socket.bufferedAmount <= WAITING_BYTES ? { told: events } : { advanced: Math.max(...events.map(({ generation }) => generation)) }),
+      told: events =>
+        say(
+          socket,
+          id,
+          socket.bufferedAmount <= WAITING_BYTES
+            ? { told: events }
+            : { advanced: Math.max(...events.map(({ generation }) => generation)) }
+        ),
       advanced: generation => say(socket, id, { advanced: generation }),
       closed: moved
     })

@@ -3,7 +3,19 @@ import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
 import { OUTCOME_UNKNOWN } from '../../../runtime/contexts/errors.ts'
 import { NOT_OWNER } from '../../../runtime/store/store.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
-import { ANSWERED, fromWireError, GREETING, isProof, OTHER_SECRET, proofOf, readFrame, WELCOME, type Answer, type Asked, type Request } from './frames.ts'
+import {
+  ANSWERED,
+  fromWireError,
+  GREETING,
+  isProof,
+  OTHER_SECRET,
+  proofOf,
+  readFrame,
+  WELCOME,
+  type Answer,
+  type Asked,
+  type Request
+} from './frames.ts'
 import { SILENT_MS, webSockets, type LinkSocket, type Network } from './network.ts'
 
 /** The connection to another node has ended, or could not be opened. `wasSent`: it is unknown whether the request was carried out. */
@@ -45,7 +57,9 @@ export class Link {
   #isClosed = false
   #next = 0
   /** The fault of the last attempt, since when it is the same, and when it was tried last. */
-  #failed: { readonly fault: LinkFault; readonly sinceMs: number; readonly atMs: number; isReported: boolean } | undefined
+  #failed:
+    | { readonly fault: LinkFault; readonly sinceMs: number; readonly atMs: number; isReported: boolean }
+    | undefined
 
   /** `report` gets each fault once, until the node can be asked again. */
   constructor(address: string, secret: string, ways = DEFAULT_WAYS, report: (fault: LinkFault) => void = () => {}) {
@@ -92,10 +106,17 @@ export class Link {
   }
 
   /** Sends a request, and calls `heard` with every answer. `unsent` and `lost` are the last. */
-  ask(request: Request, heard: (answer: Answer | 'unsent' | 'lost') => void): { readonly stop: () => void; readonly say: (erased: boolean) => void } {
+  ask(
+    request: Request,
+    heard: (answer: Answer | 'unsent' | 'lost') => void
+  ): { readonly stop: () => void; readonly say: (erased: boolean) => void } {
     const id = (this.#next += 1)
     let isOver = false
-    const send = (frame: Asked) => this.#opening?.then(socket => socket.send(JSON.stringify(frame)), () => {})
+    const send = (frame: Asked) =>
+      this.#opening?.then(
+        socket => socket.send(JSON.stringify(frame)),
+        () => {}
+      )
     const begin = async () => {
       const socket = await this.#open().catch(() => undefined)
       if (isOver) return

@@ -45,11 +45,14 @@ export interface Network {
 
 /** Connects nodes by WebSocket. */
 export const webSockets: Network = {
-  connect: address => new WebSocket(address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false }),
+  connect: address =>
+    new WebSocket(address, { handshakeTimeout: SILENT_MS, maxPayload: FRAME_BYTES, perMessageDeflate: false }),
   async listen({ host, port }, accept) {
     const http = createServer(upgradeRequired).on('checkContinue', upgradeRequired)
     const server = new WebSocketServer({
-      server: http, maxPayload: FRAME_BYTES, perMessageDeflate: false,
+      server: http,
+      maxPayload: FRAME_BYTES,
+      perMessageDeflate: false,
       verifyClient: ({ req }, answer) => {
         const target = targetOf(req, ALLOWED)
         const refusal = 'status' in target ? target : originRefusal(req.headers.origin, target.host, ALLOWED)

@@ -37,7 +37,9 @@ const SET_META = `INSERT INTO meta VALUES ($1, $2) ON CONFLICT (name) DO UPDATE 
 
 /** The secret of nodes that are given none: the first makes it, and stores it in the database. */
 export async function storedSecret(session: Session): Promise<string> {
-  await session.once(`INSERT INTO meta VALUES ('secret', $1) ON CONFLICT (name) DO NOTHING`, [randomBytes(24).toString('base64')])
+  await session.once(`INSERT INTO meta VALUES ('secret', $1) ON CONFLICT (name) DO NOTHING`, [
+    randomBytes(24).toString('base64')
+  ])
   const [[secret] = []] = await session.once(`SELECT value FROM meta WHERE name = 'secret'`)
   return String(secret)
 }
@@ -71,14 +73,16 @@ async function replaceOther(session: Session, { address, leaseMs, clock }: Joini
     other = next
   }
   if (first === undefined || other === undefined) return
-  if (String(other) !== String(first)) throw new JoinRefused(`another node has the address ${address}. Give each node an address of its own`)
+  if (String(other) !== String(first))
+    throw new JoinRefused(`another node has the address ${address}. Give each node an address of its own`)
   await session.rows(END, [[Number(other[0])]])
 }
 
 async function enter(session: Session, { address, takesShards, holder, secret }: Joining): Promise<number> {
   const digest = createHash('sha256').update(`taskchart cluster ${secret}`).digest('hex')
   const [[hasOthers, known] = []] = await session.rows(CLUSTER)
-  if (hasOthers === 't' && known !== null && known !== digest) throw new JoinRefused('the nodes of this database have another secret. Give all of them the same')
+  if (hasOthers === 't' && known !== null && known !== digest)
+    throw new JoinRefused('the nodes of this database have another secret. Give all of them the same')
   if (known !== digest) await session.once(SET_META, ['secret digest', digest])
   await session.once(`SELECT pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
   await session.rows(FORGET, [address])

@@ -19,13 +19,24 @@ export interface Lock {
 
 export async function readLocks(session: Session): Promise<Lock[]> {
   return (await session.rows(LOOK)).map(([isNode, object, pid, address, takes, beats, version]) => ({
-    isNode: isNode === 't', object: Number(object), pid: Number(pid), address: address ?? undefined, takes: takes === 't', beats: String(beats), version: versionIn(version)
+    isNode: isNode === 't',
+    object: Number(object),
+    pid: Number(pid),
+    address: address ?? undefined,
+    takes: takes === 't',
+    beats: String(beats),
+    version: versionIn(version)
   }))
 }
 
 /** Whether two looks saw the same owners. */
-export function isSame(one: ReadonlyMap<number, string | undefined>, other: ReadonlyMap<number, string | undefined>): boolean {
-  return one.size === other.size && [...one].every(([shard, address]) => other.has(shard) && other.get(shard) === address)
+export function isSame(
+  one: ReadonlyMap<number, string | undefined>,
+  other: ReadonlyMap<number, string | undefined>
+): boolean {
+  return (
+    one.size === other.size && [...one].every(([shard, address]) => other.has(shard) && other.get(shard) === address)
+  )
 }
 
 /** Opens the session for signs of life, which need not survive a crash of the server. */

@@ -44,10 +44,21 @@ export interface Placement {
  * a node comes or goes, few shards of the others move. A shard that fewer nodes may take chooses before others, and these nodes get more
  * than their part if they have to. `undefined` for a shard that none may take.
  */
-export function wantedOwners(shards: number, nodes: readonly string[], mayTake: (shard: number, node: string) => boolean = () => true): (string | undefined)[] {
+export function wantedOwners(
+  shards: number,
+  nodes: readonly string[],
+  mayTake: (shard: number, node: string) => boolean = () => true
+): (string | undefined)[] {
   const takers = nodes.toSorted().map(node => ({ node, count: 0 }))
   const choices = Array.from({ length: shards }, (_, shard) => takers.filter(({ node }) => mayTake(shard, node)))
-  const pairs = choices.flatMap((choice, shard) => choice.map(taker => ({ taker, shard, freedom: choice.length, weight: createHash('sha256').update(`${shard} ${taker.node}`).digest('hex') })))
+  const pairs = choices.flatMap((choice, shard) =>
+    choice.map(taker => ({
+      taker,
+      shard,
+      freedom: choice.length,
+      weight: createHash('sha256').update(`${shard} ${taker.node}`).digest('hex')
+    }))
+  )
   const owners = choices.map((): string | undefined => undefined)
   const part = Math.floor(shards / nodes.length)
   let larger = shards % nodes.length

@@ -106,13 +106,23 @@ export class PostgresPlacement implements Placement, ShardOwner {
       const session = await Session.open(pool, schema)
       try {
         const found = await checkedDatabase(session, options, logger)
-        if (found.version < MIGRATIONS.length) throw new StorageError(`${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`)
-        return new PostgresPlacement(options, found.shards, await SharedClock.of(session, options.clock), options.secret ?? (await storedSecret(session)))
+        if (found.version < MIGRATIONS.length)
+          throw new StorageError(
+            `${place} has the older schema version ${found.version}. Stop all nodes and migrate it first: taskchart db migrate URL`
+          )
+        return new PostgresPlacement(
+          options,
+          found.shards,
+          await SharedClock.of(session, options.clock),
+          options.secret ?? (await storedSecret(session))
+        )
       } finally {
         session.close()
       }
     } catch (error) {
-      throw error instanceof StorageError ? error : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+      throw error instanceof StorageError
+        ? error
+        : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
     }
   }
 
@@ -153,7 +163,12 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const { logger, place, clock } = this.#options
     this.#holdMs = this.#pauses.lost(clock.now())
     clock.clearTimeout(this.#lease)
-    if (!this.#isLeaving) logger.warn('the node has lost its session: other nodes take its shards', { database: place, reason: reasonOf(error), shards: shards.length })
+    if (!this.#isLeaving)
+      logger.warn('the node has lost its session: other nodes take its shards', {
+        database: place,
+        reason: reasonOf(error),
+        shards: shards.length
+      })
     this.#seat?.lost(shards)
     this.#seat?.changed()
     this.#wake()
@@ -200,7 +215,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
       } catch (error) {
         this.#watch?.close()
         this.#watch = undefined
-        if (reasonOf(error) !== this.#said) logger.warn('the node cannot take part in the cluster now', { database: place, reason: (this.#said = reasonOf(error)) })
+        if (reasonOf(error) !== this.#said)
+          logger.warn('the node cannot take part in the cluster now', {
+            database: place,
+            reason: (this.#said = reasonOf(error))
+          })
         if (error instanceof JoinRefused) {
           this.refused += 1
           this.#holdMs = this.#pauses.refused()
@@ -233,8 +252,19 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const session = await Session.open(pool, schema)
     try {
       await checkServer(session, place, schema, undefined)
-      const holder = JSON.stringify({ ...thisHolder(), agent: version.agent, version: versionText(nodeVersion(version)) })
-      this.#pid = await joinCluster(session, { address, takesShards, holder, secret: this.secret, leaseMs: LEASE_MS, clock })
+      const holder = JSON.stringify({
+        ...thisHolder(),
+        agent: version.agent,
+        version: versionText(nodeVersion(version))
+      })
+      this.#pid = await joinCluster(session, {
+        address,
+        takesShards,
+        holder,
+        secret: this.secret,
+        leaseMs: LEASE_MS,
+        clock
+      })
       this.#pauses.joined(clock.now())
       this.#owned = { session, count: this.shards, shards: [], epochs: [] }
       this.#joinedAtMs = this.#options.clock.now()
@@ -257,16 +287,26 @@ export class PostgresPlacement implements Placement, ShardOwner {
     this.#renew()
     const locks = await readLocks(watch)
     const present = locks.filter(({ isNode }) => isNode)
-    const late = this.#signs.lateOf(present.filter(({ pid }) => pid !== this.#pid), clock.now())
+    const late = this.#signs.lateOf(
+      present.filter(({ pid }) => pid !== this.#pid),
+      clock.now()
+    )
     if (late.length > 0) await watch.rows(END, [late])
-    const nodes = present.flatMap(({ pid, address, takes, version }) => (address !== undefined && !late.includes(pid) ? [{ pid, address, takes, version }] : []))
+    const nodes = present.flatMap(({ pid, address, takes, version }) =>
+      address !== undefined && !late.includes(pid) ? [{ pid, address, takes, version }] : []
+    )
     const owners = new Map(locks.flatMap(({ isNode, object, address }) => (isNode ? [] : [[object, address] as const])))
-    const hasChanged = nodes.map(({ address }) => address).toSorted().join() !== [...this.nodes].toSorted().join() || !isSame(owners, this.#owners)
+    const hasChanged =
+      nodes
+        .map(({ address }) => address)
+        .toSorted()
+        .join() !== [...this.nodes].toSorted().join() || !isSame(owners, this.#owners)
     if (hasChanged) this.#changedAtMs = clock.now()
     this.#owners = owners
     this.#nodes = nodes
     // A new owner has its locks before its version can be read.
-    if (owners.size < this.shards || clock.now() - this.#changedAtMs <= RECENT_MS) this.#versions = (await watch.rows(VERSIONS)).map(([version]) => versionIn(version))
+    if (owners.size < this.shards || clock.now() - this.#changedAtMs <= RECENT_MS)
+      this.#versions = (await watch.rows(VERSIONS)).map(([version]) => versionIn(version))
     if (hasChanged) seat.changed()
     await this.#balance(seat)
   }
@@ -281,19 +321,38 @@ export class PostgresPlacement implements Placement, ShardOwner {
     const { clock } = this.#options
     const seen = this.#wanted.look(this.#nodes, this.#versions, clock.now())
     if (!owned || clock.now() - this.#joinedAtMs < SETTLE_MS) return
-    const free = seen.flatMap(({ owner, newest }, shard) => (owner === seat.address && !this.#owners.has(shard) ? [{ shard, newest }] : []))
+    const free = seen.flatMap(({ owner, newest }, shard) =>
+      owner === seat.address && !this.#owners.has(shard) ? [{ shard, newest }] : []
+    )
     if (free.length > 0) await this.#take(seat, owned, free)
     const given = owned.shards.filter(shard => seen[shard]?.owner !== undefined && seen[shard].owner !== seat.address)
-    if (given.length > 0) this.#giving ??= this.#give(seat, given).catch((error: unknown) => this.lost(owned.session, error)).finally(() => (this.#giving = undefined))
+    if (given.length > 0)
+      this.#giving ??= this.#give(seat, given)
+        .catch((error: unknown) => this.lost(owned.session, error))
+        .finally(() => (this.#giving = undefined))
   }
 
-  async #take(seat: Seat, { session }: Ownership, free: readonly { readonly shard: number; readonly newest: NodeVersion }[]): Promise<void> {
+  async #take(
+    seat: Seat,
+    { session }: Ownership,
+    free: readonly { readonly shard: number; readonly newest: NodeVersion }[]
+  ): Promise<void> {
     const version = nodeVersion(seat.version)
     const holder = { ...thisHolder(), address: seat.address, version: versionText(version) }
-    const rows = (await session.rows(TAKE, [free.map(({ shard }) => shard), free.map(({ newest }) => versionText(newest)), JSON.stringify(holder)])).filter(([, epoch]) => epoch !== null)
+    const rows = (
+      await session.rows(TAKE, [
+        free.map(({ shard }) => shard),
+        free.map(({ newest }) => versionText(newest)),
+        JSON.stringify(holder)
+      ])
+    ).filter(([, epoch]) => epoch !== null)
     if (this.#owned?.session !== session || rows.length === 0) return
     const epochs = new Map(rows.map(([shard, epoch]) => [Number(shard), Number(epoch)]))
-    this.#owned = { ...this.#owned, shards: [...this.#owned.shards, ...epochs.keys()], epochs: [...this.#owned.epochs, ...epochs.values()] }
+    this.#owned = {
+      ...this.#owned,
+      shards: [...this.#owned.shards, ...epochs.keys()],
+      epochs: [...this.#owned.epochs, ...epochs.values()]
+    }
     for (const shard of epochs.keys()) this.#owners.set(shard, seat.address)
     this.#versions = this.#versions.map((last, shard) => (epochs.has(shard) ? version : last))
     seat.gained(epochs)
@@ -307,7 +366,11 @@ export class PostgresPlacement implements Placement, ShardOwner {
     if (!this.#owned || this.#owned.session !== session) return
     const { shards, epochs } = this.#owned
     const gone = new Set(shards.flatMap((shard, i) => (given.includes(shard) ? [i] : [])))
-    this.#owned = { ...this.#owned, shards: shards.filter((_, i) => !gone.has(i)), epochs: epochs.filter((_, i) => !gone.has(i)) }
+    this.#owned = {
+      ...this.#owned,
+      shards: shards.filter((_, i) => !gone.has(i)),
+      epochs: epochs.filter((_, i) => !gone.has(i))
+    }
     for (const shard of given) this.#owners.delete(shard)
     await this.#owned.session.rows(GIVE, [[...given]])
   }

@@ -12,7 +12,10 @@ const NOW_MS = 'extract(epoch FROM clock_timestamp()) * 1000'
 export const NOW = { name: 'taskchart_now', text: `SELECT ${NOW_MS}` }
 
 /** Gives a sign of life, and returns the time of the database; no row if another process has the address. */
-export const BEAT = { name: 'taskchart_beat', text: `UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING ${NOW_MS}` }
+export const BEAT = {
+  name: 'taskchart_beat',
+  text: `UPDATE nodes SET beats = beats + 1 WHERE address = $1 AND pid = $2 RETURNING ${NOW_MS}`
+}
 
 /** The version of the node that a holder is. */
 const versionOf = (holder: string) => `${holder}::jsonb ->> 'version'`
@@ -29,7 +32,10 @@ export const LOOK = {
 }
 
 /** Ends sessions. */
-export const END = { name: 'taskchart_end_nodes', text: 'SELECT pg_terminate_backend(p.pid) FROM unnest($1::int[]) AS p (pid)' }
+export const END = {
+  name: 'taskchart_end_nodes',
+  text: 'SELECT pg_terminate_backend(p.pid) FROM unnest($1::int[]) AS p (pid)'
+}
 
 /** The version of the last owner of each shard. */
 export const VERSIONS = { name: 'taskchart_versions', text: `SELECT ${versionOf('holder')} FROM shards ORDER BY shard` }
@@ -56,7 +62,10 @@ export const TAKE = {
 }
 
 /** Gives shards up. */
-export const GIVE = { name: 'taskchart_give', text: `SELECT pg_advisory_unlock(${LOCK_CLASS}, g.shard) FROM unnest($1::int[]) AS g (shard)` }
+export const GIVE = {
+  name: 'taskchart_give',
+  text: `SELECT pg_advisory_unlock(${LOCK_CLASS}, g.shard) FROM unnest($1::int[]) AS g (shard)`
+}
 
 /** The locks of the sessions of nodes. */
 const PRESENT = `
@@ -64,13 +73,22 @@ const PRESENT = `
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid <> pg_backend_pid()`
 
 /** Another session of a node with the address: its process, and its signs of life. */
-export const OTHER = { name: 'taskchart_other', text: `SELECT nodes.pid, nodes.beats FROM nodes JOIN pg_locks AS l ON l.pid = nodes.pid WHERE nodes.address = $1 AND ${PRESENT}` }
+export const OTHER = {
+  name: 'taskchart_other',
+  text: `SELECT nodes.pid, nodes.beats FROM nodes JOIN pg_locks AS l ON l.pid = nodes.pid WHERE nodes.address = $1 AND ${PRESENT}`
+}
 
 /** Whether the cluster has other nodes, and the digest of its secret. */
-export const CLUSTER = { name: 'taskchart_cluster', text: `SELECT EXISTS (SELECT FROM pg_locks AS l WHERE ${PRESENT}), (SELECT value FROM meta WHERE name = 'secret digest')` }
+export const CLUSTER = {
+  name: 'taskchart_cluster',
+  text: `SELECT EXISTS (SELECT FROM pg_locks AS l WHERE ${PRESENT}), (SELECT value FROM meta WHERE name = 'secret digest')`
+}
 
 /** Joins with a session. The process id of a node that has left may be this session's now. */
-export const FORGET = { name: 'taskchart_forget', text: 'DELETE FROM nodes WHERE pid = pg_backend_pid() AND address <> $1' }
+export const FORGET = {
+  name: 'taskchart_forget',
+  text: 'DELETE FROM nodes WHERE pid = pg_backend_pid() AND address <> $1'
+}
 export const ENTER = {
   name: 'taskchart_enter',
   text: `

@@ -38,7 +38,12 @@ export class Wanted {
     const takers = nodes.filter(({ takes }) => takes)
     const versions = [...this.#seen.values()].map(({ version }) => version)
     const isKnown = nowMs - this.#firstMs >= ROLLED_BACK_MS
-    const key = JSON.stringify([takers.map(({ address, version }) => [address, ...version].join(' ')).toSorted(), shards, versions, isKnown])
+    const key = JSON.stringify([
+      takers.map(({ address, version }) => [address, ...version].join(' ')).toSorted(),
+      shards,
+      versions,
+      isKnown
+    ])
     if (this.#made.key === key) return this.#made.owners
     const isRolledBack = shards.map(shard => isKnown && !versions.some(version => isAsNew(version, shard)))
     const byAddress = new Map(takers.map(({ address, version }) => [address, version]))
@@ -47,7 +52,10 @@ export class Wanted {
       const last = shards[shard] as NodeVersion
       return isAsNew(versionOf(node), last) || (isRolledBack[shard] === true && isFormatAsNew(versionOf(node), last))
     })
-    const made = owners.map((owner, shard): WantedOwner => ({ owner, newest: isRolledBack[shard] ? [versionOf(owner)[0] ?? 0, ANY] : versionOf(owner) }))
+    const made = owners.map((owner, shard): WantedOwner => ({
+      owner,
+      newest: isRolledBack[shard] ? [versionOf(owner)[0] ?? 0, ANY] : versionOf(owner)
+    }))
     this.#made = { key, owners: made }
     return made
   }

@@ -1,4 +1,11 @@
-import { ERROR_INFO, BAD_REQUEST, ERRORS, errorCodeOf, type ErrorCode, type ErrorDetail } from '../../../machines/protocol/errors.ts'
+import {
+  ERROR_INFO,
+  BAD_REQUEST,
+  ERRORS,
+  errorCodeOf,
+  type ErrorCode,
+  type ErrorDetail
+} from '../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { currentHeaders, type PlacedOptions } from '../../client/options.ts'
@@ -57,7 +64,9 @@ export class Refusal extends Error {
   constructor(native: string, message: string, details: unknown) {
     super(message)
     this.native = native
-    this.details = Array.isArray(details) ? details.filter(detail => typeof (detail as ErrorDetail | null)?.['@type'] === 'string') : []
+    this.details = Array.isArray(details)
+      ? details.filter(detail => typeof (detail as ErrorDetail | null)?.['@type'] === 'string')
+      : []
   }
 
   /** The reason in its ErrorInfo, which identifies the error. */

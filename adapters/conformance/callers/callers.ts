@@ -32,7 +32,11 @@ const CALLERS: Loaders = {
 }
 
 /** A function that opens a caller of an interface, or the reason why there is none. Credentials are sent only where `connect` sends them. */
-export async function callerFor({ binding, url }: { binding: Binding; url: string }, { asked, access, extensions }: CallTerms, callers = CALLERS): Promise<((note: Note) => Caller) | string> {
+export async function callerFor(
+  { binding, url }: { binding: Binding; url: string },
+  { asked, access, extensions }: CallTerms,
+  callers = CALLERS
+): Promise<((note: Note) => Caller) | string> {
   try {
     const refusal = originRefusal(asked, url, access) ?? lackOf(asked, binding, OPENERS['1.0'][binding]?.lacks, access)
     if (refusal) throw refusal

@@ -15,7 +15,12 @@ export function rpcRefusal(error: unknown, note: Note): Refusal {
 /** Reads the error of a REST answer (§11.6), and records its format. */
 export function restRefusal(status: number, error: unknown, note: Note): Refusal {
   const { code, status: name, message, details } = fieldsOf(error)
-  note(98, code === status && typeof name === 'string' && typeof message === 'string', '{ error: { code, status, message, details } }, whose code is the HTTP status', { http: status, error })
+  note(
+    98,
+    code === status && typeof name === 'string' && typeof message === 'string',
+    '{ error: { code, status, message, details } }, whose code is the HTTP status',
+    { http: status, error }
+  )
   noteShape(note, Number.isInteger(code) && typeof message === 'string', details, error)
   const refusal = new Refusal(typeof name === 'string' ? `${status} ${name}` : String(status), String(message), details)
   noteCode(note, refusal, ({ http }) => http === status)
@@ -23,7 +28,9 @@ export function restRefusal(status: number, error: unknown, note: Note): Refusal
 }
 
 function noteShape(note: Note, isWhole: boolean, details: unknown, error: unknown): void {
-  const isTyped = details === undefined || (Array.isArray(details) && details.every(detail => isObject(detail) && typeof detail['@type'] === 'string'))
+  const isTyped =
+    details === undefined ||
+    (Array.isArray(details) && details.every(detail => isObject(detail) && typeof detail['@type'] === 'string'))
   note(95, isWhole && isTyped, 'a code, a message, and details that are a list of objects with @type', error)
 }
 

@@ -17,7 +17,12 @@ export interface HttpAnswer {
  * Sends a request, and reads the answer according to its media type. Throws the errors of `sendRequest`, including redirects. Throws
  * InvalidAgentResponse for an answer that is too long, or neither JSON nor a stream, and a Refusal with the status if HTTP failed.
  */
-export async function exchange(url: string, init: RequestInit, access: PlacedOptions = {}, send = sendRequest): Promise<HttpAnswer> {
+export async function exchange(
+  url: string,
+  init: RequestInit,
+  access: PlacedOptions = {},
+  send = sendRequest
+): Promise<HttpAnswer> {
   const response = await send(url, init, access)
   const type = mediaType(response)
   if (type !== 'text/event-stream') return { response, json: jsonIn(await wholeBody(response), response) }
@@ -42,6 +47,10 @@ function parsed(text: string, what: string): unknown {
   try {
     return JSON.parse(text)
   } catch (cause) {
-    throw new A2AError('InvalidAgentResponse', `The answer (${what}) is not JSON: ${JSON.stringify(text.slice(0, 120))}`, { cause })
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The answer (${what}) is not JSON: ${JSON.stringify(text.slice(0, 120))}`,
+      { cause }
+    )
   }
 }

@@ -28,7 +28,12 @@ export class FrameSocket {
   #end: string | undefined
 
   constructor(url: string, headers: Record<string, string>) {
-    this.#socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, { headers, maxPayload: LONGEST_FRAME_BYTES, handshakeTimeout: HANDSHAKE_MS, followRedirects: false })
+    this.#socket = new WebSocket(url, WEBSOCKET_SUBPROTOCOL, {
+      headers,
+      maxPayload: LONGEST_FRAME_BYTES,
+      handshakeTimeout: HANDSHAKE_MS,
+      followRedirects: false
+    })
     this.#opened = new Promise(resolve => {
       this.#socket.once('open', resolve)
       this.#socket.once('close', () => resolve())
@@ -49,7 +54,8 @@ export class FrameSocket {
     const send = (given: string) => void this.#opened.then(() => this.#end ?? this.#socket.send(given))
     send(text)
     const next = async () => {
-      while (entry.frames.length === 0 && this.#end === undefined) await new Promise<void>(resolve => (entry.wake = resolve))
+      while (entry.frames.length === 0 && this.#end === undefined)
+        await new Promise<void>(resolve => (entry.wake = resolve))
       if (entry.frames.length > 0) return entry.frames.shift()
       throw new A2AError('InvalidAgentResponse', `The connection has ended: ${this.#end}`)
     }

@@ -22,8 +22,18 @@ interface Writer {
 }
 
 /** protobuf omits empty texts, lists and zeros: they are added. */
-const PAGE: Writer = { toJSON: page => ({ tasks: [], nextPageToken: '', pageSize: 0, totalSize: 0, ...(sdk.ListTasksResponse.toJSON(page) as object) }) }
-const CONFIGS: Writer = { toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) }) }
+const PAGE: Writer = {
+  toJSON: page => ({
+    tasks: [],
+    nextPageToken: '',
+    pageSize: 0,
+    totalSize: 0,
+    ...(sdk.ListTasksResponse.toJSON(page) as object)
+  })
+}
+const CONFIGS: Writer = {
+  toJSON: page => ({ configs: [], ...(sdk.ListTaskPushNotificationConfigsResponse.toJSON(page) as object) })
+}
 const NOTHING: Writer = { toJSON: () => ({}) }
 
 const CODECS: Readonly<Record<OperationMethod, readonly [request: Reader, response: Writer]>> = {
@@ -40,7 +50,11 @@ const CODECS: Readonly<Record<OperationMethod, readonly [request: Reader, respon
   GetExtendedAgentCard: [sdk.GetExtendedAgentCardRequest, sdk.AgentCard]
 }
 
-type Method = (request: unknown, metadata: grpc.Metadata, answer?: (error: grpc.ServiceError | null, response: never) => void) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
+type Method = (
+  request: unknown,
+  metadata: grpc.Metadata,
+  answer?: (error: grpc.ServiceError | null, response: never) => void
+) => grpc.ClientUnaryCall & grpc.ClientReadableStream<never>
 
 /** A gRPC client (§10) with the messages of the official SDK. `url` is `host:port`; without TLS if the host is this machine. */
 export function grpcCaller(url: string, usual: Terms): Caller {
@@ -59,13 +73,21 @@ export function grpcCaller(url: string, usual: Terms): Caller {
         const [request, response] = CODECS[operation]
         let extensions = ''
         let result: unknown
-        const call = methods[OPERATIONS[operation].name](request.fromJSON(params), metadataOf(terms), (error, answer) => {
-          if (error) reject(refusalIn(error))
-          else result = response.toJSON(answer)
-        })
+        const call = methods[OPERATIONS[operation].name](
+          request.fromJSON(params),
+          metadataOf(terms),
+          (error, answer) => {
+            if (error) reject(refusalIn(error))
+            else result = response.toJSON(answer)
+          }
+        )
         terms.cut?.addEventListener('abort', () => call.cancel(), { once: true })
         call.on('metadata', (metadata: grpc.Metadata) => (extensions = String(metadata.get('a2a-extensions')[0] ?? '')))
-        call.on('status', ({ code }: grpc.StatusObject) => code === grpc.status.OK && setImmediate(() => resolve({ result, extensions })))
+        call.on(
+          'status',
+          ({ code }: grpc.StatusObject) =>
+            code === grpc.status.OK && setImmediate(() => resolve({ result, extensions }))
+        )
       }),
     stream: (operation, params, terms = {}) => {
       const [request, response] = CODECS[operation]
@@ -85,5 +107,9 @@ export function grpcCaller(url: string, usual: Terms): Caller {
 /** The status of a call, with the ErrorInfo in its trailing metadata. */
 function refusalIn({ code, details, metadata }: grpc.ServiceError): Refusal {
   const found = metadata.get(GRPC_STATUS_DETAILS_BIN) as Buffer[]
-  return new Refusal(grpc.status[code] ?? String(code), details, found.flatMap(status => detailsOf(wire, status)))
+  return new Refusal(
+    grpc.status[code] ?? String(code),
+    details,
+    found.flatMap(status => detailsOf(wire, status))
+  )
 }

@@ -5,10 +5,19 @@ import { exchange, type HttpAnswer } from './exchange.ts'
 import { asItIs, resultOf, type Translation } from './rpc-response.ts'
 
 /** A client over JSON-RPC and HTTP (§9), in a version of A2A. */
-export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, { extensionsHeader, ...translation }: Translation = asItIs): Caller {
+export function jsonRpcCaller(
+  url: string,
+  usual: Terms,
+  note: Note = unheard,
+  { extensionsHeader, ...translation }: Translation = asItIs
+): Caller {
   let lastId = 0
   const post = (body: string, terms: Terms) => {
-    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream', ...headersOf({ ...usual, ...terms }, extensionsHeader) }
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headersOf({ ...usual, ...terms }, extensionsHeader)
+    }
     return exchange(url, { method: 'POST', body, headers, signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
   }
   const ask = async (method: string, params: unknown, terms: Terms) => {
@@ -17,13 +26,17 @@ export function jsonRpcCaller(url: string, usual: Terms, note: Note = unheard, {
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
     return { id, ...(await post(JSON.stringify({ jsonrpc: '2.0', id, method, params }), terms)) }
   }
-  const noteType = ({ response }: HttpAnswer) => note(15, mediaType(response) === 'application/json', 'Content-Type: application/json', mediaType(response))
+  const noteType = ({ response }: HttpAnswer) =>
+    note(15, mediaType(response) === 'application/json', 'Content-Type: application/json', mediaType(response))
   return {
     call: async (operation, params, terms = {}) => {
       const answer = await ask(translation.method(operation), translation.params(operation, params), terms)
       noteType(answer)
       const result = resultOf(answer.json, answer.id, note)
-      return { result: translation.result(operation, result), extensions: answer.response.headers.get(extensionsHeader) ?? '' }
+      return {
+        result: translation.result(operation, result),
+        extensions: answer.response.headers.get(extensionsHeader) ?? ''
+      }
     },
     stream: (operation, params, terms = {}) => {
       const abort = new AbortController()

@@ -49,22 +49,47 @@ const ROUTES: Readonly<Record<OperationMethod, Route>> = {
 export function restCaller(address: string, usual: Terms, note: Note = unheard, shape: Shape = AS_IT_IS): Caller {
   const { prefix, extendedCard, extensionsHeader } = shape
   const ask = async (operation: OperationMethod, params: object, terms: Terms) => {
-    const { verb, path, others } = placed(operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation], params)
+    const { verb, path, others } = placed(
+      operation === 'GetExtendedAgentCard' ? ['GET', extendedCard] : ROUTES[operation],
+      params
+    )
     const isPost = verb === 'POST'
-    const query = isPost ? '' : `?${new URLSearchParams(Object.entries(others).map(([name, value]): [string, string] => [name, String(value)])).toString()}`
-    const headers = { ...(isPost && { 'content-type': shape.mediaType }), accept: `${shape.mediaType}, text/event-stream`, ...headersOf({ ...usual, ...terms }, extensionsHeader) }
-    const answer = await exchange(`${address}${prefix}${path}${query}`, { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null }, accessOf({ ...usual, ...terms }))
-    if (!answer.next) note(20, mediaType(answer.response) === shape.mediaType, `Content-Type: ${shape.mediaType}`, mediaType(answer.response))
+    const query = isPost
+      ? ''
+      : `?${new URLSearchParams(Object.entries(others).map(([name, value]): [string, string] => [name, String(value)])).toString()}`
+    const headers = {
+      ...(isPost && { 'content-type': shape.mediaType }),
+      accept: `${shape.mediaType}, text/event-stream`,
+      ...headersOf({ ...usual, ...terms }, extensionsHeader)
+    }
+    const answer = await exchange(
+      `${address}${prefix}${path}${query}`,
+      { method: verb, headers, ...(isPost && { body: JSON.stringify(shape.body(others)) }), signal: terms.cut ?? null },
+      accessOf({ ...usual, ...terms })
+    )
+    if (!answer.next)
+      note(
+        20,
+        mediaType(answer.response) === shape.mediaType,
+        `Content-Type: ${shape.mediaType}`,
+        mediaType(answer.response)
+      )
     return answer
   }
   return {
     call: async (operation, params, terms = {}) => {
       const answer = await ask(operation, params, terms)
-      return { result: shape.result(operation, restResult(answer, answer.json, note)), extensions: answer.response.headers.get(extensionsHeader) ?? '' }
+      return {
+        result: shape.result(operation, restResult(answer, answer.json, note)),
+        extensions: answer.response.headers.get(extensionsHeader) ?? ''
+      }
     },
     stream: (operation, params, terms = {}) => {
       const abort = new AbortController()
-      const answer = ask(operation, params, { ...terms, cut: terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal })
+      const answer = ask(operation, params, {
+        ...terms,
+        cut: terms.cut ? AbortSignal.any([terms.cut, abort.signal]) : abort.signal
+      })
       answer.catch(() => {})
       const next = async () => {
         const given = await answer
@@ -81,7 +106,10 @@ export function restCaller(address: string, usual: Terms, note: Note = unheard, 
 }
 
 /** Puts ids and the tenant into the path; other parameters are left for query or body. */
-function placed([verb, template]: Route, params: object): { verb: string; path: string; others: Record<string, unknown> } {
+function placed(
+  [verb, template]: Route,
+  params: object
+): { verb: string; path: string; others: Record<string, unknown> } {
   const { tenant, ...others } = params as Record<string, unknown>
   const path = template.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = others[name]

@@ -18,7 +18,11 @@ export function resultOf(response: unknown, id: unknown, note: Note): unknown {
   const { jsonrpc, id: found, result, error } = fieldsOf(response)
   note(14, jsonrpc === '2.0' && found === id, `jsonrpc "2.0" and id ${JSON.stringify(id)}`, response)
   if (error !== undefined && error !== null) throw rpcRefusal(error, note)
-  if (result === undefined) throw new A2AError('InvalidAgentResponse', `The answer is no JSON-RPC response: ${JSON.stringify(response)?.slice(0, 120)}`)
+  if (result === undefined)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The answer is no JSON-RPC response: ${JSON.stringify(response)?.slice(0, 120)}`
+    )
   return result
 }
 
@@ -31,4 +35,9 @@ export interface Translation {
   result(operation: OperationMethod, result: unknown): unknown
 }
 
-export const asItIs: Translation = { extensionsHeader: 'a2a-extensions', method: operation => operation, params: (_, params) => params, result: (_, result) => result }
+export const asItIs: Translation = {
+  extensionsHeader: 'a2a-extensions',
+  method: operation => operation,
+  params: (_, params) => params,
+  result: (_, result) => result
+}

@@ -6,17 +6,26 @@ import { FrameSocket } from './frame-socket.ts'
 import { asItIs, resultOf, type RpcResponse, type Translation } from './rpc-response.ts'
 
 /** A WebSocket client according to docs/websocket-binding.md, in a version of A2A. The next call restores a lost connection. */
-export function webSocketCaller(url: string, usual: Terms, note: Note = unheard, translation: Translation = asItIs): Caller {
+export function webSocketCaller(
+  url: string,
+  usual: Terms,
+  note: Note = unheard,
+  translation: Translation = asItIs
+): Caller {
   let lastId = 0
   let socket: FrameSocket | undefined
   const connection = () => {
-    if (!socket || socket.isClosed) socket = new FrameSocket(currentAddress(url, accessOf(usual)), headersOf(usual, translation.extensionsHeader))
+    if (!socket || socket.isClosed)
+      socket = new FrameSocket(currentAddress(url, accessOf(usual)), headersOf(usual, translation.extensionsHeader))
     return socket
   }
   const begin = (method: string, params: unknown, terms: Terms) => {
     lastId += 1
     const id = lastId % 2 === 0 ? `c-${lastId}` : lastId
-    const given = { ...(terms.version === '' && { 'a2a-version': '' }), ...headersOf(terms, translation.extensionsHeader) }
+    const given = {
+      ...(terms.version === '' && { 'a2a-version': '' }),
+      ...headersOf(terms, translation.extensionsHeader)
+    }
     const own = Object.keys(given).length > 0 && { [SERVICE_PARAMETERS]: given }
     const used = connection()
     const frames = used.ask(id, JSON.stringify({ jsonrpc: '2.0', id, method, params, ...own }))
@@ -29,13 +38,17 @@ export function webSocketCaller(url: string, usual: Terms, note: Note = unheard,
       const response = (await frames.next()) as RpcResponse
       frames.done()
       const result = resultOf(response, id, note)
-      return { result: translation.result(operation, result), extensions: response[SERVICE_PARAMETERS]?.['a2a-extensions'] ?? '' }
+      return {
+        result: translation.result(operation, result),
+        extensions: response[SERVICE_PARAMETERS]?.['a2a-extensions'] ?? ''
+      }
     },
     stream: (operation, params, terms = {}) => {
       const { id, frames } = begin(translation.method(operation), translation.params(operation, params), terms)
       const next = async () => {
         const response = (await frames.next()) as RpcResponse
-        if (response.streamEnd !== true) return translation.result(operation, resultOf(response, id, note)) as StreamResponse
+        if (response.streamEnd !== true)
+          return translation.result(operation, resultOf(response, id, note)) as StreamResponse
         note(147, true, '', undefined)
         frames.done()
         return undefined

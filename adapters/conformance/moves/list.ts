@@ -17,10 +17,25 @@ export async function list(subject: SubjectUnderTest): Promise<void> {
   const listed = await pages(trial, { contextId, pageSize: 1 }, tasks.length)
   const ids = listed.map(({ id }) => id)
   trial.check(69, new Set(ids).size === ids.length, 'no task twice', ids)
-  trial.check(69, tasks.every(id => ids.includes(id)), `all of ${tasks.join(', ')}`, ids)
-  trial.check(73, listed.every(task => task.contextId === contextId), `tasks of the context ${contextId} alone`, listed)
+  trial.check(
+    69,
+    tasks.every(id => ids.includes(id)),
+    `all of ${tasks.join(', ')}`,
+    ids
+  )
+  trial.check(
+    73,
+    listed.every(task => task.contextId === contextId),
+    `tasks of the context ${contextId} alone`,
+    listed
+  )
   const times = listed.map(({ status }) => String(status.timestamp))
-  trial.check(70, times.every((time, i) => i === 0 || time <= String(times[i - 1])), 'the latest status first', times)
+  trial.check(
+    70,
+    times.every((time, i) => i === 0 || time <= String(times[i - 1])),
+    'the latest status first',
+    times
+  )
   await sizes(trial, contextId, tasks.length)
   await artifacts(trial, contextId)
   await filters(trial, contextId, listed)
@@ -57,7 +72,8 @@ async function pages(trial: BindingTest, params: ListTasksRequest, count: number
     tasks.push(...found.tasks)
     trial.check(71, typeof found.nextPageToken === 'string', 'nextPageToken, also where it is empty', found)
     trial.check(74, found.tasks.length <= 1 && found.pageSize === 1, 'pageSize 1, and a task at most', found)
-    if (trial.binding === 'HTTP+JSON') trial.check(21, found.tasks.length <= 1, 'pageSize=1 in the query to be read', found)
+    if (trial.binding === 'HTTP+JSON')
+      trial.check(21, found.tasks.length <= 1, 'pageSize=1 in the query to be read', found)
     pageToken = found.nextPageToken
     if (!pageToken) break
   }
@@ -67,28 +83,61 @@ async function pages(trial: BindingTest, params: ListTasksRequest, count: number
 
 async function sizes(trial: BindingTest, contextId: string, count: number): Promise<void> {
   const usual = await page(trial, 74, { contextId })
-  trial.check(74, usual.pageSize === 50 || usual.pageSize === usual.tasks.length, 'pageSize 50, or that of the page', usual.pageSize)
-  trial.check(74, usual.totalSize >= count && usual.totalSize === usual.tasks.length, `totalSize ${usual.tasks.length}`, usual.totalSize)
+  trial.check(
+    74,
+    usual.pageSize === 50 || usual.pageSize === usual.tasks.length,
+    'pageSize 50, or that of the page',
+    usual.pageSize
+  )
+  trial.check(
+    74,
+    usual.totalSize >= count && usual.totalSize === usual.tasks.length,
+    `totalSize ${usual.tasks.length}`,
+    usual.totalSize
+  )
 }
 
 async function artifacts(trial: BindingTest, contextId: string): Promise<void> {
   const without = await page(trial, 72, { contextId })
-  trial.check(72, without.tasks.every(task => !('artifacts' in task)), 'tasks without the member artifacts', without)
+  trial.check(
+    72,
+    without.tasks.every(task => !('artifacts' in task)),
+    'tasks without the member artifacts',
+    without
+  )
   const withThem = await page(trial, 72, { contextId, includeArtifacts: true })
-  trial.check(72, withThem.tasks.every(task => 'artifacts' in task), 'tasks with the member artifacts', withThem, false)
+  trial.check(
+    72,
+    withThem.tasks.every(task => 'artifacts' in task),
+    'tasks with the member artifacts',
+    withThem,
+    false
+  )
 }
 
 async function filters(trial: BindingTest, contextId: string, [newest, ...others]: readonly Task[]): Promise<void> {
   if (!newest) return
-  const { status: { state, timestamp } } = newest
+  const {
+    status: { state, timestamp }
+  } = newest
   const ofState = await page(trial, 73, { contextId, status: state })
   const known = [newest, ...others].filter(({ status }) => status.state === state).length
-  trial.check(73, ofState.tasks.length === known && ofState.tasks.every(({ status }) => status.state === state), `the ${known} tasks that are ${state}`, ofState)
+  trial.check(
+    73,
+    ofState.tasks.length === known && ofState.tasks.every(({ status }) => status.state === state),
+    `the ${known} tasks that are ${state}`,
+    ofState
+  )
   const inAnother = await page(trial, 73, { contextId: crypto.randomUUID() })
   trial.check(73, inAnother.tasks.length === 0, 'no task in a context that nobody has', inAnother)
   if (timestamp === undefined) return
   const since = await page(trial, 73, { contextId, statusTimestampAfter: timestamp })
-  trial.check(73, since.tasks.some(({ id }) => id === newest.id), `the task whose status is of ${timestamp}, which counts`, since)
+  trial.check(
+    73,
+    since.tasks.some(({ id }) => id === newest.id),
+    `the task whose status is of ${timestamp}, which counts`,
+    since
+  )
   const later = await page(trial, 73, { contextId, statusTimestampAfter: LATE })
   trial.check(73, later.tasks.length === 0, `no task from ${LATE} on`, later)
 }

@@ -24,7 +24,12 @@ export async function cancel(subject: SubjectUnderTest): Promise<void> {
   if ('refusal' in outcome) {
     await subject.read()
     // It may have ended meanwhile, and an agent need not support cancellation.
-    trial.check(76, outcome.refusal.code === 'TaskNotCancelable', 'the task, or TaskNotCancelable', refusalText(outcome.refusal))
+    trial.check(
+      76,
+      outcome.refusal.code === 'TaskNotCancelable',
+      'the task, or TaskNotCancelable',
+      refusalText(outcome.refusal)
+    )
   } else {
     trial.options.ledger.learn('live')
     trial.check(76, isObject(outcome.result) && subject.see(outcome.result).id === id, 'the task', outcome.result)
@@ -67,9 +72,20 @@ async function witnesses(subject: SubjectUnderTest): Promise<Listening[]> {
     const first = await stream.next()
     if (stream.refusal && !subject.isStopped) await subject.read()
     if (stream.refusal && subject.course.isOver) break
-    trial.check(57, first !== undefined && isTask(first, id), `first the task ${id}`, stream.refusal ? refusalText(stream.refusal) : (first ?? 'a stream that ends at once'))
+    trial.check(
+      57,
+      first !== undefined && isTask(first, id),
+      `first the task ${id}`,
+      stream.refusal ? refusalText(stream.refusal) : (first ?? 'a stream that ends at once')
+    )
     if (first === undefined || !isTask(first, id)) break
-    if (subject.isStopped) trial.check(57, isDeepStrictEqual(first.task.status, subject.task.status), `the task as it is: ${JSON.stringify(subject.task.status)}`, first)
+    if (subject.isStopped)
+      trial.check(
+        57,
+        isDeepStrictEqual(first.task.status, subject.task.status),
+        `the task as it is: ${JSON.stringify(subject.task.status)}`,
+        first
+      )
     trial.options.ledger.learn('live')
     streams.push(stream)
   }
@@ -84,13 +100,26 @@ async function noteTold(subject: SubjectUnderTest, streams: readonly Listening[]
   for (const stream of streams) {
     const rest = await stream.read()
     stream.leave()
-    trial.check(58, rest === 'ended', 'the end of the stream, with the end of the task', `a stream that stays open in ${stream.course.state}`)
-    trial.check(58, rest !== 'ended' || stream.course.state === course.state, `the end of the task, ${course.state}`, stream.events.at(-1))
+    trial.check(
+      58,
+      rest === 'ended',
+      'the end of the stream, with the end of the task',
+      `a stream that stays open in ${stream.course.state}`
+    )
+    trial.check(
+      58,
+      rest !== 'ended' || stream.course.state === course.state,
+      `the end of the task, ${course.state}`,
+      stream.events.at(-1)
+    )
     noteChunks(trial, 62, artifactsTold(stream.events), await subject.read(), 'a subscription')
   }
   const [one, other] = streams
   if (!one || !other) return
-  const [longer, shorter] = [one.events.slice(1), other.events.slice(1)].toSorted((a, b) => b.length - a.length) as [StreamResponse[], StreamResponse[]]
+  const [longer, shorter] = [one.events.slice(1), other.events.slice(1)].toSorted((a, b) => b.length - a.length) as [
+    StreamResponse[],
+    StreamResponse[]
+  ]
   // A later subscription has fewer events.
   const isSame = isDeepStrictEqual(longer.slice(longer.length - shorter.length), shorter)
   trial.check(55, isSame, `the same events: ${JSON.stringify(longer)}`, shorter)

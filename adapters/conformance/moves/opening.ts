@@ -20,12 +20,22 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
   trial.opens()
   const listening = trial.stream([51], 'SendStreamingMessage', subject.says(text))
   const first = await listening.next()
-  trial.check(49, listening.refusal?.code !== 'UnsupportedOperation', 'streaming, as the card says', listening.refusal && refusalText(listening.refusal))
+  trial.check(
+    49,
+    listening.refusal?.code !== 'UnsupportedOperation',
+    'streaming, as the card says',
+    listening.refusal && refusalText(listening.refusal)
+  )
   if (first === undefined) return
   const beganMs = clock.now()
   if ('message' in first) {
     const rest = await listening.read()
-    trial.check(50, rest === 'ended' && listening.events.length === 1, 'one message, then the end', listening.events.length === 1 ? 'a stream that stays open' : listening.events)
+    trial.check(
+      50,
+      rest === 'ended' && listening.events.length === 1,
+      'one message, then the end',
+      listening.events.length === 1 ? 'a stream that stays open' : listening.events
+    )
     listening.leave()
     await replied(subject, fieldsOf(first.message))
     return
@@ -44,8 +54,18 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
   const tookMs = clock.now() - beganMs
   const others = events.slice(1).filter((event, i) => 'message' in event || ('task' in event && i + 2 < events.length))
   trial.check(51, others.length === 0, 'after the task only its updates', others)
-  trial.check(51, end !== 'endless' && !(course.isOver && end === 'silent'), 'the end of the stream with the end of the task', `a stream that stays open after ${events.length} events`)
-  trial.check(51, end !== 'ended' || course.isOver || course.state.endsWith('Required'), 'a stream that goes on until the task ends', `a stream that ended in ${course.state}`)
+  trial.check(
+    51,
+    end !== 'endless' && !(course.isOver && end === 'silent'),
+    'the end of the stream with the end of the task',
+    `a stream that stays open after ${events.length} events`
+  )
+  trial.check(
+    51,
+    end !== 'ended' || course.isOver || course.state.endsWith('Required'),
+    'a stream that goes on until the task ends',
+    `a stream that ended in ${course.state}`
+  )
   if (course.isOver && tookMs >= TELLING_MS) {
     trial.tookMs.set(text, tookMs)
     ledger.learn('immediate')
@@ -54,7 +74,12 @@ export async function stream(subject: SubjectUnderTest): Promise<void> {
   noteWaiting(subject, events, end)
   const task = await subject.read()
   if (!course.isOver) return
-  trial.check(65, course.state === subject.course.state, `the state that the stream told, ${course.state}`, task.status.state)
+  trial.check(
+    65,
+    course.state === subject.course.state,
+    `the state that the stream told, ${course.state}`,
+    task.status.state
+  )
   noteChunks(trial, 64, artifactsTold(events), task, 'the stream')
 }
 
@@ -73,7 +98,12 @@ export async function sendAtOnce(subject: SubjectUnderTest): Promise<void> {
   if ('message' in answer) return
   const usualMs = trial.tookMs.get(text)
   if (usualMs === undefined) return
-  trial.check(37, !subject.course.isOver || tookMs < usualMs / 2, `the task while it works: its stream took ${usualMs} ms`, `${answer.task.status.state} after ${tookMs} ms`)
+  trial.check(
+    37,
+    !subject.course.isOver || tookMs < usualMs / 2,
+    `the task while it works: its stream took ${usualMs} ms`,
+    `${answer.task.status.state} after ${tookMs} ms`
+  )
 }
 
 /** SendMessage without returnImmediately. */
@@ -104,24 +134,38 @@ export async function replyAgain(subject: SubjectUnderTest): Promise<void> {
   trial.opens()
   const outcome = await trial.ask([38], 'SendMessage', again)
   // An agent may answer differently the second time, so only an equal kind of answer counts.
-  if ('result' in outcome && isObject(outcome.result) && 'message' in outcome.result) trial.check(38, true, '', undefined)
+  if ('result' in outcome && isObject(outcome.result) && 'message' in outcome.result)
+    trial.check(38, true, '', undefined)
 }
 
 /** After SendMessage has waited, the task must have ended or wait for its client, and have all of its artifacts. */
-export async function noteStopped(subject: SubjectUnderTest, found: string, artifacts: readonly Artifact[] | undefined): Promise<void> {
+export async function noteStopped(
+  subject: SubjectUnderTest,
+  found: string,
+  artifacts: readonly Artifact[] | undefined
+): Promise<void> {
   const { trial } = subject
   trial.options.ledger.learn('stopped')
   trial.check(35, subject.isStopped, 'a task that has ended, or waits for its client', found)
   if (!subject.isStopped) return
   if (!subject.course.isOver) trial.check(36, true, '', undefined)
   const task = await subject.read()
-  trial.check(35, isDeepStrictEqual(artifacts ?? [], task.artifacts ?? []), `all artifacts, as GetTask gives them: ${JSON.stringify(task.artifacts ?? [])}`, artifacts ?? [])
+  trial.check(
+    35,
+    isDeepStrictEqual(artifacts ?? [], task.artifacts ?? []),
+    `all artifacts, as GetTask gives them: ${JSON.stringify(task.artifacts ?? [])}`,
+    artifacts ?? []
+  )
 }
 
 type Answer = { readonly task: Task } | { readonly message: Message }
 
 /** Opens a task by SendMessage; `undefined` if the agent refuses the message. */
-async function answered(subject: SubjectUnderTest, ids: readonly number[], request: object): Promise<Answer | undefined> {
+async function answered(
+  subject: SubjectUnderTest,
+  ids: readonly number[],
+  request: object
+): Promise<Answer | undefined> {
   const { trial } = subject
   trial.opens()
   const outcome = await trial.ask(ids, 'SendMessage', request)
@@ -158,17 +202,35 @@ async function replied(subject: SubjectUnderTest, message: Record<string, unknow
   ledger.learn('reply')
   ledger.learn('answer')
   const { role, contextId } = message
-  trial.check(26, role === 'ROLE_AGENT' && typeof contextId === 'string' && contextId !== '', 'a message of ROLE_AGENT with a contextId', message)
+  trial.check(
+    26,
+    role === 'ROLE_AGENT' && typeof contextId === 'string' && contextId !== '',
+    'a message of ROLE_AGENT with a contextId',
+    message
+  )
   if (typeof contextId !== 'string') return
   const listed = await trial.ask([], 'ListTasks', { contextId })
-  if ('result' in listed && isObject(listed.result)) trial.check(26, listed.result.totalSize === 0 || trial.hasTaskIn(contextId), 'no task in a context with a message alone', listed.result)
+  if ('result' in listed && isObject(listed.result))
+    trial.check(
+      26,
+      listed.result.totalSize === 0 || trial.hasTaskIn(contextId),
+      'no task in a context with a message alone',
+      listed.result
+    )
 }
 
 /** A request for authorization must have a message, and the stream must stay open (§7.6.1). */
 function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamResponse[], end: Rest): void {
-  const asked = events.filter(event => 'statusUpdate' in event).find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
+  const asked = events
+    .filter(event => 'statusUpdate' in event)
+    .find(event => stateIn(event) === 'TASK_STATE_AUTH_REQUIRED')
   if (!asked) return
   trial.options.ledger.learn('auth')
   trial.check(140, asked.statusUpdate.status.message !== undefined, 'a message that explains what is needed', asked)
-  trial.check(61, end !== 'ended' || events.at(-1) !== asked, 'a stream that stays open while an authorization is awaited', 'its end')
+  trial.check(
+    61,
+    end !== 'ended' || events.at(-1) !== asked,
+    'a stream that stays open while an authorization is awaited',
+    'its end'
+  )
 }

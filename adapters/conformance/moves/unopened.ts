@@ -30,19 +30,46 @@ export async function useWhatIsNotOffered({ trial, text }: SubjectUnderTest): Pr
 export async function sendBadRequests({ trial, text }: SubjectUnderTest, wanted: ErrorCode): Promise<void> {
   const { message } = opening(text)
   const noParts = await trial.refused(7, wanted, 'SendMessage', atOnce({ ...message, parts: [] }))
-  if (noParts) trial.check(99, /part/i.test(noParts.message) || noParts.fields.some(field => String(field).includes('parts')), 'a refusal that names parts', refusalText(noParts), false)
+  if (noParts)
+    trial.check(
+      99,
+      /part/i.test(noParts.message) || noParts.fields.some(field => String(field).includes('parts')),
+      'a refusal that names parts',
+      refusalText(noParts),
+      false
+    )
   const { messageId: _, ...nameless } = message
   const noId = await trial.refused(6, wanted, 'SendMessage', atOnce(nameless))
   for (const refusal of [noParts, noId]) if (refusal) trial.check(99, true, '', undefined)
-  if (noId) trial.check(6, /message_?id/i.test(noId.message) || noId.fields.some(field => String(field).includes('messageId')), 'a refusal that names messageId', refusalText(noId), false)
+  if (noId)
+    trial.check(
+      6,
+      /message_?id/i.test(noId.message) || noId.fields.some(field => String(field).includes('messageId')),
+      'a refusal that names messageId',
+      refusalText(noId),
+      false
+    )
   if (!trial.options.card.inputModes.some(mode => mode.includes('*'))) {
     trial.options.ledger.learn('modes')
-    await trial.refused(28, 'ContentTypeNotSupported', 'SendMessage', atOnce({ ...message, messageId: crypto.randomUUID(), parts: [{ raw: 'AAAA', mediaType: NO_TYPE }] }))
+    await trial.refused(
+      28,
+      'ContentTypeNotSupported',
+      'SendMessage',
+      atOnce({ ...message, messageId: crypto.randomUUID(), parts: [{ raw: 'AAAA', mediaType: NO_TYPE }] })
+    )
   }
   trial.opens()
-  const more = { ...atOnce({ ...message, messageId: crypto.randomUUID(), parts: [{ text, [UNKNOWN]: 1 }], [UNKNOWN]: {} }), [UNKNOWN]: [] }
+  const more = {
+    ...atOnce({ ...message, messageId: crypto.randomUUID(), parts: [{ text, [UNKNOWN]: 1 }], [UNKNOWN]: {} }),
+    [UNKNOWN]: []
+  }
   const outcome = await trial.ask([8], 'SendMessage', more)
-  trial.check(8, !('refusal' in outcome && outcome.refusal.code === 'InvalidParams'), 'no refusal for fields that are not known', outcomeText(outcome))
+  trial.check(
+    8,
+    !('refusal' in outcome && outcome.refusal.code === 'InvalidParams'),
+    'no refusal for fields that are not known',
+    outcomeText(outcome)
+  )
 }
 
 /** A media type that no agent supports. */
@@ -64,7 +91,13 @@ export async function sendBadEnvelopes({ trial }: SubjectUnderTest): Promise<voi
     if (!answer) return
     const error = fieldsOf(answer.error)
     trial.check(17, error.code === code, `the error ${code}`, answer)
-    if (code === -32700) trial.check(14, answer.jsonrpc === '2.0' && answer.id === null, 'jsonrpc "2.0", and id null where the request has none that could be read', answer)
+    if (code === -32700)
+      trial.check(
+        14,
+        answer.jsonrpc === '2.0' && answer.id === null,
+        'jsonrpc "2.0", and id null where the request has none that could be read',
+        answer
+      )
   }
 }
 
@@ -83,10 +116,23 @@ export async function nameVersions({ trial }: SubjectUnderTest, wanted: ErrorCod
 
 /** Extensions: an unknown one, those of the card, and none although one is required (§3.3.4, §4.6). */
 export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise<void> {
-  const { card: { extensions, requiredExtensions }, ledger } = trial.options
+  const {
+    card: { extensions, requiredExtensions },
+    ledger
+  } = trial.options
   const usual = await trial.ask([], 'ListTasks', { pageSize: 1 })
-  const unknown = await trial.ask([111], 'ListTasks', { pageSize: 1 }, { extensions: [...requiredExtensions, 'urn:taskchart:test:unknown'] })
-  trial.check(111, 'refusal' in usual || 'result' in unknown, 'no refusal for an extension that is not known', outcomeText(unknown))
+  const unknown = await trial.ask(
+    [111],
+    'ListTasks',
+    { pageSize: 1 },
+    { extensions: [...requiredExtensions, 'urn:taskchart:test:unknown'] }
+  )
+  trial.check(
+    111,
+    'refusal' in usual || 'result' in unknown,
+    'no refusal for an extension that is not known',
+    outcomeText(unknown)
+  )
   if (requiredExtensions.length > 0) {
     ledger.learn('requiredExtension')
     await trial.refused(110, 'ExtensionSupportRequired', 'SendMessage', opening(text), { extensions: [] })
@@ -97,7 +143,12 @@ export async function nameExtensions({ trial, text }: SubjectUnderTest): Promise
   const outcome = await trial.ask([], 'SendMessage', opening(text), { extensions })
   if (!('result' in outcome)) return
   const named = outcome.extensions.split(',').map(name => name.trim())
-  trial.check(112, extensions.some(uri => named.includes(uri)), `A2A-Extensions: some of ${extensions.join(', ')}`, outcome.extensions)
+  trial.check(
+    112,
+    extensions.some(uri => named.includes(uri)),
+    `A2A-Extensions: some of ${extensions.join(', ')}`,
+    outcome.extensions
+  )
 }
 
 /** The extended card, if there is one: for authenticated callers only (§13.3). */
@@ -106,13 +157,23 @@ export async function askForExtendedCard({ trial }: SubjectUnderTest): Promise<v
   if (!card.extendedAgentCard) return
   const unknown = await trial.ask([123], 'GetExtendedAgentCard', {}, { credentials: '' })
   if (trial.binding !== 'WEBSOCKET' || !isKnown) {
-    trial.check(123, 'refusal' in unknown, 'a refusal for a caller without credentials', 'result' in unknown && unknown.result)
+    trial.check(
+      123,
+      'refusal' in unknown,
+      'a refusal for a caller without credentials',
+      'result' in unknown && unknown.result
+    )
   }
   if (!isKnown) return
   trial.options.ledger.learn('key')
   const known = await trial.ask([122], 'GetExtendedAgentCard', {})
   const code = 'refusal' in known ? known.refusal.code : undefined
-  trial.check(122, 'result' in known || code === 'ExtendedAgentCardNotConfigured' || code === 'Forbidden', 'a card, or ExtendedAgentCardNotConfigured', outcomeText(known))
+  trial.check(
+    122,
+    'result' in known || code === 'ExtendedAgentCardNotConfigured' || code === 'Forbidden',
+    'a card, or ExtendedAgentCardNotConfigured',
+    outcomeText(known)
+  )
 }
 
 /** A call without credentials, if the card requires them (§7.4). Over WebSocket they belong to the handshake. */
@@ -121,7 +182,12 @@ export async function showNoCredentials({ trial }: SubjectUnderTest): Promise<vo
   trial.options.ledger.learn('credentials')
   const outcome = await trial.ask([100], 'ListTasks', {}, { credentials: '' })
   const { native = '', code } = 'refusal' in outcome ? outcome.refusal : {}
-  trial.check(100, code === 'Unauthenticated' || code === 'Forbidden' || /^(?:40[13]|UNAUTHENTICATED|PERMISSION_DENIED)/.test(native), 'HTTP 401 or 403', outcomeText(outcome))
+  trial.check(
+    100,
+    code === 'Unauthenticated' || code === 'Forbidden' || /^(?:40[13]|UNAUTHENTICATED|PERMISSION_DENIED)/.test(native),
+    'HTTP 401 or 403',
+    outcomeText(outcome)
+  )
 }
 
 /** Invalid parameters of lists (§3.1.4). */
@@ -140,7 +206,10 @@ async function badList(trial: BindingTest, field: string, value: unknown, wanted
 }
 
 function opening(text: string) {
-  return { message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] as object[] }, configuration: { returnImmediately: true } }
+  return {
+    message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text }] as object[] },
+    configuration: { returnImmediately: true }
+  }
 }
 
 function atOnce(message: object) {

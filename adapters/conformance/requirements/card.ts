@@ -62,12 +62,22 @@ async function documentAt(url: URL, access: CardAccess, signal: AbortSignal): Pr
   }
 }
 
-async function statusAgain({ href }: URL, headers: Headers, used: PlacedOptions, signal: AbortSignal): Promise<number | undefined> {
+async function statusAgain(
+  { href }: URL,
+  headers: Headers,
+  used: PlacedOptions,
+  signal: AbortSignal
+): Promise<number | undefined> {
   const [etag, date] = [headers.get('etag'), headers.get('last-modified')]
   if (etag === null && date === null) return undefined
-  const known: Record<string, string> = etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
+  const known: Record<string, string> =
+    etag === null ? { 'if-modified-since': String(date) } : { 'if-none-match': etag }
   // Without its own Cache-Control, fetch would bypass caches.
-  const response = await fetch(href, { headers: { ...currentHeaders(used), accept: 'application/json', 'cache-control': 'max-age=0', ...known }, redirect: 'manual', signal })
+  const response = await fetch(href, {
+    headers: { ...currentHeaders(used), accept: 'application/json', 'cache-control': 'max-age=0', ...known },
+    redirect: 'manual',
+    signal
+  })
   discard(response)
   return response.status
 }
@@ -75,15 +85,38 @@ async function statusAgain({ href }: URL, headers: Headers, used: PlacedOptions,
 /** Records findings about the card (§8). */
 export function noteCard({ url, card, headers, again }: FoundCard, ledger: Ledger, binding: Binding): void {
   const check = (id: number, isMet: boolean, wanted: string, found: unknown) =>
-    isMet ? ledger.meets(id) : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) }, true)
+    isMet
+      ? ledger.meets(id)
+      : ledger.misses(id, { sent: `GET ${url.href}`, wanted, found: JSON.stringify(found) }, true)
   if (url.pathname.endsWith(AGENT_CARD_PATH)) ledger.meets(116)
   const { violations = [] } = tryDecode(AgentCardSchema, card, 'card')
   check(117, violations.length === 0, 'the required fields', violations)
   const own = offeredIn(card).interfaces
   const listed = itemsOf(fieldsOf(card).supportedInterfaces)
   check(118, own.length === listed.length, 'url, protocolBinding and protocolVersion of each interface', listed)
-  check(120, /max-age=\d+/.test(headers.get('cache-control') ?? ''), 'Cache-Control with max-age', headers.get('cache-control'))
-  check(120, again === 304, 'ETag or Last-Modified, and 304 for who has the card', again ?? 'neither ETag nor Last-Modified')
-  if (binding === 'WEBSOCKET') check(150, own.some(({ protocolBinding }) => URL.canParse(protocolBinding)), 'the binding named by a URI', own)
-  check(107, own.every(({ protocolVersion }) => /^\d+\.\d+$/.test(protocolVersion)), 'versions without patch numbers', own)
+  check(
+    120,
+    /max-age=\d+/.test(headers.get('cache-control') ?? ''),
+    'Cache-Control with max-age',
+    headers.get('cache-control')
+  )
+  check(
+    120,
+    again === 304,
+    'ETag or Last-Modified, and 304 for who has the card',
+    again ?? 'neither ETag nor Last-Modified'
+  )
+  if (binding === 'WEBSOCKET')
+    check(
+      150,
+      own.some(({ protocolBinding }) => URL.canParse(protocolBinding)),
+      'the binding named by a URI',
+      own
+    )
+  check(
+    107,
+    own.every(({ protocolVersion }) => /^\d+\.\d+$/.test(protocolVersion)),
+    'versions without patch numbers',
+    own
+  )
 }

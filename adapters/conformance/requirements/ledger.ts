@@ -64,7 +64,15 @@ export class Ledger {
     const { id, needs } = requirement
     const found = this.#findings.get(id) ?? []
     const findings = found.map(({ finding }) => finding)
-    if (findings.length > 0) return { requirement, findings, outcome: outcomeOf(requirement, found.some(({ isMust }) => isMust)) }
+    if (findings.length > 0)
+      return {
+        requirement,
+        findings,
+        outcome: outcomeOf(
+          requirement,
+          found.some(({ isMust }) => isMust)
+        )
+      }
     if (this.#met.has(id)) return { requirement, findings, outcome: 'passed' }
     const missing = needs.find(need => !this.#facts.has(need))
     return { requirement, findings, outcome: 'skipped', reason: missing ? NEEDS[missing] : NOT_REACHED }

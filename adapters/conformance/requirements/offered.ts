@@ -32,13 +32,19 @@ export interface Offer {
   readonly isOnly10: boolean
 }
 
-const SecuritySchema = message({ securitySchemes: optionalMap(SecuritySchemeSchema), securityRequirements: optionalList(SecurityRequirementSchema) })
+const SecuritySchema = message({
+  securitySchemes: optionalMap(SecuritySchemeSchema),
+  securityRequirements: optionalList(SecurityRequirementSchema)
+})
 
 /** Reads a card leniently. */
 export function offeredIn(card: unknown): Offered {
   const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = fieldsOf(card)
   const { streaming, pushNotifications, extendedAgentCard, extensions } = fieldsOf(capabilities)
-  const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as { uri: string; required?: unknown }[]
+  const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as {
+    uri: string
+    required?: unknown
+  }[]
   return {
     name: typeof name === 'string' ? name : 'the agent',
     interfaces: objects(supportedInterfaces).filter(isInterface),

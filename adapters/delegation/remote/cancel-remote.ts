@@ -20,9 +20,17 @@ const CANCEL_WITHIN_MS = 5000
 
 /** Cancels a task of another agent, within the time limit. Never rejects: errors are logged. */
 export async function cancelRemote(unwanted: Unwanted): Promise<void> {
-  const { host: { clock, logger }, taskId, agent, halt } = unwanted
+  const {
+    host: { clock, logger },
+    taskId,
+    agent,
+    halt
+  } = unwanted
   const limit = new AbortController()
-  const timer = clock.setTimeout(() => limit.abort(new DOMException(`It could not be canceled within ${CANCEL_WITHIN_MS} ms.`, 'TimeoutError')), CANCEL_WITHIN_MS)
+  const timer = clock.setTimeout(
+    () => limit.abort(new DOMException(`It could not be canceled within ${CANCEL_WITHIN_MS} ms.`, 'TimeoutError')),
+    CANCEL_WITHIN_MS
+  )
   const tooLate = new Promise<never>((_, reject) => void onAbort(limit.signal, () => reject(limit.signal.reason)))
   try {
     await Promise.race([canceled(unwanted, limit.signal), tooLate])
@@ -39,8 +47,11 @@ export async function cancelRemote(unwanted: Unwanted): Promise<void> {
 async function canceled({ agent, known, halt }: Unwanted, signal: AbortSignal): Promise<void> {
   const id = await known
   if (id === undefined) return
-  await agent.use(async client => {
-    halt()
-    await client.cancelTask({ id }, { signal })
-  }, { isPatient: false, signal })
+  await agent.use(
+    async client => {
+      halt()
+      await client.cancelTask({ id }, { signal })
+    },
+    { isPatient: false, signal }
+  )
 }

@@ -17,7 +17,14 @@ export interface Delivery {
 
 /** Sends an answer. Resolves with the agent's reason for refusing it, or `undefined` if it was accepted. */
 export async function deliver(delivery: Delivery): Promise<string | undefined> {
-  const { client, answer: { content }, messageId, taskId, isAgain, signal } = delivery
+  const {
+    client,
+    answer: { content },
+    messageId,
+    taskId,
+    isAgain,
+    signal
+  } = delivery
   if (isAgain && (await wasTaken(delivery))) return undefined
   try {
     const message = { ...content, messageId, role: 'ROLE_USER' as const, taskId }

@@ -41,7 +41,12 @@ export async function openTask(opening: Opening): Promise<void> {
 }
 
 /** The task that the message has opened, if the agent lists it. */
-async function taskOf({ client, message: { contextId, messageId }, isOwnContext, signal }: Opening): Promise<Task | undefined> {
+async function taskOf({
+  client,
+  message: { contextId, messageId },
+  isOwnContext,
+  signal
+}: Opening): Promise<Task | undefined> {
   try {
     const { tasks } = await client.listTasks({ contextId, pageSize: 100 }, { signal })
     return tasks.find(({ history = [] }) => isOwnContext || history.some(said => said.messageId === messageId))

@@ -23,14 +23,22 @@ const NOT_DONE_THERE: readonly ErrorCode[] = ['UnsupportedOperation', 'MethodNot
 /** The error for a task that the agent did not complete; `metadata.state` is its state. */
 export function notCompleted(title: string, { id, status: { state, message } }: Task): A2AError {
   const reason = message && textOf(message)
-  return new A2AError('InternalError', `${title} ${ENDS[state] ?? 'did not complete the task'}${reason ? `: ${reason}` : '.'}`, { metadata: { state, taskId: id } })
+  return new A2AError(
+    'InternalError',
+    `${title} ${ENDS[state] ?? 'did not complete the task'}${reason ? `: ${reason}` : '.'}`,
+    { metadata: { state, taskId: id } }
+  )
 }
 
 /** An error of a connection to another agent, or of the agent, for the work. */
 export function troubleWith(title: string, error: unknown): unknown {
   if (!isA2AError(error)) return error
   const { code, message, metadata, violations } = error
-  return new A2AError(code, `${title} ${TROUBLES[code] ?? 'refused'}: ${message}`, { metadata, violations, cause: error })
+  return new A2AError(code, `${title} ${TROUBLES[code] ?? 'refused'}: ${message}`, {
+    metadata,
+    violations,
+    cause: error
+  })
 }
 
 /** The error after the deadline. */

@@ -26,9 +26,18 @@ interface OfRemoteTask {
  */
 export type RemoteEvent =
   /** The agent has accepted the task, works, or works again after a question. */
-  | (OfRemoteTask & { readonly type: 'remote.status'; readonly state: 'TASK_STATE_SUBMITTED' | 'TASK_STATE_WORKING'; readonly message: Message | undefined })
+  | (OfRemoteTask & {
+      readonly type: 'remote.status'
+      readonly state: 'TASK_STATE_SUBMITTED' | 'TASK_STATE_WORKING'
+      readonly message: Message | undefined
+    })
   /** The agent produced an artifact, or with `append` a chunk of one. */
-  | (OfRemoteTask & { readonly type: 'remote.artifact'; readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean })
+  | (OfRemoteTask & {
+      readonly type: 'remote.artifact'
+      readonly artifact: Artifact
+      readonly append: boolean
+      readonly lastChunk: boolean
+    })
   /** The agent asks, and waits for the event {@link RemoteAnswer}. */
   | (OfRemoteTask & RemoteQuestion & { readonly type: 'remote.input-required' })
   /** The agent waits for an out-of-band authorization. It may also accept a {@link RemoteAnswer}. */

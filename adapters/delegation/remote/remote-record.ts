@@ -69,7 +69,8 @@ export class RecordKeeper {
     const row = journal.find(({ key }) => key === place.key)
     if (!row) return undefined
     const keeper = new RecordKeeper(place, row.value as RemoteRecord)
-    for (const [artifactId, told] of rowsBelow(`${place.key}/artifact/`, journal)) keeper.parts.set(artifactId, told as ToldParts)
+    for (const [artifactId, told] of rowsBelow(`${place.key}/artifact/`, journal))
+      keeper.parts.set(artifactId, told as ToldParts)
     return keeper
   }
 

@@ -36,7 +36,11 @@ export class RemoteTask {
   reply: Message | undefined
 
   /** `from` is the id of the actor; `identified` is called with the task's id. */
-  constructor(record: RecordKeeper, { listener, from }: { readonly listener: Listener; readonly from: string }, identified: (id: string) => void) {
+  constructor(
+    record: RecordKeeper,
+    { listener, from }: { readonly listener: Listener; readonly from: string },
+    identified: (id: string) => void
+  ) {
     this.record = record
     this.#listener = listener
     this.#from = from
@@ -74,7 +78,8 @@ export class RemoteTask {
       return
     }
     const { taskId } = placeOf(event)
-    if (taskId === undefined || (this.#id ?? taskId) !== taskId) throw new A2AError('InvalidAgentResponse', `It sent an event of task ${taskId} in place of ${this.#id}.`)
+    if (taskId === undefined || (this.#id ?? taskId) !== taskId)
+      throw new A2AError('InvalidAgentResponse', `It sent an event of task ${taskId} in place of ${this.#id}.`)
     this.identify(taskId)
     if (this.#isSilent) return
     for (const one of newsIn(event, this.record)) this.#pass(one, taskId)
@@ -109,7 +114,8 @@ export class RemoteTask {
     const type = QUESTIONS[state]
     this.record.change({ state, question: undefined })
     if (type) this.#ask({ ...event, type, refusal: undefined })
-    else if (state === 'TASK_STATE_SUBMITTED' || state === 'TASK_STATE_WORKING') this.#hear({ ...event, type: 'remote.status', state })
+    else if (state === 'TASK_STATE_SUBMITTED' || state === 'TASK_STATE_WORKING')
+      this.#hear({ ...event, type: 'remote.status', state })
   }
 
   #ask(event: RemoteAsking): void {
@@ -120,7 +126,8 @@ export class RemoteTask {
 
   #hear(event: RemoteEvent): void {
     this.passedOn += 1
-    if (this.passedOn > MOST_EVENTS) throw new A2AError('InvalidAgentResponse', `It told more than ${MOST_EVENTS} events of one task.`)
+    if (this.passedOn > MOST_EVENTS)
+      throw new A2AError('InvalidAgentResponse', `It told more than ${MOST_EVENTS} events of one task.`)
     this.#listener.hear(event, this.record.now.questions)
   }
 }

@@ -11,7 +11,9 @@ export interface ToldParts {
 }
 
 /** News to forward: a status, or an artifact or a chunk of one. */
-export type News = { readonly status: TaskStatus } | { readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean }
+export type News =
+  | { readonly status: TaskStatus }
+  | { readonly artifact: Artifact; readonly append: boolean; readonly lastChunk: boolean }
 
 /** An event of a task. */
 export type TaskResponse = Exclude<StreamResponse, { message: unknown }>
@@ -49,8 +51,11 @@ function newsOfTask({ artifacts = [], status }: Task, record: RecordKeeper): New
 function newsOfArtifact(artifact: Artifact, { parts: told }: RecordKeeper): News[] {
   const { parts } = artifact
   const { count, digest } = told.get(artifact.artifactId) ?? NOTHING
-  if (count === 0 || following('', parts.slice(0, count)) !== digest) return [{ artifact, append: false, lastChunk: false }]
-  return parts.length === count ? [] : [{ artifact: { ...artifact, parts: parts.slice(count) }, append: true, lastChunk: false }]
+  if (count === 0 || following('', parts.slice(0, count)) !== digest)
+    return [{ artifact, append: false, lastChunk: false }]
+  return parts.length === count
+    ? []
+    : [{ artifact: { ...artifact, parts: parts.slice(count) }, append: true, lastChunk: false }]
 }
 
 function noteParts({ artifactId, parts }: Artifact, append: boolean, record: RecordKeeper): void {

@@ -12,7 +12,8 @@ export function upwards(states: readonly OutlineState[]): (from: string, to: str
   const ranksOf = (id = ''): readonly number[] => ranks.get(id) ?? []
   for (const [i, { id, parent }] of states.entries()) {
     const outer = states.find(state => state.id === parent)
-    const isBeginning = outer?.type === 'compound' && outer.initial.some(begun => begun === id || isIn(begun, id, states))
+    const isBeginning =
+      outer?.type === 'compound' && outer.initial.some(begun => begun === id || isIn(begun, id, states))
     ranks.set(id, [...ranksOf(parent), isBeginning ? -1 : i])
   }
   return (from, to) => {
@@ -84,14 +85,46 @@ const DOT_SIZE = 12
 /** The graph of a chart: states as nested nodes, a dot for each initial state, and an edge for each arrow. */
 export function graphOf({ states, transitions }: ChartOutline): ChartGraph {
   // Ids with numbers, since an author's state ids could equal the ids of dots.
-  const parts = states.map((state, i) => ({ id: `state ${i}`, state, box: stateBox(state, transitions.filter(({ source, targets }) => source === state.id && targets.length === 0)) }))
+  const parts = states.map((state, i) => ({
+    id: `state ${i}`,
+    state,
+    box: stateBox(
+      state,
+      transitions.filter(({ source, targets }) => source === state.id && targets.length === 0)
+    )
+  }))
   const nodes = new Map(parts.map(({ id, state }) => [state.id, id]))
   const leadsUp = upwards(states)
-  const arrow = (from: OutlineState, to: string, arrivals: readonly Arrival[] = []): Arrow => ({ from: String(nodes.get(from.id)), to: String(nodes.get(to)), isUpwards: leadsUp(from.id, to), arrivals })
-  const beginnings = states.flatMap(state => state.initial.map(to => (state.type === 'history' ? arrow(state, to) : { ...arrow(state, to), from: dotOf(String(nodes.get(state.id))), isUpwards: false })))
-  const arrows = [...beginnings, ...states.flatMap(state => [...arrivalsFrom(state, transitions)].map(([to, arrivals]) => arrow(state, to, arrivals)))]
+  const arrow = (from: OutlineState, to: string, arrivals: readonly Arrival[] = []): Arrow => ({
+    from: String(nodes.get(from.id)),
+    to: String(nodes.get(to)),
+    isUpwards: leadsUp(from.id, to),
+    arrivals
+  })
+  const beginnings = states.flatMap(state =>
+    state.initial.map(to =>
+      state.type === 'history'
+        ? arrow(state, to)
+        : { ...arrow(state, to), from: dotOf(String(nodes.get(state.id))), isUpwards: false }
+    )
+  )
+  const arrows = [
+    ...beginnings,
+    ...states.flatMap(state =>
+      [...arrivalsFrom(state, transitions)].map(([to, arrivals]) => arrow(state, to, arrivals))
+    )
+  ]
   const roots = parts.filter(({ state: { parent } }) => parent === undefined)
-  return { parts, arrows, graph: { id: 'chart', layoutOptions: OPTIONS, children: roots.map(part => elkNode(part, parts)), edges: arrows.map(elkEdge) } }
+  return {
+    parts,
+    arrows,
+    graph: {
+      id: 'chart',
+      layoutOptions: OPTIONS,
+      children: roots.map(part => elkNode(part, parts)),
+      edges: arrows.map(elkEdge)
+    }
+  }
 }
 
 /** The transitions of a state by their targets: those with the same target share an arrow. */
@@ -136,6 +169,14 @@ function atPosition({ layoutOptions, ...node }: ElkNode, i: number): ElkNode {
 
 function elkEdge({ from, to, isUpwards, arrivals }: Arrow, i: number): ElkExtendedEdge {
   const labels = arrivals.flatMap(({ label }) => label ?? [])
-  const size = { width: Math.max(...labels.map(({ width }) => width)), height: labels.reduce((sum, { height }) => sum + height + LABEL_GAP, -LABEL_GAP) }
-  return { id: `arrow ${i}`, sources: [isUpwards ? to : from], targets: [isUpwards ? from : to], labels: labels.length > 0 ? [{ text: ' ', ...size, layoutOptions: ON_ITS_ARROW }] : [] }
+  const size = {
+    width: Math.max(...labels.map(({ width }) => width)),
+    height: labels.reduce((sum, { height }) => sum + height + LABEL_GAP, -LABEL_GAP)
+  }
+  return {
+    id: `arrow ${i}`,
+    sources: [isUpwards ? to : from],
+    targets: [isUpwards ? from : to],
+    labels: labels.length > 0 ? [{ text: ' ', ...size, layoutOptions: ON_ITS_ARROW }] : []
+  }
 }

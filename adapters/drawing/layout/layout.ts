@@ -63,7 +63,12 @@ export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
   const places = new Map(nodesIn(laid).map(node => [node.id, placeOf(node)]))
   const placed = parts.map(part => {
     const place = placeOf(places.get(part.id))
-    return { ...part, place, isGroup: parts.some(({ state }) => state.parent === part.state.id), isRegion: isRegion(part, parts) }
+    return {
+      ...part,
+      place,
+      isGroup: parts.some(({ state }) => state.parent === part.state.id),
+      isRegion: isRegion(part, parts)
+    }
   })
   return {
     ...placeOf(laid),
@@ -77,14 +82,24 @@ function isRegion({ state: { parent } }: Part, parts: readonly Part[]): boolean 
   return parts.some(({ state }) => state.id === parent && state.type === 'parallel')
 }
 
-function placedArrow(arrow: Arrow, { labels: [label] = [], sections = [] }: Partial<ElkExtendedEdge> = {}, states: readonly PlacedState[]): PlacedArrow {
+function placedArrow(
+  arrow: Arrow,
+  { labels: [label] = [], sections = [] }: Partial<ElkExtendedEdge> = {},
+  states: readonly PlacedState[]
+): PlacedArrow {
   const [source, target] = [arrow.from, arrow.to].map(end => states.find(({ id }) => id === end))
-  const points = pointsOf(arrow, sections).map((point, i, { length }) => (i === 0 ? atBorder(point, source) : i === length - 1 ? atBorder(point, target) : point))
+  const points = pointsOf(arrow, sections).map((point, i, { length }) =>
+    i === 0 ? atBorder(point, source) : i === length - 1 ? atBorder(point, target) : point
+  )
   return { ...arrow, points: aroundTexts(points, source), labelPlace: placeOf(label) }
 }
 
 function pointsOf({ isUpwards }: Arrow, sections: readonly ElkEdgeSection[]): ElkPoint[] {
-  const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [startPoint, ...bendPoints, endPoint])
+  const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [
+    startPoint,
+    ...bendPoints,
+    endPoint
+  ])
   return isUpwards ? downwards.toReversed() : downwards
 }
 
@@ -128,7 +143,11 @@ export class LayoutThread {
 
   constructor(engine = 'elkjs') {
     checkPackages(['elkjs'])
-    this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), { name: 'taskchart layout', workerData: engine, execArgv: [] })
+    this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), {
+      name: 'taskchart layout',
+      workerData: engine,
+      execArgv: []
+    })
     this.#worker.unref()
     const fail = (cause: unknown) => {
       this.#error = new TypeError(`Charts are laid out by ${engine}. ${INSTALL_TOOLS}`, { cause })

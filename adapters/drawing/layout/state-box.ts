@@ -36,9 +36,21 @@ const LONGEST = 360
 /** The box of a state, with its transitions that have no target. Long texts are truncated. */
 export function stateBox(state: OutlineState, stays: readonly OutlineTransition[]): StateBox {
   const heading = headingOf(state)
-  const lines = [...doingsOf(state).map(text => ({ kind: 'does' as const, text })), ...stays.map(transition => ({ kind: 'stays' as const, text: linesOf({ transition, invoked: state.invoke }).join(' '), transition }))]
+  const lines = [
+    ...doingsOf(state).map(text => ({ kind: 'does' as const, text })),
+    ...stays.map(transition => ({
+      kind: 'stays' as const,
+      text: linesOf({ transition, invoked: state.invoke }).join(' '),
+      transition
+    }))
+  ]
   const top = heading.height
-  const texts = lines.map(({ text, ...line }, i) => ({ ...line, ...cutText(LONGEST, text, TEXT_SIZE), x: PADDING, y: top + 10 + (i + 1) * LINE - 6 }))
+  const texts = lines.map(({ text, ...line }, i) => ({
+    ...line,
+    ...cutText(LONGEST, text, TEXT_SIZE),
+    x: PADDING,
+    y: top + 10 + (i + 1) * LINE - 6
+  }))
   const all = [...heading.texts, ...texts]
   return {
     texts: all,

@@ -13,7 +13,9 @@ const WIDTHS: readonly (readonly [characters: string, width: number])[] = [
   ['#+<=>^w~M', 0.88],
   ['%@Wm', 1]
 ]
-const BY_CHARACTER = new Map(WIDTHS.flatMap(([characters, width]) => Array.from(characters, character => [character, width] as const)))
+const BY_CHARACTER = new Map(
+  WIDTHS.flatMap(([characters, width]) => Array.from(characters, character => [character, width] as const))
+)
 const WIDTH_OF_OTHERS = 0.64
 const BOLD = 1.18
 

@@ -27,11 +27,16 @@ export function baseLine(index: number): number {
 
 /** The label of a transition. The guard moves to a line of its own if one line would be too long; longer lines are truncated. */
 export function labelOf(taken: Taken): TransitionLabel {
-  const lines = linesOf(taken).flatMap(line => (widthOf(line, TEXT_SIZE) > LONGEST ? line.split(/ (?=\[)/) : [line])).map(line => cutText(LONGEST, line, TEXT_SIZE))
+  const lines = linesOf(taken)
+    .flatMap(line => (widthOf(line, TEXT_SIZE) > LONGEST ? line.split(/ (?=\[)/) : [line]))
+    .map(line => cutText(LONGEST, line, TEXT_SIZE))
   return { lines, width: Math.max(...lines.map(({ width }) => width)) + 2 * MARGIN, height: lines.length * LINE + 6 }
 }
 
 /** A transition in words: its event and guard, then its actions. */
 export function linesOf({ transition: { event, guard, actions }, invoked }: Taken): string[] {
-  return [occasionOf({ eventType: event, guard, invoked }) || 'always', ...(actions.length > 0 ? [`/ ${actions.join(', ')}`] : [])]
+  return [
+    occasionOf({ eventType: event, guard, invoked }) || 'always',
+    ...(actions.length > 0 ? [`/ ${actions.join(', ')}`] : [])
+  ]
 }

@@ -31,14 +31,25 @@ export function arrowHead(points: readonly Point[]): string {
   const [before, tip] = points.slice(-2)
   if (!before || !tip) return ''
   const base = towards(tip, before, HEAD_LENGTH)
-  const [dx, dy] = [((tip.y - base.y) / HEAD_LENGTH) * (HEAD_WIDTH / 2), ((base.x - tip.x) / HEAD_LENGTH) * (HEAD_WIDTH / 2)]
+  const [dx, dy] = [
+    ((tip.y - base.y) / HEAD_LENGTH) * (HEAD_WIDTH / 2),
+    ((base.x - tip.x) / HEAD_LENGTH) * (HEAD_WIDTH / 2)
+  ]
   return `M${at(tip)}L${at({ x: base.x + dx, y: base.y + dy })}L${at({ x: base.x - dx, y: base.y - dy })}Z`
 }
 
 /** A gap where a vertical line crosses a label. */
 function gapAt({ x, y, width, height }: Place, from: Point, to: Point): string {
-  const [above, below] = [{ x: from.x, y }, { x: from.x, y: y + height }]
-  const isThrough = from.x === to.x && from.x > x && from.x < x + width && Math.min(from.y, to.y) <= above.y && Math.max(from.y, to.y) >= below.y
+  const [above, below] = [
+    { x: from.x, y },
+    { x: from.x, y: y + height }
+  ]
+  const isThrough =
+    from.x === to.x &&
+    from.x > x &&
+    from.x < x + width &&
+    Math.min(from.y, to.y) <= above.y &&
+    Math.max(from.y, to.y) >= below.y
   const sides = from.y < to.y ? [above, below] : [below, above]
   return isThrough ? sides.map((side, i) => `${i === 0 ? 'L' : 'M'}${at(side)}`).join('') : ''
 }

@@ -23,7 +23,9 @@ const COLOURS = {
 
 /** Colours as custom properties. A page overrides them with `--chart-…` properties in any theme. */
 function colours(theme: 0 | 1): string {
-  return Object.entries(COLOURS).map(([name, themes]) => `--${name}:var(--chart-${name},${themes[theme]})`).join(';')
+  return Object.entries(COLOURS)
+    .map(([name, themes]) => `--${name}:var(--chart-${name},${themes[theme]})`)
+    .join(';')
 }
 
 /**

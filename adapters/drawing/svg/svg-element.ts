@@ -1,7 +1,16 @@
 /** An SVG element as text. Attributes without a value are omitted; numbers are rounded to one decimal. */
-export function element(name: string, attributes: Readonly<Record<string, string | number | undefined>>, content: readonly string[] = []): string {
+export function element(
+  name: string,
+  attributes: Readonly<Record<string, string | number | undefined>>,
+  content: readonly string[] = []
+): string {
   const given = Object.entries(attributes).filter(([, value]) => value !== undefined)
-  const opening = [name, ...given.map(([key, value]) => `${key}="${typeof value === 'number' ? rounded(value) : attributeText(String(value))}"`)].join(' ')
+  const opening = [
+    name,
+    ...given.map(
+      ([key, value]) => `${key}="${typeof value === 'number' ? rounded(value) : attributeText(String(value))}"`
+    )
+  ].join(' ')
   return content.length === 0 ? `<${opening}/>` : `<${opening}>${content.join('')}</${name}>`
 }
 
@@ -22,10 +31,19 @@ export function rounded(value: number): string {
 
 /** An attribute value that a parser reads back unchanged. Characters that XML forbids become the replacement character. */
 export function attributeText(text: string): string {
-  return escaped(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(/[\t\n\r]/g, character => `&#${character.charCodeAt(0)};`)
+  return escaped(text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, '\ufffd')).replace(
+    /[\t\n\r]/g,
+    character => `&#${character.charCodeAt(0)};`
+  )
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;'
+}
 
 /** Text for an element of SVG or HTML, or an attribute in quotes. */
 export function escaped(text: string): string {

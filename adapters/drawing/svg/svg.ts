@@ -16,13 +16,26 @@ export function svgOf(outline: ChartOutline, { width, height, states, arrows, do
     element('desc', {}, [svgText(summaryOf(outline))]),
     element('style', {}, [CHART_STYLE]),
     element('rect', { class: 'canvas', width: wide, height: high, rx: 8 }),
-    ...arrows.filter(({ arrivals }) => arrivals.length === 0).map(({ points }) => element('g', { class: 'beginning' }, linesThrough(points))),
+    ...arrows
+      .filter(({ arrivals }) => arrivals.length === 0)
+      .map(({ points }) => element('g', { class: 'beginning' }, linesThrough(points))),
     ...transitionsIn(arrows),
     ...dots.map(dotOf),
     ...states.map(stateOf)
   ]
-  const frame = { xmlns: 'http://www.w3.org/2000/svg', class: 'statechart', role: 'img', viewBox: `0 0 ${wide} ${high}`, width: wide, height: high }
-  return `${element('svg', frame, content.map(part => `\n${part}`))}\n`
+  const frame = {
+    xmlns: 'http://www.w3.org/2000/svg',
+    class: 'statechart',
+    role: 'img',
+    viewBox: `0 0 ${wide} ${high}`,
+    width: wide,
+    height: high
+  }
+  return `${element(
+    'svg',
+    frame,
+    content.map(part => `\n${part}`)
+  )}\n`
 }
 
 /** A description for screen readers. */
@@ -43,20 +56,34 @@ function transitionsIn(arrows: readonly PlacedArrow[]): string[] {
     const lines = (isShared: boolean): string[] => linesThrough(points, isShared ? ' shared' : '', labelPlace)
     return arrivals.map(({ transition, label }, i): Drawn => {
       const above = arrivals.slice(0, i).reduce((sum, { label }) => sum + (label ? label.height + LABEL_GAP : 0), 0)
-      return { transition, parts: [...lines(i > 0), ...(label ? labelAt(label, labelPlace.x + labelPlace.width / 2, labelPlace.y + above) : [])] }
+      return {
+        transition,
+        parts: [
+          ...lines(i > 0),
+          ...(label ? labelAt(label, labelPlace.x + labelPlace.width / 2, labelPlace.y + above) : [])
+        ]
+      }
     })
   })
   return [...new Set(drawn.map(({ transition }) => transition))].map(transition =>
-    element('g', { class: 'transition', 'data-transition': transition.name }, [titleOf(transition), ...drawn.flatMap(part => (part.transition === transition ? part.parts : []))])
+    element('g', { class: 'transition', 'data-transition': transition.name }, [
+      titleOf(transition),
+      ...drawn.flatMap(part => (part.transition === transition ? part.parts : []))
+    ])
   )
 }
 
 function linesThrough(points: PlacedArrow['points'], more = '', label?: Place): string[] {
-  return [element('path', { class: `edge${more}`, d: arrowLine(points, label) }), element('path', { class: `head${more}`, d: arrowHead(points) })]
+  return [
+    element('path', { class: `edge${more}`, d: arrowLine(points, label) }),
+    element('path', { class: `head${more}`, d: arrowHead(points) })
+  ]
 }
 
 function labelAt({ lines, width, height }: TransitionLabel, centre: number, y: number): string[] {
-  const texts = lines.map((line, i) => textElement(line, { class: i === 0 ? 'occasion' : 'does', x: centre, y: y + baseLine(i), 'text-anchor': 'middle' }))
+  const texts = lines.map((line, i) =>
+    textElement(line, { class: i === 0 ? 'occasion' : 'does', x: centre, y: y + baseLine(i), 'text-anchor': 'middle' })
+  )
   return [element('rect', { class: 'label', x: centre - width / 2, y, width, height, rx: 6 }), ...texts]
 }
 
@@ -68,7 +95,10 @@ function stateOf({ state, box, place, isGroup, isRegion }: PlacedState): string 
   const { id, type, history, description } = state
   const classes = ['state', isGroup ? 'group' : 'leaf', type, ...(isRegion ? ['region'] : [])].join(' ')
   const title = element('title', {}, [svgText(description === undefined ? id : `${id}: ${description}`)])
-  return element('g', { class: classes, 'data-state': id }, [title, ...(history ? historyOf(place, history === 'deep') : boxOf(state.type === 'final', place, box))])
+  return element('g', { class: classes, 'data-state': id }, [
+    title,
+    ...(history ? historyOf(place, history === 'deep') : boxOf(state.type === 'final', place, box))
+  ])
 }
 
 function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['box']): string[] {
@@ -77,7 +107,9 @@ function boxOf(isFinal: boolean, place: Place, { texts, divider }: PlacedState['
   return [
     element('rect', { class: 'box', ...place, rx: 9 }),
     ...(isFinal ? [element('rect', { class: 'inner', ...inner, rx: 6 })] : []),
-    ...(divider === undefined ? [] : [element('path', { class: 'divider', d: `M${rounded(x)} ${rounded(y + divider)}h${rounded(width)}` })]),
+    ...(divider === undefined
+      ? []
+      : [element('path', { class: 'divider', d: `M${rounded(x)} ${rounded(y + divider)}h${rounded(width)}` })]),
     ...texts.map(text => textOf(text, place))
   ]
 }
@@ -94,15 +126,23 @@ function textOf(text: PlacedText, { x, y }: Place): string {
   const [left, base] = [x + text.x, y + text.y]
   if (text.kind === 'tag') {
     const chip = { x: left - TAG_PADDING, y: base - 13, width: text.width + 2 * TAG_PADDING, height: 18, rx: 9 }
-    return element('rect', { class: 'chip', ...chip }) + textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
+    return (
+      element('rect', { class: 'chip', ...chip }) +
+      textElement(text, { class: 'tag', x: left + text.width / 2, y: base, 'text-anchor': 'middle' })
+    )
   }
   const drawn = textElement(text, { class: text.kind, x: left, y: base })
-  return text.transition ? element('g', { class: 'stays', 'data-transition': text.transition.name }, [titleOf(text.transition), drawn]) : drawn
+  return text.transition
+    ? element('g', { class: 'stays', 'data-transition': text.transition.name }, [titleOf(text.transition), drawn])
+    : drawn
 }
 
 /** A text element. A truncated text has the original as its title. */
 function textElement({ text, whole }: CutText, attributes: Readonly<Record<string, string | number>>): string {
-  return element('text', attributes, [...(whole === undefined ? [] : [element('title', {}, [svgText(whole)])]), svgText(text)])
+  return element('text', attributes, [
+    ...(whole === undefined ? [] : [element('title', {}, [svgText(whole)])]),
+    svgText(text)
+  ])
 }
 
 function titleOf({ name, description }: OutlineTransition): string {

@@ -92,8 +92,17 @@ export class ContextIndex {
     if (!sources) return
     for (const { key, name, root } of sources.live.live.filter(({ name }) => !this.has(name)).slice(0, LIVE_CONTEXTS)) {
       const words = await this.#wordsOf(key)
-      if (words === undefined || this.#contexts.has(name) || !sources.live.liveOf(name) || this.#sources !== sources) continue
-      this.#add(name, { key, words, title: undefined, openedMs: nowMs, changedMs: nowMs, offer: offerIn(root), isChanged: false })
+      if (words === undefined || this.#contexts.has(name) || !sources.live.liveOf(name) || this.#sources !== sources)
+        continue
+      this.#add(name, {
+        key,
+        words,
+        title: undefined,
+        openedMs: nowMs,
+        changedMs: nowMs,
+        offer: offerIn(root),
+        isChanged: false
+      })
     }
   }
 
@@ -113,7 +122,16 @@ export class ContextIndex {
       known.offer = offer
       known.isChanged = true
       this.#listener.changedContext(known)
-    } else this.#add(name, { key, words: (expected === 0 && first) || '', title: undefined, openedMs: atMs, changedMs: atMs, offer, isChanged: false })
+    } else
+      this.#add(name, {
+        key,
+        words: (expected === 0 && first) || '',
+        title: undefined,
+        openedMs: atMs,
+        changedMs: atMs,
+        offer,
+        isChanged: false
+      })
     if (first !== undefined) this.#listener.said(commit)
     if (!known && expected > 0) void this.#addTitle(name, key)
   }
@@ -128,9 +146,22 @@ export class ContextIndex {
 
   /** A context for pages. */
   rowOf(context: ListedContext): ContextRow {
-    const { key: { tenant, principal, contextId }, words, openedMs, changedMs, offer } = context
+    const {
+      key: { tenant, principal, contextId },
+      words,
+      openedMs,
+      changedMs,
+      offer
+    } = context
     context.title ??= shownWords(words, this.#redact)
-    return { contextId, owner: { tenant, principal }, title: context.title, openedMs, changedMs, ...(offer && { offer }) }
+    return {
+      contextId,
+      owner: { tenant, principal },
+      title: context.title,
+      openedMs,
+      changedMs,
+      ...(offer && { offer })
+    }
   }
 
   #call(context: ListedContext, words: string): void {
@@ -171,5 +202,7 @@ function offerIn(root: AnyActorRef): ContextRow['offer'] {
   const { children } = root.getSnapshot() as { readonly children: Readonly<Record<string, AnyActorRef | undefined>> }
   const context: unknown = children['bargaining']?.getSnapshot()?.context
   const standing = isObject(context) ? context['standing'] : undefined
-  return isObject(standing) ? { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) } : undefined
+  return isObject(standing)
+    ? { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) }
+    : undefined
 }

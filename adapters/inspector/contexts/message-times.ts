@@ -21,7 +21,8 @@ export class MessageTimes {
   /** The known times of a context's messages, by their ids. */
   of(context: string): Map<string, number> {
     const times = new Map<string, number>()
-    for (const [i, name] of this.#contexts.entries()) if (name === context) times.set(this.#ids[i] as string, this.#times[i] as number)
+    for (const [i, name] of this.#contexts.entries())
+      if (name === context) times.set(this.#ids[i] as string, this.#times[i] as number)
     return times
   }
 }

@@ -40,7 +40,10 @@ export class TalkRecord {
     this.#isRead = true
     const known = new Set(rows.map(({ message }) => message.messageId))
     const times = this.#sources.timesOf(key)
-    this.#add([...rows.map(row => this.#said(key, row, times.get(row.message.messageId))), ...meanwhile.filter(({ messageId }) => !known.has(messageId))])
+    this.#add([
+      ...rows.map(row => this.#said(key, row, times.get(row.message.messageId))),
+      ...meanwhile.filter(({ messageId }) => !known.has(messageId))
+    ])
   }
 
   committed({ key, log, atMs }: Commit): void {
@@ -68,7 +71,9 @@ export class TalkRecord {
     if (taskId !== undefined) return { messageId, ...time, taskId, generation: generation ?? 0 }
     const { role, contextId = key.contextId } = message
     const isLarge = JSON.stringify(message.parts).length > MOST_CHARACTERS
-    const parts = isLarge ? [{ text: 'This message is larger than 1 MB and is not shown.' }] : message.parts.map(part => this.#shown(part))
+    const parts = isLarge
+      ? [{ text: 'This message is larger than 1 MB and is not shown.' }]
+      : message.parts.map(part => this.#shown(part))
     return { messageId, ...time, message: { messageId, role, contextId, parts } }
   }
 

@@ -14,10 +14,24 @@ export function Header() {
       {version && <span class="quiet">{version}</span>}
       <code class="agent-url">{hello.value?.url ?? ''}</code>
       <span class="quiet agent-about">{description}</span>
-      <span role="status" class={isThere ? 'link link-there' : 'link link-lost'} title={linkTitle()}>{linkText(isThere)}</span>
-      <button type="button" class="plain" onClick={nextTheme} title="Light, dark, or the system’s theme">{`Theme: ${theme.value}`}</button>
-      <button type="button" class="plain" onClick={() => (isHelpOpen.value = true)} title="Keys (?)" aria-label="Help">?</button>
-      {reloadError.value !== undefined && <p class="banner wrong" role="alert">{`The agent’s file was saved, but could not be loaded; the previous version stays loaded. ${reloadError.value}`}</p>}
+      <span role="status" class={isThere ? 'link link-there' : 'link link-lost'} title={linkTitle()}>
+        {linkText(isThere)}
+      </span>
+      <button
+        type="button"
+        class="plain"
+        onClick={nextTheme}
+        title="Light, dark, or the system’s theme"
+      >{`Theme: ${theme.value}`}</button>
+      <button type="button" class="plain" onClick={() => (isHelpOpen.value = true)} title="Keys (?)" aria-label="Help">
+        ?
+      </button>
+      {reloadError.value !== undefined && (
+        <p
+          class="banner wrong"
+          role="alert"
+        >{`The agent’s file was saved, but could not be loaded; the previous version stays loaded. ${reloadError.value}`}</p>
+      )}
       {agentRefusal.value !== undefined && feedState.value === 'open' && <KeyForm />}
     </header>
   )
@@ -45,9 +59,20 @@ function KeyForm() {
   return (
     <form class="banner key-form" aria-label="Credentials" onSubmit={submit}>
       <label for="key">The agent requires credentials. Its key, or a token:</label>
-      <input id="key" type="password" autocomplete="off" required value={key.value} onInput={event => (key.value = event.currentTarget.value)} />
+      <input
+        id="key"
+        type="password"
+        autocomplete="off"
+        required
+        value={key.value}
+        onInput={event => (key.value = event.currentTarget.value)}
+      />
       <button type="submit">Use it</button>
-      {wasTried.value && <span class="wrong" role="alert">{agentRefusal.value}</span>}
+      {wasTried.value && (
+        <span class="wrong" role="alert">
+          {agentRefusal.value}
+        </span>
+      )}
     </form>
   )
 }

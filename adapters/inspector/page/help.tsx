@@ -29,10 +29,17 @@ export function Help() {
       <h2>Keys</h2>
       <dl>
         {KEYS.map(([keys, what]) => (
-          <div key={keys}><dt><kbd>{keys}</kbd></dt><dd>{what}</dd></div>
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
         ))}
       </dl>
-      <button type="button" class="main" onClick={() => (isHelpOpen.value = false)}>Close</button>
+      <button type="button" class="main" onClick={() => (isHelpOpen.value = false)}>
+        Close
+      </button>
     </dialog>
   )
 }

@@ -13,7 +13,20 @@ import { chooseFirst, startNew, TaskList } from './tasks/task-list.tsx'
 import { keepTheme } from './theme.ts'
 import { startAtNewest, step } from './time/generation.ts'
 
-for (const begin of [keepTheme, keepAddress, hearKeys, openFeed, openAgent, followTasks, chooseFirst, startAtNewest, askForFrames, showTab, showView]) begin()
+for (const begin of [
+  keepTheme,
+  keepAddress,
+  hearKeys,
+  openFeed,
+  openAgent,
+  followTasks,
+  chooseFirst,
+  startAtNewest,
+  askForFrames,
+  showTab,
+  showView
+])
+  begin()
 render(<App />, document.body)
 
 function App() {
@@ -68,5 +81,8 @@ function toList(): void {
 }
 
 function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName))
+  )
 }

@@ -42,10 +42,21 @@ export function Tabs() {
   return (
     <main class="parts-of-page">
       <div class="tabs">
-        <button type="button" class="plain to-list" onClick={() => (phoneView.value = 'list')}>← Tasks</button>
+        <button type="button" class="plain to-list" onClick={() => (phoneView.value = 'list')}>
+          ← Tasks
+        </button>
         <div role="tablist" aria-label="Parts" class="tablist" onKeyDown={press}>
           {shownParts.value.map(name => (
-            <button key={name} type="button" role="tab" id={`tab-${name}`} aria-selected={name === part.value} aria-controls="part" tabIndex={name === part.value ? 0 : -1} onClick={() => (part.value = name)}>
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              id={`tab-${name}`}
+              aria-selected={name === part.value}
+              aria-controls="part"
+              tabIndex={name === part.value ? 0 : -1}
+              onClick={() => (part.value = name)}
+            >
               {PANELS[name].label}
             </button>
           ))}
@@ -53,7 +64,9 @@ export function Tabs() {
       </div>
       {part.value !== 'talk' && <TaskError taskId={taskId.value} />}
       {TIMED.has(part.value) && <TimeBar />}
-      <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box"><Panel /></div>
+      <div role="tabpanel" id="part" aria-labelledby={`tab-${part.value}`} aria-label={label} class="part-box">
+        <Panel />
+      </div>
     </main>
   )
 }
@@ -61,7 +74,12 @@ export function Tabs() {
 function press(event: KeyboardEvent): void {
   const parts = shownParts.peek()
   const index = parts.indexOf(part.peek())
-  const steps: Readonly<Record<string, number>> = { ArrowRight: index + 1, ArrowLeft: index - 1 + parts.length, Home: 0, End: parts.length - 1 }
+  const steps: Readonly<Record<string, number>> = {
+    ArrowRight: index + 1,
+    ArrowLeft: index - 1 + parts.length,
+    Home: 0,
+    End: parts.length - 1
+  }
   const to = steps[event.key]
   const name = to === undefined ? undefined : parts[to % parts.length]
   if (!name) return

@@ -7,7 +7,9 @@ export function TaskError({ taskId }: { readonly taskId: string | undefined }) {
   return (
     <section class="task-error" role="alert" aria-label="The error of this task">
       <p class="wrong">The work of this task ended with an error. Clients see only that it did.</p>
-      <pre class="paste" tabIndex={0}>{error}</pre>
+      <pre class="paste" tabIndex={0}>
+        {error}
+      </pre>
     </section>
   )
 }

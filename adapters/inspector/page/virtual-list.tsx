@@ -43,7 +43,12 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
 
   const look = () => {
     const { current } = box
-    if (current) setView(view => (view.top === current.scrollTop && view.height === current.clientHeight ? view : { top: current.scrollTop, height: current.clientHeight }))
+    if (current)
+      setView(view =>
+        view.top === current.scrollTop && view.height === current.clientHeight
+          ? view
+          : { top: current.scrollTop, height: current.clientHeight }
+      )
   }
   useLayoutEffect(() => {
     const watch = new ResizeObserver(look)
@@ -59,14 +64,20 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     else if (!follows && current.scrollTop > 0) {
       const index = items.findIndex(item => keyOf(item) === kept.key)
       const place = tops[index]
-      if (index >= 0 && place !== undefined && place + kept.offset !== current.scrollTop) current.scrollTop = place + kept.offset
+      if (index >= 0 && place !== undefined && place + kept.offset !== current.scrollTop)
+        current.scrollTop = place + kept.offset
     }
     look()
   }, [items])
   useLayoutEffect(() => {
     const { current } = box
     const top = items[first]
-    if (current && top !== undefined) anchor.current = { key: keyOf(top), offset: current.scrollTop - (tops[first] ?? 0), atEnd: current.scrollTop + current.clientHeight >= total - 40 }
+    if (current && top !== undefined)
+      anchor.current = {
+        key: keyOf(top),
+        offset: current.scrollTop - (tops[first] ?? 0),
+        atEnd: current.scrollTop + current.clientHeight >= total - 40
+      }
     else anchor.current = { key: '', offset: 0, atEnd: true }
   })
 
@@ -79,7 +90,10 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
     else if (bottom > current.scrollTop + current.clientHeight) current.scrollTop = bottom - current.clientHeight
   }
   const press = (event: KeyboardEvent) => {
-    const move = event.ctrlKey || event.metaKey || event.altKey ? undefined : listMove(event.key, { active: activeIndex, count: items.length, page: Math.max(1, last - first - 1) })
+    const move =
+      event.ctrlKey || event.metaKey || event.altKey
+        ? undefined
+        : listMove(event.key, { active: activeIndex, count: items.length, page: Math.max(1, last - first - 1) })
     if (event.key === 'Enter' && activeIndex >= 0) return props.open?.()
     if (!move) return
     event.preventDefault()
@@ -94,17 +108,33 @@ export function VirtualList<Item>(props: VirtualListProps<Item>) {
   if (items.length === 0) return <div class="empty">{props.empty}</div>
   const idOf = (index: number) => `${props.label}-${index}`.replaceAll(/\W+/g, '-')
   return (
-    <div ref={box} class="rows" role="listbox" aria-label={props.label} tabIndex={0} onScroll={look} onKeyDown={press}
-      aria-activedescendant={activeIndex >= first && activeIndex < last ? idOf(activeIndex) : undefined}>
+    <div
+      ref={box}
+      class="rows"
+      role="listbox"
+      aria-label={props.label}
+      tabIndex={0}
+      onScroll={look}
+      onKeyDown={press}
+      aria-activedescendant={activeIndex >= first && activeIndex < last ? idOf(activeIndex) : undefined}
+    >
       {props.head}
       <div class="rows-all" role="presentation" style={{ height: `${total}px`, minWidth: `${props.minWidth ?? 0}px` }}>
         {items.slice(first, last).map((item, i) => {
           const index = first + i
           const heads = isHeading(item)
           return (
-            <div key={keyOf(item)} id={idOf(index)} role={heads ? 'presentation' : 'option'} class={heads ? 'row heading' : 'row'}
-              aria-selected={heads ? undefined : index === activeIndex} aria-setsize={heads ? undefined : items.length} aria-posinset={heads ? undefined : index + 1}
-              style={{ top: `${tops[index]}px`, height: `${heightOf(item)}px` }} onClick={() => (choose(item), props.open?.())}>
+            <div
+              key={keyOf(item)}
+              id={idOf(index)}
+              role={heads ? 'presentation' : 'option'}
+              class={heads ? 'row heading' : 'row'}
+              aria-selected={heads ? undefined : index === activeIndex}
+              aria-setsize={heads ? undefined : items.length}
+              aria-posinset={heads ? undefined : index + 1}
+              style={{ top: `${tops[index]}px`, height: `${heightOf(item)}px` }}
+              onClick={() => (choose(item), props.open?.())}
+            >
               {row(item)}
             </div>
           )

@@ -27,12 +27,35 @@ export function entryOf(ref: AnyActorRef, parent: ActorEntry | undefined, before
   const { sessionId, id: name } = ref
   const { kind, source, chart, taskId } = relationsOf(ref, parent)
   const { id, hasStepped } = before ?? { id: sessionId, hasStepped: false }
-  return { id, sessionId, name, kind, source, chart: hasChart(ref) ? chart : undefined, taskId, parent: parent?.id, status: 'active', nodes: [], version: 0, hasStepped }
+  return {
+    id,
+    sessionId,
+    name,
+    kind,
+    source,
+    chart: hasChart(ref) ? chart : undefined,
+    taskId,
+    parent: parent?.id,
+    status: 'active',
+    nodes: [],
+    version: 0,
+    hasStepped
+  }
 }
 
 /** An actor for pages. */
 export function rowOf({ id, name, kind, source, chart, taskId, parent, status, nodes }: ActorEntry): ActorRow {
-  return { sessionId: id, name, kind, status, states: stateIds(nodes), ...(source !== undefined && { source }), ...(chart && { chart }), ...(taskId !== undefined && { taskId }), ...(parent !== undefined && { parent }) }
+  return {
+    sessionId: id,
+    name,
+    kind,
+    status,
+    states: stateIds(nodes),
+    ...(source !== undefined && { source }),
+    ...(chart && { chart }),
+    ...(taskId !== undefined && { taskId }),
+    ...(parent !== undefined && { parent })
+  }
 }
 
 /** The ids of state nodes, outermost first. */
@@ -43,7 +66,10 @@ export function stateIds(nodes: readonly AnyStateNode[]): string[] {
 function relationsOf({ id, src }: AnyActorRef, parent: ActorEntry | undefined): Relations {
   if (!parent) return { kind: 'context', chart: 'context', taskId: undefined, source: undefined }
   const { kind, taskId } = parent
-  if (kind === 'context') return src === 'task' ? { kind: 'task', chart: 'task', taskId: id, source: undefined } : { kind: 'negotiation', chart: 'negotiation', taskId: undefined, source: undefined }
+  if (kind === 'context')
+    return src === 'task'
+      ? { kind: 'task', chart: 'task', taskId: id, source: undefined }
+      : { kind: 'negotiation', chart: 'negotiation', taskId: undefined, source: undefined }
   if (kind === 'task') return { kind: 'work', chart: 'work', taskId, source: undefined }
   // Invoked actors in an agent's chart have names, since others cannot be restored.
   return { kind: 'child', chart: `child:${src as string}`, taskId, source: src as string }

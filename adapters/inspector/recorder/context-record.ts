@@ -139,7 +139,12 @@ export class ContextRecord {
       case '@xstate.event': {
         const { sourceRef, event: sent } = event
         if (sourceRef && sent.type.startsWith('xstate.error.actor')) this.#look(sourceRef as AnyActorRef)
-        this.#note('event', event.actorRef as AnyActorRef, sent, sourceRef && this.#entries.get(sourceRef.sessionId)?.id)
+        this.#note(
+          'event',
+          event.actorRef as AnyActorRef,
+          sent,
+          sourceRef && this.#entries.get(sourceRef.sessionId)?.id
+        )
         break
       }
       case '@xstate.microstep': {
@@ -153,7 +158,8 @@ export class ContextRecord {
         this.#look(actorRef as AnyActorRef)
         const nodes = activeStates(snapshot)
         // A chart enters its first states without a transition, unless these have eventless ones.
-        const isFirst = by.type === 'xstate.init' && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
+        const isFirst =
+          by.type === 'xstate.init' && nodes.length > 0 && !this.#entries.get(actorRef.sessionId)?.hasStepped
         if (isFirst) this.#note('microstep', actorRef as AnyActorRef, by, undefined, nodes, [])
         break
       }
@@ -180,10 +186,13 @@ export class ContextRecord {
     const entry = entryOf(ref, parent, before)
     entry.version = this.#version += 1
     this.#entries.set(ref.sessionId, entry)
-    this.#listening.set(ref.sessionId, ref.on('*', told => {
-      this.#note('emitted', ref, told)
-      this.#listener.stirred()
-    }))
+    this.#listening.set(
+      ref.sessionId,
+      ref.on('*', told => {
+        this.#note('emitted', ref, told)
+        this.#listener.stirred()
+      })
+    )
   }
 
   /** Reads the current state of an actor. All of them stop when their context leaves memory, which ends none of them. */
@@ -216,14 +225,33 @@ export class ContextRecord {
     this.#forgotten.push(oldest.id)
   }
 
-  #note(kind: SeenStep['kind'], { sessionId, system }: AnyActorRef, event: SeenStep['event'], from?: string, nodes?: SeenStep['nodes'], transitions?: SeenStep['transitions']): void {
+  #note(
+    kind: SeenStep['kind'],
+    { sessionId, system }: AnyActorRef,
+    event: SeenStep['event'],
+    from?: string,
+    nodes?: SeenStep['nodes'],
+    transitions?: SeenStep['transitions']
+  ): void {
     const to = this.#entries.get(sessionId)
     /* c8 ignore next -- a dropped actor receives no events */
     if (!to) return
     if (kind === 'microstep') to.hasStepped = true
     const { turnNumber: turn } = hostOf(system)
     const bytes = sizeOf(event)
-    const replaced = this.steps.push({ n: this.steps.last + 1, atMs: this.#clock.now(), kind, to, event, turn, from, nodes, transitions, generation: undefined, bytes })
+    const replaced = this.steps.push({
+      n: this.steps.last + 1,
+      atMs: this.#clock.now(),
+      kind,
+      to,
+      event,
+      turn,
+      from,
+      nodes,
+      transitions,
+      generation: undefined,
+      bytes
+    })
     this.#count(bytes - (replaced?.bytes ?? 0))
   }
 }

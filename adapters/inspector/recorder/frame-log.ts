@@ -21,7 +21,14 @@ export class FrameLog {
   constructor(tap: Tap, clock: Clock, stirred: () => void) {
     this.#tap = tap
     this.#listen = (connection: string, direction: Direction, text: string) => {
-      this.frames.push({ n: this.frames.last + 1, atMs: clock.now(), connection, direction, bytes: Buffer.byteLength(text), text: text.slice(0, KEPT_TEXT) })
+      this.frames.push({
+        n: this.frames.last + 1,
+        atMs: clock.now(),
+        connection,
+        direction,
+        bytes: Buffer.byteLength(text),
+        text: text.slice(0, KEPT_TEXT)
+      })
       stirred()
     }
   }

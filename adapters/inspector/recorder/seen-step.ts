@@ -46,10 +46,11 @@ function valueSize(value: unknown): number {
   if (ArrayBuffer.isView(value)) return value.byteLength
   let bytes = VALUE_BYTES
   if (Array.isArray(value)) for (let i = 0; i < value.length && left >= 0; i += 1) bytes += valueSize(value[i])
-  else for (const name in value) {
-    if (left < 0) break
-    bytes += valueSize((value as Readonly<Record<string, unknown>>)[name])
-  }
+  else
+    for (const name in value) {
+      if (left < 0) break
+      bytes += valueSize((value as Readonly<Record<string, unknown>>)[name])
+    }
   return bytes
 }
 
@@ -62,10 +63,17 @@ const LONGEST_EVENT = 4096
 const names = new WeakMap<AnyTransitionDefinition, string>()
 
 /** A step for pages. */
-export function shownStep({ n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep, redact: Redact): Step {
+export function shownStep(
+  { n, atMs, kind, from, to, event, nodes, transitions, generation }: SeenStep,
+  redact: Redact
+): Step {
   const { id, taskId } = to
   return {
-    n, atMs, kind, to: id, event: shownEvent(event, redact),
+    n,
+    atMs,
+    kind,
+    to: id,
+    event: shownEvent(event, redact),
     ...(from !== undefined && { from }),
     ...(nodes && { states: stateIds(nodes) }),
     ...(transitions && { transitions: transitions.map(nameOf) }),

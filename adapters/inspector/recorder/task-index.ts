@@ -1,7 +1,14 @@
 import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import type { Observation } from '../../../runtime/contexts/observers.ts'
-import { type Commit, type ContextKey, type Erasure, isErased, type Scope, type TaskEvent } from '../../../runtime/store/store.ts'
+import {
+  type Commit,
+  type ContextKey,
+  type Erasure,
+  isErased,
+  type Scope,
+  type TaskEvent
+} from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
 import { type Kept, Recent } from './recent.ts'
 import type { Redact } from './seen-step.ts'
@@ -94,7 +101,20 @@ export class TaskIndex {
     if (known?.isUnread) {
       Object.assign(known, { openedMs, words, agreed, title: undefined, isUnread: false })
       this.#listener.changed(known)
-    } else if (!known && this.#tasks.size < KNOWN_TASKS) this.#add({ taskId, key, state, generation, openedMs, changedMs, words, agreed, title: undefined, isUnread: false, isChanged: false })
+    } else if (!known && this.#tasks.size < KNOWN_TASKS)
+      this.#add({
+        taskId,
+        key,
+        state,
+        generation,
+        openedMs,
+        changedMs,
+        words,
+        agreed,
+        title: undefined,
+        isUnread: false,
+        isChanged: false
+      })
   }
 
   erased(whose: Erasure): void {
@@ -107,9 +127,27 @@ export class TaskIndex {
 
   /** A task for pages. */
   rowOf(task: ListedTask): TaskRow {
-    const { taskId, key: { tenant, principal, contextId }, state, generation, openedMs, changedMs, words, agreed } = task
+    const {
+      taskId,
+      key: { tenant, principal, contextId },
+      state,
+      generation,
+      openedMs,
+      changedMs,
+      words,
+      agreed
+    } = task
     task.title ??= shownTitle(words, agreed, this.#redact)
-    return { taskId, contextId, owner: { tenant, principal }, state, generation, openedMs, changedMs, title: task.title }
+    return {
+      taskId,
+      contextId,
+      owner: { tenant, principal },
+      state,
+      generation,
+      openedMs,
+      changedMs,
+      title: task.title
+    }
   }
 
   #list(taskId: string, state: TaskRow['state'], generation: number, { key, atMs, log }: Commit): void {
@@ -121,7 +159,19 @@ export class TaskIndex {
       } else if (entry.generation === 1) first = entry
     }
     const words = opening ? wordsOf(opening) : ''
-    const task: ListedTask = { taskId, key, state, generation, openedMs: atMs, changedMs: atMs, words, agreed: opening && agreedIn(first), title: undefined, isUnread: !opening, isChanged: false }
+    const task: ListedTask = {
+      taskId,
+      key,
+      state,
+      generation,
+      openedMs: atMs,
+      changedMs: atMs,
+      words,
+      agreed: opening && agreedIn(first),
+      title: undefined,
+      isUnread: !opening,
+      isChanged: false
+    }
     this.#add(task)
     if (!opening) this.#listener.missing?.(task)
   }
@@ -149,22 +199,47 @@ export const EARLIER_TASKS = 1000
 const PAGE = 100
 
 /** When a stored task was opened, as far as the store has its first event, and its opening. */
-export async function openingOf(store: Observation['store'], { taskId, key, openedMs }: ListedTask): Promise<Pick<StoredTask, 'openedMs' | 'words' | 'agreed'>> {
-  const [[first], [opening]] = await Promise.all([store.readEvents(key, taskId, 0, 1), store.readTaskMessages(key, taskId, 0, 1)])
-  return { openedMs: openedIn(first) ?? openedMs, words: opening ? wordsOf(opening.message) : '', agreed: agreedIn(first) }
+export async function openingOf(
+  store: Observation['store'],
+  { taskId, key, openedMs }: ListedTask
+): Promise<Pick<StoredTask, 'openedMs' | 'words' | 'agreed'>> {
+  const [[first], [opening]] = await Promise.all([
+    store.readEvents(key, taskId, 0, 1),
+    store.readTaskMessages(key, taskId, 0, 1)
+  ])
+  return {
+    openedMs: openedIn(first) ?? openedMs,
+    words: opening ? wordsOf(opening.message) : '',
+    agreed: agreedIn(first)
+  }
 }
 
 /** The stored tasks of some callers, for each caller last changed first. */
-export async function* earlierTasks(store: Observation['store'], scopes: readonly Scope[]): AsyncGenerator<StoredTask, void, undefined> {
+export async function* earlierTasks(
+  store: Observation['store'],
+  scopes: readonly Scope[]
+): AsyncGenerator<StoredTask, void, undefined> {
   for (const { tenant, principal } of scopes) {
     const scope = { tenant, principal }
     let read = 0
     let page = await store.listTasks(scope, { limit: PAGE, artifacts: false })
     for (;;) {
-      for (const { task: { id, contextId, status, metadata, history: [opening] = [] }, generation } of page.tasks) {
+      for (const {
+        task: { id, contextId, status, metadata, history: [opening] = [] },
+        generation
+      } of page.tasks) {
         const [first] = await store.readEvents(scope, id, 0, 1)
         const changedMs = msOf(status.timestamp)
-        yield { taskId: id, key: { ...scope, contextId }, state: status.state, generation, openedMs: openedIn(first) ?? changedMs, changedMs, words: opening ? wordsOf(opening) : '', agreed: opening && agreedOf(metadata) }
+        yield {
+          taskId: id,
+          key: { ...scope, contextId },
+          state: status.state,
+          generation,
+          openedMs: openedIn(first) ?? changedMs,
+          changedMs,
+          words: opening ? wordsOf(opening) : '',
+          agreed: opening && agreedOf(metadata)
+        }
       }
       read += page.tasks.length
       if (!page.next || read >= EARLIER_TASKS) break

@@ -30,5 +30,8 @@ export function shownTitle(words: string, agreed: unknown, redact: Redact): stri
 function shownTerms(agreed: unknown, redact: Redact): string {
   const shown = isObject(agreed) ? redact(agreed['terms']) : undefined
   if (!isObject(shown)) return ''
-  return Object.entries(shown).map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`).join(', ').slice(0, LONGEST_TITLE)
+  return Object.entries(shown)
+    .map(([name, value]) => `${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join(', ')
+    .slice(0, LONGEST_TITLE)
 }

@@ -38,10 +38,12 @@ export function linkTo(url: string, hub: Hub, { stately, redact, logger }: LinkO
     let release = () => {}
     own.on('open', () => {
       pauseMs = FIRST_PAUSE_MS
-      release = hub.sink(new StatelySink(stately, redact, text => {
-        if (own.bufferedAmount > WAITING_BYTES) own.terminate()
-        else if (own.readyState === own.OPEN) own.send(text)
-      }))
+      release = hub.sink(
+        new StatelySink(stately, redact, text => {
+          if (own.bufferedAmount > WAITING_BYTES) own.terminate()
+          else if (own.readyState === own.OPEN) own.send(text)
+        })
+      )
     })
     own.on('close', () => {
       release()

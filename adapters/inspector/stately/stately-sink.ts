@@ -15,7 +15,10 @@ export async function loadStately(load: () => Promise<Stately> = () => import('@
   try {
     return await load()
   } catch (cause) {
-    throw new TypeError("Stately's inspector needs its package. Install it: npm install --save-dev @statelyai/inspect", { cause })
+    throw new TypeError(
+      "Stately's inspector needs its package. Install it: npm install --save-dev @statelyai/inspect",
+      { cause }
+    )
   }
 }
 
@@ -48,7 +51,11 @@ export class StatelySink implements Sink {
     if (event.type !== '@xstate.event' && event.type !== '@xstate.snapshot') return
     if (this.#unborn.delete(ref.sessionId)) this.#tellActor(ref)
     const shown = { ...event, event: shownEvent(event.event, this.#redact) }
-    this.#inspect(shown.type === '@xstate.snapshot' ? ({ ...shown, snapshot: this.#snapshot(shown.snapshot) } as InspectionEvent) : shown)
+    this.#inspect(
+      shown.type === '@xstate.snapshot'
+        ? ({ ...shown, snapshot: this.#snapshot(shown.snapshot) } as InspectionEvent)
+        : shown
+    )
   }
 
   #tellAll(ref: AnyActorRef): void {
@@ -60,14 +67,27 @@ export class StatelySink implements Sink {
   #tellActor(ref: AnyActorRef): void {
     const { id, sessionId, _parent: parent, system } = ref
     const snapshot = this.#snapshot(ref.getSnapshot())
-    const actorRef = { id, sessionId, _parent: parent && { sessionId: parent.sessionId }, logic: { config: this.#config(ref) }, getSnapshot: () => snapshot }
-    this.#inspect({ type: '@xstate.actor', actorRef, rootId: rootOf(ref).sessionId, system } as unknown as InspectionEvent)
+    const actorRef = {
+      id,
+      sessionId,
+      _parent: parent && { sessionId: parent.sessionId },
+      logic: { config: this.#config(ref) },
+      getSnapshot: () => snapshot
+    }
+    this.#inspect({
+      type: '@xstate.actor',
+      actorRef,
+      rootId: rootOf(ref).sessionId,
+      system
+    } as unknown as InspectionEvent)
   }
 
   /** A chart's definition. Its initial context is data, and is redacted. */
   #config({ logic }: AnyActorRef & { readonly logic?: Partial<AnyStateMachine> }): object | undefined {
     const config = logic?.config && writtenConfig(logic.config)
-    return config && 'context' in config && typeof config.context !== 'function' ? { ...config, context: this.#redact(config.context) } : config
+    return config && 'context' in config && typeof config.context !== 'function'
+      ? { ...config, context: this.#redact(config.context) }
+      : config
   }
 
   #snapshot(snapshot: unknown): unknown {

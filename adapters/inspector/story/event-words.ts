@@ -7,7 +7,11 @@ const LONGEST = 300
 
 /** The beginning of the texts of parts, in one line; `…` stands for every other part. */
 export function partsText(parts: readonly Part[] = []): string {
-  return parts.map(part => ('text' in part ? part.text : '…')).join(' ').slice(0, LONGEST).trim()
+  return parts
+    .map(part => ('text' in part ? part.text : '…'))
+    .join(' ')
+    .slice(0, LONGEST)
+    .trim()
 }
 
 /** The text in a status; empty for an artifact. */
@@ -18,7 +22,11 @@ export function statusText({ update }: TaskEvent): string {
 /** An event for people: `input-required: Small or large?`, `artifact coffee.txt`, `more of artifact coffee.txt`. */
 export function eventWords(event: TaskEvent): string {
   const { update } = event
-  if ('statusUpdate' in update) return [stateText(update.statusUpdate.status.state), statusText(event)].filter(text => text !== '').join(': ')
-  const { artifact: { name, artifactId }, append } = update.artifactUpdate
+  if ('statusUpdate' in update)
+    return [stateText(update.statusUpdate.status.state), statusText(event)].filter(text => text !== '').join(': ')
+  const {
+    artifact: { name, artifactId },
+    append
+  } = update.artifactUpdate
   return `${append ? 'more of ' : ''}artifact ${name || artifactId}`
 }

@@ -3,10 +3,22 @@ import { element, escaped } from '../../drawing/svg/svg-element.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 
 /** Image types that browsers show. An `img` element never runs scripts, also of SVG. */
-export const PICTURES: ReadonlySet<string> = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/avif', 'image/svg+xml', 'image/bmp'])
+export const PICTURES: ReadonlySet<string> = new Set([
+  'image/png',
+  'image/jpeg',
+  'image/gif',
+  'image/webp',
+  'image/avif',
+  'image/svg+xml',
+  'image/bmp'
+])
 
 /** An HTML element as text: its content is HTML, its attributes are escaped. An element without content has an end tag too. */
-export function html(name: string, attributes: Readonly<Record<string, string | undefined>>, ...content: readonly string[]): string {
+export function html(
+  name: string,
+  attributes: Readonly<Record<string, string | undefined>>,
+  ...content: readonly string[]
+): string {
   return element(name, attributes, content.length === 0 ? [''] : content)
 }
 
@@ -24,8 +36,16 @@ function partHtml(part: Part, redact: Redact): string {
   const shown = (text: string) => plainText(String(redact(text)))
   const { filename = '', mediaType = '' } = part
   if ('text' in part) return html('pre', { class: 'text' }, shown(part.text))
-  if ('data' in part) return html('pre', { class: 'data' }, plainText(JSON.stringify({ data: redact(part.data) }, undefined, 2)))
-  if ('url' in part) return html('p', {}, isWeb(part.url) ? html('a', { href: String(redact(part.url)), rel: 'noopener noreferrer' }, shown(filename || part.url)) : html('code', {}, shown(part.url)))
+  if ('data' in part)
+    return html('pre', { class: 'data' }, plainText(JSON.stringify({ data: redact(part.data) }, undefined, 2)))
+  if ('url' in part)
+    return html(
+      'p',
+      {},
+      isWeb(part.url)
+        ? html('a', { href: String(redact(part.url)), rel: 'noopener noreferrer' }, shown(filename || part.url))
+        : html('code', {}, shown(part.url))
+    )
   const name = filename || 'file'
   // Not with its own type: opened in a tab, it could be a page.
   const save = html('a', { href: `data:application/octet-stream;base64,${part.raw}`, download: name }, plainText(name))

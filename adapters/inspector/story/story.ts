@@ -50,36 +50,79 @@ article p{margin:0 0 4px}img{max-width:100%}figure{margin:4px 0}
  * without secrets; files stay as they are.
  */
 export function storyHtml({ agent, task, events, charts }: Story, redact: Redact): string {
-  const { id, contextId, status: { state, timestamp = '' }, artifacts = [] } = task
+  const {
+    id,
+    contextId,
+    status: { state, timestamp = '' },
+    artifacts = []
+  } = task
   const title = `${agent === undefined ? '' : `${agent}: `}task ${id}`
   const lines = linesOf(task, events)
-  return `<!doctype html>\n${html('html', { lang: 'en' },
-    html('head', {},
-      '<meta charset="utf-8"/>', '<meta name="viewport" content="width=device-width"/>',
+  return `<!doctype html>\n${html(
+    'html',
+    { lang: 'en' },
+    html(
+      'head',
+      {},
+      '<meta charset="utf-8"/>',
+      '<meta name="viewport" content="width=device-width"/>',
       `<meta http-equiv="Content-Security-Policy" content="${POLICY}"/>`,
-      html('title', {}, plainText(title)), html('style', {}, STYLE)),
-    html('body', {},
+      html('title', {}, plainText(title)),
+      html('style', {}, STYLE)
+    ),
+    html(
+      'body',
+      {},
       html('h1', {}, plainText(title)),
       html('p', { class: 'quiet' }, plainText(`${stateText(state)} ${timestamp}, context ${contextId}`)),
       ...charts.map(chartHtml),
-      html('h2', {}, 'Sequence'), sequenceHtml(lines, redact),
-      html('h2', {}, 'Talk'), ...lines.flatMap(({ message }) => (message ? [messageHtml(message, redact)] : [])),
-      html('h2', {}, 'Artifacts'), ...(artifacts.length === 0 ? ['<p class="quiet">None.</p>'] : artifacts.map(({ artifactId, name, description, parts }) => html('article', {}, html('b', {}, plainText(String(redact(name || artifactId)))), html('p', { class: 'quiet' }, plainText(String(redact(description ?? '')))), partsHtml(parts, redact))))))}\n`
+      html('h2', {}, 'Sequence'),
+      sequenceHtml(lines, redact),
+      html('h2', {}, 'Talk'),
+      ...lines.flatMap(({ message }) => (message ? [messageHtml(message, redact)] : [])),
+      html('h2', {}, 'Artifacts'),
+      ...(artifacts.length === 0
+        ? ['<p class="quiet">None.</p>']
+        : artifacts.map(({ artifactId, name, description, parts }) =>
+            html(
+              'article',
+              {},
+              html('b', {}, plainText(String(redact(name || artifactId)))),
+              html('p', { class: 'quiet' }, plainText(String(redact(description ?? '')))),
+              partsHtml(parts, redact)
+            )
+          ))
+    )
+  )}\n`
 }
 
 function chartHtml({ title, svg, steps, isRebuilt }: StoryChart): string {
   const note = steps.length === 0 ? 'No step of it was recorded.' : isRebuilt ? 'Rebuilt from the stored events.' : ''
-  return html('section', { class: 'chart' }, html('h2', {}, plainText(title)), litSvg(svg, steps), html('p', { class: 'quiet' }, note))
+  return html(
+    'section',
+    { class: 'chart' },
+    html('h2', {}, plainText(title)),
+    litSvg(svg, steps),
+    html('p', { class: 'quiet' }, note)
+  )
 }
 
 /** A drawing with the classes of a path: active and visited states, taken transitions. */
 function litSvg(svg: string, steps: readonly Step[]): string {
   const { active, visited, taken } = pathOf(steps)
   const [now, before, through] = [active, visited, taken].map(names => new Set(Array.from(names, attributeText)))
-  return svg.replace(/<g class="([^"]*)" data-(state|transition)="([^"]*)"/g, (whole, classes: string, kind: string, name: string) => {
-    const marks = kind === 'state' ? [...(now?.has(name) ? ['active'] : []), ...(before?.has(name) ? ['visited'] : [])] : through?.has(name) ? ['taken'] : []
-    return marks.length === 0 ? whole : `<g class="${[classes, ...marks].join(' ')}" data-${kind}="${name}"`
-  })
+  return svg.replace(
+    /<g class="([^"]*)" data-(state|transition)="([^"]*)"/g,
+    (whole, classes: string, kind: string, name: string) => {
+      const marks =
+        kind === 'state'
+          ? [...(now?.has(name) ? ['active'] : []), ...(before?.has(name) ? ['visited'] : [])]
+          : through?.has(name)
+            ? ['taken']
+            : []
+      return marks.length === 0 ? whole : `<g class="${[classes, ...marks].join(' ')}" data-${kind}="${name}"`
+    }
+  )
 }
 
 /** One line of the sequence. */
@@ -95,9 +138,18 @@ interface Line {
  * events, there are only messages.
  */
 function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): Line[] {
-  const said = status.message && !history.some(({ messageId }) => messageId === status.message?.messageId) ? [...history, status.message] : history
+  const said =
+    status.message && !history.some(({ messageId }) => messageId === status.message?.messageId)
+      ? [...history, status.message]
+      : history
   const lines: Line[] = []
-  const places = new Map(events.flatMap(({ update }, i) => ('statusUpdate' in update && update.statusUpdate.status.message ? [[update.statusUpdate.status.message.messageId, i] as const] : [])))
+  const places = new Map(
+    events.flatMap(({ update }, i) =>
+      'statusUpdate' in update && update.statusUpdate.status.message
+        ? [[update.statusUpdate.status.message.messageId, i] as const]
+        : []
+    )
+  )
   let next = 0
   const takeUntil = (messageId: string) => {
     const at = places.get(messageId) ?? -1
@@ -106,7 +158,13 @@ function linesOf({ status, history = [] }: Task, events: readonly TaskEvent[]): 
   }
   for (const message of said) {
     const isKnown = message.role === 'ROLE_AGENT' && takeUntil(message.messageId)
-    if (!isKnown) lines.push({ generation: undefined, from: message.role === 'ROLE_AGENT' ? 'agent' : 'client', what: 'message', message })
+    if (!isKnown)
+      lines.push({
+        generation: undefined,
+        from: message.role === 'ROLE_AGENT' ? 'agent' : 'client',
+        what: 'message',
+        message
+      })
   }
   return [...lines, ...events.slice(next).map(lineOf)]
 }
@@ -119,12 +177,22 @@ function lineOf(event: TaskEvent): Line {
 }
 
 function sequenceHtml(lines: readonly Line[], redact: Redact): string {
-  const rows = lines.map(({ generation, from, what, message }) => html('tr', {},
-    html('td', {}, generation === undefined ? '' : String(generation)),
-    html('td', {}, from === 'client' ? 'client → agent' : 'agent → client'),
-    html('td', {}, plainText(what)),
-    html('td', {}, plainText(String(redact(partsText(message?.parts)))))))
-  return html('table', {}, html('thead', {}, '<tr><th>Generation</th><th></th><th></th><th></th></tr>'), html('tbody', {}, ...rows))
+  const rows = lines.map(({ generation, from, what, message }) =>
+    html(
+      'tr',
+      {},
+      html('td', {}, generation === undefined ? '' : String(generation)),
+      html('td', {}, from === 'client' ? 'client → agent' : 'agent → client'),
+      html('td', {}, plainText(what)),
+      html('td', {}, plainText(String(redact(partsText(message?.parts)))))
+    )
+  )
+  return html(
+    'table',
+    {},
+    html('thead', {}, '<tr><th>Generation</th><th></th><th></th><th></th></tr>'),
+    html('tbody', {}, ...rows)
+  )
 }
 
 function messageHtml({ role, parts }: Message, redact: Redact): string {

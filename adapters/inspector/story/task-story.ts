@@ -25,12 +25,18 @@ export interface StorySource {
 }
 
 /** The story of a task as an HTML file; `undefined` if there is none in this scope. */
-export async function taskStory({ agent, store, recorder, charts, redact }: StorySource, scope: Scope, taskId: string): Promise<string | undefined> {
+export async function taskStory(
+  { agent, store, recorder, charts, redact }: StorySource,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
   const stored = await readWhole(store, scope, taskId)
   if (!stored) return undefined
   const { task, generation } = stored
   const events = await readAllEvents(store, scope, taskId, generation)
-  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(({ to, nodes }) => to.taskId === taskId && nodes !== undefined)
+  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(
+    ({ to, nodes }) => to.taskId === taskId && nodes !== undefined
+  )
   const shown = charts.flatMap(({ id, title, svg }): StoryChart[] => {
     const own = steps.filter(({ to }) => to.chart === id).map(step => shownStep(step, redact))
     if (own.length > 0) return [{ title, svg, steps: own, isRebuilt: false }]

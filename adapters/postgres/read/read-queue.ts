@@ -31,7 +31,17 @@ export class ReadQueue {
   readonly #most: number
   #isClosed = false
 
-  constructor({ pool, schema, place, sessions }: { readonly pool: PostgresPool; readonly schema: string; readonly place: string; readonly sessions: number }) {
+  constructor({
+    pool,
+    schema,
+    place,
+    sessions
+  }: {
+    readonly pool: PostgresPool
+    readonly schema: string
+    readonly place: string
+    readonly sessions: number
+  }) {
     this.#pool = pool
     this.#schema = schema
     this.#place = place

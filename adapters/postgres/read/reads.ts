@@ -1,6 +1,22 @@
 import { summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
-  ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake,
+  ContextKey,
+  JournalRow,
+  MessageChoice,
+  MessageRow,
+  OpenTasksFilter,
+  ReadOptions,
+  RestorableRow,
+  Scope,
+  StoredContext,
+  StoredTask,
+  TaskChoice,
+  TaskEvent,
+  TaskPage,
+  TaskQuery,
+  TaskRow,
+  TaskSize,
+  Wake,
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
@@ -8,7 +24,16 @@ import { sumOf, damaged, DamagedRow, reading, unlessDamaged } from '../../rows/d
 import { originalText, storedText } from '../../rows/stored-text.ts'
 import { checkCount, checkEvents } from '../../rows/task-rows.ts'
 import type { Field, Prepared, Session } from '../session/session.ts'
-import { contextOf, keyOf, TASK_AT, TASK_WIDTH, taskOf, verified, type PgContext, type PgTask } from '../write/row-shapes.ts'
+import {
+  contextOf,
+  keyOf,
+  TASK_AT,
+  TASK_WIDTH,
+  taskOf,
+  verified,
+  type PgContext,
+  type PgTask
+} from '../write/row-shapes.ts'
 import { transitionOf } from '../write/transition-rows.ts'
 import { rowIn, webhookOf, type PlacedWebhook } from '../write/webhook-rows.ts'
 import { listTasks } from './list-tasks.ts'
@@ -53,7 +78,9 @@ export class Reads {
   }
 
   async readSnapshot(scope: Scope, taskId: string): Promise<string | undefined> {
-    return this.#ofTask(scope, taskId, async row => (row.endedAtMs === null ? (await snapshotsOf(this.#session, [row]))(row) : undefined))
+    return this.#ofTask(scope, taskId, async row =>
+      row.endedAtMs === null ? (await snapshotsOf(this.#session, [row]))(row) : undefined
+    )
   }
 
   async readWakes(limit: number, after: WakeCursor): Promise<Wake[]> {
@@ -81,7 +108,8 @@ export class Reads {
 
   async readEvents(scope: Scope, taskId: string, after: number, limit: number, bytes?: number): Promise<TaskEvent[]> {
     const found = await this.#ofTask(scope, taskId, async ({ task, generation }) => {
-      const most = bytes === undefined ? limit : await this.#upTo(bytes, limit, READS.eventsBefore, [task, after, limit])
+      const most =
+        bytes === undefined ? limit : await this.#upTo(bytes, limit, READS.eventsBefore, [task, after, limit])
       const events = (await this.#rows(READS.events, [task, after, Math.min(most, 2 ** 31 - 1)])).map(eventIn)
       checkEvents(events, { after, most, generation, newest: events.at(-1)?.generation })
       return events
@@ -100,15 +128,23 @@ export class Reads {
   }
 
   async readJournal(scope: Scope, taskId: string): Promise<JournalRow[]> {
-    const rows = await this.#ofTask(scope, taskId, async ({ task }) => (await this.#rows(READS.journal, [task])).map(journalOf))
+    const rows = await this.#ofTask(scope, taskId, async ({ task }) =>
+      (await this.#rows(READS.journal, [task])).map(journalOf)
+    )
     return (rows ?? []).map(({ name, body }) => ({ taskId, key: originalText(name), value: JSON.parse(body) }))
   }
 
   async readMessages(key: ContextKey, limit: number, { before, bytes }: MessageChoice = {}): Promise<MessageRow[]> {
     const context = await this.#context(key)
     if (!context) return []
-    const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number((await this.#rows(READS.firstMessage, [context.context, storedText(before)]))[0]?.[0])
-    const most = bytes === undefined ? Math.min(limit, 2 ** 31 - 1) : await this.#upTo(bytes, limit, READS.messagesBefore, [context.context, end, limit])
+    const end =
+      before === undefined
+        ? Number.MAX_SAFE_INTEGER
+        : Number((await this.#rows(READS.firstMessage, [context.context, storedText(before)]))[0]?.[0])
+    const most =
+      bytes === undefined
+        ? Math.min(limit, 2 ** 31 - 1)
+        : await this.#upTo(bytes, limit, READS.messagesBefore, [context.context, end, limit])
     const rows = await this.#rows(READS.messages, [context.context, end, most])
     return reading(`Context ${key.contextId}`, () => rows.map(messageIn).toReversed())
   }
@@ -116,16 +152,28 @@ export class Reads {
   async measureTasks(choice: TaskChoice): Promise<TaskSize[]> {
     const context = 'newest' in choice ? await this.#context(choice) : undefined
     if ('newest' in choice && !context) return []
-    const rows = 'newest' in choice
-      ? await this.#rows(READS.newestSizes, [context?.context, choice.newest])
-      : await this.#rows(READS.sizes, [storedText(choice.tenant), storedText(choice.principal), choice.taskIds.map(storedText)])
-    return rows.map(([taskId, bytes, journalBytes]) => ({ taskId: originalText(String(taskId)), bytes: Number(bytes), journalBytes: Number(journalBytes) }))
+    const rows =
+      'newest' in choice
+        ? await this.#rows(READS.newestSizes, [context?.context, choice.newest])
+        : await this.#rows(READS.sizes, [
+            storedText(choice.tenant),
+            storedText(choice.principal),
+            choice.taskIds.map(storedText)
+          ])
+    return rows.map(([taskId, bytes, journalBytes]) => ({
+      taskId: originalText(String(taskId)),
+      bytes: Number(bytes),
+      journalBytes: Number(journalBytes)
+    }))
   }
 
   async listTasks(scope: Scope, query: TaskQuery): Promise<TaskPage> {
-    const context = query.contextId === undefined ? undefined : await this.#context({ ...scope, contextId: query.contextId })
+    const context =
+      query.contextId === undefined ? undefined : await this.#context({ ...scope, contextId: query.contextId })
     if (query.contextId !== undefined && !context) return { tasks: [], total: 0 }
-    const { rows, ...page } = await listTasks(this.#session, scope, context, query, (taskId, error) => this.#report(damaged(`Task ${originalText(taskId)}`, error)))
+    const { rows, ...page } = await listTasks(this.#session, scope, context, query, (taskId, error) =>
+      this.#report(damaged(`Task ${originalText(taskId)}`, error))
+    )
     const found = await readTasks(this.#session, scope, rows, query)
     const tasks: StoredTask[] = []
     for (const [i, each] of found.entries()) {
@@ -140,22 +188,39 @@ export class Reads {
   async countOpen({ tenant, principal }: OpenTasksFilter): Promise<number> {
     const names = [tenant, principal].flatMap(name => (name === undefined ? [] : [storedText(name)]))
     const { openOfAll, openOfPrincipal, openOfTenant, openOfScope } = READS
-    const [[count] = []] = await this.#rows(tenant === undefined ? (principal === undefined ? openOfAll : openOfPrincipal) : principal === undefined ? openOfTenant : openOfScope, names)
+    const [[count] = []] = await this.#rows(
+      tenant === undefined
+        ? principal === undefined
+          ? openOfAll
+          : openOfPrincipal
+        : principal === undefined
+          ? openOfTenant
+          : openOfScope,
+      names
+    )
     return Number(count)
   }
 
   /** Counts everything at once: the counters are few, however many tasks there are. */
   async countStates(): Promise<StateCounts> {
-    return { states: Object.fromEntries((await this.#rows(READS.states, [])).map(([state, count]) => [state, Number(count)])) }
+    return {
+      states: Object.fromEntries((await this.#rows(READS.states, [])).map(([state, count]) => [state, Number(count)]))
+    }
   }
 
   async readSend(scope: Scope, key: string): Promise<SendRow | undefined> {
-    const [fields] = await this.#rows(READS.send, [storedText(scope.tenant), storedText(scope.principal), keyOf(storedText(key))])
+    const [fields] = await this.#rows(READS.send, [
+      storedText(scope.tenant),
+      storedText(scope.principal),
+      keyOf(storedText(key))
+    ])
     return reading('The record of the message', () => fields && sendOf(fields))
   }
 
   async readWebhooks(scope: Scope, taskId: string): Promise<StoredWebhook[]> {
-    const found = await this.#ofTask(scope, taskId, async row => (await this.#rows(READS.webhooks, [row.task])).map(fields => storedWebhook(scope, row, webhookOf(fields))))
+    const found = await this.#ofTask(scope, taskId, async row =>
+      (await this.#rows(READS.webhooks, [row.task])).map(fields => storedWebhook(scope, row, webhookOf(fields)))
+    )
     return found ?? []
   }
 
@@ -180,7 +245,10 @@ export class Reads {
   }
 
   async scopes(): Promise<Scope[]> {
-    return (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({ tenant: originalText(String(tenant)), principal: originalText(String(principal)) }))
+    return (await this.#rows(READS.scopes, [])).map(([tenant, principal]) => ({
+      tenant: originalText(String(tenant)),
+      principal: originalText(String(principal))
+    }))
   }
 
   #rows(statement: Prepared, values: readonly unknown[]): Promise<Field[][]> {
@@ -199,7 +267,11 @@ export class Reads {
   }
 
   /** Reads data of a task in a scope. Damaged data is read again if the task has changed in the meantime. */
-  async #ofTask<T>({ tenant, principal }: Scope, taskId: string, read: (row: PgTask) => Promise<T>): Promise<T | undefined> {
+  async #ofTask<T>(
+    { tenant, principal }: Scope,
+    taskId: string,
+    read: (row: PgTask) => Promise<T>
+  ): Promise<T | undefined> {
     let before: string | undefined
     for (;;) {
       const [fields] = await this.#rows(READS.task, [storedText(taskId)])
@@ -224,7 +296,11 @@ export class Reads {
   }
 
   /** The live tasks of a context, with the snapshots for which there is room; `undefined` if a commit came in between. */
-  async #restorable({ context, commits }: PgContext, rows: readonly Field[][], bytes: number): Promise<RestorableRow[] | undefined> {
+  async #restorable(
+    { context, commits }: PgContext,
+    rows: readonly Field[][],
+    bytes: number
+  ): Promise<RestorableRow[] | undefined> {
     const live = rows.flatMap(fields => {
       const task = fields.slice(CONTEXT_WIDTH, CONTEXT_WIDTH + TASK_WIDTH)
       const row = this.#safely(`Task ${originalText(String(task[TASK_AT.taskId]))}`, () => taskOf(task))
@@ -236,7 +312,10 @@ export class Reads {
       left -= snapshotBytes
       return true
     })
-    const snapshotOf = await snapshotsOf(this.#session, read.map(({ row }) => row))
+    const snapshotOf = await snapshotsOf(
+      this.#session,
+      read.map(({ row }) => row)
+    )
     if (read.length > 0 && Number((await this.#rows(READS.commits, [context]))[0]?.[0]) !== commits) return undefined
     return live.flatMap<RestorableRow>(each => {
       const known = rowAsCommitted(each.row)
@@ -249,13 +328,28 @@ export class Reads {
   #wakeOf(fields: readonly Field[]): Wake[] {
     const row = this.#safely(`Task ${originalText(String(fields[TASK_AT.taskId]))}`, () => taskOf(fields))
     if (!row) return []
-    const key = { tenant: originalText(row.tenant), principal: originalText(row.principal), contextId: originalText(row.contextId) }
+    const key = {
+      tenant: originalText(row.tenant),
+      principal: originalText(row.principal),
+      contextId: originalText(row.contextId)
+    }
     return [{ key, taskId: originalText(row.taskId), atMs: Number(row.wakeAtMs) }]
   }
 
   #openWebhook(fields: readonly Field[]): StoredWebhook[] {
-    const found = this.#safely(`The webhook with the row ${fields[0]}`, () => ({ webhook: webhookOf(fields), task: taskOf(fields.slice(WEBHOOK_WIDTH)) }))
-    return found ? [storedWebhook({ tenant: originalText(found.task.tenant), principal: originalText(found.task.principal) }, found.task, found.webhook)] : []
+    const found = this.#safely(`The webhook with the row ${fields[0]}`, () => ({
+      webhook: webhookOf(fields),
+      task: taskOf(fields.slice(WEBHOOK_WIDTH))
+    }))
+    return found
+      ? [
+          storedWebhook(
+            { tenant: originalText(found.task.tenant), principal: originalText(found.task.principal) },
+            found.task,
+            found.webhook
+          )
+        ]
+      : []
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {
@@ -267,8 +361,22 @@ function namesOf({ tenant, principal, contextId }: ContextKey): string[] {
   return [storedText(tenant), storedText(principal), storedText(contextId)]
 }
 
-function rowAsCommitted({ taskId, state, generation, time, wakeAtMs, bytes }: PgTask): TaskRow & { readonly statusTime: string } {
-  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, statusTime: time, bytes, ...(wakeAtMs !== null && { wakeAtMs }) }
+function rowAsCommitted({
+  taskId,
+  state,
+  generation,
+  time,
+  wakeAtMs,
+  bytes
+}: PgTask): TaskRow & { readonly statusTime: string } {
+  return {
+    taskId: originalText(taskId),
+    state: state as TaskRow['state'],
+    generation,
+    statusTime: time,
+    bytes,
+    ...(wakeAtMs !== null && { wakeAtMs })
+  }
 }
 
 function journalOf([task, key, name, body, sum]: readonly Field[]): { name: string; body: string } {
@@ -277,10 +385,22 @@ function journalOf([task, key, name, body, sum]: readonly Field[]): { name: stri
 }
 
 function sendOf([tenant, principal, key, contextId, shard, expiresAtMs, body, sum]: readonly Field[]): SendRow {
-  const cells = [String(tenant), String(principal), String(key), String(contextId), Number(shard), Number(expiresAtMs), String(body)]
+  const cells = [
+    String(tenant),
+    String(principal),
+    String(key),
+    String(contextId),
+    Number(shard),
+    Number(expiresAtMs),
+    String(body)
+  ]
   return JSON.parse(verified('sends', String(body), sumOf(cells), sum)) as SendRow
 }
 
-function storedWebhook({ tenant, principal }: Scope, { generation, endedAtMs }: PgTask, { place, row }: PlacedWebhook): StoredWebhook {
+function storedWebhook(
+  { tenant, principal }: Scope,
+  { generation, endedAtMs }: PgTask,
+  { place, row }: PlacedWebhook
+): StoredWebhook {
   return { scope: { tenant, principal }, row: rowIn(row), generation, hasEnded: endedAtMs !== null, place }
 }

@@ -22,7 +22,12 @@ type Form = 'whole' | 'brief' | 'large'
  * Reads the content of tasks up to what their rows say, so that rows and contents agree although they are two statements. Gives one result for each row, in order: the
  * task, or the error of its damaged rows.
  */
-export async function readTasks(session: Session, scope: Scope, rows: readonly PgTask[], options: ReadOptions = {}): Promise<(StoredTask | DamagedRow)[]> {
+export async function readTasks(
+  session: Session,
+  scope: Scope,
+  rows: readonly PgTask[],
+  options: ReadOptions = {}
+): Promise<(StoredTask | DamagedRow)[]> {
   const { historyLength, artifacts, within } = options
   const isBrief = historyLength === 0 && artifacts === false
   const fits = fitsInto(within)
@@ -31,22 +36,33 @@ export async function readTasks(session: Session, scope: Scope, rows: readonly P
   const brief = rows.filter((_, i) => forms[i] !== 'whole')
   const live = isBrief ? [] : rows.filter(({ endedAtMs }) => endedAtMs === null)
   const [wholeEvents, briefEvents, messages, snapshots] = [
-    await rowsOf(session, READS.eventsOf, whole, ({ generation }) => generation), await rowsOf(session, READS.statusesOf, brief, ({ statusAt }) => statusAt),
-    await rowsOf(session, READS.messagesOf, whole, row => row.messages), await snapshotsOf(session, live)
+    await rowsOf(session, READS.eventsOf, whole, ({ generation }) => generation),
+    await rowsOf(session, READS.statusesOf, brief, ({ statusAt }) => statusAt),
+    await rowsOf(session, READS.messagesOf, whole, row => row.messages),
+    await snapshotsOf(session, live)
   ]
   const found: Found = { events: byTask([...wholeEvents, ...briefEvents]), messages: byTask(messages) }
   return rows.map((row, i) => {
     let damage: DamagedRow | undefined
-    const task = unlessDamaged(() => {
-      // A live task without an intact snapshot cannot be restored, so it counts as damaged.
-      if (!isBrief && row.endedAtMs === null) snapshots(row)
-      return taskFrom(scope, row, forms[i] as Form, found, options)
-    }, error => void (damage = error))
+    const task = unlessDamaged(
+      () => {
+        // A live task without an intact snapshot cannot be restored, so it counts as damaged.
+        if (!isBrief && row.endedAtMs === null) snapshots(row)
+        return taskFrom(scope, row, forms[i] as Form, found, options)
+      },
+      error => void (damage = error)
+    )
     return task ?? (damage as unknown as DamagedRow)
   })
 }
 
-function taskFrom({ tenant, principal }: Scope, row: PgTask, form: Form, { events, messages }: Found, options: ReadOptions): StoredTask {
+function taskFrom(
+  { tenant, principal }: Scope,
+  row: PgTask,
+  form: Form,
+  { events, messages }: Found,
+  options: ReadOptions
+): StoredTask {
   const key: ContextKey = { tenant, principal, contextId: originalText(row.contextId) }
   const record = newTaskRecord(key, originalText(row.taskId))
   const told = (events.get(row.task) ?? []).map(eventIn)
@@ -64,14 +80,33 @@ function taskFrom({ tenant, principal }: Scope, row: PgTask, form: Form, { event
   return form === 'brief' ? task : { ...task, large: { messages: row.messages, bytes: row.bytes } }
 }
 
-async function rowsOf(session: Session, statement: { name: string; text: string }, tasks: readonly PgTask[], most: (row: PgTask) => number): Promise<Field[][]> {
+async function rowsOf(
+  session: Session,
+  statement: { name: string; text: string },
+  tasks: readonly PgTask[],
+  most: (row: PgTask) => number
+): Promise<Field[][]> {
   if (tasks.length === 0) return []
-  return session.rows(statement, [binaryArray('int8', tasks.map(({ task }) => task)), binaryArray('int4', tasks.map(most))])
+  return session.rows(statement, [
+    binaryArray(
+      'int8',
+      tasks.map(({ task }) => task)
+    ),
+    binaryArray('int4', tasks.map(most))
+  ])
 }
 
 /** Reads the snapshots of live tasks. The result throws DamagedRow for a damaged or missing one. */
 export async function snapshotsOf(session: Session, tasks: readonly PgTask[]): Promise<(row: PgTask) => string> {
-  const rows = tasks.length === 0 ? [] : await session.rows(READS.snapshotsOf, [binaryArray('int8', tasks.map(({ task }) => task))])
+  const rows =
+    tasks.length === 0
+      ? []
+      : await session.rows(READS.snapshotsOf, [
+          binaryArray(
+            'int8',
+            tasks.map(({ task }) => task)
+          )
+        ])
   const found = byTask(rows)
   return ({ task }) => {
     const [, snapshot, sum] = found.get(task)?.[0] ?? []

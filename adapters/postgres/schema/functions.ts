@@ -19,7 +19,25 @@ export const WRITE_GROUPS = {
   /** before, context, shard, tenant, principal, context_id, commits, at_ms, added tasks, messages, snapshot, sum. `before` is 0 for a new one. */
   contexts: ['int8', 'int8', 'int4', 'text', 'text', 'text', 'int8', 'float8', 'int4', 'int4', 'text', 'int8'],
   /** is_new, context, task, shard, tenant, principal, context_id, task_id, state, time, status_at, generation, messages, bytes, wake_at_ms, ended_at_ms, sum. */
-  tasks: ['bool', 'int8', 'int8', 'int4', 'text', 'text', 'text', 'text', 'text', 'text', 'int4', 'int4', 'int4', 'int8', 'float8', 'float8', 'int8'],
+  tasks: [
+    'bool',
+    'int8',
+    'int8',
+    'int4',
+    'text',
+    'text',
+    'text',
+    'text',
+    'text',
+    'text',
+    'int4',
+    'int4',
+    'int4',
+    'int8',
+    'float8',
+    'float8',
+    'int8'
+  ],
   /** task, context, snapshot, sum of new ones; task, snapshot, sum of changed ones. */
   newSnapshots: ['int8', 'int8', 'text', 'int8'],
   changedSnapshots: ['int8', 'text', 'int8'],

@@ -26,12 +26,18 @@ export interface Opened {
  * The version of the schema, and its number of shards; `undefined` if there are no tables yet. Rejects with StorageError for a newer
  * version, and for a schema with tables of another program.
  */
-export async function readVersion(session: Session, place: string, known = MIGRATIONS.length): Promise<Opened | undefined> {
+export async function readVersion(
+  session: Session,
+  place: string,
+  known = MIGRATIONS.length
+): Promise<Opened | undefined> {
   const [[isOurs, others] = []] = await session.once(`
     SELECT to_regclass('meta') IS NOT NULL AND to_regclass('shards') IS NOT NULL, (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(current_schema()))`)
   if (isOurs !== 't') {
     if (Number(others) === 0) return undefined
-    throw new StorageError(`${place} has a schema of this name with tables of another program. Choose another with the option schema.`)
+    throw new StorageError(
+      `${place} has a schema of this name with tables of another program. Choose another with the option schema.`
+    )
   }
   const meta = new Map((await session.once('SELECT name, value FROM meta')) as [string, string][])
   const version = Number(meta.get('version'))
@@ -41,7 +47,8 @@ export async function readVersion(session: Session, place: string, known = MIGRA
 
 /** Refuses a database whose copy was interrupted. */
 export function checkFinished(place: string, { copyOf }: Opened): void {
-  if (copyOf !== undefined) throw new StorageError(`${place} has an unfinished copy of ${copyOf}. Run taskchart db copy again.`)
+  if (copyOf !== undefined)
+    throw new StorageError(`${place} has an unfinished copy of ${copyOf}. Run taskchart db copy again.`)
 }
 
 /** Refuses a database without tables, and one whose tables have to be migrated first. */
@@ -59,7 +66,10 @@ export async function checkTables(session: Session, schema: string, name: string
   const found = await readVersion(session, name)
   if (!found) throw new StorageError(`${name} has no tables of taskchart in the schema ${schema}.`)
   checkFinished(name, found)
-  if (found.version < MIGRATIONS.length) throw new StorageError(`${name} has the older schema version ${found.version}. Migrate it first: taskchart db migrate URL`)
+  if (found.version < MIGRATIONS.length)
+    throw new StorageError(
+      `${name} has the older schema version ${found.version}. Migrate it first: taskchart db migrate URL`
+    )
 }
 
 /** Creates the schema with version 1, if it is not there. Two processes may do it at the same time. */
@@ -80,7 +90,11 @@ export async function createSchema(session: Session, schema: string, shards: num
 }
 
 /** Migrates the tables to the newest version, each step in a transaction. The caller owns all shards. */
-export async function migrate(session: Session, from: number, migrations: readonly string[] = MIGRATIONS): Promise<void> {
+export async function migrate(
+  session: Session,
+  from: number,
+  migrations: readonly string[] = MIGRATIONS
+): Promise<void> {
   for (const [index, sql] of migrations.entries()) {
     if (index < from) continue
     await inTransaction(session, async () => {

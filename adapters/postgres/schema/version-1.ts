@@ -84,14 +84,26 @@ export const TABLES = `
   ) WITH (fillfactor = 50);
 `
 
-const GROWING = ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal', 'sends', 'webhooks', 'counters', 'transitions'] as const
+const GROWING = [
+  'contexts',
+  'tasks',
+  'snapshots',
+  'events',
+  'messages',
+  'journal',
+  'sends',
+  'webhooks',
+  'counters',
+  'transitions'
+] as const
 
 /**
  * Autovacuum after few changed rows, and five times as fast as by default: dead rows should stay below 2 % of a table, 2,000, and those of
  * one `autovacuum_naptime` of the server and one run. The default waits for a fifth of a table.
  */
-export const VACUUM = GROWING.map(table =>
-  `ALTER TABLE ${table} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.05,
+export const VACUUM = GROWING.map(
+  table =>
+    `ALTER TABLE ${table} SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_insert_scale_factor = 0.05,
     autovacuum_analyze_scale_factor = 0.02, autovacuum_vacuum_cost_limit = 1000);`
 ).join('\n')
 

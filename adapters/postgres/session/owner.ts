@@ -82,7 +82,9 @@ export class Owner implements ShardOwner {
     try {
       this.#owned = await this.#own(true)
     } catch (error) {
-      throw error instanceof StorageError ? error : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
+      throw error instanceof StorageError
+        ? error
+        : new StorageError(`${place} cannot be used: ${reasonOf(error)}.`, { cause: error })
     }
   }
 
@@ -102,7 +104,10 @@ export class Owner implements ShardOwner {
     if (this.#owned?.session !== session) return
     this.#owned = undefined
     const { logger, place } = this.#options
-    logger.warn('the database is away: calls are refused until it is back', { database: place, reason: reasonOf(error) })
+    logger.warn('the database is away: calls are refused until it is back', {
+      database: place,
+      reason: reasonOf(error)
+    })
     this.#retryIn(FIRST_MS, Date.now())
   }
 
@@ -132,7 +137,8 @@ export class Owner implements ShardOwner {
       logger.warn('the database is back', { database: place, awayMs: Date.now() - sinceMs })
     } catch (error) {
       // Another process has it, or it is a standby now: said once.
-      if (error instanceof StorageError && error.message !== this.#said) logger.warn((this.#said = error.message), { database: place })
+      if (error instanceof StorageError && error.message !== this.#said)
+        logger.warn((this.#said = error.message), { database: place })
       this.#retryIn(Math.min(2 * delayMs, LONGEST_MS), sinceMs)
     }
   }
@@ -145,11 +151,20 @@ export class Owner implements ShardOwner {
       if (!this.#options.isCopied) checkFinished(place, found)
       await this.#lock(session)
       if (found.version < MIGRATIONS.length) await migrate(session, found.version)
-      const rows = await session.once('UPDATE shards SET epoch = epoch + 1, holder = $1 RETURNING shard, epoch', [JSON.stringify(this.#options.holder)])
-      const [[pid, startedAt]] = await session.once(`SELECT pid, ${STARTED_AT} FROM pg_stat_activity WHERE pid = pg_backend_pid()`) as [[string, string]]
+      const rows = await session.once('UPDATE shards SET epoch = epoch + 1, holder = $1 RETURNING shard, epoch', [
+        JSON.stringify(this.#options.holder)
+      ])
+      const [[pid, startedAt]] = (await session.once(
+        `SELECT pid, ${STARTED_AT} FROM pg_stat_activity WHERE pid = pg_backend_pid()`
+      )) as [[string, string]]
       this.#backend = { pid, startedAt }
       session.ended = error => this.lost(session, error)
-      return { session, count: rows.length, shards: rows.map(([shard]) => Number(shard)), epochs: rows.map(([, epoch]) => Number(epoch)) }
+      return {
+        session,
+        count: rows.length,
+        shards: rows.map(([shard]) => Number(shard)),
+        epochs: rows.map(([, epoch]) => Number(epoch))
+      }
     } catch (error) {
       session.close()
       throw error
@@ -164,7 +179,8 @@ export class Owner implements ShardOwner {
       await session.once('SELECT pg_advisory_unlock_all()')
       if (await this.#endLast(session)) continue
       // Another process that has just taken the locks writes its name after that.
-      const holder = taken[1] && taken[1] !== JSON.stringify(this.#options.holder) ? (JSON.parse(taken[1]) as Holder) : undefined
+      const holder =
+        taken[1] && taken[1] !== JSON.stringify(this.#options.holder) ? (JSON.parse(taken[1]) as Holder) : undefined
       throw inUse(this.#options.place, holder, 'Stop that one, or use another database or schema.')
     }
   }
@@ -173,7 +189,10 @@ export class Owner implements ShardOwner {
   async #endLast(session: Session): Promise<boolean> {
     if (!this.#backend) return false
     const { pid, startedAt } = this.#backend
-    const ended = await session.once(`SELECT pg_terminate_backend(pid, 100) FROM pg_stat_activity WHERE pid = $1 AND ${STARTED_AT} = $2`, [pid, startedAt])
+    const ended = await session.once(
+      `SELECT pg_terminate_backend(pid, 100) FROM pg_stat_activity WHERE pid = $1 AND ${STARTED_AT} = $2`,
+      [pid, startedAt]
+    )
     return ended.length > 0
   }
 }
@@ -181,7 +200,9 @@ export class Owner implements ShardOwner {
 /** Takes the lock of every shard, or gives the result for one that another session has. Of sessions that try at once, the one that gets the first shard gets all. */
 async function lockAll(session: Session): Promise<Field[] | undefined> {
   for (const part of ['shard = 0', 'shard > 0']) {
-    const locks = await session.once(`SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards WHERE ${part} ORDER BY shard`)
+    const locks = await session.once(
+      `SELECT pg_try_advisory_lock(${LOCK_CLASS}, shard), holder FROM shards WHERE ${part} ORDER BY shard`
+    )
     const taken = locks.find(([isLocked]) => isLocked !== 't')
     if (taken) return taken
   }

@@ -46,11 +46,22 @@ const CONNECT_MS = 5000
 const ANSWER_MS = 40_000
 
 /** A pool for a URL, with at most `max` connections. Throws TypeError if the package `pg`, an optional peer, is missing. */
-export function poolOf(url: string, max: number, load: (name: string) => unknown = createRequire(import.meta.url)): OwnPool {
+export function poolOf(
+  url: string,
+  max: number,
+  load: (name: string) => unknown = createRequire(import.meta.url)
+): OwnPool {
   const { Pool } = loaded(load)
   checkPackages(['pg'])
   const pool = new Pool({
-    connectionString: url, max, application_name: 'taskchart', connectionTimeoutMillis: CONNECT_MS, keepAlive: true, keepAliveInitialDelayMillis: 10_000, idleTimeoutMillis: 0, query_timeout: ANSWER_MS
+    connectionString: url,
+    max,
+    application_name: 'taskchart',
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    idleTimeoutMillis: 0,
+    query_timeout: ANSWER_MS
   })
   // Sessions hear of their own errors; a pool without this listener would end the process.
   pool.on('error', () => {})
@@ -84,10 +95,22 @@ const SEVERAL_HOSTS = /^[^/]*\/\/(?:[^/?#]*@)?[^/?#@]*,[^/?#@]*(?:[/?#]|$)|[?&]h
  */
 export function placeName(place: unknown, taker: string): string {
   if (isPool(place)) return 'the database of the pool'
-  if (typeof place !== 'string') throw new TypeError(`${taker} takes a URL or a pool of pg, not ${kindOf(place)}: ${taker}('postgres://localhost/agent').`)
-  if (!isPostgresUrl(place)) throw new TypeError(`${taker} takes a URL such as postgres://localhost/agent. This one does not begin with postgres://.`)
-  if (SEVERAL_HOSTS.test(place)) throw new TypeError(`${taker} connects to one host, and this URL has several. Give the address of the primary server, or a proxy or DNS name that follows it.`)
-  if (!URL.canParse(place)) throw new TypeError(`${taker} takes a URL such as postgres://localhost/agent. This one cannot be read: is a password in it without %-escapes?`)
+  if (typeof place !== 'string')
+    throw new TypeError(
+      `${taker} takes a URL or a pool of pg, not ${kindOf(place)}: ${taker}('postgres://localhost/agent').`
+    )
+  if (!isPostgresUrl(place))
+    throw new TypeError(
+      `${taker} takes a URL such as postgres://localhost/agent. This one does not begin with postgres://.`
+    )
+  if (SEVERAL_HOSTS.test(place))
+    throw new TypeError(
+      `${taker} connects to one host, and this URL has several. Give the address of the primary server, or a proxy or DNS name that follows it.`
+    )
+  if (!URL.canParse(place))
+    throw new TypeError(
+      `${taker} takes a URL such as postgres://localhost/agent. This one cannot be read: is a password in it without %-escapes?`
+    )
   const { host, pathname } = new URL(place)
   return `postgres://${host}${pathname}`
 }

@@ -3,7 +3,9 @@ import { MIGRATIONS } from '../schema/migrate.ts'
 import type { Session } from './session.ts'
 
 /** The names of our tables, sequences and functions. */
-const OURS = MIGRATIONS.flatMap(sql => [...sql.matchAll(/CREATE (?:TABLE|SEQUENCE|FUNCTION) (\w+)/g)].map(([, name]) => name))
+const OURS = MIGRATIONS.flatMap(sql =>
+  [...sql.matchAll(/CREATE (?:TABLE|SEQUENCE|FUNCTION) (\w+)/g)].map(([, name]) => name)
+)
 
 /** The statements that give the role what it lacks in the schema $1, with objects of the names $2. */
 const LACKING = `
@@ -30,5 +32,8 @@ const LACKING = `
 /** Rejects with StorageError if the role lacks a right that taskchart needs. It names the statements that mend all that is lacking. */
 export async function checkRights(session: Session, place: string, schema: string): Promise<void> {
   const lacking = (await session.once(LACKING, [schema, OURS])).flat()
-  if (lacking.length > 0) throw new StorageError(`${place} gives its role too few rights. As an administrator, run in this database: ${lacking.map(statement => `${statement};`).join(' ')}`)
+  if (lacking.length > 0)
+    throw new StorageError(
+      `${place} gives its role too few rights. As an administrator, run in this database: ${lacking.map(statement => `${statement};`).join(' ')}`
+    )
 }

@@ -51,7 +51,11 @@ export function sqlState(error: unknown): string | undefined {
 
 /** An error's message, with its code. It has no credentials: `pg` puts none into its errors. */
 export function reasonOf(error: unknown): string {
-  const { message = '', code, errors } = Object(error) as { readonly message?: string; readonly code?: unknown; readonly errors?: readonly Error[] }
+  const {
+    message = '',
+    code,
+    errors
+  } = Object(error) as { readonly message?: string; readonly code?: unknown; readonly errors?: readonly Error[] }
   // Connecting to a name with several addresses gives an AggregateError without a message.
   const text = message === '' ? (errors?.map(({ message }) => message).join(', ') ?? 'no reason is known') : message
   return typeof code === 'string' && !text.includes(code) ? `${text} (${code})` : text
@@ -59,11 +63,16 @@ export function reasonOf(error: unknown): string {
 
 /** The error for calls while the database cannot be reached or has no room. */
 export function overloaded(cause?: unknown): A2AError {
-  return new A2AError('Overloaded', 'The database of the agent is not available now. Send the request again later.', { retryAfterMs: 1000, cause })
+  return new A2AError('Overloaded', 'The database of the agent is not available now. Send the request again later.', {
+    retryAfterMs: 1000,
+    cause
+  })
 }
 
 /** The error of a failed call for its caller. */
 export function toStoreError(error: unknown, place: string): unknown {
   if (error instanceof A2AError || error instanceof StorageError || error instanceof TypeError) return error
-  return troubleOf(error) === 'other' ? new StorageError(`${place} refused a statement: ${reasonOf(error)}.`, { cause: error }) : overloaded(error)
+  return troubleOf(error) === 'other'
+    ? new StorageError(`${place} refused a statement: ${reasonOf(error)}.`, { cause: error })
+    : overloaded(error)
 }

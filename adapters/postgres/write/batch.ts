@@ -36,7 +36,10 @@ export class Batch {
   readonly #snapshots = new Map<string, string | null>()
   readonly #journal = new Map<string, { readonly task: PgTask; readonly name: string; readonly body: string }>()
   readonly #sends = new Map<string, readonly (string | number)[]>()
-  readonly #counts = new Map<string, { readonly tenant: string; readonly principal: string; readonly state: string; difference: number }>()
+  readonly #counts = new Map<
+    string,
+    { readonly tenant: string; readonly principal: string; readonly state: string; difference: number }
+  >()
 
   constructor(rows: BatchRows, services: BatchServices) {
     this.#rows = rows
@@ -47,7 +50,9 @@ export class Batch {
   add(commit: CommitRows): boolean {
     const name = nameOf(commit.tenant, commit.principal, commit.contextId)
     const { damagedContexts, damagedTasks } = this.#rows
-    const damage = damagedContexts.get(name) ?? (damagedTasks.size > 0 ? [...tasksIn(commit)].map(id => damagedTasks.get(id)).find(Boolean) : undefined)
+    const damage =
+      damagedContexts.get(name) ??
+      (damagedTasks.size > 0 ? [...tasksIn(commit)].map(id => damagedTasks.get(id)).find(Boolean) : undefined)
     if (damage) throw damage
     const known = this.#contexts.get(name)
     const before = known?.before ?? (known ? undefined : this.#rows.contexts.get(name))
@@ -69,9 +74,25 @@ export class Batch {
   groups(): WriteGroups {
     const groups = this.#groups
     // In ascending order, as a sweep locks contexts: neither waits for the other in a circle.
-    for (const { row, before, snapshot } of [...this.#contexts.values()].toSorted((a, b) => a.row.context - b.row.context)) {
+    for (const { row, before, snapshot } of [...this.#contexts.values()].toSorted(
+      (a, b) => a.row.context - b.row.context
+    )) {
       const { context, shard, tenant, principal, contextId, commits, atMs, tasks, messages } = row
-      groups.add('contexts', before?.commits ?? 0, context, shard, tenant, principal, contextId, commits, atMs, tasks - (before?.tasks ?? 0), messages, snapshot, sumOfContext(row, snapshot))
+      groups.add(
+        'contexts',
+        before?.commits ?? 0,
+        context,
+        shard,
+        tenant,
+        principal,
+        contextId,
+        commits,
+        atMs,
+        tasks - (before?.tasks ?? 0),
+        messages,
+        snapshot,
+        sumOfContext(row, snapshot)
+      )
     }
     for (const { row, before } of this.#tasks.values()) this.#writeTask(row, before)
     for (const [taskId, snapshot] of this.#snapshots) this.#writeSnapshot(taskId, snapshot)
@@ -94,12 +115,25 @@ export class Batch {
 
   /** The new form of every row that was written. */
   get written(): { contexts: PgContext[]; tasks: PgTask[] } {
-    return { contexts: Array.from(this.#contexts.values(), ({ row }) => row), tasks: Array.from(this.#tasks.values(), ({ row }) => row) }
+    return {
+      contexts: Array.from(this.#contexts.values(), ({ row }) => row),
+      tasks: Array.from(this.#tasks.values(), ({ row }) => row)
+    }
   }
 
   #newContext({ tenant, principal, contextId }: CommitRows): PgContext {
     const key = { tenant: originalText(tenant), principal: originalText(principal), contextId: originalText(contextId) }
-    return { context: this.#services.numbers.next(), shard: shardOf(key, this.#services.shards), tenant, principal, contextId, commits: 0, atMs: 0, tasks: 0, messages: 0 }
+    return {
+      context: this.#services.numbers.next(),
+      shard: shardOf(key, this.#services.shards),
+      tenant,
+      principal,
+      contextId,
+      commits: 0,
+      atMs: 0,
+      tasks: 0,
+      messages: 0
+    }
   }
 
   /** A task of a context; `undefined` for an unknown one or one of another context. */
@@ -129,7 +163,8 @@ export class Batch {
 
   #putTask(context: PgContext, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): void {
     const row = this.#changed(context, taskId) ?? this.#newTask(context, taskId)
-    if (snapshot === null) for (const [key, { task }] of this.#journal) if (task.task === row.task) this.#journal.delete(key)
+    if (snapshot === null)
+      for (const [key, { task }] of this.#journal) if (task.task === row.task) this.#journal.delete(key)
     Object.assign(row, { state, generation, wakeAtMs, endedAtMs: snapshot === null ? atMs : null })
     this.#snapshots.set(taskId, snapshot)
   }
@@ -137,8 +172,21 @@ export class Batch {
   #newTask(context: PgContext, taskId: string): PgTask {
     const { shard, tenant, principal, contextId } = context
     const row: PgTask = {
-      context: context.context, task: this.#services.numbers.next(), shard, tenant, principal, contextId, taskId, state: '', time: '', statusAt: 0, generation: 0, messages: 0,
-      bytes: 0, wakeAtMs: null, endedAtMs: null
+      context: context.context,
+      task: this.#services.numbers.next(),
+      shard,
+      tenant,
+      principal,
+      contextId,
+      taskId,
+      state: '',
+      time: '',
+      statusAt: 0,
+      generation: 0,
+      messages: 0,
+      bytes: 0,
+      wakeAtMs: null,
+      endedAtMs: null
     }
     context.tasks += 1
     this.#tasks.set(taskId, { row, before: undefined })
@@ -178,12 +226,54 @@ export class Batch {
     const key = keyOf(storedText(webhook.id))
     const before = this.#services.webhooks.progressOf(task.task, key)
     const progress: WebhookProgress = { told: before?.told ?? told, tries: 0 }
-    this.#services.webhooks.put({ shard: task.shard, context: task.context, task: task.task, key, isOpen: true, body: JSON.stringify({ ...webhook, progress } satisfies WebhookRow) })
+    this.#services.webhooks.put({
+      shard: task.shard,
+      context: task.context,
+      task: task.task,
+      key,
+      isOpen: true,
+      body: JSON.stringify({ ...webhook, progress } satisfies WebhookRow)
+    })
   }
 
   #writeTask(row: PgTask, before: PgTask | undefined): void {
-    const { context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs } = row
-    this.#groups.add('tasks', before === undefined, context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs, sumOfTask(row))
+    const {
+      context,
+      task,
+      shard,
+      tenant,
+      principal,
+      contextId,
+      taskId,
+      state,
+      time,
+      statusAt,
+      generation,
+      messages,
+      bytes,
+      wakeAtMs,
+      endedAtMs
+    } = row
+    this.#groups.add(
+      'tasks',
+      before === undefined,
+      context,
+      task,
+      shard,
+      tenant,
+      principal,
+      contextId,
+      taskId,
+      state,
+      time,
+      statusAt,
+      generation,
+      messages,
+      bytes,
+      wakeAtMs,
+      endedAtMs,
+      sumOfTask(row)
+    )
     if (before?.state === state) return
     if (before) this.#count(row, before.state, -1)
     this.#count(row, state, 1)

@@ -18,7 +18,9 @@ const LENGTH_BYTES = 4
  */
 export function binaryArray(type: ColumnType, values: readonly Cell[]): Buffer | null {
   if (values.length === 0) return null
-  const lengths = values.map(value => (value === null ? -1 : type === 'text' ? Buffer.byteLength(String(value)) : SIZES[type]))
+  const lengths = values.map(value =>
+    value === null ? -1 : type === 'text' ? Buffer.byteLength(String(value)) : SIZES[type]
+  )
   const bytes = lengths.reduce((sum, length) => sum + LENGTH_BYTES + Math.max(length, 0), HEADER_BYTES)
   const buffer = Buffer.allocUnsafe(bytes)
   buffer.writeInt32BE(1, 0)

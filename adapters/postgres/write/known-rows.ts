@@ -4,7 +4,16 @@ import { damaged, unlessDamaged } from '../../rows/damage.ts'
 import { originalText, storedText } from '../../rows/stored-text.ts'
 import type { Session } from '../session/session.ts'
 import { binaryArray } from './binary-arrays.ts'
-import { CONTEXT_COLUMNS, contextOf, nameOf, TASK_AT, TASK_COLUMNS, taskOf, type PgContext, type PgTask } from './row-shapes.ts'
+import {
+  CONTEXT_COLUMNS,
+  contextOf,
+  nameOf,
+  TASK_AT,
+  TASK_COLUMNS,
+  taskOf,
+  type PgContext,
+  type PgTask
+} from './row-shapes.ts'
 
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
 const KEPT_ROWS = 4096
@@ -16,7 +25,10 @@ export const READ_CONTEXTS = {
     SELECT ${CONTEXT_COLUMNS} FROM contexts WHERE contexts.tenant = n.tenant AND contexts.principal = n.principal AND contexts.context_id = n.context_id OFFSET 0) AS c`
 }
 
-const READ_TASKS = { name: 'taskchart_known_tasks', text: `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = ANY ($1::text[])` }
+const READ_TASKS = {
+  name: 'taskchart_known_tasks',
+  text: `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = ANY ($1::text[])`
+}
 
 /** The rows that a batch of commits is based on. */
 export interface BatchRows {
@@ -45,7 +57,12 @@ export class KnownRows {
 
   /** The rows for these commits: cached ones, and others from the database. */
   async read(session: Session, commits: readonly CommitRows[], careful: boolean): Promise<BatchRows> {
-    const rows: BatchRows = { contexts: new Map(), tasks: new Map(), damagedContexts: new Map(), damagedTasks: new Map() }
+    const rows: BatchRows = {
+      contexts: new Map(),
+      tasks: new Map(),
+      damagedContexts: new Map(),
+      damagedTasks: new Map()
+    }
     const contexts = new Map<string, CommitRows>()
     const tasks = new Set<string>()
     for (const commit of commits) {
@@ -85,19 +102,34 @@ export class KnownRows {
     this.#tasks.clear()
   }
 
-  async #readContexts(session: Session, commits: readonly CommitRows[], { contexts, damagedContexts }: BatchRows): Promise<void> {
-    const names = (['tenant', 'principal', 'contextId'] as const).map(column => binaryArray('text', commits.map(commit => commit[column])))
+  async #readContexts(
+    session: Session,
+    commits: readonly CommitRows[],
+    { contexts, damagedContexts }: BatchRows
+  ): Promise<void> {
+    const names = (['tenant', 'principal', 'contextId'] as const).map(column =>
+      binaryArray(
+        'text',
+        commits.map(commit => commit[column])
+      )
+    )
     for (const fields of await session.rows(READ_CONTEXTS, names)) {
       const [, , tenant, principal, contextId] = fields.map(String) as [string, string, string, string, string]
       const name = nameOf(tenant, principal, contextId)
-      unlessDamaged(() => contexts.set(name, contextOf(fields).row), error => void damagedContexts.set(name, damaged(`Context ${originalText(contextId)}`, error)))
+      unlessDamaged(
+        () => contexts.set(name, contextOf(fields).row),
+        error => void damagedContexts.set(name, damaged(`Context ${originalText(contextId)}`, error))
+      )
     }
   }
 
   async #readTasks(session: Session, taskIds: readonly string[], { tasks, damagedTasks }: BatchRows): Promise<void> {
     for (const fields of await session.rows(READ_TASKS, [binaryArray('text', taskIds)])) {
       const taskId = String(fields[TASK_AT.taskId])
-      unlessDamaged(() => tasks.set(taskId, taskOf(fields)), error => void damagedTasks.set(taskId, damaged(`Task ${originalText(taskId)}`, error)))
+      unlessDamaged(
+        () => tasks.set(taskId, taskOf(fields)),
+        error => void damagedTasks.set(taskId, damaged(`Task ${originalText(taskId)}`, error))
+      )
     }
   }
 }
@@ -114,7 +146,9 @@ export function tasksIn({ tasks, log, journal, webhooks }: CommitRows): Set<stri
 
 /** Whether a commit has the first event of a task. */
 function opens({ tasks, log }: CommitRows, taskId: string): boolean {
-  return tasks.some(row => row.taskId === taskId) && log.some(entry => entry.taskId === taskId && entry.generation === 1)
+  return (
+    tasks.some(row => row.taskId === taskId) && log.some(entry => entry.taskId === taskId && entry.generation === 1)
+  )
 }
 
 /** The length of a block: the increment of the sequence `numbers`. */

@@ -53,38 +53,123 @@ export interface PgWebhook {
 }
 
 /** The columns of a context, for {@link contextOf}. */
-export const CONTEXT_COLUMNS = 'contexts.context, contexts.shard, contexts.tenant, contexts.principal, contexts.context_id, contexts.commits, contexts.at_ms, contexts.tasks, contexts.messages, contexts.snapshot, contexts.sum'
+export const CONTEXT_COLUMNS =
+  'contexts.context, contexts.shard, contexts.tenant, contexts.principal, contexts.context_id, contexts.commits, contexts.at_ms, contexts.tasks, contexts.messages, contexts.snapshot, contexts.sum'
 
 /** The columns of a task, for {@link taskOf}. */
-export const TASK_COLUMNS = 'tasks.context, tasks.task, tasks.shard, tasks.tenant, tasks.principal, tasks.context_id, tasks.task_id, tasks.state, tasks.time, tasks.status_at, tasks.generation, tasks.messages, tasks.bytes, tasks.wake_at_ms, tasks.ended_at_ms, tasks.sum'
+export const TASK_COLUMNS =
+  'tasks.context, tasks.task, tasks.shard, tasks.tenant, tasks.principal, tasks.context_id, tasks.task_id, tasks.state, tasks.time, tasks.status_at, tasks.generation, tasks.messages, tasks.bytes, tasks.wake_at_ms, tasks.ended_at_ms, tasks.sum'
 
 /** The number of {@link TASK_COLUMNS}, and the places of some of them. */
 export const TASK_WIDTH = 16
 export const TASK_AT = { task: 1, taskId: 6, time: 8, bytes: 12, wakeAtMs: 13 } as const
 
-export function sumOfContext({ context, shard, tenant, principal, contextId, commits, atMs, messages }: PgContext, snapshot: string): number {
+export function sumOfContext(
+  { context, shard, tenant, principal, contextId, commits, atMs, messages }: PgContext,
+  snapshot: string
+): number {
   return sumOf([context, shard, tenant, principal, contextId, commits, atMs, messages, snapshot])
 }
 
-export function sumOfTask({ context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs }: PgTask): number {
-  return sumOf([context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs])
+export function sumOfTask({
+  context,
+  task,
+  shard,
+  tenant,
+  principal,
+  contextId,
+  taskId,
+  state,
+  time,
+  statusAt,
+  generation,
+  messages,
+  bytes,
+  wakeAtMs,
+  endedAtMs
+}: PgTask): number {
+  return sumOf([
+    context,
+    task,
+    shard,
+    tenant,
+    principal,
+    contextId,
+    taskId,
+    state,
+    time,
+    statusAt,
+    generation,
+    messages,
+    bytes,
+    wakeAtMs,
+    endedAtMs
+  ])
 }
 
 /** A context from its columns, with its snapshot. Throws DamagedRow. */
-export function contextOf([context, shard, tenant, principal, contextId, commits, atMs, tasks, messages, snapshot, sum]: readonly Field[]): { row: PgContext; snapshot: string } {
+export function contextOf([
+  context,
+  shard,
+  tenant,
+  principal,
+  contextId,
+  commits,
+  atMs,
+  tasks,
+  messages,
+  snapshot,
+  sum
+]: readonly Field[]): { row: PgContext; snapshot: string } {
   const row: PgContext = {
-    context: Number(context), shard: Number(shard), tenant: String(tenant), principal: String(principal), contextId: String(contextId), commits: Number(commits), atMs: Number(atMs),
-    tasks: Number(tasks), messages: Number(messages)
+    context: Number(context),
+    shard: Number(shard),
+    tenant: String(tenant),
+    principal: String(principal),
+    contextId: String(contextId),
+    commits: Number(commits),
+    atMs: Number(atMs),
+    tasks: Number(tasks),
+    messages: Number(messages)
   }
   return { row: verified('contexts', row, sumOfContext(row, String(snapshot)), sum), snapshot: String(snapshot) }
 }
 
 /** A task from its columns. Throws DamagedRow. */
-export function taskOf([context, task, shard, tenant, principal, contextId, taskId, state, time, statusAt, generation, messages, bytes, wakeAtMs, endedAtMs, sum]: readonly Field[]): PgTask {
+export function taskOf([
+  context,
+  task,
+  shard,
+  tenant,
+  principal,
+  contextId,
+  taskId,
+  state,
+  time,
+  statusAt,
+  generation,
+  messages,
+  bytes,
+  wakeAtMs,
+  endedAtMs,
+  sum
+]: readonly Field[]): PgTask {
   const row: PgTask = {
-    context: Number(context), task: Number(task), shard: Number(shard), tenant: String(tenant), principal: String(principal), contextId: String(contextId), taskId: String(taskId),
-    state: String(state), time: String(time), statusAt: Number(statusAt), generation: Number(generation), messages: Number(messages), bytes: Number(bytes),
-    wakeAtMs: numberOf(wakeAtMs), endedAtMs: numberOf(endedAtMs)
+    context: Number(context),
+    task: Number(task),
+    shard: Number(shard),
+    tenant: String(tenant),
+    principal: String(principal),
+    contextId: String(contextId),
+    taskId: String(taskId),
+    state: String(state),
+    time: String(time),
+    statusAt: Number(statusAt),
+    generation: Number(generation),
+    messages: Number(messages),
+    bytes: Number(bytes),
+    wakeAtMs: numberOf(wakeAtMs),
+    endedAtMs: numberOf(endedAtMs)
   }
   return verified('tasks', row, sumOfTask(row), sum)
 }

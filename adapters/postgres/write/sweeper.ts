@@ -26,7 +26,12 @@ export class Sweeper {
   readonly #wait: (delayMs: number) => Promise<unknown>
   #restsUntilMs = 0
 
-  constructor(owner: ShardOwner, queue: Pick<ReadQueue, 'read'>, writer: Pick<Writer, 'waiting' | 'swept'>, wait: (delayMs: number) => Promise<unknown> = setTimeout) {
+  constructor(
+    owner: ShardOwner,
+    queue: Pick<ReadQueue, 'read'>,
+    writer: Pick<Writer, 'waiting' | 'swept'>,
+    wait: (delayMs: number) => Promise<unknown> = setTimeout
+  ) {
     this.#owner = owner
     this.#queue = queue
     this.#writer = writer
@@ -41,9 +46,25 @@ export class Sweeper {
     const rows = await this.#queue.read('', session => {
       const { shards, epochs } = this.#owner.owned
       killPoint('before sweep')
-      return session.rows(SWEEP, [[...shards], [...epochs], SLOTS, endedBeforeMs, idleBeforeMs, sendsBeforeMs, Math.min(limit, PIECE_ROWS), PIECE_BYTES])
+      return session.rows(SWEEP, [
+        [...shards],
+        [...epochs],
+        SLOTS,
+        endedBeforeMs,
+        idleBeforeMs,
+        sendsBeforeMs,
+        Math.min(limit, PIECE_ROWS),
+        PIECE_BYTES
+      ])
     })
-    this.#writer.swept(rows.map(([tenant, principal, contextId, taskId]) => ({ tenant: String(tenant), principal: String(principal), contextId: String(contextId), taskId: taskId ?? undefined })))
+    this.#writer.swept(
+      rows.map(([tenant, principal, contextId, taskId]) => ({
+        tenant: String(tenant),
+        principal: String(principal),
+        contextId: String(contextId),
+        taskId: taskId ?? undefined
+      }))
+    )
     this.#restsUntilMs = beganMs + (rows.length / ROWS_A_SECOND) * 1000
     return rows.length
   }

@@ -9,11 +9,18 @@ import { keyOf, TASK_AT, TASK_COLUMNS, taskOf, verified, type PgTask, type PgWeb
 import { WriteGroups } from './write-groups.ts'
 
 /** The columns of a webhook, for {@link webhookOf}. */
-export const WEBHOOK_COLUMNS = 'webhooks.place, webhooks.shard, webhooks.context, webhooks.task, webhooks.key, webhooks.is_open, webhooks.body, webhooks.sum'
+export const WEBHOOK_COLUMNS =
+  'webhooks.place, webhooks.shard, webhooks.context, webhooks.task, webhooks.key, webhooks.is_open, webhooks.body, webhooks.sum'
 
-const OF_TASKS = { name: 'taskchart_webhooks_of_tasks', text: `SELECT ${WEBHOOK_COLUMNS} FROM webhooks WHERE task = ANY ($1::bigint[])` }
+const OF_TASKS = {
+  name: 'taskchart_webhooks_of_tasks',
+  text: `SELECT ${WEBHOOK_COLUMNS} FROM webhooks WHERE task = ANY ($1::bigint[])`
+}
 
-const TASKS = { name: 'taskchart_webhook_tasks', text: `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = ANY ($1::text[])` }
+const TASKS = {
+  name: 'taskchart_webhook_tasks',
+  text: `SELECT ${TASK_COLUMNS} FROM tasks WHERE task_id = ANY ($1::text[])`
+}
 
 /** A webhook and its place. */
 export interface PlacedWebhook {
@@ -23,7 +30,14 @@ export interface PlacedWebhook {
 
 /** A webhook from its columns. Throws DamagedRow. */
 export function webhookOf([place, shard, context, task, key, isOpen, body, sum]: readonly Field[]): PlacedWebhook {
-  const row: PgWebhook = { shard: Number(shard), context: Number(context), task: Number(task), key: String(key), isOpen: isOpen === 't', body: String(body) }
+  const row: PgWebhook = {
+    shard: Number(shard),
+    context: Number(context),
+    task: Number(task),
+    key: String(key),
+    isOpen: isOpen === 't',
+    body: String(body)
+  }
   return { place: Number(place), row: verified('webhooks', row, sumOfWebhook(row), sum) }
 }
 
@@ -44,7 +58,8 @@ export class KnownWebhooks {
   /** Reads the webhooks of these tasks. */
   async read(session: Session, tasks: readonly number[]): Promise<void> {
     if (tasks.length === 0) return
-    for (const fields of await session.rows(OF_TASKS, [binaryArray('int8', tasks)])) this.#rows.set(`${fields[3]} ${fields[4]}`, fields)
+    for (const fields of await session.rows(OF_TASKS, [binaryArray('int8', tasks)]))
+      this.#rows.set(`${fields[3]} ${fields[4]}`, fields)
   }
 
   /** The webhook of a task with this key. Throws DamagedRow. */
@@ -76,35 +91,61 @@ export class KnownWebhooks {
 
   /** Writes the last form of each changed webhook. */
   write(groups: WriteGroups): void {
-    for (const row of this.#changed.values()) groups.add('webhooks', row.shard, row.context, row.task, row.key, row.isOpen, row.body, sumOfWebhook(row))
+    for (const row of this.#changed.values())
+      groups.add('webhooks', row.shard, row.context, row.task, row.key, row.isOpen, row.body, sumOfWebhook(row))
   }
 }
 
 /** Makes the rows of a change of webhooks, and the store port's result. */
-export async function changeWebhooks(session: Session, change: WebhookChange): Promise<{ groups: WriteGroups; changed: WebhookChanged }> {
-  const named = 'notes' in change ? change.notes.map(({ taskId }) => taskId) : ['write' in change ? change.write.taskId : change.taskId]
-  const tasks = new Map((await session.rows(TASKS, [binaryArray('text', named.map(storedText))])).map(fields => [String(fields[TASK_AT.taskId]), fields]))
+export async function changeWebhooks(
+  session: Session,
+  change: WebhookChange
+): Promise<{ groups: WriteGroups; changed: WebhookChanged }> {
+  const named =
+    'notes' in change
+      ? change.notes.map(({ taskId }) => taskId)
+      : ['write' in change ? change.write.taskId : change.taskId]
+  const tasks = new Map(
+    (await session.rows(TASKS, [binaryArray('text', named.map(storedText))])).map(fields => [
+      String(fields[TASK_AT.taskId]),
+      fields
+    ])
+  )
   const webhooks = new KnownWebhooks()
-  await webhooks.read(session, Array.from(tasks.values(), fields => Number(fields[TASK_AT.task])))
-  const taskOfScope = ({ tenant, principal }: Scope, taskId: string) => reading(`Task ${taskId}`, () => {
-    const fields = tasks.get(storedText(taskId))
-    const task = fields && taskOf(fields)
-    return task?.tenant === storedText(tenant) && task.principal === storedText(principal) ? task : undefined
-  })
+  await webhooks.read(
+    session,
+    Array.from(tasks.values(), fields => Number(fields[TASK_AT.task]))
+  )
+  const taskOfScope = ({ tenant, principal }: Scope, taskId: string) =>
+    reading(`Task ${taskId}`, () => {
+      const fields = tasks.get(storedText(taskId))
+      const task = fields && taskOf(fields)
+      return task?.tenant === storedText(tenant) && task.principal === storedText(principal) ? task : undefined
+    })
   const groups = new WriteGroups()
   const changed = changedBy(change, groups, webhooks, taskOfScope)
   webhooks.write(groups)
   return { groups, changed }
 }
 
-function changedBy(change: WebhookChange, groups: WriteGroups, webhooks: KnownWebhooks, taskOfScope: (scope: Scope, taskId: string) => PgTask | undefined): WebhookChanged {
+function changedBy(
+  change: WebhookChange,
+  groups: WriteGroups,
+  webhooks: KnownWebhooks,
+  taskOfScope: (scope: Scope, taskId: string) => PgTask | undefined
+): WebhookChanged {
   if ('notes' in change) {
     return change.notes.map(({ scope, taskId, id, progress }) => {
       const task = taskOfScope(scope, taskId)
       const key = keyOf(storedText(id))
       // A damaged webhook counts as missing: nothing more is delivered to it.
       const row = task && unlessDamaged(() => webhooks.find(task.task, key))
-      if (row) webhooks.put({ ...row, isOpen: progress.end === undefined, body: JSON.stringify({ ...rowIn(row), progress } satisfies WebhookRow) })
+      if (row)
+        webhooks.put({
+          ...row,
+          isOpen: progress.end === undefined,
+          body: JSON.stringify({ ...rowIn(row), progress } satisfies WebhookRow)
+        })
       return row !== undefined
     })
   }
@@ -122,7 +163,19 @@ function changedBy(change: WebhookChange, groups: WriteGroups, webhooks: KnownWe
   return 'written'
 }
 
-function webhookRow({ shard, context, task, generation }: PgTask, key: string, webhook: NewWebhook, before: WebhookProgress | undefined): PgWebhook {
+function webhookRow(
+  { shard, context, task, generation }: PgTask,
+  key: string,
+  webhook: NewWebhook,
+  before: WebhookProgress | undefined
+): PgWebhook {
   const progress: WebhookProgress = { told: before?.told ?? generation, tries: 0 }
-  return { shard, context, task, key, isOpen: true, body: JSON.stringify({ ...webhook, progress } satisfies WebhookRow) }
+  return {
+    shard,
+    context,
+    task,
+    key,
+    isOpen: true,
+    body: JSON.stringify({ ...webhook, progress } satisfies WebhookRow)
+  }
 }

@@ -81,7 +81,10 @@ export class Writer {
     return new Promise((resolve, reject) => {
       void this.#owner.owned
       this.#waiting += 1
-      add({ resolve: value => this.#settled(() => resolve(value)), reject: error => this.#settled(() => reject(toStoreError(error, this.#place))) })
+      add({
+        resolve: value => this.#settled(() => resolve(value)),
+        reject: error => this.#settled(() => reject(toStoreError(error, this.#place)))
+      })
       this.#schedule()
     })
   }
@@ -105,14 +108,23 @@ export class Writer {
   }
 
   async #write({ commits, waiting, change }: WriteBatch): Promise<void> {
-    const outcomes = commits.length === 0 ? [] : await this.#guarded(owned => this.#commitAll(owned, commits, false), error => commits.map(() => error))
+    const outcomes =
+      commits.length === 0
+        ? []
+        : await this.#guarded(
+            owned => this.#commitAll(owned, commits, false),
+            error => commits.map(() => error)
+          )
     for (const [i, outcome] of outcomes.entries()) {
       const { resolve, reject } = waiting[i] as Waiting<boolean>
       if (typeof outcome === 'boolean') resolve(outcome)
       else reject(outcome)
     }
     if (!change) return
-    const changed = await this.#guarded<Changed | { error: Error }>(owned => this.#change(owned, change.what as OrderedChange), error => ({ error }))
+    const changed = await this.#guarded<Changed | { error: Error }>(
+      owned => this.#change(owned, change.what as OrderedChange),
+      error => ({ error })
+    )
     if (typeof changed === 'object' && 'error' in changed) change.waiting.reject(changed.error)
     else change.waiting.resolve(changed)
   }
@@ -156,7 +168,10 @@ export class Writer {
     const rows = await this.#rows.read(owned.session, commits, careful)
     const webhooks = new KnownWebhooks()
     const withWebhooks = commits.filter(commit => commit.webhooks.length > 0)
-    await webhooks.read(owned.session, withWebhooks.flatMap(commit => [...tasksIn(commit)].flatMap(id => rows.tasks.get(id)?.task ?? [])))
+    await webhooks.read(
+      owned.session,
+      withWebhooks.flatMap(commit => [...tasksIn(commit)].flatMap(id => rows.tasks.get(id)?.task ?? []))
+    )
     const batch = new Batch(rows, { numbers: this.#numbers, webhooks, shards: owned.count, slot: this.#slot })
     const outcomes = commits.map(commit => {
       try {
@@ -203,7 +218,14 @@ export class Writer {
   }
 
   async #erase({ session, shards, epochs }: Ownership, { tenant, principal, contextId }: Erasure): Promise<number> {
-    const [[removed] = []] = await session.rows(ERASE, [[...shards], [...epochs], this.#slot, storedText(tenant), storedText(principal), contextId === undefined ? null : storedText(contextId)])
+    const [[removed] = []] = await session.rows(ERASE, [
+      [...shards],
+      [...epochs],
+      this.#slot,
+      storedText(tenant),
+      storedText(principal),
+      contextId === undefined ? null : storedText(contextId)
+    ])
     return Number(removed)
   }
 }

@@ -71,9 +71,11 @@ function headerProblem(file: string): string | undefined {
   const found = statSync(file, { throwIfNoEntry: false })
   if (found && !found.isFile()) return `${file} is not a file. Choose another name.`
   if (!found || found.size === 0) return withoutFile(file)
-  if (found.nlink > 1) return `${file} has ${found.nlink} names (hard links). Only one name is safe, since the log and the lock are found by name. Remove the other names, or use a copy: taskchart db backup FILE TO.`
+  if (found.nlink > 1)
+    return `${file} has ${found.nlink} names (hard links). Only one name is safe, since the log and the lock are found by name. Remove the other names, or use a copy: taskchart db backup FILE TO.`
   const header = startOf(file, HEADER_BYTES)
-  if (header?.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0) return `${file} is not a SQLite file. Choose another name.`
+  if (header?.compare(MAGIC, 0, MAGIC.length, 0, MAGIC.length) !== 0)
+    return `${file} is not a SQLite file. Choose another name.`
   const id = header.readUInt32BE(APPLICATION_ID_OFFSET)
   if (id === APPLICATION_ID) return header[FORMAT_OFFSET] === 1 ? withForeignLog(file) : undefined
   if (id !== idWithLog(id)) return `${file} is a SQLite file of another program. Choose another name.`
@@ -96,7 +98,10 @@ function withForeignLog(file: string): string | undefined {
 function withLogNumber(file: string, id: number): string | undefined {
   const salt = logSalt(file)
   if (salt !== undefined && idWithLog(salt) === id) return undefined
-  const what = salt === undefined ? `its log ${logOf(file)}, which is missing or empty` : `its own log, and ${logOf(file)} is another one`
+  const what =
+    salt === undefined
+      ? `its log ${logOf(file)}, which is missing or empty`
+      : `its own log, and ${logOf(file)} is another one`
   return `${file} is incomplete without ${what}. Copy the file and its log together while no server uses them, or make a copy with: taskchart db backup FILE TO.`
 }
 

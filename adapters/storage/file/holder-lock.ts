@@ -25,7 +25,12 @@ export function holdingHere(file: string): Held | undefined {
  * Locks a file for this process by a transaction on the empty database `FILE-lock`. The lock ends with the process, or when the returned
  * function is called, which may be called twice. Throws StorageError if another process holds it; `holderOf` names it.
  */
-export function hold(file: string, holder: Holder, driver: DriverName | undefined, holderOf: () => Holder | undefined): () => void {
+export function hold(
+  file: string,
+  holder: Holder,
+  driver: DriverName | undefined,
+  holderOf: () => Holder | undefined
+): () => void {
   const here = heldHere.get(file)
   if (here) throw inUse(file, here.holder, ADVICE)
   const lock = lockOf(file, driver)
@@ -57,5 +62,8 @@ function lockOf(file: string, driver: DriverName | undefined): Database {
 }
 
 function unusable(file: string, cause: unknown): StorageError {
-  return new StorageError(`${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`, { cause })
+  return new StorageError(
+    `${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`,
+    { cause }
+  )
 }

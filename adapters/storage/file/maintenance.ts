@@ -13,7 +13,8 @@ export function backupFile(file: string, to: string): number {
   const source = realFile(file)
   const target = realFile(to)
   for (const path of [target, logOf(target)]) {
-    if (existsSync(path)) throw new StorageError(`${path} exists, and a backup overwrites nothing. Give another name, or remove it.`)
+    if (existsSync(path))
+      throw new StorageError(`${path} exists, and a backup overwrites nothing. Give another name, or remove it.`)
   }
   const partial = `${target}.${process.pid}.partial`
   rmSync(partial, { force: true })
@@ -22,7 +23,8 @@ export function backupFile(file: string, to: string): number {
     const database = openForReading(source, database => database)
     try {
       // A file that releases free pages already has this setting, and a reader may not write it.
-      if (database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum === 0) database.exec('PRAGMA auto_vacuum = INCREMENTAL')
+      if (database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum === 0)
+        database.exec('PRAGMA auto_vacuum = INCREMENTAL')
       database.exec(`VACUUM INTO '${partial.replaceAll("'", "''")}'`)
     } finally {
       database.close()
@@ -34,7 +36,9 @@ export function backupFile(file: string, to: string): number {
     return statSync(target).size
   } catch (cause) {
     rmSync(partial, { force: true })
-    throw cause instanceof StorageError ? cause : new StorageError(`${source} could not be copied to ${target}: ${(cause as Error).message}.`, { cause })
+    throw cause instanceof StorageError
+      ? cause
+      : new StorageError(`${source} could not be copied to ${target}: ${(cause as Error).message}.`, { cause })
   }
 }
 
@@ -55,9 +59,15 @@ export function vacuumFile(file: string): { before: number; after: number } {
   const release = prepareFile(path, undefined)
   try {
     const before = statSync(path).size
-    usingFile(path, () => driverOf(undefined)(path, false), database => {
-      database.exec('PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
-    })
+    usingFile(
+      path,
+      () => driverOf(undefined)(path, false),
+      database => {
+        database.exec(
+          'PRAGMA synchronous = FULL; PRAGMA auto_vacuum = INCREMENTAL; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)'
+        )
+      }
+    )
     return { before, after: statSync(path).size }
   } finally {
     release()

@@ -14,7 +14,10 @@ const CHECKED_BYTES = 128 * 1024 * 1024
 export function realFile(file: string): string {
   const path = resolve(file)
   const isDangling = !existsSync(path) && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
-  if (isDangling) throw new StorageError(`${path} is a link to ${readlinkSync(path)}, which does not exist. Remove the link, or give the name of the file itself.`)
+  if (isDangling)
+    throw new StorageError(
+      `${path} is a link to ${readlinkSync(path)}, which does not exist. Remove the link, or give the name of the file itself.`
+    )
   try {
     return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path))
   } catch (cause) {
@@ -34,14 +37,25 @@ export function prepareFile(file: string, driver: DriverName | undefined, checke
   try {
     createPrivately(file)
     // Read-only: the last writer that closes the file would delete its log.
-    if (logSalt(file) !== undefined) usingFile(file, () => driverOf(driver)(file, true), database => checkPage1(database, file))
-    usingFile(file, () => driverOf(driver)(file, false), database => {
-      // Still without a log: the id in page 1 is written atomically.
-      database.exec('PRAGMA synchronous = FULL')
-      migrate(database, file)
-      if (statSync(file).size <= checkedBytes) checkWhole(database, file)
-      database.prepare("INSERT INTO meta VALUES ('holder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value").run(JSON.stringify(holder))
-    })
+    if (logSalt(file) !== undefined)
+      usingFile(
+        file,
+        () => driverOf(driver)(file, true),
+        database => checkPage1(database, file)
+      )
+    usingFile(
+      file,
+      () => driverOf(driver)(file, false),
+      database => {
+        // Still without a log: the id in page 1 is written atomically.
+        database.exec('PRAGMA synchronous = FULL')
+        migrate(database, file)
+        if (statSync(file).size <= checkedBytes) checkWhole(database, file)
+        database
+          .prepare("INSERT INTO meta VALUES ('holder', ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value")
+          .run(JSON.stringify(holder))
+      }
+    )
     return release
   } catch (error) {
     release()
@@ -55,7 +69,9 @@ const LOG_BYTES = 8 * 1024 * 1024
 /** Opens a prepared file: every commit is synced, deleted data is overwritten, and checkpoints are explicit. */
 export function openForWriting(file: string, driver: DriverName | undefined): Database {
   const database = driverOf(driver)(file, false)
-  database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON')
+  database.exec(
+    'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON'
+  )
   database.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`)
   return database
 }

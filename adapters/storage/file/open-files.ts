@@ -35,7 +35,9 @@ export class OpenFiles {
     const end = ENDS.find((end, i) => identityOf(this.#file + end) !== this.#identities[i])
     if (end === undefined) return
     const advice = end === '' ? 'Put it back beside its log, or restore a backup, and start again.' : 'Start again.'
-    throw new StorageError(`${this.#file}${end} was removed or replaced while the store was open, so nothing more is stored. ${advice}`)
+    throw new StorageError(
+      `${this.#file}${end} was removed or replaced while the store was open, so nothing more is stored. ${advice}`
+    )
   }
 
   /** Marks the file as incomplete without its log. The newest frame of the log must be page 1, so that a checkpoint removes the mark. */
@@ -49,8 +51,17 @@ export class OpenFiles {
   logReaches(frames: number): boolean {
     const header = this.#readLogHeader()
     const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_BYTES_OFFSET)
-    const read = readSync(this.#log, this.#frameSalts, 0, SALTS_BYTES, LOG_HEADER_BYTES + (frames - 1) * frameBytes + FRAME_SALTS_OFFSET)
-    return read === SALTS_BYTES && header.compare(this.#frameSalts, 0, SALTS_BYTES, SALTS_OFFSET, SALTS_OFFSET + SALTS_BYTES) === 0
+    const read = readSync(
+      this.#log,
+      this.#frameSalts,
+      0,
+      SALTS_BYTES,
+      LOG_HEADER_BYTES + (frames - 1) * frameBytes + FRAME_SALTS_OFFSET
+    )
+    return (
+      read === SALTS_BYTES &&
+      header.compare(this.#frameSalts, 0, SALTS_BYTES, SALTS_OFFSET, SALTS_OFFSET + SALTS_BYTES) === 0
+    )
   }
 
   close(): void {

@@ -1,7 +1,24 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import { fitsInto, summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
 import type {
-  ContextKey, JournalRow, MessageChoice, MessageRow, OpenTasksFilter, ReadOptions, RestorableRow, Scope, StoredContext, StoredTask, TaskChoice, TaskEvent, TaskPage, TaskQuery, TaskRow, TaskSize, Wake, WakeCursor
+  ContextKey,
+  JournalRow,
+  MessageChoice,
+  MessageRow,
+  OpenTasksFilter,
+  ReadOptions,
+  RestorableRow,
+  Scope,
+  StoredContext,
+  StoredTask,
+  TaskChoice,
+  TaskEvent,
+  TaskPage,
+  TaskQuery,
+  TaskRow,
+  TaskSize,
+  Wake,
+  WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
 import type { Database, Statement } from '../driver.ts'
@@ -53,8 +70,10 @@ export class Reads {
         const { tasks, ...page } = this.#page(scope, query, (...args) => reader.readText(...args))
         return `{"tasks":[${tasks.join()}],${JSON.stringify(page).slice(1)}`
       },
-      readEvents: (scope, taskId, after, limit, bytes) => this.#ofTask(scope, taskId, row => reader.readEvents(row, after, limit, bytes)) ?? '[]',
-      readTaskMessages: (scope, taskId, after, bytes) => this.#ofTask(scope, taskId, row => reader.readMessages(row, after, bytes)) ?? '[]'
+      readEvents: (scope, taskId, after, limit, bytes) =>
+        this.#ofTask(scope, taskId, row => reader.readEvents(row, after, limit, bytes)) ?? '[]',
+      readTaskMessages: (scope, taskId, after, bytes) =>
+        this.#ofTask(scope, taskId, row => reader.readMessages(row, after, bytes)) ?? '[]'
     }
     this.#lister = new TaskLister(database)
     this.#report = report
@@ -74,11 +93,21 @@ export class Reads {
     this.#wakes = database.prepare(`
       SELECT task, wakeAtMs, taskId FROM tasks WHERE wakeAtMs IS NOT NULL AND (wakeAtMs, taskId) > (?, ?) ORDER BY wakeAtMs, taskId LIMIT ?`)
     this.#live = database.prepare('SELECT task FROM tasks WHERE context = ? AND endedAtMs IS NULL ORDER BY task')
-    this.#messagesBefore = database.prepare(countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?', 'number DESC', '?'))
-    this.#firstMessage = database.prepare('SELECT min(number) AS number FROM messages WHERE context = ? AND task = (SELECT task FROM tasks WHERE taskId = ?)')
+    this.#messagesBefore = database.prepare(
+      countBefore(
+        'SELECT number, octet_length(body) AS bytes FROM messages WHERE context = ? AND number < ? ORDER BY number DESC LIMIT ?',
+        'number DESC',
+        '?'
+      )
+    )
+    this.#firstMessage = database.prepare(
+      'SELECT min(number) AS number FROM messages WHERE context = ? AND task = (SELECT task FROM tasks WHERE taskId = ?)'
+    )
     this.#scopes = database.prepare('SELECT scope FROM scopes ORDER BY tenant, principal')
     this.#open = openCounts(database)
-    this.#openWebhooks = database.prepare('SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?')
+    this.#openWebhooks = database.prepare(
+      'SELECT place FROM webhooks WHERE isOpen = 1 AND place > ? ORDER BY place LIMIT ?'
+    )
   }
 
   loadContext(key: ContextKey, bytes = Infinity): StoredContext | undefined {
@@ -112,7 +141,11 @@ export class Reads {
     // Damaged wakes are replaced by later ones, since a page that is not full counts as the last.
     for (;;) {
       const wanted = limit - wakes.length
-      const found = this.#wakes.all(atMs, taskId, wanted) as unknown as { task: number; wakeAtMs: number; taskId: string }[]
+      const found = this.#wakes.all(atMs, taskId, wanted) as unknown as {
+        task: number
+        wakeAtMs: number
+        taskId: string
+      }[]
       for (const { task, wakeAtMs, taskId } of found) wakes.push(...this.#wakeOf(task, { wakeAtMs, taskId }))
       const last = found.at(-1)
       if (wakes.length === limit || found.length < wanted || !last) return wakes
@@ -142,8 +175,14 @@ export class Reads {
     return reading(`Context ${key.contextId}`, () => {
       const context = this.#context(key)
       if (!context) return []
-      const end = before === undefined ? Number.MAX_SAFE_INTEGER : Number(this.#firstMessage.get(context.context, storedText(before))?.number)
-      const most = bytes === undefined ? limit : Math.min(limit, Number(this.#messagesBefore.get(context.context, end, limit, bytes)?.count) + 1)
+      const end =
+        before === undefined
+          ? Number.MAX_SAFE_INTEGER
+          : Number(this.#firstMessage.get(context.context, storedText(before))?.number)
+      const most =
+        bytes === undefined
+          ? limit
+          : Math.min(limit, Number(this.#messagesBefore.get(context.context, end, limit, bytes)?.count) + 1)
       const rows = this.#find.messages.all(context.context, end, most)
       return rows.map(({ body }) => JSON.parse(body) as MessageRow).toReversed()
     })
@@ -159,8 +198,15 @@ export class Reads {
   }
 
   /** A page of tasks, each read by `read`. */
-  #page<T>(scope: Scope, query: TaskQuery, read: (scope: Scope, row: StoredTaskRow, query: TaskQuery, fits: (bytes: number) => boolean) => T): Omit<TaskPage, 'tasks'> & { tasks: T[] } {
-    const number = query.contextId === undefined ? this.#scopeNumber(scope) : this.#context({ ...scope, contextId: query.contextId })?.context
+  #page<T>(
+    scope: Scope,
+    query: TaskQuery,
+    read: (scope: Scope, row: StoredTaskRow, query: TaskQuery, fits: (bytes: number) => boolean) => T
+  ): Omit<TaskPage, 'tasks'> & { tasks: T[] } {
+    const number =
+      query.contextId === undefined
+        ? this.#scopeNumber(scope)
+        : this.#context({ ...scope, contextId: query.contextId })?.context
     if (number === undefined) return { tasks: [], total: 0 }
     const of = query.contextId === undefined ? 'scope' : 'context'
     const page = this.#lister.page(of, number, query, task => this.#reader.sizes.bytesOf(task))
@@ -183,7 +229,14 @@ export class Reads {
   countOpen({ tenant, principal }: OpenTasksFilter): number {
     const names = [tenant, principal].flatMap(name => (name === undefined ? [] : [storedText(name)]))
     const { all, ofPrincipal, ofTenant, ofScope } = this.#open
-    const count = tenant === undefined ? (principal === undefined ? all : ofPrincipal) : principal === undefined ? ofTenant : ofScope
+    const count =
+      tenant === undefined
+        ? principal === undefined
+          ? all
+          : ofPrincipal
+        : principal === undefined
+          ? ofTenant
+          : ofScope
     return Number(count.get(...names)?.count)
   }
 
@@ -200,7 +253,11 @@ export class Reads {
   }
 
   readWebhooks(scope: Scope, taskId: string): StoredWebhook[] {
-    return this.#ofTask(scope, taskId, row => this.#find.webhooks.all(row.task).map(webhook => webhookOf(scope, row, webhook))) ?? []
+    return (
+      this.#ofTask(scope, taskId, row =>
+        this.#find.webhooks.all(row.task).map(webhook => webhookOf(scope, row, webhook))
+      ) ?? []
+    )
   }
 
   readOpenWebhooks(limit: number, after: number): StoredWebhook[] {
@@ -219,7 +276,16 @@ export class Reads {
 
   readTransitions(chart: string): TransitionCount[] {
     const rows = reading('The counts of transitions', () => this.#find.transitions.all(chart))
-    return summed(rows.map(({ previous, taken, count, timed, ms }) => ({ chart, previous: originalText(previous), taken: originalText(taken), count, timed, ms })))
+    return summed(
+      rows.map(({ previous, taken, count, timed, ms }) => ({
+        chart,
+        previous: originalText(previous),
+        taken: originalText(taken),
+        count,
+        timed,
+        ms
+      }))
+    )
   }
 
   /** Every scope that has data. */
@@ -236,7 +302,9 @@ export class Reads {
 
   #context(key: ContextKey): ContextRow | undefined {
     const scope = this.#scopeNumber(key)
-    return scope === undefined ? undefined : reading(`Context ${key.contextId}`, () => this.#find.context.one(scope, storedText(key.contextId)))
+    return scope === undefined
+      ? undefined
+      : reading(`Context ${key.contextId}`, () => this.#find.context.one(scope, storedText(key.contextId)))
   }
 
   /** Reads data of a task in a scope. */
@@ -253,24 +321,35 @@ export class Reads {
   #rowOf(task: number, expected: Partial<StoredTaskRow>): StoredTaskRow | undefined {
     return this.#safely(`The task with the row ${task}`, () => {
       const row = this.#find.taskByNumber.one(task)
-      if (!row || Object.entries(expected).some(([column, cell]) => row[column as keyof StoredTaskRow] !== cell)) throw new DamagedRow('tasks')
+      if (!row || Object.entries(expected).some(([column, cell]) => row[column as keyof StoredTaskRow] !== cell))
+        throw new DamagedRow('tasks')
       return row
     })
   }
 
   #wakeOf(task: number, expected: { wakeAtMs: number; taskId: string }): Wake[] {
     const row = this.#rowOf(task, expected)
-    const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
+    const scope =
+      row &&
+      this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
     if (!row || !scope) return []
-    const key = { tenant: originalText(scope.tenant), principal: originalText(scope.principal), contextId: originalText(row.contextId) }
+    const key = {
+      tenant: originalText(scope.tenant),
+      principal: originalText(scope.principal),
+      contextId: originalText(row.contextId)
+    }
     return [{ key, taskId: originalText(row.taskId), atMs: expected.wakeAtMs }]
   }
 
   #openWebhook(place: number): StoredWebhook[] {
     const webhook = this.#safely(`The webhook with the row ${place}`, () => this.#find.webhook.one(place))
     const row = webhook && this.#rowOf(webhook.task, {})
-    const scope = row && this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
-    return scope ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)] : []
+    const scope =
+      row &&
+      this.#safely(`The scope of task ${originalText(row.taskId)}`, () => this.#find.scopeByNumber.one(row.scope))
+    return scope
+      ? [webhookOf({ tenant: originalText(scope.tenant), principal: originalText(scope.principal) }, row, webhook)]
+      : []
   }
 
   #safely<T>(what: string, read: () => T): T | undefined {
@@ -278,10 +357,32 @@ export class Reads {
   }
 }
 
-function rowAsCommitted({ taskId, state, generation, time, wakeAtMs }: StoredTaskRow): TaskRow & { readonly statusTime: string } {
-  return { taskId: originalText(taskId), state: state as TaskRow['state'], generation, statusTime: time, ...(wakeAtMs !== null && { wakeAtMs }) }
+function rowAsCommitted({
+  taskId,
+  state,
+  generation,
+  time,
+  wakeAtMs
+}: StoredTaskRow): TaskRow & { readonly statusTime: string } {
+  return {
+    taskId: originalText(taskId),
+    state: state as TaskRow['state'],
+    generation,
+    statusTime: time,
+    ...(wakeAtMs !== null && { wakeAtMs })
+  }
 }
 
-function webhookOf({ tenant, principal }: Scope, { generation, endedAtMs }: StoredTaskRow, { place, body }: WebhookTableRow): StoredWebhook {
-  return { scope: { tenant, principal }, row: JSON.parse(body) as StoredWebhook['row'], generation, hasEnded: endedAtMs !== null, place }
+function webhookOf(
+  { tenant, principal }: Scope,
+  { generation, endedAtMs }: StoredTaskRow,
+  { place, body }: WebhookTableRow
+): StoredWebhook {
+  return {
+    scope: { tenant, principal },
+    row: JSON.parse(body) as StoredWebhook['row'],
+    generation,
+    hasEnded: endedAtMs !== null,
+    place
+  }
 }

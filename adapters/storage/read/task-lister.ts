@@ -32,7 +32,12 @@ export class TaskLister {
   }
 
   /** The tasks on a page, the number of all matches, and the cursor of the next page. `number` is that of the scope or context. */
-  page(of: 'scope' | 'context', number: number, { state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: ListedTask) => number): { tasks: ListedTask[]; total: number; next?: TaskCursor } {
+  page(
+    of: 'scope' | 'context',
+    number: number,
+    { state, since = '', after, limit, bytes }: TaskQuery,
+    bytesOf: (task: ListedTask) => number
+  ): { tasks: ListedTask[]; total: number; next?: TaskCursor } {
     const { count, page } = this.#of[of]
     const [time, taskId] = after ? [after.timestamp, storedText(after.taskId)] : [NO_END, '']
     let total = 0
@@ -43,7 +48,11 @@ export class TaskLister {
     }
     const tasks = fitting(found.toSorted(newestFirst).slice(0, limit), bytes, bytesOf)
     const last = tasks.at(-1)
-    return { tasks, total, ...(last && found.length > tasks.length && { next: { timestamp: last.time, taskId: originalText(last.taskId) } }) }
+    return {
+      tasks,
+      total,
+      ...(last && found.length > tasks.length && { next: { timestamp: last.time, taskId: originalText(last.taskId) } })
+    }
   }
 }
 

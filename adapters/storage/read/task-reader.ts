@@ -47,8 +47,20 @@ export class TaskReader {
     this.#snapshot = snapshots.reading(['task'])
     this.#snapshotBytes = database.prepare('SELECT octet_length(snapshot) AS bytes FROM snapshots WHERE task = ?')
     this.#messagePage = messages.reading(['task'], 'ORDER BY number LIMIT ? OFFSET ?')
-    this.#eventsBefore = database.prepare(countBefore('SELECT generation, octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?', 'generation', '?'))
-    this.#messagesBefore = database.prepare(countBefore('SELECT number, octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?', 'number', '?'))
+    this.#eventsBefore = database.prepare(
+      countBefore(
+        'SELECT generation, octet_length(body) AS bytes FROM events WHERE task = ? AND generation > ? ORDER BY generation LIMIT ?',
+        'generation',
+        '?'
+      )
+    )
+    this.#messagesBefore = database.prepare(
+      countBefore(
+        'SELECT number, octet_length(body) AS bytes FROM messages WHERE task = ? ORDER BY number LIMIT ? OFFSET ?',
+        'number',
+        '?'
+      )
+    )
     this.sizes = new TaskSizes(database)
   }
 
@@ -61,7 +73,10 @@ export class TaskReader {
     if (historyLength === 0 && artifacts === false) return projectTask(this.#statusOf(key, row), options)
     const bytes = within === undefined ? 0 : this.sizes.bytesOf(row)
     if (fits(bytes)) return projectTask(this.#wholeOf(key, row), options)
-    return { ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }), large: { messages: row.messages, bytes } }
+    return {
+      ...projectTask(this.#statusOf(key, row), { historyLength: 0, artifacts: false }),
+      large: { messages: row.messages, bytes }
+    }
   }
 
   /**
@@ -70,7 +85,10 @@ export class TaskReader {
    */
   readText(scope: Scope, row: StoredTaskRow, options: ReadOptions = {}, fits = fitsInto(options.within)): string {
     const { historyLength, artifacts, within } = options
-    const mayBeRows = within !== undefined && Math.max(row.generation, row.messages) < KEPT_FROM && (historyLength !== 0 || artifacts !== false)
+    const mayBeRows =
+      within !== undefined &&
+      Math.max(row.generation, row.messages) < KEPT_FROM &&
+      (historyLength !== 0 || artifacts !== false)
     const bytes = mayBeRows ? this.sizes.bytesOf(row) : 0
     if (bytes <= ROWS_FROM_BYTES || !fits(bytes)) return JSON.stringify(this.read(scope, row, options, fits))
     if (row.endedAtMs === null) this.snapshotOf(row)
@@ -98,7 +116,10 @@ export class TaskReader {
 
   /** A task's events after a generation, as JSON. */
   readEvents({ task, generation }: StoredTaskRow, after: number, limit: number, bytes?: number): string {
-    const most = bytes === undefined ? limit : Math.min(limit, Number(this.#eventsBefore.get(task, after, limit, bytes)?.count) + 1)
+    const most =
+      bytes === undefined
+        ? limit
+        : Math.min(limit, Number(this.#eventsBefore.get(task, after, limit, bytes)?.count) + 1)
     const rows = this.#page.all(task, after, most)
     checkEvents(rows, { after, most, generation, newest: rows.at(-1)?.generation })
     return listOf(rows)
@@ -124,11 +145,16 @@ export class TaskReader {
 
   /** A task from all of its rows: each message is applied at its generation. For a cached task only new rows are read. */
   #wholeOf(key: ContextKey, row: StoredTaskRow): TaskRecord {
-    const { record, messages: known } = this.#kept.get(row.taskId, () => ({ record: newTaskRecord(key, originalText(row.taskId)), messages: 0 }))
+    const { record, messages: known } = this.#kept.get(row.taskId, () => ({
+      record: newTaskRecord(key, originalText(row.taskId)),
+      messages: 0
+    }))
     // Cached again after all rows are applied, since a damaged one throws.
     this.#kept.delete(row.taskId)
     const events = this.#page.all(row.task, record.generation, row.generation)
-    const messages = this.#messagePage.all(row.task, row.messages, known).map(({ body }) => JSON.parse(body) as MessageRow)
+    const messages = this.#messagePage
+      .all(row.task, row.messages, known)
+      .map(({ body }) => JSON.parse(body) as MessageRow)
     checkCount(events, row.generation - record.generation)
     checkCount(messages, row.messages - known)
     applyRows(record, events.map(eventOf), messages)

@@ -31,12 +31,17 @@ export class TaskSizes {
 
   constructor(database: Database) {
     // `octet_length` reads a row's header alone, so the pages of long texts are not read.
-    const after = (table: string, number: string) => database.prepare(`SELECT total(octet_length(body)) AS bytes, max(${number}) AS last FROM ${table} WHERE task = ? AND ${number} > ?`)
+    const after = (table: string, number: string) =>
+      database.prepare(
+        `SELECT total(octet_length(body)) AS bytes, max(${number}) AS last FROM ${table} WHERE task = ? AND ${number} > ?`
+      )
     this.#events = after('events', 'generation')
     this.#messages = after('messages', 'number')
     this.#journal = database.prepare('SELECT total(octet_length(body)) AS bytes FROM journal WHERE task = ?')
     // The `+` has SQLite look up the ids, rather than go through all tasks of the scope.
-    this.#ofIds = database.prepare('SELECT task, taskId FROM tasks WHERE +scope = ? AND taskId IN (SELECT value FROM json_each(?)) ORDER BY time DESC, taskId DESC')
+    this.#ofIds = database.prepare(
+      'SELECT task, taskId FROM tasks WHERE +scope = ? AND taskId IN (SELECT value FROM json_each(?)) ORDER BY time DESC, taskId DESC'
+    )
     this.#newest = database.prepare('SELECT task, taskId FROM tasks WHERE context = ? ORDER BY task DESC LIMIT ?')
   }
 
@@ -51,8 +56,15 @@ export class TaskSizes {
 
   /** The sizes of the tasks that are chosen; `of` is the number of their scope, or of their context if its newest are chosen. */
   measure(of: number, choice: TaskChoice): TaskSize[] {
-    const rows = 'newest' in choice ? this.#newest.all(of, choice.newest) : this.#ofIds.all(of, JSON.stringify(choice.taskIds.map(storedText)))
-    return (rows as unknown as TaskName[]).map(row => ({ taskId: originalText(row.taskId), bytes: this.bytesOf(row), journalBytes: Number(this.#journal.get(row.task)?.bytes) }))
+    const rows =
+      'newest' in choice
+        ? this.#newest.all(of, choice.newest)
+        : this.#ofIds.all(of, JSON.stringify(choice.taskIds.map(storedText)))
+    return (rows as unknown as TaskName[]).map(row => ({
+      taskId: originalText(row.taskId),
+      bytes: this.bytesOf(row),
+      journalBytes: Number(this.#journal.get(row.task)?.bytes)
+    }))
   }
 
   /** Clears the cache after tasks were removed. */

@@ -17,7 +17,9 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
     this.#database = database
     this.#name = name
     this.#columns = columns
-    this.#insert = database.prepare(`INSERT INTO ${name} (${columns.join(', ')}, sum) VALUES (${columns.map(() => '?').join(', ')}, ?)`)
+    this.#insert = database.prepare(
+      `INSERT INTO ${name} (${columns.join(', ')}, sum) VALUES (${columns.map(() => '?').join(', ')}, ?)`
+    )
   }
 
   /** Adds a row with a new key. */
@@ -39,14 +41,23 @@ export class Table<Row extends { readonly [Column in keyof Row]: Value }> {
   /** Prepares an update of `columns`, and of the sum, in the row with the cells of `key`. */
   updating(columns: readonly (keyof Row & string)[], key: readonly (keyof Row & string)[]): (row: Row) => void {
     const changes = columns.map(column => `${column} = ?`)
-    const statement = this.#database.prepare(`UPDATE ${this.#name} SET ${changes.join(', ')}, sum = ? WHERE ${key.map(column => `${column} = ?`).join(' AND ')}`)
-    return row => void statement.run(...columns.map(column => row[column]), sumOf(this.#cellsOf(row)), ...key.map(column => row[column]))
+    const statement = this.#database.prepare(
+      `UPDATE ${this.#name} SET ${changes.join(', ')}, sum = ? WHERE ${key.map(column => `${column} = ?`).join(' AND ')}`
+    )
+    return row =>
+      void statement.run(
+        ...columns.map(column => row[column]),
+        sumOf(this.#cellsOf(row)),
+        ...key.map(column => row[column])
+      )
   }
 
   /** Prepares a read of the rows with the given cells in the columns `by`; `more` is SQL that follows, such as an order. */
   reading(by: readonly (keyof Row & string)[], more = ''): Reading<Row> {
     const condition = by.map(column => `${column} = ?`).join(' AND ')
-    const statement = this.#database.prepare(`SELECT ${this.#columns.join(', ')}, sum FROM ${this.#name} WHERE ${condition} ${more}`)
+    const statement = this.#database.prepare(
+      `SELECT ${this.#columns.join(', ')}, sum FROM ${this.#name} WHERE ${condition} ${more}`
+    )
     return {
       one: (...values) => {
         const row = this.#safely(() => statement.get(...values))

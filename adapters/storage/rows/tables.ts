@@ -56,15 +56,44 @@ export type SendTableRow = { scope: number; key: string; contextId: string; expi
 export type WebhookTableRow = { place: number; task: number; id: string; isOpen: number; body: string }
 
 /** Names are texts of `storedText`. `writer` is 0, or that of the database from which the row was copied. */
-export type TransitionRow = { chart: string; previous: string; taken: string; writer: number; count: number; timed: number; ms: number; atMs: number }
+export type TransitionRow = {
+  chart: string
+  previous: string
+  taken: string
+  writer: number
+  count: number
+  timed: number
+  ms: number
+  atMs: number
+}
 
 /** The tables of a file, whose rows have checksums. */
 export function tablesOf(database: Database) {
   return {
     scopes: new Table<ScopeRow>(database, 'scopes', ['scope', 'tenant', 'principal']),
-    contexts: new Table<ContextRow>(database, 'contexts', ['context', 'scope', 'contextId', 'commits', 'atMs', 'tasks', 'messages', 'snapshot']),
+    contexts: new Table<ContextRow>(database, 'contexts', [
+      'context',
+      'scope',
+      'contextId',
+      'commits',
+      'atMs',
+      'tasks',
+      'messages',
+      'snapshot'
+    ]),
     tasks: new Table<StoredTaskRow>(database, 'tasks', [
-      'task', 'scope', 'context', 'contextId', 'taskId', 'state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'
+      'task',
+      'scope',
+      'context',
+      'contextId',
+      'taskId',
+      'state',
+      'time',
+      'statusAt',
+      'generation',
+      'messages',
+      'wakeAtMs',
+      'endedAtMs'
     ]),
     snapshots: new Table<SnapshotRow>(database, 'snapshots', ['task', 'snapshot']),
     events: new Table<EventRow>(database, 'events', ['task', 'generation', 'isTerm', 'body']),
@@ -72,7 +101,16 @@ export function tablesOf(database: Database) {
     journal: new Table<JournalTableRow>(database, 'journal', ['entry', 'task', 'key', 'body']),
     sends: new Table<SendTableRow>(database, 'sends', ['scope', 'key', 'contextId', 'expiresAtMs', 'body']),
     webhooks: new Table<WebhookTableRow>(database, 'webhooks', ['place', 'task', 'id', 'isOpen', 'body']),
-    transitions: new Table<TransitionRow>(database, 'transitions', ['chart', 'previous', 'taken', 'writer', 'count', 'timed', 'ms', 'atMs'])
+    transitions: new Table<TransitionRow>(database, 'transitions', [
+      'chart',
+      'previous',
+      'taken',
+      'writer',
+      'count',
+      'timed',
+      'ms',
+      'atMs'
+    ])
   }
 }
 
@@ -133,7 +171,8 @@ export const VERSION_1 = `
   CREATE INDEX sends_by_end ON sends (expiresAtMs);
 `
 
-const WEBHOOKS = '(place INTEGER PRIMARY KEY, task INTEGER NOT NULL, id TEXT NOT NULL, isOpen INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL)'
+const WEBHOOKS =
+  '(place INTEGER PRIMARY KEY, task INTEGER NOT NULL, id TEXT NOT NULL, isOpen INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL)'
 
 /** Version 2: webhooks. */
 export const VERSION_2 = `
@@ -155,25 +194,49 @@ export const VERSION_3 = `CREATE TABLE transitions ${TRANSITIONS}`
  * the long texts of others.
  */
 export const VERSION_4 = withRowIds([
-  ['events', 'task, generation', 'task INTEGER NOT NULL, generation INTEGER NOT NULL, isTerm INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  [
+    'events',
+    'task, generation',
+    'task INTEGER NOT NULL, generation INTEGER NOT NULL, isTerm INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL',
+    `
   CREATE UNIQUE INDEX events_by_generation ON events (task, generation);
-  CREATE INDEX events_with_terms ON events (task, generation) WHERE isTerm = 1;`],
-  ['messages', 'context, number', 'context INTEGER NOT NULL, number INTEGER NOT NULL, task INTEGER, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  CREATE INDEX events_with_terms ON events (task, generation) WHERE isTerm = 1;`
+  ],
+  [
+    'messages',
+    'context, number',
+    'context INTEGER NOT NULL, number INTEGER NOT NULL, task INTEGER, body TEXT NOT NULL, sum INTEGER NOT NULL',
+    `
   CREATE UNIQUE INDEX messages_by_number ON messages (context, number);
-  CREATE INDEX messages_of_task ON messages (task, number) WHERE task IS NOT NULL;`],
-  ['sends', 'scope, key', 'scope INTEGER NOT NULL, key TEXT NOT NULL, contextId TEXT NOT NULL, expiresAtMs INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL', `
+  CREATE INDEX messages_of_task ON messages (task, number) WHERE task IS NOT NULL;`
+  ],
+  [
+    'sends',
+    'scope, key',
+    'scope INTEGER NOT NULL, key TEXT NOT NULL, contextId TEXT NOT NULL, expiresAtMs INTEGER NOT NULL, body TEXT NOT NULL, sum INTEGER NOT NULL',
+    `
   CREATE UNIQUE INDEX sends_by_key ON sends (scope, key);
   CREATE INDEX sends_of_context ON sends (scope, contextId);
-  CREATE INDEX sends_by_end ON sends (expiresAtMs);`]
+  CREATE INDEX sends_by_end ON sends (expiresAtMs);`
+  ]
 ])
 
-function withRowIds(tables: readonly (readonly [name: string, order: string, columns: string, indexes: string])[]): string {
-  return tables.map(([name, order, columns, indexes]) => `
+function withRowIds(
+  tables: readonly (readonly [name: string, order: string, columns: string, indexes: string])[]
+): string {
+  return tables
+    .map(
+      ([name, order, columns, indexes]) => `
   ALTER TABLE ${name} RENAME TO older;
   CREATE TABLE ${name} (${columns});
   INSERT INTO ${name} SELECT * FROM older ORDER BY ${order};
-  DROP TABLE older;${indexes}`).join('\n')
+  DROP TABLE older;${indexes}`
+    )
+    .join('\n')
 }
 
 /** Temporary tables that stand for those of a version while an older file is read, by version. */
-export const AS_VERSION: ReadonlyMap<number, string> = new Map([[2, `CREATE TEMP TABLE webhooks ${WEBHOOKS}`], [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`]])
+export const AS_VERSION: ReadonlyMap<number, string> = new Map([
+  [2, `CREATE TEMP TABLE webhooks ${WEBHOOKS}`],
+  [3, `CREATE TEMP TABLE transitions ${TRANSITIONS}`]
+])

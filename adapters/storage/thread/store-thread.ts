@@ -56,7 +56,9 @@ function openEngine(): Engine {
     return new Engine(openForWriting(file, driver), file, ({ message }) => tell({ damage: message }))
   } catch (error) {
     /* c8 ignore next -- a thread that fails reports no coverage */
-    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, { cause: error })
+    throw new Error(`${reasonOf(error)}. Earlier commits are stored. Check the disk, and start again.`, {
+      cause: error
+    })
   }
 }
 
@@ -140,8 +142,11 @@ function writeArrived(): void {
 }
 
 function write(batches: readonly Writes[]): void {
-  const outcomes = engine.commitAll(batches.flatMap(({ commits }) => commits.map(unpacked))).map(each => (each instanceof Error ? failureOf(each) : { value: each }))
-  for (const { commits, change } of batches) tell({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
+  const outcomes = engine
+    .commitAll(batches.flatMap(({ commits }) => commits.map(unpacked)))
+    .map(each => (each instanceof Error ? failureOf(each) : { value: each }))
+  for (const { commits, change } of batches)
+    tell({ commits: outcomes.splice(0, commits.length), change: change && outcomeOf(() => changed(change)) })
 }
 
 function changed(change: Change): Changed {

@@ -3,7 +3,14 @@ import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { Change, Changed } from '../../rows/changes.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
 import { StorageError } from '../../rows/storage-error.ts'
-import { CHARACTERS_A_BATCH, rejectBatch, settle, WriteQueue, type Waiting, type WriteBatch } from '../../rows/write-queue.ts'
+import {
+  CHARACTERS_A_BATCH,
+  rejectBatch,
+  settle,
+  WriteQueue,
+  type Waiting,
+  type WriteBatch
+} from '../../rows/write-queue.ts'
 import { packed } from './packed-commits.ts'
 import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
@@ -44,7 +51,12 @@ export class ThreadLink {
   constructor(data: ThreadData, listener: LinkListener) {
     this.#listener = listener
     // Preloads of the command line, such as tracers and loaders, are not for this thread. Those of NODE_OPTIONS still run.
-    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), { name: 'taskchart store', workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB } })
+    this.#worker = new Worker(new URL('./store-thread.js', import.meta.url), {
+      name: 'taskchart store',
+      workerData: data,
+      execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MIB }
+    })
     this.#worker.unref()
     const fail = (error: unknown) => this.#stop(`${data.file} can no longer be used: ${(error as Error).message}`)
     onReceived(this.#worker, 'message', (told: Told) => this.#hear(told), fail)
@@ -72,7 +84,11 @@ export class ThreadLink {
   /** The state of the store: stopped or closed, and its pending calls. */
   get status(): StoreStatus {
     const sent = this.#sentWrites.reduce((sum, { waiting, change }) => sum + waiting.length + (change ? 1 : 0), 0)
-    return { isStopped: this.#end !== undefined, waitingReads: this.#readers.size, waitingWrites: this.#writes.size + sent }
+    return {
+      isStopped: this.#end !== undefined,
+      waitingReads: this.#readers.size,
+      waitingWrites: this.#writes.size + sent
+    }
   }
 
   /** Lets the thread finish its work, and ends it. */

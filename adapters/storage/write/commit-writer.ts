@@ -62,7 +62,10 @@ export class CommitWriter {
       task: tables.tasks.reading(['taskId'])
     }
     this.#updateContext = tables.contexts.updating(['commits', 'atMs', 'tasks', 'messages', 'snapshot'], ['context'])
-    this.#moveTask = tables.tasks.updating(['state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'], ['task'])
+    this.#moveTask = tables.tasks.updating(
+      ['state', 'time', 'statusAt', 'generation', 'messages', 'wakeAtMs', 'endedAtMs'],
+      ['task']
+    )
     this.#updateTask = tables.tasks.updating(['statusAt', 'generation', 'messages'], ['task'])
     this.#updateSnapshot = tables.snapshots.updating(['snapshot'], ['task'])
     this.#dropSnapshot = database.prepare('DELETE FROM snapshots WHERE task = ?')
@@ -84,7 +87,8 @@ export class CommitWriter {
     killPoint('events written')
     Object.assign(context.row, { commits: expected + 1, atMs, snapshot })
     for (const row of journal) this.#journal.write(this.#taskIn(context, row.taskId), row)
-    for (const webhook of commit.webhooks) this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
+    for (const webhook of commit.webhooks)
+      this.#webhooks.writeTold(this.#taskIn(context, storedText(webhook.taskId)), webhook)
     return true
   }
 
@@ -113,7 +117,9 @@ export class CommitWriter {
     const name = `${scope}.${contextId}`
     const changed = this.#changedContexts.get(name)
     if (changed) return changed
-    const row = this.#contexts.get(name, () => reading(`Context ${originalText(contextId)}`, () => this.#find.context.one(scope, contextId)))
+    const row = this.#contexts.get(name, () =>
+      reading(`Context ${originalText(contextId)}`, () => this.#find.context.one(scope, contextId))
+    )
     return row && { name, row, isNew: false, tasks: new Map() }
   }
 
@@ -125,7 +131,16 @@ export class CommitWriter {
   }
 
   #newContext({ scope }: ScopeRow, contextId: string): ChangedContext {
-    const row = { context: this.#numbers.next('context'), scope, contextId, commits: 0, atMs: 0, tasks: 0, messages: 0, snapshot: '' }
+    const row = {
+      context: this.#numbers.next('context'),
+      scope,
+      contextId,
+      commits: 0,
+      atMs: 0,
+      tasks: 0,
+      messages: 0,
+      snapshot: ''
+    }
     return { name: `${scope}.${contextId}`, row, isNew: true, tasks: new Map() }
   }
 
@@ -140,7 +155,9 @@ export class CommitWriter {
   #taskIn({ row: { context }, isNew, tasks }: ChangedContext, taskId: string): StoredTaskRow | undefined {
     const changed = tasks.get(taskId)
     if (changed || isNew) return changed?.row
-    const row = this.#tasks.get(taskId, () => reading(`Task ${originalText(taskId)}`, () => this.#find.task.one(taskId)))
+    const row = this.#tasks.get(taskId, () =>
+      reading(`Task ${originalText(taskId)}`, () => this.#find.task.one(taskId))
+    )
     return row?.context === context ? row : undefined
   }
 
@@ -155,7 +172,11 @@ export class CommitWriter {
   }
 
   /** Applies a commit's row to its task. */
-  #changeTask(context: ChangedContext, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): void {
+  #changeTask(
+    context: ChangedContext,
+    { taskId, state, generation, snapshot, wakeAtMs }: TaskRows,
+    atMs: number
+  ): void {
     const changed = this.#changedIn(context, taskId) ?? this.#newTask(context, taskId)
     const endedAtMs = snapshot === null ? atMs : null
     Object.assign(changed.row, { state, generation, wakeAtMs, endedAtMs })
@@ -167,8 +188,18 @@ export class CommitWriter {
     context.tasks += 1
     const { scope, contextId } = context
     const row = {
-      task: this.#numbers.next('task'), scope, context: context.context, contextId, taskId,
-      state: '', time: '', statusAt: 0, generation: 0, messages: 0, wakeAtMs: null, endedAtMs: null
+      task: this.#numbers.next('task'),
+      scope,
+      context: context.context,
+      contextId,
+      taskId,
+      state: '',
+      time: '',
+      statusAt: 0,
+      generation: 0,
+      messages: 0,
+      wakeAtMs: null,
+      endedAtMs: null
     }
     const changed: ChangedTask = { row, before: undefined, snapshot: undefined }
     tasks.set(taskId, changed)
@@ -180,10 +211,20 @@ export class CommitWriter {
     if (generation === 0) {
       context.row.messages += 1
       if (task) task.messages += 1
-      return this.#tables.messages.insert({ context: context.row.context, number: context.row.messages, task: task?.task ?? null, body })
+      return this.#tables.messages.insert({
+        context: context.row.context,
+        number: context.row.messages,
+        task: task?.task ?? null,
+        body
+      })
     }
     if (!task) return
-    this.#tables.events.insert({ task: task.task, generation, isTerm: isTerm ? 1 : 0, body: large ? JSON.stringify(large) : body })
+    this.#tables.events.insert({
+      task: task.task,
+      generation,
+      isTerm: isTerm ? 1 : 0,
+      body: large ? JSON.stringify(large) : body
+    })
     task.generation = Math.max(task.generation, generation)
     if (state !== undefined) Object.assign(task, { state, time, statusAt: generation })
   }
@@ -204,7 +245,12 @@ export class CommitWriter {
 
 /** Whether no index changes. */
 function isPlacedAlike(row: StoredTaskRow, before: StoredTaskRow): boolean {
-  return row.state === before.state && row.time === before.time && row.wakeAtMs === before.wakeAtMs && row.endedAtMs === before.endedAtMs
+  return (
+    row.state === before.state &&
+    row.time === before.time &&
+    row.wakeAtMs === before.wakeAtMs &&
+    row.endedAtMs === before.endedAtMs
+  )
 }
 
 function nameOf(tenant: string, principal: string): string {
@@ -220,7 +266,11 @@ class Numbers {
 
   constructor(database: Database) {
     const newest = (kind: Numbered, table: string) => database.prepare(`SELECT max(${kind}) AS newest FROM ${table}`)
-    this.#newest = { scope: newest('scope', 'scopes'), context: newest('context', 'contexts'), task: newest('task', 'tasks') }
+    this.#newest = {
+      scope: newest('scope', 'scopes'),
+      context: newest('context', 'contexts'),
+      task: newest('task', 'tasks')
+    }
   }
 
   /** The largest number so far plus one. */

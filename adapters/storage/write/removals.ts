@@ -19,7 +19,9 @@ export class Removals {
     this.#find = {
       task: tasks.reading(['task']),
       context: contexts.reading(['context']),
-      ended: database.prepare('SELECT task FROM tasks WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER BY endedAtMs LIMIT ?'),
+      ended: database.prepare(
+        'SELECT task FROM tasks WHERE endedAtMs IS NOT NULL AND endedAtMs < ? ORDER BY endedAtMs LIMIT ?'
+      ),
       idle: database.prepare('SELECT context, scope FROM contexts WHERE tasks = 0 AND atMs < ? ORDER BY atMs LIMIT ?'),
       expired: database.prepare('SELECT scope, key FROM sends WHERE expiresAtMs < ? ORDER BY expiresAtMs LIMIT ?'),
       scope: database.prepare('SELECT scope FROM scopes WHERE tenant = ? AND principal = ?'),
@@ -32,14 +34,25 @@ export class Removals {
     }
     // The text that a task or context removes, in bytes.
     this.#size = {
-      ofTask: database.prepare('SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes'),
+      ofTask: database.prepare(
+        'SELECT (SELECT total(octet_length(body)) FROM events WHERE task = ?) + (SELECT total(octet_length(body)) FROM messages WHERE task = ?) AS bytes'
+      ),
       ofContext: database.prepare('SELECT total(octet_length(body)) AS bytes FROM messages WHERE context = ?')
     }
     this.#drop = {
-      events: drop('events', 'task'), snapshot: drop('snapshots', 'task'), journal: drop('journal', 'task'), messagesOfTask: drop('messages', 'task'), webhooks: drop('webhooks', 'task'), task: drop('tasks', 'task'),
-      messages: drop('messages', 'context'), context: drop('contexts', 'context'), scope: drop('scopes', 'scope'),
+      events: drop('events', 'task'),
+      snapshot: drop('snapshots', 'task'),
+      journal: drop('journal', 'task'),
+      messagesOfTask: drop('messages', 'task'),
+      webhooks: drop('webhooks', 'task'),
+      task: drop('tasks', 'task'),
+      messages: drop('messages', 'context'),
+      context: drop('contexts', 'context'),
+      scope: drop('scopes', 'scope'),
       send: database.prepare('DELETE FROM sends WHERE scope = ? AND key = ?'),
-      transitions: database.prepare('DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(atMs) < ?)')
+      transitions: database.prepare(
+        'DELETE FROM transitions WHERE chart IN (SELECT chart FROM transitions GROUP BY chart HAVING max(atMs) < ?)'
+      )
     }
     this.#changeContext = contexts.updating(['tasks'], ['context'])
   }
@@ -95,7 +108,15 @@ export class Removals {
   }
 
   #dropTask(task: number): void {
-    for (const statement of [this.#drop.events, this.#drop.snapshot, this.#drop.journal, this.#drop.messagesOfTask, this.#drop.webhooks, this.#drop.task]) statement.run(task)
+    for (const statement of [
+      this.#drop.events,
+      this.#drop.snapshot,
+      this.#drop.journal,
+      this.#drop.messagesOfTask,
+      this.#drop.webhooks,
+      this.#drop.task
+    ])
+      statement.run(task)
   }
 
   #dropContext(context: number): void {

@@ -28,7 +28,16 @@ export class TransitionWriter {
       const key = [chart, previous, taken, WRITER] as const
       const before = unlessDamaged(() => this.#find.one(...key)) ?? { count: 0, timed: 0, ms: 0 }
       this.#drop.run(...key)
-      this.#table.insert({ chart, previous, taken, writer: WRITER, count: before.count + count, timed: before.timed + timed, ms: before.ms + ms, atMs })
+      this.#table.insert({
+        chart,
+        previous,
+        taken,
+        writer: WRITER,
+        count: before.count + count,
+        timed: before.timed + timed,
+        ms: before.ms + ms,
+        atMs
+      })
     }
     return true
   }

@@ -53,7 +53,14 @@ export class WebhookWriter {
     const progress: WebhookProgress = { told: before ? rowIn(before).progress.told : told, tries: 0 }
     const body = JSON.stringify({ ...webhook, progress } satisfies WebhookRow)
     if (before) this.#change({ ...before, isOpen: 1, body })
-    else this.#tables.webhooks.insert({ place: Number(this.#newest.get()?.newest) + 1, task, id: storedText(webhook.id), isOpen: 1, body })
+    else
+      this.#tables.webhooks.insert({
+        place: Number(this.#newest.get()?.newest) + 1,
+        task,
+        id: storedText(webhook.id),
+        isOpen: 1,
+        body
+      })
   }
 
   /** A damaged webhook counts as missing: nothing more is delivered to it. */

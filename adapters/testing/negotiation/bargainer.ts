@@ -31,7 +31,12 @@ export class Bargainer {
   send(move: ClientMove): void {
     const request = this.#sent
     this.#sent += 1
-    const message: Message = { messageId: `request-${request}`, contextId: CONTEXT, role: 'ROLE_USER', ...this.#contentOf(move) }
+    const message: Message = {
+      messageId: `request-${request}`,
+      contextId: CONTEXT,
+      role: 'ROLE_USER',
+      ...this.#contentOf(move)
+    }
     this.#waiting.set(request, message)
     this.#put(request, message)
   }
@@ -55,7 +60,10 @@ export class Bargainer {
     const hear = (answer: Answer) => {
       if (this.#caller === caller && this.#waiting.delete(request)) this.heard.push({ request, answer })
     }
-    caller?.send(message).then(answer => hear(this.#read(answer)), (error: A2AError) => hear({ error: error.code }))
+    caller?.send(message).then(
+      answer => hear(this.#read(answer)),
+      (error: A2AError) => hear({ error: error.code })
+    )
   }
 
   #read(answer: SendMessageResponse): Answer {

@@ -1,5 +1,12 @@
 import { initialTransition, transition, type DoneActorEvent, type Snapshot, type SnapshotFrom } from 'xstate'
-import type { Arrival, NegotiationFact, NegotiationLimits, NegotiationMachineEvent, Opinion, Terms } from '../../../machines/negotiation-events.ts'
+import type {
+  Arrival,
+  NegotiationFact,
+  NegotiationLimits,
+  NegotiationMachineEvent,
+  Opinion,
+  Terms
+} from '../../../machines/negotiation-events.ts'
 import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
@@ -41,15 +48,27 @@ const model = negotiationMachine.provide({ actors: { respond: endless as never }
 
 /** The model of an agent's negotiation: taskchart's own chart, in which moves replace the author's answers. Tasks are never refused. */
 export function bargainModel(negotiation: Negotiation, limits: NegotiationLimits): BargainModel {
-  const begin = (): BargainTurn => ({ status: 'active', output: undefined, error: undefined, chart: initialTransition(model, limits)[0], nowMs: 0, sent: 0, heard: [] })
+  const begin = (): BargainTurn => ({
+    status: 'active',
+    output: undefined,
+    error: undefined,
+    chart: initialTransition(model, limits)[0],
+    nowMs: 0,
+    sent: 0,
+    heard: []
+  })
   const take = (turn: BargainTurn, move: BargainMove): BargainTurn => {
     const { chart, nowMs, sent } = turn
     if (move.type === 'time') return { ...turn, nowMs: nowMs + move.delayMs, heard: [] }
     if (move.type === 'response') return told(turn, answered(negotiation, move.response, nowMs))
-    if (move.type === 'proposal' && !move.taken) return { ...turn, sent: sent + 1, heard: [{ request: sent, answer: { error: 'InvalidParams' } }] }
+    if (move.type === 'proposal' && !move.taken)
+      return { ...turn, sent: sent + 1, heard: [{ request: sent, answer: { error: 'InvalidParams' } }] }
     const message: Message = { messageId: `${sent}`, role: 'ROLE_USER', parts: [] }
     const arrived: Arrival = { atMs: nowMs, ...meaning(move, chart.context.standing?.offerId) }
-    return told({ ...turn, sent: sent + 1 }, { type: 'request.received', request: { callId: `${sent}`, taskId: `${sent}`, message, arrived } })
+    return told(
+      { ...turn, sent: sent + 1 },
+      { type: 'request.received', request: { callId: `${sent}`, taskId: `${sent}`, message, arrived } }
+    )
   }
   return { begin, take }
 }
@@ -59,7 +78,9 @@ type Hears = NegotiationMachineEvent | DoneActorEvent<Opinion>
 /** Sends an event to the chart, and after each deal the event that a task was opened. */
 function told(turn: BargainTurn, event: Hears): BargainTurn {
   const [chart, actions] = transition(model, turn.chart, event as NegotiationMachineEvent)
-  const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) => (type === 'xstate.emit' ? [params.event as NegotiationFact] : []))
+  const facts = (actions as readonly { type: string; params: { event?: unknown } }[]).flatMap(({ type, params }) =>
+    type === 'xstate.emit' ? [params.event as NegotiationFact] : []
+  )
   const heard = facts.map(({ outcome }) => ({ request: Number(outcome.request.callId), answer: answerOf(outcome) }))
   const next = { ...turn, chart, heard }
   if (!chart.matches({ busy: 'agreeing' })) return next
@@ -108,7 +129,10 @@ function opinionIn(negotiation: Negotiation, response: Response, nowMs: number):
   }
 }
 
-function meaning(move: Exclude<BargainMove, { type: 'time' | 'response' }>, standing: string | undefined): Omit<Arrival, 'atMs'> {
+function meaning(
+  move: Exclude<BargainMove, { type: 'time' | 'response' }>,
+  standing: string | undefined
+): Omit<Arrival, 'atMs'> {
   const id = (isStanding: boolean) => (isStanding ? standing : undefined) ?? 'nobody’s'
   switch (move.type) {
     case 'proposal':

@@ -34,29 +34,58 @@ export function roundsIn({ rounds }: Negotiation): number {
  * Plans the tests of a negotiation: every move of the client, and every result of `respond`, in each reachable configuration. There are at
  * most two rounds and one waiting message.
  */
-export function bargainPlan(negotiation: Negotiation, cases: BargainCases, kind: PathKind, bounds: Bounds): BargainPath[] {
+export function bargainPlan(
+  negotiation: Negotiation,
+  cases: BargainCases,
+  kind: PathKind,
+  bounds: Bounds
+): BargainPath[] {
   const { begin, take } = bargainModel(negotiation, { rounds: roundsIn(negotiation), waitingLimit: WAITING_LIMIT })
-  const places = placesFrom(begin(), { take, legalIn: legalIn(negotiation, cases), keyOf, describeMove: describeBargainMove, bounds })
-  return waysOf(kind, places).map(way => ({ name: sentenceOf(way), steps: way.map(({ move, turn }) => ({ move, heard: turn.heard, asks: isAsking(turn) })) }))
+  const places = placesFrom(begin(), {
+    take,
+    legalIn: legalIn(negotiation, cases),
+    keyOf,
+    describeMove: describeBargainMove,
+    bounds
+  })
+  return waysOf(kind, places).map(way => ({
+    name: sentenceOf(way),
+    steps: way.map(({ move, turn }) => ({ move, heard: turn.heard, asks: isAsking(turn) }))
+  }))
 }
 
 type Way = readonly Taken<BargainTurn, BargainMove>[]
 
 function waysOf(kind: PathKind, places: readonly Place<BargainTurn, BargainMove>[]): readonly Way[] {
   if (kind === 'shortest') return shortestWays(places)
-  return kind === 'simple' ? simpleWays(places) : places.flatMap(({ way, legal }) => legal.filter(({ isWay }) => !isWay).map(({ move, turn }) => [...way, { move, turn }]))
+  return kind === 'simple'
+    ? simpleWays(places)
+    : places.flatMap(({ way, legal }) =>
+        legal.filter(({ isWay }) => !isWay).map(({ move, turn }) => [...way, { move, turn }])
+      )
 }
 
 function legalIn(negotiation: Negotiation, cases: BargainCases): (turn: BargainTurn) => BargainMove[] {
   const requests = requestsOf(cases, negotiation)
   const words = requests.slice(0, 1)
-  const responses = Object.entries(responsesOf(cases)).map(([name, response]): BargainMove => ({ type: 'response', name, response }))
-  const answers: BargainMove[] = [{ type: 'accept', isStanding: true }, { type: 'decline', isStanding: true }]
+  const responses = Object.entries(responsesOf(cases)).map(([name, response]): BargainMove => ({
+    type: 'response',
+    name,
+    response
+  }))
+  const answers: BargainMove[] = [
+    { type: 'accept', isStanding: true },
+    { type: 'decline', isStanding: true }
+  ]
   return turn => {
     if (isAsking(turn)) return [...responses, ...words]
     const { standing } = turn.chart.context
     const isOpen = standing !== null && standing.expiresAtMs > turn.nowMs
-    return [...requests, ...(standing ? answers : []), ...(isOpen ? [{ type: 'time', delayMs: standing.expiresAtMs - turn.nowMs } as const] : [])]
+    return [
+      ...requests,
+      ...(standing ? answers : []),
+      ...(isOpen ? [{ type: 'time', delayMs: standing.expiresAtMs - turn.nowMs } as const] : [])
+    ]
   }
 }
 

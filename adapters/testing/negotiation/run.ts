@@ -18,11 +18,26 @@ const PATIENCE = 20_000
 const QUIET = 8
 
 /** Walks one path of a negotiation through a runtime. Rejects with PathError at the first unexpected step. */
-export async function walkBargain(agent: Agent, negotiation: Bargaining, { steps }: BargainPath, { interlude, disk = 'memory', ...access }: Manner, at: AtStep = () => {}): Promise<void> {
+export async function walkBargain(
+  agent: Agent,
+  negotiation: Bargaining,
+  { steps }: BargainPath,
+  { interlude, disk = 'memory', ...access }: Manner,
+  at: AtStep = () => {}
+): Promise<void> {
   const respondent = new Respondent(negotiation)
-  const world = await World.open({ ...agent, negotiate: respondent.negotiation, work: endlessWork }, { earlier: [] }, await newDisk(disk), { queuedMessages: WAITING_LIMIT })
+  const world = await World.open(
+    { ...agent, negotiate: respondent.negotiation, work: endlessWork },
+    { earlier: [] },
+    await newDisk(disk),
+    { queuedMessages: WAITING_LIMIT }
+  )
   let arrived = 0
-  const open = () => callerOf(seen(world.runtime, () => (arrived += 1)), access)
+  const open = () =>
+    callerOf(
+      seen(world.runtime, () => (arrived += 1)),
+      access
+    )
   let caller = await open()
   const run = new BargainRun(world, respondent, caller, () => arrived)
   try {
@@ -95,13 +110,18 @@ class BargainRun {
       this.#sent += 1
     }
     await this.#until(() => client.heard.length >= before + heard.length && (!asks || this.#respondent.isAsked))
-    const found = { answers: client.heard.slice(before).toSorted((one, other) => one.request - other.request), isAsked: this.#respondent.isAsked }
+    const found = {
+      answers: client.heard.slice(before).toSorted((one, other) => one.request - other.request),
+      isAsked: this.#respondent.isAsked
+    }
     const wanted = { answers: heard, isAsked: asks }
-    if (!isDeepStrictEqual(found, wanted)) throw new PathError(describeBargainMove(move), 'the client has to hear, and the agent to be asked', wanted, found)
+    if (!isDeepStrictEqual(found, wanted))
+      throw new PathError(describeBargainMove(move), 'the client has to hear, and the agent to be asked', wanted, found)
   }
 
   async #until(isSo: () => boolean): Promise<void> {
-    for (let times = 0; !(isSo() && this.#arrived() >= this.#sent) && times < PATIENCE; times += 1) await this.#world.rest()
+    for (let times = 0; !(isSo() && this.#arrived() >= this.#sent) && times < PATIENCE; times += 1)
+      await this.#world.rest()
     for (let times = 0; times < QUIET; times += 1) await this.#world.rest()
   }
 }

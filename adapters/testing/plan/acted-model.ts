@@ -7,15 +7,32 @@ import { statesOf } from '../../../runtime/xstate/transition-names.ts'
 import { endActor, showSnapshot } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, pathTo, shownIn } from './actors-in.ts'
 import type { AllCases } from './cases.ts'
-import { BEGINS, changedInPlace, modelOf, MOST_TURNS, QUIET, Schedule, withoutChange, type Ahead, type Model, type Timer, type Turn } from './model.ts'
+import {
+  BEGINS,
+  changedInPlace,
+  modelOf,
+  MOST_TURNS,
+  QUIET,
+  Schedule,
+  withoutChange,
+  type Ahead,
+  type Model,
+  type Timer,
+  type Turn
+} from './model.ts'
 import { eventOf, heardBy, type ChartMove, type HeardMove } from './moves.ts'
 import { replaced, StandIns, Unmodelled } from './unmodelled.ts'
 
 /** The model of an agent's work. Charts among its actors are walked too, and snapshots of actors are events. */
 export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, 'events'>): Model {
   const readings = new Set(Object.values(events).flatMap(event => shownIn(event) ?? []))
-  const hasCharts = Object.values(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).some(isMachine)
-  const isActed = hasCharts || readings.size > 0 || statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
+  const hasCharts = Object.values(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).some(
+    isMachine
+  )
+  const isActed =
+    hasCharts ||
+    readings.size > 0 ||
+    statesOf(machine.root).some(({ invoke }) => invoke.some(({ onSnapshot }) => onSnapshot !== undefined))
   return isActed ? actedModelOf(machine, new StandIns(readings)) : modelOf(machine)
 }
 
@@ -25,17 +42,22 @@ export function modelWith(machine: AnyStateMachine, { events }: Pick<AllCases, '
  */
 function actedModelOf(machine: AnyStateMachine, standIns: StandIns): Model {
   return {
-    begin: input => withoutChange(
-      machine.config.context,
-      () => standIns.follow(() => new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())),
-      ({ chart }) => changedInPlace(chart, { type: BEGINS })
-    ),
+    begin: input =>
+      withoutChange(
+        machine.config.context,
+        () =>
+          standIns.follow(() =>
+            new Act(machine, standIns, undefined, { input }).play(true, ({ root }) => void root.start())
+          ),
+        ({ chart }) => changedInPlace(chart, { type: BEGINS })
+      ),
     take: (turn, move) => {
       if (move.type === 'own') return stepped(turn)
       const { chart } = turn
       return withoutChange(
         chart.context,
-        () => standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, chart) }).take(move)),
+        () =>
+          standIns.follow(() => new Act(machine, standIns, turn, { snapshot: persisted(machine, chart) }).take(move)),
         () => changedInPlace(chart, move.type === 'timer' ? move.timer.event : eventOf(move))
       )
     }
@@ -77,7 +99,12 @@ class Act implements Director {
   /** Whether the actors of the turn before are being made again: then nothing that they do is new. */
   #isBack = false
 
-  constructor(machine: AnyStateMachine, standIns: StandIns, before: Turn | undefined, options: { readonly input?: unknown; readonly snapshot?: unknown }) {
+  constructor(
+    machine: AnyStateMachine,
+    standIns: StandIns,
+    before: Turn | undefined,
+    options: { readonly input?: unknown; readonly snapshot?: unknown }
+  ) {
     this.#machine = machine
     this.#standIns = standIns
     this.#before = before
@@ -122,7 +149,8 @@ class Act implements Director {
   play(isDirect: boolean, act: (self: Act) => void): Turn {
     this.#isDirect = isDirect
     act(this)
-    if (this.#endless !== undefined) throw new Unmodelled(`the chart and its actors send each other "${this.#endless}" for ever without time passing`)
+    if (this.#endless !== undefined)
+      throw new Unmodelled(`the chart and its actors send each other "${this.#endless}" for ever without time passing`)
     this.#checkRunning()
     this.#checkQuestions()
     const { status, error } = this.root.getSnapshot() as AnyMachineSnapshot
@@ -132,7 +160,14 @@ class Act implements Director {
     const all = isThrown ? [...turns, this.#thrown(error, turns.at(-1))] : turns
     const [first] = all as [Turn]
     const ahead = all.slice(1).map((turn, i): Ahead => ({ turn, ...this.#heardIn(i + 1) }))
-    return { ...first, ahead, inbox: inboxOf(ahead), ...(!first.hasMoved && this.#before && !mayAskTwice(this.#machine) && { asked: this.#before.asked ?? this.#before }) }
+    return {
+      ...first,
+      ahead,
+      inbox: inboxOf(ahead),
+      ...(!first.hasMoved &&
+        this.#before &&
+        !mayAskTwice(this.#machine) && { asked: this.#before.asked ?? this.#before })
+    }
   }
 
   /** Throws Unmodelled if an actor runs that no chart has any more. A chart that fails leaves its actors running, whom nobody hears. */
@@ -147,7 +182,8 @@ class Act implements Director {
   /** Throws Unmodelled if charts among the actors asked what is open after no turn: a client is told of it all the same. */
   #checkQuestions(): void {
     const shown = [this.#before?.asks, ...this.#frames.map(({ asks }) => asks), this.#questions.at(-1)]
-    if (this.#questions.some(key => !shown.includes(key))) throw new Unmodelled('charts among its actors ask several questions, one after the other, without time passing')
+    if (this.#questions.some(key => !shown.includes(key)))
+      throw new Unmodelled('charts among its actors ask several questions, one after the other, without time passing')
   }
 
   cast(_: AnyActorRef, logic: AnyActorLogic): AnyActorLogic {
@@ -155,9 +191,14 @@ class Act implements Director {
   }
 
   acts(actor: AnyActorRef, type: string, params: unknown): boolean {
-    const { event, to, delay } = (params ?? {}) as { readonly event: EventObject; readonly to?: unknown; readonly delay?: unknown }
+    const { event, to, delay } = (params ?? {}) as {
+      readonly event: EventObject
+      readonly to?: unknown
+      readonly delay?: unknown
+    }
     if (actor === this.root && type === 'xstate.emit') this.#words.push(event)
-    if (actor === this.root && type === 'xstate.sendTo' && to !== actor && typeof delay !== 'number') this.#sent.push(event)
+    if (actor === this.root && type === 'xstate.sendTo' && to !== actor && typeof delay !== 'number')
+      this.#sent.push(event)
     return type.startsWith('xstate.') && type !== 'xstate.log'
   }
 
@@ -182,7 +223,13 @@ class Act implements Director {
 
   schedule(source: AnyActorRef, target: AnyActorRef, event: EventObject, delayMs: number, sendId?: string): void {
     const route = { from: this.#pathOf(source), to: this.#pathOf(target) }
-    this.#schedule.set({ event, dueMs: (this.#before?.nowMs ?? 0) + (delayMs > 0 ? delayMs : 0), sendId, isSent: target !== this.root, route })
+    this.#schedule.set({
+      event,
+      dueMs: (this.#before?.nowMs ?? 0) + (delayMs > 0 ? delayMs : 0),
+      sendId,
+      isSent: target !== this.root,
+      route
+    })
     const timer = this.#schedule.timers.at(-1)
     if (timer) this.#set.set(timer, [source, target])
   }
@@ -200,7 +247,9 @@ class Act implements Director {
   #pathOf(actor: AnyActorRef): string {
     const known = this.#paths.get(actor)
     if (known !== undefined || actor === this.root || !actor._parent) return known ?? ''
-    const siblings = (actor._parent.getSnapshot() as AnyMachineSnapshot).children as Readonly<Record<string, AnyActorRef>>
+    const siblings = (actor._parent.getSnapshot() as AnyMachineSnapshot).children as Readonly<
+      Record<string, AnyActorRef>
+    >
     const id = Object.keys(siblings).find(id => siblings[id] === actor) ?? actor.id
     const path = pathTo(this.#pathOf(actor._parent), id)
     this.#paths.set(actor, path)
@@ -216,7 +265,16 @@ class Act implements Director {
     const chart = this.root.getSnapshot() as AnyMachineSnapshot
     const births = Object.fromEntries(actorsIn(chart).map(({ path, actor }) => [path, this.#birthOf(actor)]))
     const { timers, cancelable } = this.#schedule
-    return { snapshot: persisted(this.#machine, chart), asks: this.#questions.at(-1), births, timers, cancelable, words: this.#words.splice(0), sent: this.#sent.splice(0), hasMoved }
+    return {
+      snapshot: persisted(this.#machine, chart),
+      asks: this.#questions.at(-1),
+      births,
+      timers,
+      cancelable,
+      words: this.#words.splice(0),
+      sent: this.#sent.splice(0),
+      hasMoved
+    }
   }
 
   #birthOf(actor: AnyActorRef): number {
@@ -229,13 +287,40 @@ class Act implements Director {
     const chart = (isLast ? this.root.getSnapshot() : this.#copyOf(snapshot)) as AnyMachineSnapshot
     const { status, output, error } = chart
     const scheduled = isLast ? this.#schedule : { timers, cancelable }
-    const pending = status === 'active' ? { timers: scheduled.timers, cancelable: scheduled.cancelable } : { timers: [], cancelable: {} }
-    return { status, output, error, chart, asks: isLast ? this.#questions.at(-1) : asks, words, sent, hasMoved, births, ...pending, inbox: [], ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
+    const pending =
+      status === 'active'
+        ? { timers: scheduled.timers, cancelable: scheduled.cancelable }
+        : { timers: [], cancelable: {} }
+    return {
+      status,
+      output,
+      error,
+      chart,
+      asks: isLast ? this.#questions.at(-1) : asks,
+      words,
+      sent,
+      hasMoved,
+      births,
+      ...pending,
+      inbox: [],
+      ended: [],
+      nowMs: this.#before?.nowMs ?? 0,
+      passed: []
+    } as unknown as Turn
   }
 
   #thrown(error: unknown, last: Turn | undefined): Turn {
     const chart = (last ?? this.#before)?.chart ?? this.root.getSnapshot()
-    return { ...QUIET, chart, status: 'error', output: undefined, error, ended: [], nowMs: this.#before?.nowMs ?? 0, passed: [] } as unknown as Turn
+    return {
+      ...QUIET,
+      chart,
+      status: 'error',
+      output: undefined,
+      error,
+      ended: [],
+      nowMs: this.#before?.nowMs ?? 0,
+      passed: []
+    } as unknown as Turn
   }
 
   #copyOf(snapshot: unknown): AnyMachineSnapshot {

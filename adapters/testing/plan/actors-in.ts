@@ -23,20 +23,36 @@ const COUNTED = /^x:\d+$/
 
 /** The actors of a chart and of the charts among them, each after its owner. */
 export function actorsIn(owner: AnyMachineSnapshot, ownerPath = ''): PlacedActor[] {
-  const children = Object.entries(owner.children as Readonly<Record<string, AnyActorRef & { readonly src: unknown }>>).filter(([, actor]) => actor !== undefined)
-  const counted = children.flatMap(([id]) => (COUNTED.test(id) ? [id] : [])).toSorted((one, other) => numberOf(one) - numberOf(other))
+  const children = Object.entries(
+    owner.children as Readonly<Record<string, AnyActorRef & { readonly src: unknown }>>
+  ).filter(([, actor]) => actor !== undefined)
+  const counted = children
+    .flatMap(([id]) => (COUNTED.test(id) ? [id] : []))
+    .toSorted((one, other) => numberOf(one) - numberOf(other))
   return children.flatMap(([id, actor]) => {
     const path = pathTo(ownerPath, COUNTED.test(id) ? `x ${counted.indexOf(id)}` : id)
     const snapshot: object = actor.getSnapshot()
     const below = isChart(snapshot) ? actorsIn(snapshot, path) : []
-    return [{ path, id, actor, src: typeof actor.src === 'string' ? actor.src : id, owner, ownerPath, isChart: isChart(snapshot) }, ...below]
+    return [
+      {
+        path,
+        id,
+        actor,
+        src: typeof actor.src === 'string' ? actor.src : id,
+        owner,
+        ownerPath,
+        isChart: isChart(snapshot)
+      },
+      ...below
+    ]
   })
 }
 
 /** The actor at a path of a chart, or with this id in it. */
 export function actorAt(chart: AnyMachineSnapshot, path: string): AnyActorRef | undefined {
   const actors = actorsIn(chart)
-  return (actors.find(one => one.path === path) ?? actors.find(({ id, ownerPath }) => id === path && ownerPath === ''))?.actor
+  return (actors.find(one => one.path === path) ?? actors.find(({ id, ownerPath }) => id === path && ownerPath === ''))
+    ?.actor
 }
 
 /** The path of an actor from its owner's. */
@@ -47,7 +63,9 @@ export function pathTo(ownerPath: string, id: string): string {
 
 /** A text about a chart that is equal if its actors have other counted ids, in the same order. */
 export function withoutCounts(text: string, chart: AnyMachineSnapshot): string {
-  const ids = actorsIn(chart).flatMap(({ id }) => (COUNTED.test(id) ? [id] : [])).toSorted((one, other) => numberOf(one) - numberOf(other))
+  const ids = actorsIn(chart)
+    .flatMap(({ id }) => (COUNTED.test(id) ? [id] : []))
+    .toSorted((one, other) => numberOf(one) - numberOf(other))
   return ids.reduce((text, id, i) => text.replaceAll(new RegExp(`\\b${id}\\b`, 'g'), `x ${i}`), text)
 }
 

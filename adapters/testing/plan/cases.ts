@@ -65,21 +65,43 @@ export interface AllCases {
 export function casesWith(given: Cases, made: MadeCases, { card: { skills }, negotiate, work }: Agent): AllCases {
   const isBargaining = isNegotiation(negotiate)
   checkOptions(given, CASES, 'cases', "cases: { opening: { start: 'start' } }")
-  const { opening, messages = { 'an answer': 'an answer', ...made.messages }, authorizations = { 'an authorization': undefined, ...made.authorizations } } = given
+  const {
+    opening,
+    messages = { 'an answer': 'an answer', ...made.messages },
+    authorizations = { 'an authorization': undefined, ...made.authorizations }
+  } = given
   const { results = {}, events = {}, memory = context => context } = given
   const { terms = made.terms, requests = { words: 'words' } } = given
   const callbacks = callbacksIn(work)
   const bargains = { requests, terms, responses: results['respond'] }
   const opened = opening ?? (isBargaining ? { 'a deal': 'a deal' } : { ...examplesOf(skills), ...made.opening })
-  const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [name, isOpening(given) ? given : { words: given, earlier: [] }])
+  const openings = Object.entries(opened).map(([name, given]): [string, OpeningCase] => [
+    name,
+    isOpening(given) ? given : { words: given, earlier: [] }
+  ])
   const all = isBargaining ? openings.flatMap(one => dealsOf(one, terms)) : openings
-  return { openings: Object.fromEntries(all), bargains, isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined), messages, authorizations, events, memory, resultsOf: src => results[src] ?? (callbacks.has(src) ? { fails: ANY_RESULT.fails } : ANY_RESULT) }
+  return {
+    openings: Object.fromEntries(all),
+    bargains,
+    isOpeningGiven: opening !== undefined || (isBargaining && given.terms !== undefined),
+    messages,
+    authorizations,
+    events,
+    memory,
+    resultsOf: src => results[src] ?? (callbacks.has(src) ? { fails: ANY_RESULT.fails } : ANY_RESULT)
+  }
 }
 
 const GROUP: Kind = [isObject, 'an object that gives each a name']
 
 const CASES: OptionKinds<Cases> = {
-  opening: GROUP, terms: GROUP, requests: GROUP, messages: GROUP, authorizations: GROUP, results: GROUP, events: GROUP,
+  opening: GROUP,
+  terms: GROUP,
+  requests: GROUP,
+  messages: GROUP,
+  authorizations: GROUP,
+  results: GROUP,
+  events: GROUP,
   memory: functionFor('a function of the context')
 }
 
@@ -89,7 +111,9 @@ const ANY_RESULT = { done: undefined, fails: new Error('It fails, as its test wa
 function callbacksIn(work: Agent['work']): ReadonlySet<string> {
   if (typeof work !== 'object') return new Set()
   const actors = Object.entries(work.implementations.actors as Readonly<Record<string, AnyActorLogic>>)
-  return new Set(actors.flatMap(([src, logic]) => (isMachine(logic) ? [...callbacksIn(logic)] : isCallback(logic) ? [src] : [])))
+  return new Set(
+    actors.flatMap(([src, logic]) => (isMachine(logic) ? [...callbacksIn(logic)] : isCallback(logic) ? [src] : []))
+  )
 }
 
 function examplesOf(skills: AgentDescription['skills'] = []): ByName<Words> {

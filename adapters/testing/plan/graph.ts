@@ -36,21 +36,29 @@ export interface Terrain<Turn, Move> {
 }
 
 /** Finds every configuration once with @xstate/graph, shortest paths first. Throws BoundError if a bound is met. */
-export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(start: Turn, { take, legalIn, keyOf, describeMove, bounds }: Terrain<Turn, Move>): Place<Turn, Move>[] {
+export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObject>(
+  start: Turn,
+  { take, legalIn, keyOf, describeMove, bounds }: Terrain<Turn, Move>
+): Place<Turn, Move>[] {
   const keys = new Set<string>()
   const serializeState = (turn: Turn): string => {
     const key = keyOf(turn)
     const met = keys.has(key) ? undefined : bounds?.met(keys.add(key).size)
-    if (met !== undefined) throw new BoundError(`not every configuration of the chart was found: ${met}. Raise that bound, or give cases.memory, the part of its context that decides where a path may lead, such as context => Math.min(context.rounds, 3).`)
+    if (met !== undefined)
+      throw new BoundError(
+        `not every configuration of the chart was found: ${met}. Raise that bound, or give cases.memory, the part of its context that decides where a path may lead, such as context => Math.min(context.rounds, 3).`
+      )
     return key
   }
-  const graph = adjacencyMapToArray(getAdjacencyMap(logicOf(take), {
-    fromState: start,
-    events: legalIn,
-    serializeState,
-    serializeEvent: describeMove,
-    stopWhen: ({ status }) => status !== 'active'
-  }))
+  const graph = adjacencyMapToArray(
+    getAdjacencyMap(logicOf(take), {
+      fromState: start,
+      events: legalIn,
+      serializeState,
+      serializeEvent: describeMove,
+      stopWhen: ({ status }) => status !== 'active'
+    })
+  )
   const found = new Map<string, Place<Turn, Move> & { readonly legal: Leading<Turn, Move>[] }>()
   const place = (turn: Turn, way: readonly Taken<Turn, Move>[]) => {
     const key = keyOf(turn)
@@ -69,6 +77,8 @@ export function placesFrom<Turn extends Snapshot<unknown>, Move extends EventObj
 }
 
 /** The part of actor logic that the graph needs: snapshots are turns, events are moves. */
-function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(transition: Terrain<Turn, Move>['take']): ActorLogic<Turn, Move, undefined> {
+function logicOf<Turn extends Snapshot<unknown>, Move extends EventObject>(
+  transition: Terrain<Turn, Move>['take']
+): ActorLogic<Turn, Move, undefined> {
   return { transition } as unknown as ActorLogic<Turn, Move, undefined>
 }

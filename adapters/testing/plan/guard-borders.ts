@@ -18,8 +18,14 @@ export function guardBorders({ root, implementations }: AnyStateMachine): Border
 const NUMBER = String.raw`-?\d[\d_]*(?:\.\d+)?\b`
 // The end of an arrow is no comparison.
 const COMPARES = String.raw`(?<!=)(?:[<>]=?|[=!]==?)`
-const AFTER = new RegExp(String.raw`(?<name>[\p{L}_$][\p{L}\d_$]*)?[\s)\]]*(?<sign>${COMPARES})\s*(?<number>${NUMBER})`, 'gu')
-const BEFORE = new RegExp(String.raw`(?<number>${NUMBER})\s*(?<sign>${COMPARES})\s*(?:[\p{L}\d_$]+\??\.)*(?<name>[\p{L}_$][\p{L}\d_$]*)?`, 'gu')
+const AFTER = new RegExp(
+  String.raw`(?<name>[\p{L}_$][\p{L}\d_$]*)?[\s)\]]*(?<sign>${COMPARES})\s*(?<number>${NUMBER})`,
+  'gu'
+)
+const BEFORE = new RegExp(
+  String.raw`(?<number>${NUMBER})\s*(?<sign>${COMPARES})\s*(?:[\p{L}\d_$]+\??\.)*(?<name>[\p{L}_$][\p{L}\d_$]*)?`,
+  'gu'
+)
 
 function bordersOf(guard: unknown): Border[] {
   if (typeof guard === 'function') {

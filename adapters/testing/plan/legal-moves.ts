@@ -28,7 +28,7 @@ export type Can = (chart: AnyMachineSnapshot, event: EventObject, move: HeardMov
 
 /** The standing of a chart's task after a turn. */
 export function standingOf({ status, chart, asks }: Turn): Standing {
-  return status === 'active' ? openQuestion(chart, asks)?.type ?? 'working' : 'over'
+  return status === 'active' ? (openQuestion(chart, asks)?.type ?? 'working') : 'over'
 }
 
 /**
@@ -39,17 +39,32 @@ export function legalMovesIn(turn: Turn, cases: AllCases, policy: MessagePolicy,
   const standing = standingOf(turn)
   // A queued message has no effect until a question, so it is neither accepted nor refused.
   const messages = standing === 'working' && policy === 'queue' ? [] : messagesOf(cases)
-  const authorizations = Object.entries(cases.authorizations).map(([name, data]): HeardMove => ({ type: 'authorization', name, data }))
-  const isHeard = standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
+  const authorizations = Object.entries(cases.authorizations).map(([name, data]): HeardMove => ({
+    type: 'authorization',
+    name,
+    data
+  }))
+  const isHeard =
+    standing === 'input-required' || standing === 'auth-required' || (standing === 'working' && policy === 'steer')
   const isAuthorized = standing === 'auth-required'
-  const outside = [...messages.map(move => judged(turn, move, isHeard, can)), ...authorizations.map(move => judged(turn, move, isAuthorized, can))]
+  const outside = [
+    ...messages.map(move => judged(turn, move, isHeard, can)),
+    ...authorizations.map(move => judged(turn, move, isAuthorized, can))
+  ]
   const legal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [move] : []))
   const illegal = outside.flatMap(({ move, refusal }) => (refusal === undefined ? [] : [{ move, refusal }]))
-  return standing === 'over' ? { legal, illegal } : { legal: [...legal, ...innerMoves(turn, cases, can), ...nextTime(turn)], illegal }
+  return standing === 'over'
+    ? { legal, illegal }
+    : { legal: [...legal, ...innerMoves(turn, cases, can), ...nextTime(turn)], illegal }
 }
 
 /** Whether the task accepts a move, if it receives such moves at all. */
-function judged({ chart, asks }: Turn, move: HeardMove, isHeard: boolean, can: Can): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
+function judged(
+  { chart, asks }: Turn,
+  move: HeardMove,
+  isHeard: boolean,
+  can: Can
+): { readonly move: HeardMove; readonly refusal?: ErrorCode } {
   if (!isHeard) return { move, refusal: 'UnsupportedOperation' }
   const heard = heardBy(chart, move, asks)
   if ('violations' in heard) return { move, refusal: 'InvalidParams' }
@@ -57,7 +72,11 @@ function judged({ chart, asks }: Turn, move: HeardMove, isHeard: boolean, can: C
 }
 
 function messagesOf({ messages }: AllCases): HeardMove[] {
-  return Object.entries(messages).map(([name, words]) => ({ type: 'message', name, message: { messageId: name, role: 'ROLE_USER', ...messageOf(words) } }))
+  return Object.entries(messages).map(([name, words]) => ({
+    type: 'message',
+    name,
+    message: { messageId: name, role: 'ROLE_USER', ...messageOf(words) }
+  }))
 }
 
 /** The ends of live actors, and the events that they may send. */
@@ -67,12 +86,18 @@ function innerMoves(turn: Turn, { resultsOf, events }: AllCases, can: Can): Hear
   const ends = children.flatMap(([actor, { src }]) =>
     Object.entries(resultsOf(src)).map(([name, result]): HeardMove => ({ type: 'end', name, actor, src, result }))
   )
-  const own = children.length === 0 ? [] : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
-  return [...ends, ...own.filter(move => {
-    const event = eventOf(move)
-    const shown = shownIn(event)
-    return shown === undefined ? can(turn.chart, event, move) : children.some(([path]) => path === shown)
-  })]
+  const own =
+    children.length === 0
+      ? []
+      : Object.entries(events).map(([name, event]): HeardMove => ({ type: 'event', name, event }))
+  return [
+    ...ends,
+    ...own.filter(move => {
+      const event = eventOf(move)
+      const shown = shownIn(event)
+      return shown === undefined ? can(turn.chart, event, move) : children.some(([path]) => path === shown)
+    })
+  ]
 }
 
 function nextTime(turn: Turn): InnerMove[] {

@@ -39,36 +39,67 @@ const STRANGERS: readonly unknown[] = [{}, null, -1, 'something else']
  * Generates cases from the schemas of an agent, with fast-check. The opening message and each question get two valid values and an invalid
  * one, and terms get two valid ones. Where guards compare numbers, there are values on both sides of the border. None for schemas without a JSON Schema, and none without fast-check, an optional peer.
  */
-export async function madeCases({ input, inputJsonSchema, negotiate }: Agent, machine: AnyStateMachine, load: LoadPayloads = () => import('./payloads.ts')): Promise<MadeCases> {
-  const opening: readonly Shown[] = input ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }] : []
+export async function madeCases(
+  { input, inputJsonSchema, negotiate }: Agent,
+  machine: AnyStateMachine,
+  load: LoadPayloads = () => import('./payloads.ts')
+): Promise<MadeCases> {
+  const opening: readonly Shown[] = input
+    ? [{ schema: input, ...(inputJsonSchema && { jsonSchema: inputJsonSchema }) }]
+    : []
   const [messages, authorizations] = [questionsIn(machine, 'input-required'), questionsIn(machine, 'auth-required')]
   const terms: readonly Shown[] = isNegotiation(negotiate) ? [{ schema: negotiate.terms }] : []
-  if ([...opening, ...terms, ...messages, ...authorizations].length === 0) return { opening: {}, terms: {}, messages: {}, authorizations: {} }
+  if ([...opening, ...terms, ...messages, ...authorizations].length === 0)
+    return { opening: {}, terms: {}, messages: {}, authorizations: {} }
   const loaded = await load().catch(() => undefined)
   const borders = guardBorders(machine)
-  const made = (all: readonly Shown[], more: readonly unknown[]) => (loaded ? named(all.flatMap(one => valuesFor(one, more, borders, loaded))) : {})
-  const said = (values: ByName<unknown>) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
-  return { opening: said(made(opening, [])), terms: made(terms, []) as ByName<object>, messages: said(made(messages, STRANGERS)), authorizations: made(authorizations, STRANGERS), ...(!loaded && { lacksGenerator: true }) }
+  const made = (all: readonly Shown[], more: readonly unknown[]) =>
+    loaded ? named(all.flatMap(one => valuesFor(one, more, borders, loaded))) : {}
+  const said = (values: ByName<unknown>) =>
+    Object.fromEntries(Object.entries(values).map(([name, value]) => [name, wordsFor(value)]))
+  return {
+    opening: said(made(opening, [])),
+    terms: made(terms, []) as ByName<object>,
+    messages: said(made(messages, STRANGERS)),
+    authorizations: made(authorizations, STRANGERS),
+    ...(!loaded && { lacksGenerator: true })
+  }
 }
 
 /** The schemas of a chart's questions, without duplicates. */
 function questionsIn({ root }: AnyStateMachine, tag: WorkTag): Shown[] {
-  const metas = statesOf(root).flatMap(({ tags, meta }) => (tags.includes(tag) && (meta as WorkMeta | undefined)?.schema ? [meta as Shown] : []))
+  const metas = statesOf(root).flatMap(({ tags, meta }) =>
+    tags.includes(tag) && (meta as WorkMeta | undefined)?.schema ? [meta as Shown] : []
+  )
   return [...new Map(metas.map(meta => [meta.schema, meta])).values()]
 }
 
-function valuesFor(shown: Shown, strangers: readonly unknown[], borders: readonly Border[], { payloadsFor, payloadsAt }: Payloads): unknown[] {
+function valuesFor(
+  shown: Shown,
+  strangers: readonly unknown[],
+  borders: readonly Border[],
+  { payloadsFor, payloadsAt }: Payloads
+): unknown[] {
   const { schema } = shown
   const json = schema && publishedSchema(shown)
   if (!json) return []
   const takes = (value: unknown) => 'value' in validated(schema, value, 'value')
-  return [...payloadsFor(json, VALUES, takes), ...payloadsAt(json, borders, takes), ...strangers.filter(value => !takes(value)).slice(0, 1)]
+  return [
+    ...payloadsFor(json, VALUES, takes),
+    ...payloadsAt(json, borders, takes),
+    ...strangers.filter(value => !takes(value)).slice(0, 1)
+  ]
 }
 
 /** Values by their JSON text; long texts are cut and numbered. */
 function named(values: readonly unknown[]): ByName<unknown> {
   const texts = [...new Map(values.map(value => [JSON.stringify(value), value]))]
-  return Object.fromEntries(texts.map(([text, value], i) => [text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}… (${i + 1})` : text, value]))
+  return Object.fromEntries(
+    texts.map(([text, value], i) => [
+      text.length > LONGEST_NAME ? `${text.slice(0, LONGEST_NAME)}… (${i + 1})` : text,
+      value
+    ])
+  )
 }
 
 const LONGEST_NAME = 60

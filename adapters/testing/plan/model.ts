@@ -1,4 +1,11 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, ExecutableActionsFrom, Snapshot } from 'xstate'
+import type {
+  AnyActorRef,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  EventObject,
+  ExecutableActionsFrom,
+  Snapshot
+} from 'xstate'
 import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { pureStart, pureStep } from '../../../runtime/xstate/pure-step.ts'
@@ -83,18 +90,29 @@ type Actions = readonly ExecutableActionsFrom<AnyStateMachine>[]
 export function modelOf(machine: AnyStateMachine): Model {
   const standIns = new StandIns()
   const model = withActors(machine, logic => standIns.for(logic))
-  const follow = (step: () => Turn) => standIns.follow(() => {
-    const turn = step()
-    const actors = actorsIn(turn.chart)
-    if (actors.some(({ isChart }) => isChart)) throw new Unmodelled('it spawns a chart without a name, which is not walked. Name it: setup({ actors: { … } })')
-    const sending = actors.find(({ actor }) => sendsSnapshots(actor))
-    if (sending) throw unread(sending.id)
-    return turn
-  })
-  const taken = (turn: Turn, event: EventObject, schedule: Schedule, { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}): Turn => {
+  const follow = (step: () => Turn) =>
+    standIns.follow(() => {
+      const turn = step()
+      const actors = actorsIn(turn.chart)
+      if (actors.some(({ isChart }) => isChart))
+        throw new Unmodelled('it spawns a chart without a name, which is not walked. Name it: setup({ actors: { … } })')
+      const sending = actors.find(({ actor }) => sendsSnapshots(actor))
+      if (sending) throw unread(sending.id)
+      return turn
+    })
+  const taken = (
+    turn: Turn,
+    event: EventObject,
+    schedule: Schedule,
+    { inbox = turn.inbox, ended = turn.ended }: Partial<Turn> = {}
+  ): Turn => {
     try {
       const [chart, actions] = pureStep(model, turn.chart, event, actor => ended.includes(actor))
-      checkReplaced(chart, actions, Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor))
+      checkReplaced(
+        chart,
+        actions,
+        Object.values(livingIn({ chart: turn.chart, ended })).map(({ actor }) => actor)
+      )
       return turnOf(chart, actions, schedule, { nowMs: turn.nowMs, inbox, ended, asks: turn.asks })
     } catch (error) {
       if (error instanceof Unmodelled) throw error
@@ -103,29 +121,47 @@ export function modelOf(machine: AnyStateMachine): Model {
   }
   const take = (turn: Turn, event: EventObject, schedule: Schedule, more?: Partial<Turn>): Turn => {
     const { chart } = turn
-    return withoutChange(chart.context, () => taken(turn, event, schedule, more), () => changedInPlace(chart, event))
+    return withoutChange(
+      chart.context,
+      () => taken(turn, event, schedule, more),
+      () => changedInPlace(chart, event)
+    )
   }
   return {
-    begin: input => follow(() => {
-      const [chart, actions] = withoutChange(machine.config.context, () => pureStart(model, input), ([chart]) => changedInPlace(chart, { type: BEGINS }))
-      checkReplaced(chart, actions, [])
-      return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
-    }),
-    take: (turn, move) => follow(() => {
-      const schedule = new Schedule(turn.timers, turn.cancelable)
-      if (move.type === 'own') return take(turn, move.event, schedule, { inbox: turn.inbox.slice(1) })
-      if (move.type === 'timer') {
-        const { event, isSent } = move.timer
-        schedule.fire(move.timer)
-        if (!isSent) return take(turn, event, schedule)
-        return { ...turn, ...QUIET, hasMoved: false, sent: [event], timers: schedule.timers, cancelable: schedule.cancelable, passed: [] }
-      }
-      const heard = heardBy(turn.chart, move, turn.asks)
-      /* c8 ignore next -- only legal moves are made */
-      if ('violations' in heard) return turn
-      const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
-      return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
-    })
+    begin: input =>
+      follow(() => {
+        const [chart, actions] = withoutChange(
+          machine.config.context,
+          () => pureStart(model, input),
+          ([chart]) => changedInPlace(chart, { type: BEGINS })
+        )
+        checkReplaced(chart, actions, [])
+        return turnOf(chart, actions, new Schedule([], {}), { nowMs: 0, inbox: [], ended: [], asks: undefined })
+      }),
+    take: (turn, move) =>
+      follow(() => {
+        const schedule = new Schedule(turn.timers, turn.cancelable)
+        if (move.type === 'own') return take(turn, move.event, schedule, { inbox: turn.inbox.slice(1) })
+        if (move.type === 'timer') {
+          const { event, isSent } = move.timer
+          schedule.fire(move.timer)
+          if (!isSent) return take(turn, event, schedule)
+          return {
+            ...turn,
+            ...QUIET,
+            hasMoved: false,
+            sent: [event],
+            timers: schedule.timers,
+            cancelable: schedule.cancelable,
+            passed: []
+          }
+        }
+        const heard = heardBy(turn.chart, move, turn.asks)
+        /* c8 ignore next -- only legal moves are made */
+        if ('violations' in heard) return turn
+        const actor = actorAt(turn.chart, endedIn(heard.event) ?? '')
+        return take(turn, heard.event, schedule, actor && { ended: [...turn.ended, actor] })
+      })
   }
 }
 
@@ -162,15 +198,26 @@ export function changedInPlace(chart: AnyMachineSnapshot, { type }: EventObject)
   const transitions = active.flatMap(node => [...(node.transitions.get(type) ?? []), ...(node.always ?? [])])
   const around = type === BEGINS ? active : transitions.flatMap(({ target = [] }) => target)
   const actions = [...transitions.flatMap(({ actions }) => actions), ...around.flatMap(({ entry }) => entry)]
-  const names = new Set(actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : [])))
-  return new TypeError(`The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`)
+  const names = new Set(
+    actions.flatMap(action => (typeof action === 'string' ? action : 'type' in action ? action.type : []))
+  )
+  return new TypeError(
+    `The chart ${chart.machine.id} changes its context in place, in the state ${JSON.stringify(chart.value)} on ${type}, by ${[...names].join(' or ') || 'a guard'}. Give new values instead: assign({ list: ({ context }) => [...context.list, item] }).`
+  )
 }
 
 /** The event with which a chart begins. */
 export const BEGINS = 'xstate.init'
 
 /** Nothing is told, sent, or waits. */
-export const QUIET = { hasMoved: true, words: [], sent: [], timers: [], cancelable: {}, inbox: [] } satisfies Partial<Turn>
+export const QUIET = {
+  hasMoved: true,
+  words: [],
+  sent: [],
+  timers: [],
+  cancelable: {},
+  inbox: []
+} satisfies Partial<Turn>
 
 /** The model of a work on a clock: a move lasts until nothing is due any more. Throws RangeError if that never happens. */
 export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
@@ -180,7 +227,10 @@ export function clockedModelOf({ begin, take }: Model): Model<InnerMove> {
     for (let next = nextOf(turn, endMs); next; next = nextOf(turn, endMs)) {
       const { event } = 'timer' in next ? next.timer : next
       turn = take('timer' in next ? { ...turn, nowMs: next.timer.dueMs } : turn, next)
-      if (all.push(turn) > MOST_TURNS) throw new RangeError(`the chart goes on for ever without time passing. It sends itself ${JSON.stringify(event.type)} again and again.`)
+      if (all.push(turn) > MOST_TURNS)
+        throw new RangeError(
+          `the chart goes on for ever without time passing. It sends itself ${JSON.stringify(event.type)} again and again.`
+        )
     }
     return { ...turn, passed: all.slice(0, -1) }
   }
@@ -219,12 +269,37 @@ export function nextTimer({ timers }: Turn): Timer | undefined {
 }
 
 /** Identifies a configuration of a chart. `context`: the part of it that counts; `times`: those of its timers. */
-export function configurationKey({ status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: Turn, context: unknown, times: unknown): string {
-  const actorsOf = (chart: AnyMachineSnapshot) => byName(actorsIn(chart).map(({ path, src, actor }) => [path, src, ended.includes(actor), shapeOf(actor.getSnapshot())] as const))
+export function configurationKey(
+  { status, chart, ended, timers, cancelable, inbox, ahead = [], asked, asks }: Turn,
+  context: unknown,
+  times: unknown
+): string {
+  const actorsOf = (chart: AnyMachineSnapshot) =>
+    byName(
+      actorsIn(chart).map(
+        ({ path, src, actor }) => [path, src, ended.includes(actor), shapeOf(actor.getSnapshot())] as const
+      )
+    )
   const pending = timers.map(({ id, event, isSent }) => [id, event, isSent] as const)
   const ids = Object.entries(cancelable).map(([sendId, { id }]) => [sendId, id] as const)
   const last = ahead.at(-1)?.turn
-  return withoutCounts(JSON.stringify([status, chart.value, context, actorsOf(chart), asked && actorsOf(asked.chart), historyOf(chart), byName(pending), byName(ids), inbox, times, last && shapeOf(last.chart), asks]), chart)
+  return withoutCounts(
+    JSON.stringify([
+      status,
+      chart.value,
+      context,
+      actorsOf(chart),
+      asked && actorsOf(asked.chart),
+      historyOf(chart),
+      byName(pending),
+      byName(ids),
+      inbox,
+      times,
+      last && shapeOf(last.chart),
+      asks
+    ]),
+    chart
+  )
 }
 
 /** What tells two snapshots of an actor apart. */
@@ -242,7 +317,12 @@ function byName(rows: readonly (readonly [name: string, ...unknown[]])[]): unkno
   return rows.toSorted(([one], [other]) => (one < other ? -1 : 1))
 }
 
-function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule, { nowMs, inbox: before, ended: had, asks: open }: Pick<Turn, 'nowMs' | 'inbox' | 'ended' | 'asks'>): Turn {
+function turnOf(
+  chart: AnyMachineSnapshot,
+  actions: Actions,
+  schedule: Schedule,
+  { nowMs, inbox: before, ended: had, asks: open }: Pick<Turn, 'nowMs' | 'inbox' | 'ended' | 'asks'>
+): Turn {
   const words: unknown[] = []
   const sent: EventObject[] = []
   const inbox = [...before]
@@ -252,19 +332,39 @@ function turnOf(chart: AnyMachineSnapshot, actions: Actions, schedule: Schedule,
     const isToItself = type === 'xstate.raise' || (type === 'xstate.sendTo' && isRoot(params.to))
     if (type === 'xstate.emit') words.push(event)
     if (type === 'xstate.cancel') schedule.cancel(String(params.sendId))
-    if ((isToItself || type === 'xstate.sendTo') && typeof delay === 'number') schedule.set({ event, dueMs: nowMs + (delay > 0 ? delay : 0), sendId: id, isSent: !isToItself })
+    if ((isToItself || type === 'xstate.sendTo') && typeof delay === 'number')
+      schedule.set({ event, dueMs: nowMs + (delay > 0 ? delay : 0), sendId: id, isSent: !isToItself })
     else if (type === 'xstate.sendTo') (isToItself ? inbox : sent).push(event)
   }
   const { status, output, error } = chart
   const asks = openQuestion(chart, open)?.key
   const ended = had.filter(actor => actorsIn(chart).some(one => one.actor === actor))
   const over = status === 'active' ? {} : { timers: [], cancelable: {}, inbox: [] }
-  return { status, output, error, chart, hasMoved: true, asks, words, sent, timers: schedule.timers, cancelable: schedule.cancelable, inbox, ended, ...over, nowMs, passed: [] } as unknown as Turn
+  return {
+    status,
+    output,
+    error,
+    chart,
+    hasMoved: true,
+    asks,
+    words,
+    sent,
+    timers: schedule.timers,
+    cancelable: schedule.cancelable,
+    inbox,
+    ended,
+    ...over,
+    nowMs,
+    passed: []
+  } as unknown as Turn
 }
 
 /** The actors that may still end or send, by path. Charts that are walked do so by themselves. */
 export function livingIn({ chart, ended }: Pick<Turn, 'chart' | 'ended'>): Readonly<Record<string, PlacedActor>> {
-  const living = actorsIn(chart).filter(({ actor, owner, isChart }) => !isChart && !ended.includes(actor) && owner.status === 'active' && actor.getSnapshot().status === 'active')
+  const living = actorsIn(chart).filter(
+    ({ actor, owner, isChart }) =>
+      !isChart && !ended.includes(actor) && owner.status === 'active' && actor.getSnapshot().status === 'active'
+  )
   return Object.fromEntries(living.map(one => [one.path, one]))
 }
 
@@ -325,7 +425,8 @@ export class Schedule {
    * `isOf`: whether a timer with its path is its own, and not that of an actor which has begun in its place.
    */
   stop(path: string, isOf: (timer: Timer) => boolean): void {
-    for (const timer of Object.values(this.cancelable)) if (timer.route?.from === path && isOf(timer)) this.cancel(String(timer.sendId), path)
+    for (const timer of Object.values(this.cancelable))
+      if (timer.route?.from === path && isOf(timer)) this.cancel(String(timer.sendId), path)
     this.timers = this.timers.filter(timer => {
       const { sendId, route } = timer
       return !isOf(timer) || (route?.to !== path && (route?.from !== path || sendId !== undefined))

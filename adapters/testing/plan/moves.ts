@@ -9,7 +9,13 @@ import { actorAt, endedIn } from './actors-in.ts'
 export type Move =
   | { readonly type: 'message'; readonly name: string; readonly message: Message }
   | { readonly type: 'authorization'; readonly name: string; readonly data: unknown }
-  | { readonly type: 'end'; readonly name: string; readonly actor: string; readonly src: string; readonly result: unknown }
+  | {
+      readonly type: 'end'
+      readonly name: string
+      readonly actor: string
+      readonly src: string
+      readonly result: unknown
+    }
   | { readonly type: 'event'; readonly name: string; readonly event: EventObject }
   | { readonly type: 'time'; readonly name: string; readonly delayMs: number }
   | { readonly type: 'cancel' }
@@ -24,7 +30,9 @@ export type HeardMove = Exclude<InnerMove, { type: 'time' }>
  * An event that a chart has sent to itself: without a delay, or with one. A timer's event may also go to another actor. `by`: the actor that
  * has sent it instead, a chart that is walked too.
  */
-export type OwnMove = { readonly type: 'own'; readonly event: EventObject; readonly by?: string | undefined } | { readonly type: 'timer'; readonly timer: Timer }
+export type OwnMove =
+  | { readonly type: 'own'; readonly event: EventObject; readonly by?: string | undefined }
+  | { readonly type: 'timer'; readonly timer: Timer }
 
 /** One event of a chart, whatever its time. */
 export type ChartMove = HeardMove | OwnMove
@@ -60,7 +68,9 @@ export function heardBy(chart: AnyMachineSnapshot, move: HeardMove, asks: string
 function withId(event: EventObject, chart: AnyMachineSnapshot): EventObject {
   const path = endedIn(event)
   const id = path === undefined ? undefined : actorAt(chart, path)?.id
-  return id === undefined || path === id ? event : { ...event, type: event.type.slice(0, -String(path).length) + id, actorId: id } as EventObject
+  return id === undefined || path === id
+    ? event
+    : ({ ...event, type: event.type.slice(0, -String(path).length) + id, actorId: id } as EventObject)
 }
 
 /** A move as a clause: `the client says "red"`. */

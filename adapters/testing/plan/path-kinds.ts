@@ -29,7 +29,10 @@ export function simpleWays<Turn, Move>([start]: readonly Place<Turn, Move>[]): (
     been.add(here)
     const next = here.legal.filter(({ to }) => !been.has(to))
     for (const { move, turn, to } of next) go(to, [...way, { move, turn }])
-    if (next.length === 0 && ways.push(way) > MOST_SIMPLE) throw new BoundError(`the chart has more than ${MOST_SIMPLE} simple paths. Walk the cover, which takes every move in every configuration.`)
+    if (next.length === 0 && ways.push(way) > MOST_SIMPLE)
+      throw new BoundError(
+        `the chart has more than ${MOST_SIMPLE} simple paths. Walk the cover, which takes every move in every configuration.`
+      )
     been.delete(here)
   }
   if (start) go(start, [])

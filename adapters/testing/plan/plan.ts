@@ -112,13 +112,28 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
   const machine = withResults(work, given.results ?? {})
   const senders = sendersIn(machine, given.results)
   const made = await madeCases(agent, machine, load)
-  const lacks = made.lacksGenerator ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`] : []
+  const lacks = made.lacksGenerator
+    ? [`no values of the schemas were tried. To generate them: ${INSTALL_GENERATOR}`]
+    : []
   const cases = casesWith(isChart ? given : { ...given, ...scriptedCases }, made, agent)
   if (isNegotiation(negotiate) && Object.keys(cases.bargains.terms).length === 0) throw noTerms(made)
   const bargains = isNegotiation(negotiate) ? bargainPlan(negotiate, cases.bargains, kind, bounds) : []
   const unmodelled = new Set<string>()
-  const lose = ({ chart }: Turn, move: InnerMove, { message }: Error) => void unmodelled.add(`in ${stateText(chart)}, if ${describeMove(move)}: ${message}`)
-  const plan = { machine, isChart, paths: [] as Path[], bargains, configurations: 0, crashes: [] as Crash[], draws: false, lacks, get unmodelled() { return [...unmodelled] } }
+  const lose = ({ chart }: Turn, move: InnerMove, { message }: Error) =>
+    void unmodelled.add(`in ${stateText(chart)}, if ${describeMove(move)}: ${message}`)
+  const plan = {
+    machine,
+    isChart,
+    paths: [] as Path[],
+    bargains,
+    configurations: 0,
+    crashes: [] as Crash[],
+    draws: false,
+    lacks,
+    get unmodelled() {
+      return [...unmodelled]
+    }
+  }
   const watch = new DrawWatch()
   for (const [name, opening] of Object.entries(cases.openings)) {
     const input = await inputFor(agent, opening).catch((error: unknown) => {
@@ -127,18 +142,23 @@ export async function planWith(agent: Agent, options: PlanOptions, load?: LoadPa
     })
     if (!input && cases.isOpeningGiven) throw noTask(name)
     if (!input) continue
-    const found = followed(() => exploredWith(watch, () => explore({ machine, input, cases, policy, bounds, watch, lose })), line => unmodelled.add(`opened by "${name}": ${line}`))
+    const found = followed(
+      () => exploredWith(watch, () => explore({ machine, input, cases, policy, bounds, watch, lose })),
+      line => unmodelled.add(`opened by "${name}": ${line}`)
+    )
     plan.configurations += found.length
     plan.paths.push(...pathsOf(kind, found, { name, opening, input }))
     for (const { turn, way } of found) {
       if (isChart) for (const line of unsentIn(turn, senders, given.events)) unmodelled.add(line)
       const fault = faultOf(turn)
       const moves = way.map(({ move }) => move)
-      if (fault) plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
+      if (fault)
+        plan.crashes.push({ way: sentenceOf(name, moves), error: fault.error, guessed: guessedIn(moves, given) })
     }
   }
   plan.draws = watch.isDrawn
-  if (plan.paths.length === 0 && unmodelled.size > 0) throw new TypeError(`nothing can be walked. ${[...unmodelled].join('\n')}`)
+  if (plan.paths.length === 0 && unmodelled.size > 0)
+    throw new TypeError(`nothing can be walked. ${[...unmodelled].join('\n')}`)
   if (plan.paths.length === 0) throw noTask(Object.keys(cases.openings).join('", "'))
   return plan
 }
@@ -168,20 +188,30 @@ export function chartOf(agent: Agent): Pick<Plan, 'machine' | 'isChart'> {
   checkAgent(agent, 'chartOf')
   const { work } = agent
   if (!work) throw new TypeError('it has no work to test.')
-  return typeof work === 'function' ? { machine: scriptedChart, isChart: false } : { machine: withStepLimit(work), isChart: true }
+  return typeof work === 'function'
+    ? { machine: scriptedChart, isChart: false }
+    : { machine: withStepLimit(work), isChart: true }
 }
 
 function noTerms({ lacksGenerator }: MadeCases): TypeError {
-  const why = lacksGenerator ? `fast-check, which generates terms from their schema, is not installed: ${INSTALL_GENERATOR}. Or give terms` : 'the terms cannot be generated from their schema. Give them'
-  return new TypeError(`${why}, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}`)
+  const why = lacksGenerator
+    ? `fast-check, which generates terms from their schema, is not installed: ${INSTALL_GENERATOR}. Or give terms`
+    : 'the terms cannot be generated from their schema. Give them'
+  return new TypeError(
+    `${why}, in the agent's module or as the option cases:\nexport const cases = {\n  terms: { 'a price': { euros: 40 } }\n}`
+  )
 }
 
 function noTask(name: string): TypeError {
-  return new TypeError(`the message "${name}" opens no task. Give one that does, in the agent's module or as the option cases:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
+  return new TypeError(
+    `the message "${name}" opens no task. Give one that does, in the agent's module or as the option cases:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`
+  )
 }
 
 function guessedIn(moves: readonly InnerMove[], { results = {} }: Cases): string[] {
-  return moves.flatMap(move => (move.type === 'end' && !(move.result instanceof Error) && !results[move.src] ? [move.src] : []))
+  return moves.flatMap(move =>
+    move.type === 'end' && !(move.result instanceof Error) && !results[move.src] ? [move.src] : []
+  )
 }
 
 type Opened = Pick<Path, 'name' | 'opening' | 'input'>
@@ -189,21 +219,51 @@ type Opened = Pick<Path, 'name' | 'opening' | 'input'>
 function pathsOf(kind: PathKind, configurations: readonly Configuration[], opened: Opened): Path[] {
   if (kind === 'cover') return configurations.flatMap(one => pathsAt(one, opened))
   const ways = kind === 'shortest' ? shortestWays(configurations) : simpleWays(configurations)
-  return configurations.slice(0, 1).flatMap(({ start }) => ways.map(way => pathOf(opened, start, stepsOf(way, start), sentenceOf(opened.name, way.map(({ move }) => move)))))
+  return configurations.slice(0, 1).flatMap(({ start }) =>
+    ways.map(way =>
+      pathOf(
+        opened,
+        start,
+        stepsOf(way, start),
+        sentenceOf(
+          opened.name,
+          way.map(({ move }) => move)
+        )
+      )
+    )
+  )
 }
 
 /** The paths to a configuration, each with one more move. A move to a new configuration is part of the paths there. */
 function pathsAt({ way, start, turn, legal, illegal }: Configuration, opened: Opened): Path[] {
   const moves = way.map(({ move }) => move)
   const steps = stepsOf(way, start)
-  const path = (more: readonly Step[], name: string, isDeepest = false) => pathOf(opened, start, [...steps, ...more], name, isDeepest)
+  const path = (more: readonly Step[], name: string, isDeepest = false) =>
+    pathOf(opened, start, [...steps, ...more], name, isDeepest)
   const isDeepest = !legal.some(({ isWay }) => isWay)
-  const taken = legal.filter(({ isWay }) => !isWay).map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
+  const taken = legal
+    .filter(({ isWay }) => !isWay)
+    .map(one => path(stepsOf([one], turn), sentenceOf(opened.name, [...moves, one.move])))
   const refused = illegal.map(refusalOf)
   const here = sentenceOf(opened.name, moves)
-  if (turn.status !== 'active') return [...taken, path([...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })], `${here}, which is its end`, isDeepest)]
-  const canceled: Step[] = [{ move: CANCEL, told: CANCELED }, ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })), { move: CANCEL, told: [] }]
-  const refusing = refused.length === 0 ? [] : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
+  if (turn.status !== 'active')
+    return [
+      ...taken,
+      path(
+        [...refused, refusalOf({ move: CANCEL, refusal: 'TaskNotCancelable' })],
+        `${here}, which is its end`,
+        isDeepest
+      )
+    ]
+  const canceled: Step[] = [
+    { move: CANCEL, told: CANCELED },
+    ...illegal.map(({ move }) => refusalOf({ move, refusal: 'UnsupportedOperation' })),
+    { move: CANCEL, told: [] }
+  ]
+  const refusing =
+    refused.length === 0
+      ? []
+      : [path(refused, `${here}, but not ${illegal.map(({ move }) => describeMove(move)).join(' nor ')}`)]
   return [...taken, ...refusing, path(canceled, sentenceOf(opened.name, [...moves, CANCEL]), isDeepest)]
 }
 

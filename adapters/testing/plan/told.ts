@@ -24,7 +24,9 @@ export const CANCELED: readonly ComparedEvent[] = [{ state: 'TASK_STATE_CANCELED
 
 /** The events that a task must send after a turn, derived from the chart: it resumes, emits, asks, and ends. */
 export function toldAfter(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
-  return [...turn.passed, turn].flatMap((each, i, all) => (i === 0 ? toldByTurn(each, before, move) : toldByTurn(each, all[i - 1])))
+  return [...turn.passed, turn].flatMap((each, i, all) =>
+    i === 0 ? toldByTurn(each, before, move) : toldByTurn(each, all[i - 1])
+  )
 }
 
 function toldByTurn(turn: Turn, before?: Turn, move?: Move | ChartMove): ComparedEvent[] {
@@ -86,22 +88,41 @@ function saidBy(words: unknown): ComparedEvent {
 }
 
 /** The question of the chart, as its task sends it. */
-function questionOf({ status, chart, asks }: Turn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
+function questionOf({
+  status,
+  chart,
+  asks
+}: Turn): { readonly key: string; readonly words: string; readonly told: ComparedEvent } | undefined {
   const asked = status === 'active' ? askedQuestion(chart, asks) : undefined
   if (!asked || !('message' in asked.event)) return undefined
   const { type, message } = asked.event
-  return { ...asked, told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message } }
+  return {
+    ...asked,
+    told: { state: type === 'work.asked' ? 'TASK_STATE_INPUT_REQUIRED' : 'TASK_STATE_AUTH_REQUIRED', message }
+  }
 }
 
 function endOf(turn: Turn): ComparedEvent[] {
   const tag = (['failed', 'rejected'] as const).find(tag => turn.chart.hasTag(tag))
   const outcome = tag ? endedFor(tag, reasonIn(turn.chart, tag)) : toOutcome(turn.output)
   const message = outcome.message && { message: outcome.message }
-  if (outcome.state !== 'completed') return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
-  return [...outcome.artifacts.map(artifact => ({ artifact, append: false })), { state: 'TASK_STATE_COMPLETED', ...message }]
+  if (outcome.state !== 'completed')
+    return [{ state: outcome.state === 'failed' ? 'TASK_STATE_FAILED' : 'TASK_STATE_REJECTED', ...message }]
+  return [
+    ...outcome.artifacts.map(artifact => ({ artifact, append: false })),
+    { state: 'TASK_STATE_COMPLETED', ...message }
+  ]
 }
 
 /** A message without the members that the runtime adds. */
-function contentOf({ parts, metadata, extensions }: { parts: readonly unknown[]; metadata?: unknown; extensions?: unknown }): Content {
+function contentOf({
+  parts,
+  metadata,
+  extensions
+}: {
+  parts: readonly unknown[]
+  metadata?: unknown
+  extensions?: unknown
+}): Content {
   return { parts, ...(metadata !== undefined && { metadata }), ...(extensions !== undefined && { extensions }) }
 }

@@ -25,7 +25,8 @@ export class StandIns {
   for(logic: AnyActorLogic): AnyActorLogic {
     if (isPromise(logic)) return ending
     const isEmpty = takes(logic, 'xstate.observable.next', ({ context }) => context === MARK)
-    const first = (snapshot: Snapshot<unknown>, actor: AnyActorRef) => (isEmpty && this.#readings.has(actor.id) ? { ...snapshot, context: undefined } : this.#hidden(snapshot, actor))
+    const first = (snapshot: Snapshot<unknown>, actor: AnyActorRef) =>
+      isEmpty && this.#readings.has(actor.id) ? { ...snapshot, context: undefined } : this.#hidden(snapshot, actor)
     return {
       ...ending,
       getInitialSnapshot: (scope, input) => first(ending.getInitialSnapshot(scope, input), scope.self),
@@ -54,12 +55,16 @@ export class StandIns {
 
 /** The chart reads or receives a snapshot of an actor that no case gives. */
 export function unread(id: string): Unmodelled {
-  return new Unmodelled(`it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`)
+  return new Unmodelled(
+    `it reads the snapshot of ${id}, which no case gives. Add to the module: export const cases = { events: { 'a reading': { type: 'xstate.snapshot.${id}', snapshot: { context: … } } } }`
+  )
 }
 
 /** An actor that runs, but that its chart does not have any more. */
 export function replaced(id: string): Unmodelled {
-  return new Unmodelled(`two actors have the id ${id}, of which XState keeps the second, while the first runs on unseen. Give each an id of its own`)
+  return new Unmodelled(
+    `two actors have the id ${id}, of which XState keeps the second, while the first runs on unseen. Give each an id of its own`
+  )
 }
 
 const MARK = {}
@@ -73,11 +78,20 @@ export function isPromise(logic: AnyActorLogic): boolean {
 
 /** Whether logic is that of a callback, which is never done. Nothing else of XState's that starts has a snapshot of these members. */
 export function isCallback(logic: AnyActorLogic): boolean {
-  return !isMachine(logic) && 'start' in logic && !isPromise(logic) && Object.keys(logic.getInitialSnapshot({} as never, undefined) as object).join() === 'status,output,error,input'
+  return (
+    !isMachine(logic) &&
+    'start' in logic &&
+    !isPromise(logic) &&
+    Object.keys(logic.getInitialSnapshot({} as never, undefined) as object).join() === 'status,output,error,input'
+  )
 }
 
 /** Whether logic that starts something takes an event of XState's so. A reducer starts nothing; its function is the author's. */
-function takes(logic: AnyActorLogic, type: string, isSo: (after: { readonly status?: string; readonly output?: unknown; readonly context?: unknown }) => boolean): boolean {
+function takes(
+  logic: AnyActorLogic,
+  type: string,
+  isSo: (after: { readonly status?: string; readonly output?: unknown; readonly context?: unknown }) => boolean
+): boolean {
   if (isMachine(logic) || !('start' in logic)) return false
   try {
     return isSo(logic.transition(ACTIVE, { type, data: MARK }, {} as never) as object)
@@ -87,16 +101,25 @@ function takes(logic: AnyActorLogic, type: string, isSo: (after: { readonly stat
 }
 
 /** The actors of a chart that may send it events, by `src`: no promises, and no charts, which are walked. */
-export function sendersIn({ implementations }: Turn['chart']['machine'], results: Cases['results'] = {}): ReadonlySet<string> {
+export function sendersIn(
+  { implementations }: Turn['chart']['machine'],
+  results: Cases['results'] = {}
+): ReadonlySet<string> {
   const actors = Object.entries(implementations.actors as Readonly<Record<string, AnyActorLogic>>)
-  return new Set(actors.flatMap(([src, logic]) => {
-    if (isMachine(logic)) return [...sendersIn(logic, results)]
-    return Object.hasOwn(results, src) || isPromise(logic) ? [] : [src]
-  }))
+  return new Set(
+    actors.flatMap(([src, logic]) => {
+      if (isMachine(logic)) return [...sendersIn(logic, results)]
+      return Object.hasOwn(results, src) || isPromise(logic) ? [] : [src]
+    })
+  )
 }
 
 /** What the actors of a turn may send that no case gives, as lines with the state, the actor and what to add. */
-export function unsentIn(turn: Pick<Turn, 'chart' | 'status' | 'ended'>, senders: ReadonlySet<string>, events: Cases['events'] = {}): string[] {
+export function unsentIn(
+  turn: Pick<Turn, 'chart' | 'status' | 'ended'>,
+  senders: ReadonlySet<string>,
+  events: Cases['events'] = {}
+): string[] {
   if (senders.size === 0 || turn.status !== 'active') return []
   const given = Object.values(events).map(({ type }) => type)
   return actorsIn(turn.chart).flatMap(({ actor, id, src, owner, ownerPath }) => {
@@ -106,14 +129,19 @@ export function unsentIn(turn: Pick<Turn, 'chart' | 'status' | 'ended'>, senders
     if (first === undefined) return []
     const example = first.includes('*') ? 'an.event' : first
     const toAdd = ownerPath === '' ? `events: { 'an event': { type: '${example}' } } }, or ` : ''
-    return [`in ${stateText(owner)} the actor ${src} may send "${open.join('" or "')}", which no case gives. Add to the module: export const cases = { ${toAdd}${toAdd && 'cases = { '}results: { ${propertyName(src)}: {} } } if it neither sends events nor ends`]
+    return [
+      `in ${stateText(owner)} the actor ${src} may send "${open.join('" or "')}", which no case gives. Add to the module: export const cases = { ${toAdd}${toAdd && 'cases = { '}results: { ${propertyName(src)}: {} } } if it neither sends events nor ends`
+    ]
   })
 }
 
 /** The ids of the innermost active states. */
 export function stateText(chart: AnyMachineSnapshot): string {
   const states = activeStates(chart)
-  return states.filter(state => !states.some(({ parent }) => parent === state)).map(({ id }) => id).join(' and ')
+  return states
+    .filter(state => !states.some(({ parent }) => parent === state))
+    .map(({ id }) => id)
+    .join(' and ')
 }
 
 /** A name as a member of an object literal. */
@@ -124,5 +152,7 @@ export function propertyName(src: string): string {
 /** The types of events that the active states take, of those that an actor may send. */
 function heardIn(chart: AnyMachineSnapshot, id: string): string[] {
   const types = new Set(activeStates(chart).flatMap(({ ownEvents }) => ownEvents as string[]))
-  return [...types].filter(type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`))
+  return [...types].filter(
+    type => !ANSWERS.includes(type) && (!type.startsWith('xstate.') || type === `xstate.snapshot.${id}`)
+  )
 }

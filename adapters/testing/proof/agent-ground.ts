@@ -51,16 +51,32 @@ export async function agentGrounds(agent: Agent, given: Cases): Promise<AgentGro
     })
     if (!input) continue
     const start = begun(strider, input, `opened by "${name}"`)
-    if (start) grounds.push({
-      name: `opened by "${name}"`, input, start, memory: cases.memory, isCut: spot => strider.cut.has(spot),
-      stridesFrom: spot => {
-        for (const line of unsentIn(spot, senders, given.events)) strider.miss(spot, line)
-        return stridesFrom(spot, { agent, cases, strider, isGuess })
-      }
-    })
+    if (start)
+      grounds.push({
+        name: `opened by "${name}"`,
+        input,
+        start,
+        memory: cases.memory,
+        isCut: spot => strider.cut.has(spot),
+        stridesFrom: spot => {
+          for (const line of unsentIn(spot, senders, given.events)) strider.miss(spot, line)
+          return stridesFrom(spot, { agent, cases, strider, isGuess })
+        }
+      })
   }
-  if (grounds.length === 0 && strider.unmodelled.size === 0) throw new TypeError(`no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`)
-  return { grounds, machine, lost: strider.lost, unmodelled: strider.unmodelled, get guesses() { return [...guesses] } }
+  if (grounds.length === 0 && strider.unmodelled.size === 0)
+    throw new TypeError(
+      `no message opens a task. Give one that does, in the agent's module:\nexport const cases = {\n  opening: { 'a request': 'words that open a task' }\n}`
+    )
+  return {
+    grounds,
+    machine,
+    lost: strider.lost,
+    unmodelled: strider.unmodelled,
+    get guesses() {
+      return [...guesses]
+    }
+  }
 }
 
 /** The start; nothing, if the model cannot follow it. */
@@ -84,11 +100,32 @@ interface Surroundings {
 function stridesFrom(spot: Spot, { agent: { messages, deadlineMs }, cases, strider, isGuess }: Surroundings): Stride[] {
   const own = strider.ownIn(spot)
   if (own) return strider.take(spot, own)
-  const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) => strider.can({ chart, isOpen: spot.isOpen }, event, isGuess(move)))
-  const offered = legal.filter(move => move.type !== 'time').map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
-  const cancel: Stride = { type: 'cancel', says: 'the client cancels', from: 'client', choices: [], to: endedBy(spot, 'canceled', 'CANCELED') }
-  const late: Stride = { type: 'deadline', says: 'the deadline passes', from: 'time', choices: [], source: 'the deadline', to: endedBy(spot, 'late', 'FAILED') }
-  return [...[...offered, ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one)), cancel, ...(deadlineMs === undefined ? [] : [late])]
+  const { legal } = legalMovesIn(spot, cases, messages, (chart, event, move) =>
+    strider.can({ chart, isOpen: spot.isOpen }, event, isGuess(move))
+  )
+  const offered = legal
+    .filter(move => move.type !== 'time')
+    .map((move): Offered => ({ move, says: describeMove(move), ...sideOf(move), isGuess: isGuess(move) }))
+  const cancel: Stride = {
+    type: 'cancel',
+    says: 'the client cancels',
+    from: 'client',
+    choices: [],
+    to: endedBy(spot, 'canceled', 'CANCELED')
+  }
+  const late: Stride = {
+    type: 'deadline',
+    says: 'the deadline passes',
+    from: 'time',
+    choices: [],
+    source: 'the deadline',
+    to: endedBy(spot, 'late', 'FAILED')
+  }
+  return [
+    ...[...offered, ...strider.timersIn(spot)].flatMap(one => strider.take(spot, one)),
+    cancel,
+    ...(deadlineMs === undefined ? [] : [late])
+  ]
 }
 
 /** The sender of a move, and the source that goes on with it. Events that an actor may send are none. */

@@ -24,13 +24,17 @@ export interface ChartCases {
 }
 
 /** A bare chart as a ground to explore. */
-export function chartGround(machine: AnyStateMachine, { input, events, awaited = [], memory = context => context, toldAs }: ChartCases): { readonly ground: Ground; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
+export function chartGround(
+  machine: AnyStateMachine,
+  { input, events, awaited = [], memory = context => context, toldAs }: ChartCases
+): { readonly ground: Ground; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
   const guards = new OpenGuards(machine)
   const nameOf = toldAs as ((emitted: unknown) => string) | undefined
-  const toldIn = ({ words }: Turn): Told[] => words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
+  const toldIn = ({ words }: Turn): Told[] =>
+    words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
   const strider = new Strider(modelOf(guards.machine), guards, toldIn)
   const offeredIn = (spot: Spot): Offered[] => {
-    const arriving = typeof events === 'function' ? events(spot.chart) : events ?? bareEvents(spot)
+    const arriving = typeof events === 'function' ? events(spot.chart) : (events ?? bareEvents(spot))
     const possible = arriving.filter(event => mayCome(event, spot) && strider.can(spot, event, !events))
     return possible.map((event, i): Offered => {
       const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
@@ -41,13 +45,31 @@ export function chartGround(machine: AnyStateMachine, { input, events, awaited =
     const own = strider.ownIn(spot)
     return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
   }
-  return { ground: { name: 'started', input, start: strider.begin(input, false), stridesFrom, isCut: spot => strider.cut.has(spot), memory: memory as Ground['memory'] }, lost: strider.lost, unmodelled: strider.unmodelled }
+  return {
+    ground: {
+      name: 'started',
+      input,
+      start: strider.begin(input, false),
+      stridesFrom,
+      isCut: spot => strider.cut.has(spot),
+      memory: memory as Ground['memory']
+    },
+    lost: strider.lost,
+    unmodelled: strider.unmodelled
+  }
 }
 
 /** The events that the active states name, without data. */
 function bareEvents(spot: Spot): EventObject[] {
-  const ends = Object.keys(livingIn(spot)).flatMap(actorId => ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId })))
-  return [...(spot.chart.machine.events as string[]).filter(type => !type.startsWith('xstate.') && !type.includes('*')).map(type => ({ type })), ...ends]
+  const ends = Object.keys(livingIn(spot)).flatMap(actorId =>
+    ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId }))
+  )
+  return [
+    ...(spot.chart.machine.events as string[])
+      .filter(type => !type.startsWith('xstate.') && !type.includes('*'))
+      .map(type => ({ type })),
+    ...ends
+  ]
 }
 
 /** Whether an event is no end of an actor, or of one that has not ended. */

@@ -26,7 +26,11 @@ export interface WalkToCheck {
  */
 export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void> {
   checkAgent(agent, 'checkWalk')
-  checkArgument(given, withMembers(['property', 'walk'], 'a walk as its second argument'), "checkWalk(agent, { property: '…', opening: '…', walk: [] })")
+  checkArgument(
+    given,
+    withMembers(['property', 'walk'], 'a walk as its second argument'),
+    "checkWalk(agent, { property: '…', opening: '…', walk: [] })"
+  )
   const { property: name, opening, walk, again = [], cases = {} } = given
   const property = { ...OWN_PROPERTIES, ...agent.properties }[name]
   if (!property) throw new RangeError(`there is no property ${JSON.stringify(name)}.`)
@@ -47,7 +51,10 @@ export async function checkWalk(agent: Agent, given: WalkToCheck): Promise<void>
     if (mode === 'violated') throw violation(says, name, spot)
   }
   if (mode !== 'owes') return
-  const isStuck = again.length === 0 && spot.over !== 'canceled' && !ground.stridesFrom(spot).some(({ source }) => source !== undefined)
+  const isStuck =
+    again.length === 0 &&
+    spot.over !== 'canceled' &&
+    !ground.stridesFrom(spot).some(({ source }) => source !== undefined)
   if (isStuck || placeOf(spot, ground, mode) === looped) throw violation(last, name, spot)
 }
 
@@ -56,5 +63,10 @@ function placeOf(spot: Spot, { memory }: Ground, mode: string): string {
 }
 
 function violation(says: string, property: string, { chart }: Spot): PathError {
-  return new PathError(says, `"${property}" has to hold`, 'it holds', `it is violated in the state ${JSON.stringify(chart.value)}`)
+  return new PathError(
+    says,
+    `"${property}" has to hold`,
+    'it holds',
+    `it is violated in the state ${JSON.stringify(chart.value)}`
+  )
 }

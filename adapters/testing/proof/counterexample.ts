@@ -47,7 +47,13 @@ export function counterexampleIn({ nodes, moments }: Space, property: Property):
       const next = modeAfter(property, mode, edge.moments)
       if (next === 'violated') return { steps: [...wayTo(from), edge], loop: [] }
       const to = enter(edge.to, { mode: next, depth: depth + 1, way: { from, edge } })
-      edges.push({ to, edge, source: edge.stride.source, restarts: edge.restarts, isOwing: owesThroughout(property, mode, edge.moments) })
+      edges.push({
+        to,
+        edge,
+        source: edge.stride.source,
+        restarts: edge.restarts,
+        isOwing: owesThroughout(property, mode, edge.moments)
+      })
     }
   }
   const { fairness } = property
@@ -58,16 +64,23 @@ export function counterexampleIn({ nodes, moments }: Space, property: Property):
     // A client that cancels ends the claim, so this leads out of no cycle.
     edgesFrom: number => vertexAt(number).edges.filter(({ isOwing, edge }) => isOwing && edge.stride.type !== 'cancel'),
     sourcesAt: number => vertexAt(number).node.sources,
-    leaves: number => vertexAt(number).node.isCut || vertexAt(number).edges.some(({ isOwing, edge }) => !isOwing && edge.stride.type !== 'cancel')
+    leaves: number =>
+      vertexAt(number).node.isCut ||
+      vertexAt(number).edges.some(({ isOwing, edge }) => !isOwing && edge.stride.type !== 'cancel')
   }
-  const stuck = owing.map(vertexAt).filter(({ node }) => isEnd(node)).map(vertex => ({ vertex, loop: [] as ProductEdge[] }))
+  const stuck = owing
+    .map(vertexAt)
+    .filter(({ node }) => isEnd(node))
+    .map(vertex => ({ vertex, loop: [] as ProductEdge[] }))
   const cycles = componentsOf(owing, graph).flatMap(component => {
     // Vertices are numbered by their distance from the start.
     const first = component.reduce((one, other) => Math.min(one, other))
     const loop = fairCycle(first, component, graph, fairness)
     return loop ? [{ vertex: vertexAt(first), loop }] : []
   })
-  const [best] = [...stuck, ...cycles].toSorted((one, other) => one.vertex.depth + one.loop.length - other.vertex.depth - other.loop.length)
+  const [best] = [...stuck, ...cycles].toSorted(
+    (one, other) => one.vertex.depth + one.loop.length - other.vertex.depth - other.loop.length
+  )
   return best && { steps: wayTo(best.vertex), loop: best.loop.map(({ edge }) => edge) }
 }
 

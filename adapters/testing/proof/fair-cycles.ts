@@ -17,7 +17,10 @@ export interface CycleEdge {
 }
 
 /** The strongly connected components of a graph, each with at least one edge inside (Tarjan, without recursion). */
-export function componentsOf<E extends CycleEdge>(vertices: readonly number[], { edgesFrom }: CycleGraph<E>): number[][] {
+export function componentsOf<E extends CycleEdge>(
+  vertices: readonly number[],
+  { edgesFrom }: CycleGraph<E>
+): number[][] {
   const index = new Map<number, number>()
   const low = new Map<number, number>()
   const stack: number[] = []
@@ -56,18 +59,26 @@ export function componentsOf<E extends CycleEdge>(vertices: readonly number[], {
  * A cycle within a component that may go on for ever, from a vertex of it and back; `undefined` if fairness excludes every such walk. With
  * `progress`, each source that can act at every vertex acts or restarts in it. With `choice`, nothing may lead out of the component.
  */
-export function fairCycle<E extends CycleEdge>(from: number, component: readonly number[], graph: CycleGraph<E>, fairness: Fairness): E[] | undefined {
+export function fairCycle<E extends CycleEdge>(
+  from: number,
+  component: readonly number[],
+  graph: CycleGraph<E>,
+  fairness: Fairness
+): E[] | undefined {
   const inside = new Set(component)
   const edgesFrom = (vertex: number) => graph.edgesFrom(vertex).filter(({ to }) => inside.has(to))
   if (fairness === 'choice') {
-    const isClosed = component.every(vertex => !graph.leaves(vertex) && graph.edgesFrom(vertex).every(({ to }) => inside.has(to)))
+    const isClosed = component.every(
+      vertex => !graph.leaves(vertex) && graph.edgesFrom(vertex).every(({ to }) => inside.has(to))
+    )
     return isClosed ? cycleThrough(from, [], edgesFrom) : undefined
   }
   const sources = new Set(component.flatMap(vertex => [...graph.sourcesAt(vertex)]))
   const duties: Duty<E>[] = []
   for (const source of sources) {
     const rests = component.some(vertex => !graph.sourcesAt(vertex).has(source))
-    const acts = (edge: E) => edge.source === source || edge.restarts.includes(source) || (rests && !graph.sourcesAt(edge.to).has(source))
+    const acts = (edge: E) =>
+      edge.source === source || edge.restarts.includes(source) || (rests && !graph.sourcesAt(edge.to).has(source))
     if (!component.some(vertex => edgesFrom(vertex).some(acts))) return undefined
     duties.push(acts)
   }
@@ -78,7 +89,11 @@ export function fairCycle<E extends CycleEdge>(from: number, component: readonly
 type Duty<E> = (edge: E) => boolean
 
 /** A short cycle with one step for each duty. */
-function cycleThrough<E extends CycleEdge>(from: number, duties: readonly Duty<E>[], edgesFrom: (vertex: number) => readonly E[]): E[] {
+function cycleThrough<E extends CycleEdge>(
+  from: number,
+  duties: readonly Duty<E>[],
+  edgesFrom: (vertex: number) => readonly E[]
+): E[] {
   const cycle: E[] = []
   const walk = (isIt: (edge: E) => boolean) => cycle.push(...shortest(cycle.at(-1)?.to ?? from, isIt, edgesFrom))
   for (const duty of duties) if (!cycle.some(duty)) walk(duty)
@@ -87,7 +102,11 @@ function cycleThrough<E extends CycleEdge>(from: number, duties: readonly Duty<E
 }
 
 /** The shortest walk whose last step is the one that is sought. There is one in a strongly connected component. */
-function shortest<E extends CycleEdge>(from: number, isIt: (edge: E) => boolean, edgesFrom: (vertex: number) => readonly E[]): E[] {
+function shortest<E extends CycleEdge>(
+  from: number,
+  isIt: (edge: E) => boolean,
+  edgesFrom: (vertex: number) => readonly E[]
+): E[] {
   const seen = new Set([from])
   let ways: { readonly at: number; readonly way: readonly E[] }[] = [{ at: from, way: [] }]
   while (ways.length > 0) {

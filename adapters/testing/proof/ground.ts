@@ -12,7 +12,13 @@ import { clear, elapsed, fired, NO_TIMERS, set, zoneKey, type Zone } from './tim
  * A configuration of a proof: a turn, and the times at which its timers may fire. `isOpen`: data that no case gives led here, so the context
  * is unknown and guards hold both ways. `played`: the turn as the chart alone takes it, also if the words of a question throw then.
  */
-export type Spot = Turn & { readonly zone: Zone; readonly isOpen: boolean; readonly over?: Ending | undefined; readonly told: readonly Told[]; readonly played: Turn }
+export type Spot = Turn & {
+  readonly zone: Zone
+  readonly isOpen: boolean
+  readonly over?: Ending | undefined
+  readonly told: readonly Told[]
+  readonly played: Turn
+}
 
 /** A move of a proof, with its result. */
 export interface Stride extends EventObject {
@@ -72,7 +78,14 @@ export class Strider {
 
   begin(input: unknown, isOpen: boolean): Spot {
     const turn = this.#model.begin(input)
-    return { ...turn, played: turn, zone: zoneAfter(turn, undefined, undefined), isOpen, over: endingOf(turn), told: this.#toldIn(turn) }
+    return {
+      ...turn,
+      played: turn,
+      zone: zoneAfter(turn, undefined, undefined),
+      isOpen,
+      over: endingOf(turn),
+      told: this.#toldIn(turn)
+    }
   }
 
   /** The moves as strides: one, or one for each combination of guards if data is unknown. */
@@ -95,15 +108,26 @@ export class Strider {
   }
 
   #taken(spot: Spot, { move, says, from, source }: Offered, isOpen: boolean): Stride[] {
-    const stride = (to: Spot, choices: readonly Choice[]): Stride => ({ type: move.type, says: `${says}${choicesText(choices)}`, from, move, choices, to, ...(source !== undefined && { source }) })
-    if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
-    return this.#guards.bothWays(() => this.#spotAfter(spot, move, true)).flatMap(({ result, choices }) => {
-      // An endless cycle is one whatever the data is.
-      if (result.status !== 'error' || isEndless(result.error) || choices.some(({ throws }) => throws)) return [stride(result, choices)]
-      this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
-      this.cut.add(spot)
-      return []
+    const stride = (to: Spot, choices: readonly Choice[]): Stride => ({
+      type: move.type,
+      says: `${says}${choicesText(choices)}`,
+      from,
+      move,
+      choices,
+      to,
+      ...(source !== undefined && { source })
     })
+    if (!isOpen) return [stride(this.#spotAfter(spot, move, false), [])]
+    return this.#guards
+      .bothWays(() => this.#spotAfter(spot, move, true))
+      .flatMap(({ result, choices }) => {
+        // An endless cycle is one whatever the data is.
+        if (result.status !== 'error' || isEndless(result.error) || choices.some(({ throws }) => throws))
+          return [stride(result, choices)]
+        this.lost.add(`${says}, with data that no case gives: ${String(result.error)}`)
+        this.cut.add(spot)
+        return []
+      })
   }
 
   /** Whether a move is accepted, for some outcome of the guards if data is unknown. Also if a guard throws, since the chart throws then. */
@@ -126,10 +150,12 @@ export class Strider {
 
   /** The timers that may fire next. */
   timersIn({ timers, zone }: Spot): Offered[] {
-    return timers.filter(({ id }) => fired(zone, id)).map(timer => {
-      const move: ChartMove = { type: 'timer', timer }
-      return { move, says: describeMove(move), from: 'time', source: `the timer ${timer.id}`, isGuess: false }
-    })
+    return timers
+      .filter(({ id }) => fired(zone, id))
+      .map(timer => {
+        const move: ChartMove = { type: 'timer', timer }
+        return { move, says: describeMove(move), from: 'time', source: `the timer ${timer.id}`, isGuess: false }
+      })
   }
 
   #spotAfter(spot: Spot, move: ChartMove, isOpen: boolean): Spot {
@@ -139,14 +165,29 @@ export class Strider {
       return { ...after, over: endingOf(turn), told: this.#toldIn(turn, spot, move) }
     } catch (error) {
       if (error instanceof Unmodelled) throw error
-      return { ...after, status: 'error', output: undefined, error, over: 'error', told: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }] }
+      return {
+        ...after,
+        status: 'error',
+        output: undefined,
+        error,
+        over: 'error',
+        told: [{ name: 'FAILED', value: { state: 'TASK_STATE_FAILED' } }]
+      }
     }
   }
 }
 
 /** A task that ends whatever its chart does. */
 export function endedBy(spot: Spot, over: 'canceled' | 'late', name: string): Spot {
-  return { ...spot, status: 'stopped', ...QUIET, output: undefined, error: undefined, over, told: [{ name, value: { state: `TASK_STATE_${name}` } }] }
+  return {
+    ...spot,
+    status: 'stopped',
+    ...QUIET,
+    output: undefined,
+    error: undefined,
+    over,
+    told: [{ name, value: { state: `TASK_STATE_${name}` } }]
+  }
 }
 
 /** Identifies a configuration. Unknown data does not tell two apart. */
@@ -161,7 +202,14 @@ export function seen(stride: Taken<Spot, Stride> | undefined, before: Spot | und
   const { move } = stride?.move ?? {}
   const heard = move && before && after.hasMoved ? heardIn(before, move) : undefined
   const event = heard ?? (stride && !move ? { type: `task.${stride.move.type}` } : undefined)
-  return { event, ...(before && { before: before.chart }), after: after.chart, told: after.told, sent: after.sent, over: after.over }
+  return {
+    event,
+    ...(before && { before: before.chart }),
+    after: after.chart,
+    told: after.told,
+    sent: after.sent,
+    over: after.over
+  }
 }
 
 /** The event that a move brings to the chart. */

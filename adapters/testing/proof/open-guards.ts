@@ -15,7 +15,9 @@ export interface Choice {
 
 /** Choices as a condition: `isPaid and not isLarge`. */
 export function guardsText(choices: readonly Choice[]): string {
-  return choices.map(({ guard, isTrue, throws }) => (throws ? `${guard} throws` : `${isTrue ? '' : 'not '}${guard}`)).join(' and ')
+  return choices
+    .map(({ guard, isTrue, throws }) => (throws ? `${guard} throws` : `${isTrue ? '' : 'not '}${guard}`))
+    .join(' and ')
 }
 
 /** The result of one combination of outcomes. */
@@ -55,8 +57,13 @@ export class OpenGuards {
   #openedChart({ config, implementations }: AnyStateMachine): AnyStateMachine {
     const open = (name: string, guard: unknown) => this.#opened(name, guard as Guard)
     const guards = mapped(implementations.guards, (guard, name) => (isCombined(guard) ? guard : open(name, guard)))
-    const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic => (isMachine(logic) ? this.#openedChart(logic) : logic))
-    return withQuestionGuards(withGuards(writtenConfig(config), open), guarded => new StateMachine(guarded, { ...implementations, guards, actors } as never))
+    const actors = mapped(implementations.actors as Readonly<Record<string, AnyActorLogic>>, logic =>
+      isMachine(logic) ? this.#openedChart(logic) : logic
+    )
+    return withQuestionGuards(
+      withGuards(writtenConfig(config), open),
+      guarded => new StateMachine(guarded, { ...implementations, guards, actors } as never)
+    )
   }
 
   /** Calls a function once for each combination of the outcomes of the guards that it evaluates. */
@@ -102,7 +109,13 @@ export class OpenGuards {
     if (!this.#contexts.includes(given.context)) this.#contexts.push(given.context)
     const key = JSON.stringify([name, params, this.#contexts.indexOf(given.context)])
     const known = this.#known.get(key)
-    const choice = known ?? decidedBy(name, callOf(() => guard(given, params)), this.#script?.[this.#choices.length])
+    const choice =
+      known ??
+      decidedBy(
+        name,
+        callOf(() => guard(given, params)),
+        this.#script?.[this.#choices.length]
+      )
     if (!known) this.#choices.push(choice)
     this.#known.set(key, choice)
     if (choice.outcome === 'throws') throw choice.call.error
@@ -133,7 +146,10 @@ function callOf(run: () => unknown): Decided['call'] {
   }
 }
 
-function mapped<T>(all: Readonly<Record<string, T>>, change: (one: T, name: string) => unknown): Record<string, unknown> {
+function mapped<T>(
+  all: Readonly<Record<string, T>>,
+  change: (one: T, name: string) => unknown
+): Record<string, unknown> {
   return Object.fromEntries(Object.entries(all).map(([name, one]) => [name, change(one, name)]))
 }
 
@@ -145,15 +161,30 @@ function isCombined(guard: unknown): boolean {
 const NAMED = new Set(['states', 'on', 'after'])
 
 /** Members that hold no transitions. */
-const WITHOUT_GUARDS = new Set(['context', 'meta', 'types', 'schemas', 'input', 'output', 'actions', 'entry', 'exit', 'src', 'params'])
+const WITHOUT_GUARDS = new Set([
+  'context',
+  'meta',
+  'types',
+  'schemas',
+  'input',
+  'output',
+  'actions',
+  'entry',
+  'exit',
+  'src',
+  'params'
+])
 
 /** A chart's configuration, with each guard that is written inline replaced. */
 function withGuards<Config>(config: Config, open: (name: string, guard: unknown) => unknown, areNames = false): Config {
   if (Array.isArray(config)) return config.map((each: unknown) => withGuards(each, open)) as Config
   if (!isObject(config)) return config
-  return Object.fromEntries(Object.entries(config).map(([key, value]) => {
-    if (areNames) return [key, withGuards(value, open)]
-    if (key === 'guard' && typeof value === 'function' && !isCombined(value)) return [key, open(guardName(value), value)]
-    return [key, WITHOUT_GUARDS.has(key) ? value : withGuards(value, open, NAMED.has(key))]
-  })) as Config
+  return Object.fromEntries(
+    Object.entries(config).map(([key, value]) => {
+      if (areNames) return [key, withGuards(value, open)]
+      if (key === 'guard' && typeof value === 'function' && !isCombined(value))
+        return [key, open(guardName(value), value)]
+      return [key, WITHOUT_GUARDS.has(key) ? value : withGuards(value, open, NAMED.has(key))]
+    })
+  ) as Config
 }

@@ -12,10 +12,24 @@ export interface Formula {
  * Writes a property as a formula whose names begin with `id`. It stands on the sentence that the property's word means, and not on its automaton.
  * No name holds between two moments, so that a moment that repeats counts twice without `X`.
  */
-export function formulaOf({ claim: { word, terms: [first, second = first], after }, fairness }: Property, id: string): Formula {
+export function formulaOf(
+  {
+    claim: {
+      word,
+      terms: [first, second = first],
+      after
+    },
+    fairness
+  }: Property,
+  id: string
+): Formula {
   const [a, b, c] = [`${id}_a`, `${id}_b`, `${id}_after`]
   const later = (violation: string) => (after ? `!<> (${c} && <> (!${c} && <> (${violation})))` : `!<> (${violation})`)
-  const named = (one: Term['holds'], other?: Term['holds']) => ({ [a]: one, ...(other && { [b]: other }), ...(after && { [c]: (moment: Moment) => occurs(after, moment) }) })
+  const named = (one: Term['holds'], other?: Term['holds']) => ({
+    [a]: one,
+    ...(other && { [b]: other }),
+    ...(after && { [c]: (moment: Moment) => occurs(after, moment) })
+  })
   const premise = fairness === 'choice' ? '(<> settled)' : '([] <> round)'
   switch (word) {
     case 'never':
@@ -30,13 +44,22 @@ export function formulaOf({ claim: { word, terms: [first, second = first], after
     }
     case 'precedes': {
       const unheralded = `!${a} U (${b} && !${a})`
-      return { names: named(first.holds, moment => occurs(second, moment)), text: after ? `!<> (${c} && (${c} U (between && (${unheralded}))))` : `!(${unheralded})` }
+      return {
+        names: named(first.holds, moment => occurs(second, moment)),
+        text: after ? `!<> (${c} && (${c} U (between && (${unheralded}))))` : `!(${unheralded})`
+      }
     }
     case 'leadsTo': {
       const owes = `${a} && [] !${b}`
-      const names = named(moment => occurs(first, moment), moment => second.holds(moment) && !(second.isLasting && moment.kind === 'event'))
+      const names = named(
+        moment => occurs(first, moment),
+        moment => second.holds(moment) && !(second.isLasting && moment.kind === 'event')
+      )
       // A state that is entered with its effect demands no other, so nothing of its step may have it.
-      return { names, text: `${premise} -> (!<> (${first.isLasting ? `still && ((!${b} && !rests) U (${owes}))` : owes}))` }
+      return {
+        names,
+        text: `${premise} -> (!<> (${first.isLasting ? `still && ((!${b} && !rests) U (${owes}))` : owes}))`
+      }
     }
     case 'eventually':
     default:

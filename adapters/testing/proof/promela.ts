@@ -28,8 +28,15 @@ const STILL = 0
 export function promelaModel({ name, spaces, properties, bounds }: Modelled): string {
   const [met] = spaces.flatMap(({ met }) => met ?? [])
   if (met !== undefined) throw new BoundError(`${met}. Raise that bound, or give memory in the cases.`)
-  const claims = properties.map(([name, property], i) => ({ name, property, id: `p${i + 1}`, formula: formulaOf(property, `p${i + 1}`) }))
-  const names = Object.entries(Object.assign({}, ...claims.map(({ formula }) => formula.names)) as ReturnType<typeof formulaOf>['names'])
+  const claims = properties.map(([name, property], i) => ({
+    name,
+    property,
+    id: `p${i + 1}`,
+    formula: formulaOf(property, `p${i + 1}`)
+  }))
+  const names = Object.entries(
+    Object.assign({}, ...claims.map(({ formula }) => formula.names)) as ReturnType<typeof formulaOf>['names']
+  )
   const moments = new Numbers(BETWEEN + 1)
   const turns = new Numbers()
   const sources = new Numbers()
@@ -47,34 +54,79 @@ export function promelaModel({ name, spaces, properties, bounds }: Modelled): st
     const first = before
     before += nodes.length
     const start = `  :: ${passing(row)}goto c${first} ${comment(ground.name)}`
-    return { start, nodes: nodes.flatMap((node, i) => nodeLines(node, { label: to => `c${first + to}`, nodes, i, turns, sources, passing })) }
+    return {
+      start,
+      nodes: nodes.flatMap((node, i) =>
+        nodeLines(node, { label: to => `c${first + to}`, nodes, i, turns, sources, passing })
+      )
+    }
   })
-  const defined = ['rests', ...names.map(([name]) => name)].map(name => `#define ${name} ${anyOf('m', valuations.flatMap((held, number) => (held.includes(name) ? [number] : [])))}`)
+  const defined = ['rests', ...names.map(([name]) => name)].map(
+    name =>
+      `#define ${name} ${anyOf(
+        'm',
+        valuations.flatMap((held, number) => (held.includes(name) ? [number] : []))
+      )}`
+  )
   const ltl = claims.map(({ name, property: { fairness, claim }, id, formula }) => {
     const text = `${comment(`${claim.word}: ${name}`)}\nltl ${id} { ${formula.text} }`
     return fairness ? `#if${fairness === 'choice' ? 'def' : 'ndef'} CHOICE\n${text}\n#endif` : text
   })
   const hasChoice = claims.some(({ property }) => property.fairness === 'choice')
   return [
-    MODEL_BEGINS, `   ${inComment(name)}: ${before} configurations.`, ...bounds.map(bound => `   ${inComment(bound)}`), '',
-    '   spin -a model.pml && gcc -O1 -w -DNOREDUCE -o pan pan.c && ./pan -a -m1000000 -N p1', '',
-    '   "errors: 0" means that the property holds.', ...(hasChoice ? ['   Those under CHOICE need: spin -DCHOICE -a model.pml'] : []), '*/', '',
-    '/* The moment: 0 between two steps, 1 between two moments of a step. */', 'short m;', '#define still (m == 0)', '#define between (m <= 1)', ...defined, '',
-    ...fairnessLines(sources.size, turns.size), '', 'active proctype walk() {', '  if', ...parts.map(({ start }) => start), '  fi;', ...parts.flatMap(({ nodes }) => nodes),
-    'ended: stays; goto ended;', 'end_gone: false', '}', '', ...ltl, ''
+    MODEL_BEGINS,
+    `   ${inComment(name)}: ${before} configurations.`,
+    ...bounds.map(bound => `   ${inComment(bound)}`),
+    '',
+    '   spin -a model.pml && gcc -O1 -w -DNOREDUCE -o pan pan.c && ./pan -a -m1000000 -N p1',
+    '',
+    '   "errors: 0" means that the property holds.',
+    ...(hasChoice ? ['   Those under CHOICE need: spin -DCHOICE -a model.pml'] : []),
+    '*/',
+    '',
+    '/* The moment: 0 between two steps, 1 between two moments of a step. */',
+    'short m;',
+    '#define still (m == 0)',
+    '#define between (m <= 1)',
+    ...defined,
+    '',
+    ...fairnessLines(sources.size, turns.size),
+    '',
+    'active proctype walk() {',
+    '  if',
+    ...parts.map(({ start }) => start),
+    '  fi;',
+    ...parts.flatMap(({ nodes }) => nodes),
+    'ended: stays; goto ended;',
+    'end_gone: false',
+    '}',
+    '',
+    ...ltl,
+    ''
   ].join('\n')
 }
 
 /** The fairness of both kinds, as macros of steps. `quits` is a step after which no claim about the end counts. */
 function fairnessLines(sources: number, turns: number): string[] {
   return [
-    '#ifdef CHOICE', 'bool settled;', `short turn[${Math.max(1, turns)}];`,
+    '#ifdef CHOICE',
+    'bool settled;',
+    `short turn[${Math.max(1, turns)}];`,
     '#define settles if :: settled = true :: skip fi;',
     '#define goes(waits, at, mine, next) (!settled || turn[at] == mine) -> turn[at] = (settled -> next : 0);',
-    '#define goes_on(waits) skip;', '#define quits !settled ->', '#define stays settled = true',
-    '#else', '/* The source that is waited for. */', 'short k;', `#define round (k == ${sources})`,
-    '#define settles', `#define goes_on(waits) k = (round -> 0 : ((waits) -> k : k + 1));`, '#define goes(waits, at, mine, next) goes_on(waits)',
-    `#define quits k = ${sources + 1};`, `#define stays k = ${sources}`, '#endif'
+    '#define goes_on(waits) skip;',
+    '#define quits !settled ->',
+    '#define stays settled = true',
+    '#else',
+    '/* The source that is waited for. */',
+    'short k;',
+    `#define round (k == ${sources})`,
+    '#define settles',
+    `#define goes_on(waits) k = (round -> 0 : ((waits) -> k : k + 1));`,
+    '#define goes(waits, at, mine, next) goes_on(waits)',
+    `#define quits k = ${sources + 1};`,
+    `#define stays k = ${sources}`,
+    '#endif'
   ]
 }
 
@@ -89,7 +141,10 @@ interface Drawing {
 }
 
 /** A configuration and its steps. Where nothing has to go on, the walk may end. */
-function nodeLines({ spot, edges, sources: here }: Node, { nodes, i, label, turns, sources, passing }: Drawing): string[] {
+function nodeLines(
+  { spot, edges, sources: here }: Node,
+  { nodes, i, label, turns, sources, passing }: Drawing
+): string[] {
   const head = `${label(i)}: m = ${STILL}; `
   const note = comment(`${JSON.stringify(spot.chart.value)}${spot.over ? ` ${spot.over}` : ''}`)
   if (edges.length === 0) return [`${head}goto ${spot.over === 'canceled' ? 'end_gone' : 'ended'}; ${note}`]
@@ -97,12 +152,19 @@ function nodeLines({ spot, edges, sources: here }: Node, { nodes, i, label, turn
   const at = lasting.length > 1 ? turns.of(label(i)) : 0
   const guardOf = (edge: Edge): string => {
     if (edge.stride.type === 'cancel') return 'quits'
-    const waiting = [...here].filter(source => source !== edge.stride.source && !edge.restarts.includes(source) && nodes[edge.to]?.sources.has(source))
-    const waits = anyOf('k', waiting.map(source => sources.of(source)))
+    const waiting = [...here].filter(
+      source => source !== edge.stride.source && !edge.restarts.includes(source) && nodes[edge.to]?.sources.has(source)
+    )
+    const waits = anyOf(
+      'k',
+      waiting.map(source => sources.of(source))
+    )
     const mine = lasting.indexOf(edge)
     return lasting.length > 1 ? `goes(${waits}, ${at}, ${mine}, ${(mine + 1) % lasting.length})` : `goes_on(${waits})`
   }
-  const steps = edges.map(edge => `  :: ${guardOf(edge)} ${passing(edge.moments)}goto ${label(edge.to)} ${comment(edge.stride.says)}`)
+  const steps = edges.map(
+    edge => `  :: ${guardOf(edge)} ${passing(edge.moments)}goto ${label(edge.to)} ${comment(edge.stride.says)}`
+  )
   return [`${head}settles ${note}`, '  if', ...steps, ...(here.size === 0 ? ['  :: goto ended'] : []), '  fi;']
 }
 
@@ -137,5 +199,8 @@ function comment(text: string): string {
 
 /** Text that ends no comment, in one line. */
 function inComment(text: string): string {
-  return text.replace(/[\p{C}\p{Z}]+/gu, ' ').replaceAll('*/', '* /').replaceAll('/*', '/ *')
+  return text
+    .replace(/[\p{C}\p{Z}]+/gu, ' ')
+    .replaceAll('*/', '* /')
+    .replaceAll('/*', '/ *')
 }

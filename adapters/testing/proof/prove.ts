@@ -2,7 +2,14 @@ import type { AnyStateMachine } from 'xstate'
 import { leadsTo, never, type Fairness, type Property } from '../../../machines/properties/properties.ts'
 import { notTerm, TERMINAL, THROWN } from '../../../machines/properties/terms.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import { checkArgument, checkOptions, objectSuchAs, textSuchAs, withMembers, type OptionKinds } from '../../../runtime/primitives/options.ts'
+import {
+  checkArgument,
+  checkOptions,
+  objectSuchAs,
+  textSuchAs,
+  withMembers,
+  type OptionKinds
+} from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
 import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
@@ -114,8 +121,16 @@ export async function proveAgent(agent: Agent, options: AgentProofOptions = {}):
  * bound is met.
  */
 export async function promelaOf(agent: Agent, options: AgentProofOptions = {}): Promise<string> {
-  const { spaces, properties, unseen: { guesses, lost, unmodelled } } = await exploredAgent(agent, options, 'promelaOf')
-  const bounds = [...(guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]), ...[...lost].map(walk => `Not followed: ${walk}`), ...[...unmodelled].map(line => `Not modelled: ${line}`)]
+  const {
+    spaces,
+    properties,
+    unseen: { guesses, lost, unmodelled }
+  } = await exploredAgent(agent, options, 'promelaOf')
+  const bounds = [
+    ...(guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]),
+    ...[...lost].map(walk => `Not followed: ${walk}`),
+    ...[...unmodelled].map(line => `Not modelled: ${line}`)
+  ]
   return promelaModel({ name: agent.card.name, spaces, properties, bounds })
 }
 
@@ -126,7 +141,8 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
   checkAgent(agent, caller)
   checkOptions({ cases, ...options }, OPTIONS, caller, `${caller}(agent, { cases })`)
   const { work, properties = {} } = agent
-  if (typeof work !== 'object') throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
+  if (typeof work !== 'object')
+    throw new TypeError('its work is no statechart, so there is nothing to prove. Write it with setupWork.')
   const bounds = new Bounds({ ...options, limit: options.limit ?? MOST_CONFIGURATIONS })
   const unseen = await agentGrounds(agent, cases)
   const spaces = unseen.grounds.map(ground => spaceOf(ground, bounds))
@@ -137,7 +153,12 @@ async function exploredAgent(agent: Agent, { cases = {}, ...options }: AgentProo
  * Proves properties of any chart, with the events of `cases`, in every configuration that they lead to. Throws RangeError if no property has the
  * text `only`.
  */
-export function proveChart(chart: AnyStateMachine, properties: Readonly<Record<string, Property>>, cases: ChartCases = {}, options: ProofOptions = {}): Proof {
+export function proveChart(
+  chart: AnyStateMachine,
+  properties: Readonly<Record<string, Property>>,
+  cases: ChartCases = {},
+  options: ProofOptions = {}
+): Proof {
   checkArgument(chart, withMembers(['root', 'config'], 'a statechart'), 'proveChart(machine, { … })')
   const machine = withStepLimit(chart)
   const { ground, lost, unmodelled } = chartGround(machine, cases)
@@ -158,34 +179,63 @@ type Named = readonly (readonly [name: string, property: Property])[]
 
 function chosenOf(properties: Readonly<Record<string, Property>>, { only = '' }: ProofOptions): Named {
   const chosen = Object.entries(properties).filter(([name]) => name.includes(only))
-  if (chosen.length === 0) throw new RangeError(`no property's name contains ${JSON.stringify(only)}. There are: ${Object.keys(properties).join('; ')}.`)
+  if (chosen.length === 0)
+    throw new RangeError(
+      `no property's name contains ${JSON.stringify(only)}. There are: ${Object.keys(properties).join('; ')}.`
+    )
   return chosen
 }
 
-function proofOf(machine: AnyStateMachine, spaces: readonly Space[], chosen: Named, { guesses, lost, unmodelled }: Unseen): Proof {
+function proofOf(
+  machine: AnyStateMachine,
+  spaces: readonly Space[],
+  chosen: Named,
+  { guesses, lost, unmodelled }: Unseen
+): Proof {
   const isWhole = spaces.length > 0 && spaces.every(space => space.isWhole)
   const [met] = spaces.flatMap(space => space.met ?? [])
   const verdicts = chosen.map(([name, property]): Verdict => {
-    const [shortest] = spaces.flatMap(space => {
-      const found = counterexampleIn(space, property)
-      return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
-    }).toSorted((one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found))
+    const [shortest] = spaces
+      .flatMap(space => {
+        const found = counterexampleIn(space, property)
+        return found ? [{ space, found, isReal: choicesOf(found).length === 0 && isWalked(machine, space, found) }] : []
+      })
+      .toSorted(
+        (one, other) => Number(other.isReal) - Number(one.isReal) || lengthOf(one.found) - lengthOf(other.found)
+      )
     const named = { property: name, ...(property.fairness && { fairness: property.fairness }) }
     if (!shortest) return { ...named, ...unseen(property, spaces, met, { lost, unmodelled }) }
     const { space, found, isReal } = shortest
     const walk = walkOf(machine, space, found, property)
-    return isReal ? { ...named, outcome: 'confirmed', walk } : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
+    return isReal
+      ? { ...named, outcome: 'confirmed', walk }
+      : { ...named, outcome: 'possible', walk, guards: choicesOf(found) }
   })
-  return { verdicts, configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0), isWhole, ...(met !== undefined && { met }), openings: spaces.map(({ ground }) => ground.name), guesses, lost: [...lost], unmodelled: [...unmodelled] }
+  return {
+    verdicts,
+    configurations: spaces.reduce((sum, { nodes }) => sum + nodes.length, 0),
+    isWhole,
+    ...(met !== undefined && { met }),
+    openings: spaces.map(({ ground }) => ground.name),
+    guesses,
+    lost: [...lost],
+    unmodelled: [...unmodelled]
+  }
 }
 
 /** The verdict without a counterexample. */
-function unseen({ readsContext }: Property, spaces: readonly Space[], met: string | undefined, { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
+function unseen(
+  { readsContext }: Property,
+  spaces: readonly Space[],
+  met: string | undefined,
+  { lost, unmodelled }: Pick<Unseen, 'lost' | 'unmodelled'>
+): { readonly outcome: 'proved' } | { readonly outcome: 'unknown'; readonly why: string } {
   const [first] = unmodelled
   if (first !== undefined) return { outcome: 'unknown', why: first }
   if (met !== undefined) return { outcome: 'unknown', why: met }
   if (lost.size > 0) return { outcome: 'unknown', why: 'the chart throws with data that no case gives' }
-  if (readsContext && spaces.some(({ isOpen }) => isOpen)) return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
+  if (readsContext && spaces.some(({ isOpen }) => isOpen))
+    return { outcome: 'unknown', why: 'it reads the context, which depends on data that no case gives' }
   return { outcome: 'proved' }
 }
 
@@ -210,11 +260,28 @@ function lengthOf({ steps, loop }: Counterexample): number {
   return steps.length + loop.length
 }
 
-function walkOf(machine: AnyStateMachine, { ground, moments }: Space, { steps, loop }: Counterexample, { fairness }: Property): Walk {
+function walkOf(
+  machine: AnyStateMachine,
+  { ground, moments }: Space,
+  { steps, loop }: Counterexample,
+  { fairness }: Property
+): Walk {
   const [opening = [], ...taken] = transitionsOn(machine, ground.input, [...steps, ...loop])
   const { chart, told } = ground.start
-  const begins = { state: chart.value, states: idsOf(activeStates(chart)), transitions: opening, told: told.map(({ name }) => name), sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name) }
-  return { opening: ground.name, begins, steps: steps.map((edge, i) => stepOf(edge, taken[i])), again: loop.map((edge, i) => stepOf(edge, taken[steps.length + i])), kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment' }
+  const begins = {
+    state: chart.value,
+    states: idsOf(activeStates(chart)),
+    transitions: opening,
+    told: told.map(({ name }) => name),
+    sent: moments.filter(({ kind }) => kind === 'sent').map(({ name }) => name)
+  }
+  return {
+    opening: ground.name,
+    begins,
+    steps: steps.map((edge, i) => stepOf(edge, taken[i])),
+    again: loop.map((edge, i) => stepOf(edge, taken[steps.length + i])),
+    kind: loop.length > 0 ? 'loop' : fairness ? 'end' : 'moment'
+  }
 }
 
 /** The transitions that the real chart takes at its start, then on each step, if guards that unknown data decides have the outcomes of the walk. */
@@ -222,7 +289,9 @@ function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly
   const guards = new OpenGuards(machine)
   const { run, transitionsSince } = recordedRun(guards.machine, input)
   const all = [transitionsSince()]
-  for (const { stride: { move, choices, to } } of edges) {
+  for (const {
+    stride: { move, choices, to }
+  } of edges) {
     if (move && to.isOpen) guards.decided(choices, () => run.take(move))
     else if (move) run.take(move)
     all.push(transitionsSince())
@@ -232,5 +301,13 @@ function transitionsOn(machine: AnyStateMachine, input: unknown, edges: readonly
 }
 
 function stepOf({ stride: { says, from, to } }: Edge, transitions: readonly string[] = []): WalkStep {
-  return { says, from, state: to.chart.value, states: idsOf(activeStates(to.chart)), transitions, told: to.told.map(({ name }) => name), sent: to.sent.map(({ type }) => type) }
+  return {
+    says,
+    from,
+    state: to.chart.value,
+    states: idsOf(activeStates(to.chart)),
+    transitions,
+    told: to.told.map(({ name }) => name),
+    sent: to.sent.map(({ type }) => type)
+  }
 }

@@ -60,7 +60,8 @@ export function spaceOf(ground: Ground, bounds: Bounds): Space {
       keys.add(found)
       return found
     },
-    describeMove: ({ says, move }) => JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : ''])
+    describeMove: ({ says, move }) =>
+      JSON.stringify([says, move && 'actor' in move ? move.actor : '', move && 'timer' in move ? move.timer.id : ''])
   })
   const numbers = new Map(places.map((place, number) => [place, number]))
   const nodes = places.map(({ turn: spot, legal }): Node => {
@@ -70,9 +71,21 @@ export function spaceOf(ground: Ground, bounds: Bounds): Space {
       moments: momentsOf(seen(leading, spot, ground.start)),
       restarts: restartsIn(spot, leading.turn)
     }))
-    return { spot, edges, sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])), isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot))) }
+    return {
+      spot,
+      edges,
+      sources: new Set(edges.flatMap(({ stride: { source } }) => source ?? [])),
+      isCut: ground.isCut(spot) || (cut.size > 0 && cut.has(key(spot)))
+    }
   })
-  return { ground, nodes, moments: momentsOf(seen(undefined, undefined, ground.start)), isWhole: cut.size === 0, met, isOpen: places.some(({ turn }) => turn.isOpen) }
+  return {
+    ground,
+    nodes,
+    moments: momentsOf(seen(undefined, undefined, ground.start)),
+    isWhole: cut.size === 0,
+    met,
+    isOpen: places.some(({ turn }) => turn.isOpen)
+  }
 }
 
 /** The source of an actor's end. */
@@ -82,7 +95,11 @@ export function actorSource(id: string): string {
 
 function restartsIn(before: Spot, after: Spot): string[] {
   const [had, has] = [startsIn(before), startsIn(after)]
-  const actors = Object.keys(had).filter(id => has[id] !== undefined && has[id] !== had[id]).map(actorSource)
-  const timers = before.timers.filter(timer => after.timers.some(other => other.id === timer.id && other !== timer)).map(({ id }) => `the timer ${id}`)
+  const actors = Object.keys(had)
+    .filter(id => has[id] !== undefined && has[id] !== had[id])
+    .map(actorSource)
+  const timers = before.timers
+    .filter(timer => after.timers.some(other => other.id === timer.id && other !== timer))
+    .map(({ id }) => `the timer ${id}`)
   return [...actors, ...timers]
 }

@@ -29,7 +29,10 @@ export interface Access {
 export async function callerOf(runtime: Runtime, { reach, isOfficial }: Access): Promise<Caller> {
   if (reach === 'in process') return inProcess(runtime)
   // Connections use real time, since the agent's clock is virtual.
-  const served = await serve({ ...runtime, settings: { ...runtime.settings, clock: withLongTimers(systemClock) } }, { port: 0 })
+  const served = await serve(
+    { ...runtime, settings: { ...runtime.settings, clock: withLongTimers(systemClock) } },
+    { port: 0 }
+  )
   return isOfficial ? withOfficial(served, reach) : withOurs(served, reach)
 }
 

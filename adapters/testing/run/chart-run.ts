@@ -1,5 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
-import { createActor, type Actor, type AnyActorRef, type AnyMachineSnapshot, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
+import {
+  createActor,
+  type Actor,
+  type AnyActorRef,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type EventObject
+} from 'xstate'
 import { toJson } from '../../../machines/protocol/codec/json.ts'
 import { replaceSchedule, startRestored, takeId } from '../../../runtime/xstate/actor-system.ts'
 import { activeStates, keepDetails } from '../../../runtime/xstate/persisted-snapshot.ts'
@@ -20,7 +28,12 @@ export type Liveness = 'live' | 'restored'
 export type AtStep = (step: number) => void
 
 /** Walks one path with an actor of the chart alone. Throws PathError if it differs from the chart's pure functions. */
-export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>, liveness: Liveness, log: CoverageLog, at: AtStep): void {
+export function walkChart(
+  { start, steps, input }: Pick<Path, 'start' | 'steps' | 'input'>,
+  liveness: Liveness,
+  log: CoverageLog,
+  at: AtStep
+): void {
   const run = new ChartRun(log, input)
   const check = (step: string, turn: Turn) => {
     run.advance(0)
@@ -41,7 +54,12 @@ export function walkChart({ start, steps, input }: Pick<Path, 'start' | 'steps' 
 }
 
 /** Takes moves with an actor of the chart alone. Throws PathError if it differs from these turns, and TypeError if it cannot take one. */
-export function takeMoves(machine: AnyStateMachine, input: unknown, start: Turn, moves: readonly { readonly move: ChartMove; readonly turn: Turn }[]): void {
+export function takeMoves(
+  machine: AnyStateMachine,
+  input: unknown,
+  start: Turn,
+  moves: readonly { readonly move: ChartMove; readonly turn: Turn }[]
+): void {
   const run = new ChartRun(new CoverageLog(machine), input)
   run.checkNext(OPENING, start)
   for (const { move, turn } of moves) {
@@ -82,9 +100,15 @@ export function idsOf(states: readonly AnyStateNode[]): string[] {
 }
 
 /** A run of a chart. `transitionsSince` gives the names of the transitions that it took since the last call, each once. */
-export function recordedRun(machine: AnyStateMachine, input: unknown): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
+export function recordedRun(
+  machine: AnyStateMachine,
+  input: unknown
+): { readonly run: ChartRun; readonly transitionsSince: () => string[] } {
   const taken = new Set<string>()
-  const run = new ChartRun({ watched: machine, noteTransition: transition => void taken.add(transitionName(transition)) }, input)
+  const run = new ChartRun(
+    { watched: machine, noteTransition: transition => void taken.add(transitionName(transition)) },
+    input
+  )
   const transitionsSince = () => {
     const all = [...taken]
     taken.clear()
@@ -175,7 +199,8 @@ class ChartRun {
   /** Lets time pass, and the delayed events happen that are due then. */
   advance(ms: number): void {
     const endMs = this.#nowMs + ms
-    const next = () => this.#delayed.filter(({ dueMs }) => dueMs <= endMs).toSorted((one, other) => one.dueMs - other.dueMs)[0]
+    const next = () =>
+      this.#delayed.filter(({ dueMs }) => dueMs <= endMs).toSorted((one, other) => one.dueMs - other.dueMs)[0]
     for (let delayed = next(); delayed; delayed = next()) {
       this.#nowMs = delayed.dueMs
       delayed.fire()
@@ -205,8 +230,11 @@ class ChartRun {
   }
 
   #compare(step: string, turns: readonly Turn[], found: readonly Sight[]): void {
-    const wanted = turns.filter(({ hasMoved }) => hasMoved).map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))
-    const isFound = (from: number, to?: number) => isDeepStrictEqual(toJson(found.slice(from, to)), toJson(wanted.slice(from, to)))
+    const wanted = turns
+      .filter(({ hasMoved }) => hasMoved)
+      .map(({ status, chart, words }): Sight => ({ status, value: chart.value, words }))
+    const isFound = (from: number, to?: number) =>
+      isDeepStrictEqual(toJson(found.slice(from, to)), toJson(wanted.slice(from, to)))
     if (isFound(0)) return
     const at = wanted.findIndex((_, i) => !isFound(i, i + 1))
     throw new PathError(step, 'the chart has to be', wanted.at(at), found.at(at), this.#error)
@@ -218,15 +246,29 @@ class ChartRun {
 
   /** Lets a delayed event happen that the actor has scheduled. */
   #fire({ event, sendId, isSent, route }: Timer): void {
-    const isAt = (actor: AnyActorRef, path: string | undefined) => path === undefined || (actor === this.#actor ? path === '' : actorAt(this.#actor.getSnapshot(), path) === actor)
-    const delayed = this.#delayed.find(one => one.id === sendId && isDeepStrictEqual(one.event, event) && (one.target !== this.#actor) === isSent && isAt(one.source, route?.from) && isAt(one.target, route?.to))
+    const isAt = (actor: AnyActorRef, path: string | undefined) =>
+      path === undefined || (actor === this.#actor ? path === '' : actorAt(this.#actor.getSnapshot(), path) === actor)
+    const delayed = this.#delayed.find(
+      one =>
+        one.id === sendId &&
+        isDeepStrictEqual(one.event, event) &&
+        (one.target !== this.#actor) === isSent &&
+        isAt(one.source, route?.from) &&
+        isAt(one.target, route?.to)
+    )
     if (!delayed) throw new TypeError(`the chart has not scheduled ${event.type}`)
     delayed.fire()
   }
 
-  #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): { readonly actor: Actor<AnyStateMachine>; readonly schedule: Schedule } {
+  #begin(options: { readonly input: unknown; readonly snapshot?: AnyMachineSnapshot }): {
+    readonly actor: Actor<AnyStateMachine>
+    readonly schedule: Schedule
+  } {
     let about: Pick<Delayed, 'source' | 'target' | 'event' | 'id'>
-    const free = ({ source, id }: Pick<Delayed, 'source' | 'id'>) => this.#delayed.filter(one => id !== undefined && one.id === id && one.source === source).forEach(one => (one.isFree = true))
+    const free = ({ source, id }: Pick<Delayed, 'source' | 'id'>) =>
+      this.#delayed
+        .filter(one => id !== undefined && one.id === id && one.source === source)
+        .forEach(one => (one.isFree = true))
     const drop = (dropped: Delayed) => {
       this.#delayed = this.#delayed.filter(one => one !== dropped)
       free(dropped)
@@ -235,7 +277,15 @@ class ChartRun {
       ...options,
       clock: {
         setTimeout: (callback, delayMs) => {
-          const delayed: Delayed = { ...about, isFree: false, dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0), fire: () => { drop(delayed); callback() } }
+          const delayed: Delayed = {
+            ...about,
+            isFree: false,
+            dueMs: this.#nowMs + (delayMs > 0 ? delayMs : 0),
+            fire: () => {
+              drop(delayed)
+              callback()
+            }
+          }
           free(about)
           this.#delayed.push(delayed)
           return delayed
@@ -243,9 +293,11 @@ class ChartRun {
         clearTimeout: drop
       },
       inspect: seen => {
-        if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined) seen._transitions.forEach(taken => this.#log.noteTransition(taken))
+        if (seen.type === '@xstate.microstep' && (seen.actorRef as AnyActorRef)._parent === undefined)
+          seen._transitions.forEach(taken => this.#log.noteTransition(taken))
         // Charts below ask too. One that is stopped is restored with its question.
-        if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active') this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key
+        if (seen.type === '@xstate.snapshot' && actor.getSnapshot().status === 'active')
+          this.#asks = openQuestion(actor.getSnapshot(), this.#asks)?.key
       }
     })
     const schedule: Schedule = (source, target, event, delayMs, id) => {

@@ -39,8 +39,18 @@ interface Needs {
 const NEEDS: Needs = { official: () => import('./official-caller.ts'), sqlite: async () => driverOf(undefined) }
 
 /** The drivers that can run here, and a line about the missing packages of others. */
-export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{ readonly drivers: readonly Driver[]; readonly lacks: readonly string[] }> {
-  const [hasOfficial, hasSqlite] = await Promise.all([official, sqlite].map(load => load().then(() => true, () => false)))
+export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Promise<{
+  readonly drivers: readonly Driver[]
+  readonly lacks: readonly string[]
+}> {
+  const [hasOfficial, hasSqlite] = await Promise.all(
+    [official, sqlite].map(load =>
+      load().then(
+        () => true,
+        () => false
+      )
+    )
+  )
   const lackOf = (driver: Driver): string | undefined => {
     const { disk, isOfficial }: Partial<Manner> = Object(DRIVERS[driver])
     if (disk === 'SQLite' && !hasSqlite) return SQLITE_PACKAGE
@@ -48,6 +58,7 @@ export async function availableDrivers({ official, sqlite }: Needs = NEEDS): Pro
   }
   const missing = allDrivers.filter(driver => lackOf(driver) !== undefined)
   const packages = new Set(missing.map(lackOf))
-  const lacks = missing.length === 0 ? [] : [`not walked: ${missing.join('; ')}. To walk them: npm i -D ${[...packages].join(' ')}`]
+  const lacks =
+    missing.length === 0 ? [] : [`not walked: ${missing.join('; ')}. To walk them: npm i -D ${[...packages].join(' ')}`]
   return { drivers: allDrivers.filter(driver => !missing.includes(driver)), lacks }
 }

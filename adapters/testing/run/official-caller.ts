@@ -10,20 +10,31 @@ checkPackages(['@a2a-js/sdk'])
 
 /** A caller with the official SDK's client, over a binding of the agent's card. It converts the agent's errors to A2AErrors. */
 export async function officialCaller(url: string, binding: string): Promise<Omit<Caller, 'close'>> {
-  const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] }))
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { preferredTransports: [binding] })
+  )
   const client = await factory.createFromUrl(url)
   return {
     send: async message => {
       const request = sdk.SendMessageRequest.fromJSON({ message, configuration: { returnImmediately: true } })
       const answer = await client.sendMessage(request, ACTIVATED).catch(rethrown)
-      return 'status' in answer ? { task: sdk.Task.toJSON(answer) as never } : { message: sdk.Message.toJSON(answer) as never }
+      return 'status' in answer
+        ? { task: sdk.Task.toJSON(answer) as never }
+        : { message: sdk.Message.toJSON(answer) as never }
     },
     events: async function* (id, afterGeneration, signal) {
-      const events = client.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON({ id }), { ...activatedWith({ 'last-event-id': `${afterGeneration}` }), signal })
+      const events = client.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON({ id }), {
+        ...activatedWith({ 'last-event-id': `${afterGeneration}` }),
+        signal
+      })
       for await (const event of events) yield sdk.StreamResponse.toJSON(event) as never
     },
-    task: async id => sdk.Task.toJSON(await client.getTask(sdk.GetTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)) as never,
-    cancel: async id => sdk.Task.toJSON(await client.cancelTask(sdk.CancelTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)) as never
+    task: async id =>
+      sdk.Task.toJSON(await client.getTask(sdk.GetTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)) as never,
+    cancel: async id =>
+      sdk.Task.toJSON(
+        await client.cancelTask(sdk.CancelTaskRequest.fromJSON({ id }), ACTIVATED).catch(rethrown)
+      ) as never
   }
 }
 
@@ -35,7 +46,10 @@ function activatedWith(parameters: Record<string, string>): RequestOptions {
 
 /** The agent's error, by the `reason` of its class. For a code outside of A2A, the official client keeps only the number on the wire. */
 function rethrown(error: unknown): never {
-  const { envelopeCode, statusCode, message, reason, metadata } = error as Readonly<Record<'envelopeCode' | 'statusCode' | 'reason' | 'metadata', unknown>> & { readonly message: string }
-  if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http) throw new A2AError('RateLimited', message, { cause: error })
+  const { envelopeCode, statusCode, message, reason, metadata } = error as Readonly<
+    Record<'envelopeCode' | 'statusCode' | 'reason' | 'metadata', unknown>
+  > & { readonly message: string }
+  if (envelopeCode === ERRORS.RateLimited.code || statusCode === ERRORS.RateLimited.http)
+    throw new A2AError('RateLimited', message, { cause: error })
   throw fromWireError({ message, data: [{ '@type': ERROR_INFO, reason, metadata }] })
 }

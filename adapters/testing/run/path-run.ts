@@ -22,7 +22,13 @@ export interface Manner extends Access {
 }
 
 /** Walks one path through a runtime. Rejects with PathError at the first unexpected step. */
-export async function walk(agent: Agent, cast: WorkDouble, path: Path, { interlude, disk = 'memory', ...access }: Manner, at: AtStep = () => {}): Promise<void> {
+export async function walk(
+  agent: Agent,
+  cast: WorkDouble,
+  path: Path,
+  { interlude, disk = 'memory', ...access }: Manner,
+  at: AtStep = () => {}
+): Promise<void> {
   const world = await World.open({ ...agreeing(agent), work: cast.work }, path.opening, await newDisk(disk))
   const caller = await callerOf(world.runtime, access)
   const run = new PathRun(world, cast, access, caller)
@@ -53,7 +59,10 @@ class PathRun {
     this.#cast = cast
     this.#access = access
     this.#caller = caller
-    this.#follower = new Follower(id => this.#isOwn(id), () => world.rest())
+    this.#follower = new Follower(
+      id => this.#isOwn(id),
+      () => world.rest()
+    )
   }
 
   async begin({ opening, begins }: Path): Promise<void> {
@@ -81,9 +90,18 @@ class PathRun {
     const step = describeMove(move)
     const before = this.#wanted.length
     this.#wanted.push(...told)
-    const error = await this.#perform(move).then(() => undefined, (error: unknown) => error)
+    const error = await this.#perform(move).then(
+      () => undefined,
+      (error: unknown) => error
+    )
     const code = isA2AError(error) ? error.code : error
-    if (code !== refusal) throw new PathError(step, refusal === undefined ? 'it has to be taken' : `it has to be refused with ${refusal}`, refusal, code ?? 'it was taken')
+    if (code !== refusal)
+      throw new PathError(
+        step,
+        refusal === undefined ? 'it has to be taken' : `it has to be refused with ${refusal}`,
+        refusal,
+        code ?? 'it was taken'
+      )
     await this.#check(step, before)
   }
 
@@ -122,7 +140,8 @@ class PathRun {
     const wanted = this.#wanted
     await this.#follower.settle(wanted.length)
     const told = withFirstChunks(this.#follower.told)
-    if (!isDeepStrictEqual(told, withFirstChunks(wanted))) throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from), this.#world.error)
+    if (!isDeepStrictEqual(told, withFirstChunks(wanted)))
+      throw new PathError(step, 'the task has to tell', wanted.slice(from), told.slice(from), this.#world.error)
     const task = await this.#caller.task(this.#taskId)
     const [is, has] = [summaryOf(task), summaryOfTold(wanted)]
     /* c8 ignore next -- the runtime's GetTask agrees with its streams */

@@ -35,10 +35,22 @@ export const scriptedChart = setupWork({
       invoke: { src: 'author', id: 'author' },
       initial: 'ready',
       states: {
-        ready: { on: { progress: { actions: emit(SAID) }, artifact: { target: 'started', actions: emit(MADE) }, ask: 'asking', authorize: 'authorizing', ...outside(ENDS) } },
+        ready: {
+          on: {
+            progress: { actions: emit(SAID) },
+            artifact: { target: 'started', actions: emit(MADE) },
+            ask: 'asking',
+            authorize: 'authorizing',
+            ...outside(ENDS)
+          }
+        },
         started: { on: { chunk: { target: 'ready', actions: emit(MORE) }, ask: 'asking', ...outside(ENDS) } },
         asking: { tags: 'input-required', meta: { prompt: QUESTION }, on: { 'message.received': 'ready' } },
-        authorizing: { tags: 'auth-required', meta: { prompt: PERMISSION }, on: { 'message.received': 'ready', 'authorization.received': 'ready' } }
+        authorizing: {
+          tags: 'auth-required',
+          meta: { prompt: PERMISSION },
+          on: { 'message.received': 'ready', 'authorization.received': 'ready' }
+        }
       }
     },
     completed: { type: 'final' },
@@ -118,6 +130,8 @@ export class ScriptedWork implements WorkDouble {
 function nothing(): void {}
 
 /** Transitions from inside a state to states outside of it. */
-function outside<Targets extends Readonly<Record<string, string>>>(targets: Targets): { [Event in keyof Targets]: `#work.${Targets[Event]}` } {
+function outside<Targets extends Readonly<Record<string, string>>>(
+  targets: Targets
+): { [Event in keyof Targets]: `#work.${Targets[Event]}` } {
   return Object.fromEntries(Object.entries(targets).map(([event, state]) => [event, `#work.${state}`])) as never
 }

@@ -1,4 +1,12 @@
-import { type ActorLogic, type AnyActorLogic, type AnyActorRef, type AnyStateMachine, type EventObject, fromPromise, type Snapshot } from 'xstate'
+import {
+  type ActorLogic,
+  type AnyActorLogic,
+  type AnyActorRef,
+  type AnyStateMachine,
+  type EventObject,
+  fromPromise,
+  type Snapshot
+} from 'xstate'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { pathOf } from '../../../runtime/commits/actor-host.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
@@ -27,7 +35,11 @@ export class StubActors implements WorkDouble {
 
   end(actor: string, result: unknown): void {
     const ended = this.#chart && actorAt(this.#chart.getSnapshot(), actor)
-    if (ended) endActor(ended, result instanceof Error ? { type: 'xstate.error.', error: result } : { type: 'xstate.done.', output: result })
+    if (ended)
+      endActor(
+        ended,
+        result instanceof Error ? { type: 'xstate.error.', error: result } : { type: 'xstate.done.', output: result }
+      )
   }
 
   tell(event: EventObject): void {
@@ -57,12 +69,18 @@ const WORK_DEPTH = 2
 export const endless = fromPromise(() => new Promise(() => {}))
 
 /** Ends an actor of the logic `ending`, as the event of its end says. */
-export function endActor(actor: AnyActorRef, { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }): void {
+export function endActor(
+  actor: AnyActorRef,
+  { output, error, type }: EventObject & { readonly output?: unknown; readonly error?: unknown }
+): void {
   actor.send({ type: END, output, error, isError: type.startsWith('xstate.error.') })
 }
 
 /** Lets an actor of the logic `ending` have a snapshot, as an event of a case gives it. */
-export function showSnapshot(actor: AnyActorRef | undefined, { snapshot }: EventObject & { readonly snapshot?: unknown }): void {
+export function showSnapshot(
+  actor: AnyActorRef | undefined,
+  { snapshot }: EventObject & { readonly snapshot?: unknown }
+): void {
   actor?.send({ type: SHOW, snapshot })
 }
 
@@ -104,9 +122,11 @@ export function withLeaves(machine: AnyStateMachine, leaf: AnyActorLogic): AnySt
 
 /** A chart whose actors with given results are no charts. */
 export function withResults(machine: AnyStateMachine, results: object): AnyStateMachine {
-  const actors = Object.entries(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).flatMap(([src, logic]) => {
-    if (!isMachine(logic)) return []
-    return [[src, Object.hasOwn(results, src) ? endless : withResults(logic, results)]]
-  })
+  const actors = Object.entries(machine.implementations.actors as Readonly<Record<string, AnyActorLogic>>).flatMap(
+    ([src, logic]) => {
+      if (!isMachine(logic)) return []
+      return [[src, Object.hasOwn(results, src) ? endless : withResults(logic, results)]]
+    }
+  )
   return actors.length === 0 ? machine : machine.provide({ actors: Object.fromEntries(actors) })
 }

@@ -49,7 +49,12 @@ export class World {
   }
 
   /** Opens a world whose context contains the earlier artifacts. */
-  static async open(agent: Agent, { earlier }: Pick<OpeningCase, 'earlier'>, disk: Disk, limits: Partial<Limits> = {}): Promise<World> {
+  static async open(
+    agent: Agent,
+    { earlier }: Pick<OpeningCase, 'earlier'>,
+    disk: Disk,
+    limits: Partial<Limits> = {}
+  ): Promise<World> {
     return new World(agent, await past(agent, earlier, disk), limits)
   }
 
@@ -88,7 +93,14 @@ export class World {
   #begin(): Runtime {
     const lasting = this.#disk.open()
     const store: Store = { ...lasting, commit: given => (this.#isDead ? new Promise(() => {}) : lasting.commit(given)) }
-    return createRuntime({ agent: this.#agent, clock: this.clock, ids: this.#ids, limits: this.#limits, logger: this.#logger, store })
+    return createRuntime({
+      agent: this.#agent,
+      clock: this.clock,
+      ids: this.#ids,
+      limits: this.#limits,
+      logger: this.#logger,
+      store
+    })
   }
 }
 
@@ -102,8 +114,30 @@ export async function inputFor(agent: Agent, opening: OpeningCase): Promise<Work
   const spy = defineAgent({
     ...others,
     messages: 'reject',
-    work: ({ taskId, contextId, message, request, input, terms, extensions, referenceTasks, unloadedTasks, earlierArtifacts }) => {
-      given = { taskId, contextId, message, request, input, ...(terms && { terms }), extensions, referenceTasks, unloadedTasks, earlierArtifacts }
+    work: ({
+      taskId,
+      contextId,
+      message,
+      request,
+      input,
+      terms,
+      extensions,
+      referenceTasks,
+      unloadedTasks,
+      earlierArtifacts
+    }) => {
+      given = {
+        taskId,
+        contextId,
+        message,
+        request,
+        input,
+        ...(terms && { terms }),
+        extensions,
+        referenceTasks,
+        unloadedTasks,
+        earlierArtifacts
+      }
     }
   })
   const world = await World.open(spy, opening, await newDisk('memory'))
@@ -137,8 +171,16 @@ async function past({ card }: Agent, earlier: readonly ArtifactWords[], disk: Di
   let count = 0
   const ids = () => `id-${(count += 1)}`
   for (const artifact of earlier) {
-    const runtime = createRuntime({ agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }), clock, ids, store: disk.open() })
-    await runtime.sendMessage({ message: { ...openingMessage({ words: 'earlier' }), messageId: ids() } }, { extensions: [RELIABILITY_EXTENSION] })
+    const runtime = createRuntime({
+      agent: defineAgent({ card, cancelGraceMs: 0, work: async () => ({ artifact }) }),
+      clock,
+      ids,
+      store: disk.open()
+    })
+    await runtime.sendMessage(
+      { message: { ...openingMessage({ words: 'earlier' }), messageId: ids() } },
+      { extensions: [RELIABILITY_EXTENSION] }
+    )
     await ended(runtime, clock)
     clock.increment(1)
   }

@@ -5,7 +5,12 @@ import { Chat } from './chat.tsx'
 
 const url = new URLSearchParams(location.search).get('agent') ?? 'http://127.0.0.1:4242/'
 
-const STATES = { connecting: 'Connecting', open: 'Connected', lost: 'Connection lost, connecting again', closed: 'Not connected' }
+const STATES = {
+  connecting: 'Connecting',
+  open: 'Connected',
+  lost: 'Connection lost, connecting again',
+  closed: 'Not connected'
+}
 
 function App() {
   const { agent, state, error, reconnect } = useAgent(url)
@@ -14,7 +19,9 @@ function App() {
       <AgentProvider agent={agent}>
         <header>
           <h1>{new URL(url).host}</h1>
-          <span className="state" data-state={state} role="status">{STATES[state]}</span>
+          <span className="state" data-state={state} role="status">
+            {STATES[state]}
+          </span>
           {state === 'closed' && <button onClick={reconnect}>Connect again</button>}
           {/* The address without the id of a context begins a new one. */}
           <a href={location.pathname + location.search}>New</a>
@@ -32,4 +39,9 @@ function App() {
 }
 
 const root = document.getElementById('app')
-if (root) createRoot(root).render(<StrictMode><App /></StrictMode>)
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>
+  )

@@ -4,7 +4,9 @@ import { pathText } from './paths.ts'
 import type { Schema } from './values.ts'
 
 /** Result of `tryDecode`: the canonical value, or violations, one per field. */
-export type Decoded<T> = { readonly value: T; readonly violations?: never } | { readonly value?: never; readonly violations: FieldViolation[] }
+export type Decoded<T> =
+  | { readonly value: T; readonly violations?: never }
+  | { readonly value?: never; readonly violations: FieldViolation[] }
 
 const REPORTED_VIOLATIONS = 20
 
@@ -27,7 +29,9 @@ export function tryDecode<T>(schema: Schema<T>, value: unknown, root = ''): Deco
   const result = compiled(schema).safeParse(value)
   if (result.success) return { value: result.data }
   const issues = result.error.issues.slice(0, REPORTED_VIOLATIONS)
-  return { violations: issues.map(({ path, message }) => ({ field: pathText(root, path) || 'params', description: message })) }
+  return {
+    violations: issues.map(({ path, message }) => ({ field: pathText(root, path) || 'params', description: message }))
+  }
 }
 
 function summary(violations: readonly FieldViolation[]): string {

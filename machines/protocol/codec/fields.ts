@@ -90,29 +90,35 @@ interface ListTerms<T> {
 export function list<T>(element: Schema<T>, { min = 0, simple }: ListTerms<T> = {}): Schema<T[]> {
   const error = wanted(min === 0 ? 'a list' : 'a list of at least one')
   const array = z.array(z.unknown(), { error }).check(z.minLength(min, { error }))
-  return z.pipe(array, z.transform((values: unknown[], context) => {
-    // A copy has the exact capacity. The first `push` onto an empty list reserves 17 elements, and most lists have one.
-    const decoded = values.slice() as T[]
-    for (let index = 0; index < values.length && context.issues.length < REPORTED_ISSUES; index += 1) {
-      const value = simple?.(values[index]) ?? decodeMember(context, index, element, values[index])
-      if (value !== undefined) decoded[index] = value
-    }
-    return decoded
-  }))
+  return z.pipe(
+    array,
+    z.transform((values: unknown[], context) => {
+      // A copy has the exact capacity. The first `push` onto an empty list reserves 17 elements, and most lists have one.
+      const decoded = values.slice() as T[]
+      for (let index = 0; index < values.length && context.issues.length < REPORTED_ISSUES; index += 1) {
+        const value = simple?.(values[index]) ?? decodeMember(context, index, element, values[index])
+        if (value !== undefined) decoded[index] = value
+      }
+      return decoded
+    })
+  )
 }
 
 /** A proto map: an object with arbitrary keys, whose values follow one schema. */
 export function map<T>(element: Schema<T>): Schema<Record<string, T>> {
-  return z.pipe(struct, z.transform((members: Metadata, context) => {
-    const decoded: Record<string, T> = {}
-    for (const [name, member] of Object.entries(members)) {
-      if (context.issues.length >= REPORTED_ISSUES) break
-      if (isForbiddenName(name)) complain(context, [name], 'must not have this name')
-      else {
-        const value = decodeMember(context, name, element, member)
-        if (value !== undefined) decoded[name] = value
+  return z.pipe(
+    struct,
+    z.transform((members: Metadata, context) => {
+      const decoded: Record<string, T> = {}
+      for (const [name, member] of Object.entries(members)) {
+        if (context.issues.length >= REPORTED_ISSUES) break
+        if (isForbiddenName(name)) complain(context, [name], 'must not have this name')
+        else {
+          const value = decodeMember(context, name, element, member)
+          if (value !== undefined) decoded[name] = value
+        }
       }
-    }
-    return decoded
-  }))
+      return decoded
+    })
+  )
 }

@@ -16,7 +16,12 @@ export function complain(context: z.core.ParsePayload, path: PropertyKey[], mess
 }
 
 /** Decodes one member of `context`'s value. If it is invalid, adds its violations below `step` and gives `undefined`. */
-export function decodeMember<T>(context: z.core.ParsePayload, step: PropertyKey, schema: Schema<T>, value: unknown): T | undefined {
+export function decodeMember<T>(
+  context: z.core.ParsePayload,
+  step: PropertyKey,
+  schema: Schema<T>,
+  value: unknown
+): T | undefined {
   const result = compiled(schema).safeParse(value)
   if (result.success) return result.data
   for (const issue of result.error.issues) complain(context, [step, ...issue.path], issue.message)

@@ -33,7 +33,13 @@ interface OpenText {
   isNamed: boolean
 }
 
-const DEFAULTS: Required<JsonLimits> = { root: 'params', depth: 64, keys: 10_000, nodes: 200_000, stringLength: 512 * 1024 }
+const DEFAULTS: Required<JsonLimits> = {
+  root: 'params',
+  depth: 64,
+  keys: 10_000,
+  nodes: 200_000,
+  stringLength: 512 * 1024
+}
 /** Text up to this length is parsed unchecked, which takes a few milliseconds at most. */
 const SCANNED_LENGTH = 64 * 1024
 /** Extra values and members allowed outside the checked member, such as the method of a JSON-RPC request. */
@@ -67,7 +73,12 @@ const FEW_LEVELS = 16
  * more than valid input of its size.
  */
 export function checkJson(value: unknown, limits: JsonLimits = {}): FieldViolation | undefined {
-  const { depth = DEFAULTS.depth, keys = DEFAULTS.keys, nodes = DEFAULTS.nodes, stringLength = DEFAULTS.stringLength } = limits
+  const {
+    depth = DEFAULTS.depth,
+    keys = DEFAULTS.keys,
+    nodes = DEFAULTS.nodes,
+    stringLength = DEFAULTS.stringLength
+  } = limits
   valuesLeft = Math.min(keys, nodes, FEW_VALUES)
   if (isSmallAndValid(value, Math.min(depth, FEW_LEVELS), stringLength)) return undefined
   const allowed = { ...DEFAULTS, ...limits }
@@ -89,7 +100,12 @@ export function checkJsonText(text: string, limits: JsonLimits = {}, member?: st
   const allowed = { ...DEFAULTS, ...limits }
   const { depth, keys, nodes } = allowed
   const open: OpenText[] = []
-  const wrong = firstExcess(text, allowed, member === undefined ? allowed : { depth: depth + 1, keys: keys + AROUND, nodes: nodes + AROUND }, open)
+  const wrong = firstExcess(
+    text,
+    allowed,
+    member === undefined ? allowed : { depth: depth + 1, keys: keys + AROUND, nodes: nodes + AROUND },
+    open
+  )
   if (wrong === undefined) return undefined
   const [first, ...rest] = open.map(({ isObject, at }) => (isObject ? nameAt(text, at) : at))
   const path = first === undefined ? [] : [first, ...rest]
@@ -234,8 +250,13 @@ function wrongName(name: string, { stringLength }: Required<JsonLimits>): string
 }
 
 /** The violation of a string or number, if any; `name` is its member name. */
-function wrongValue(value: unknown, name: string | undefined, { stringLength }: Required<JsonLimits>): string | undefined {
-  if (typeof value === 'number') return Math.abs(value) === Infinity ? 'must be a number that a double can hold' : undefined
+function wrongValue(
+  value: unknown,
+  name: string | undefined,
+  { stringLength }: Required<JsonLimits>
+): string | undefined {
+  if (typeof value === 'number')
+    return Math.abs(value) === Infinity ? 'must be a number that a double can hold' : undefined
   if (typeof value !== 'string') return undefined
   if (value.length > stringLength && !BYTES_NAMES.has(name)) return tooLong(stringLength)
   return value.isWellFormed() ? undefined : 'must be text without lone surrogates'

@@ -37,21 +37,27 @@ export function message(fields: Fields): Schema<unknown> {
 }
 
 /** Describes a proto message that is a oneof: exactly one of `choices`, and any of the `common` fields. */
-export function oneOf<Choices extends Fields, Common extends Fields>(choices: Choices, common: Common): Schema<OneOf<Choices, Common>>
+export function oneOf<Choices extends Fields, Common extends Fields>(
+  choices: Choices,
+  common: Common
+): Schema<OneOf<Choices, Common>>
 export function oneOf(choices: Fields, common: Fields): Schema<unknown> {
   const canonicalise = canonicaliser({ ...choices, ...common })
   const names = Object.keys(choices)
   const chooseOne = (input: unknown, context: z.core.ParsePayload) => {
     const value = canonicalise(input, context)
     const chosen = isObject(value) ? names.filter(name => Object.hasOwn(value, name)) : []
-    if (isObject(value) && chosen.length !== 1) complain(context, [], `must have exactly one of ${names.join(', ')}${has(chosen)}`)
+    if (isObject(value) && chosen.length !== 1)
+      complain(context, [], `must have exactly one of ${names.join(', ')}${has(chosen)}`)
     return value
   }
   return z.pipe(z.transform(chooseOne), objectOf({ ...madeOptional(choices), ...common }))
 }
 
 function objectOf(fields: Fields): z.ZodType {
-  const shape = Object.entries(fields).map(([name, { schema, optional }]) => [name, optional ? z.optional(schema) : schema] as const)
+  const shape = Object.entries(fields).map(
+    ([name, { schema, optional }]) => [name, optional ? z.optional(schema) : schema] as const
+  )
   return z.object(Object.fromEntries(shape), { error: wanted('an object') })
 }
 
@@ -70,13 +76,18 @@ function canonicaliser(fields: Fields): (input: unknown, context: z.core.ParsePa
   }
 }
 
-function known(entries: ReadonlyMap<string, Entry>, input: Record<string, unknown>, context: z.core.ParsePayload): Record<string, unknown> {
+function known(
+  entries: ReadonlyMap<string, Entry>,
+  input: Record<string, unknown>,
+  context: z.core.ParsePayload
+): Record<string, unknown> {
   const output: Record<string, unknown> = {}
   for (const key of Object.keys(input)) {
     const entry = entries.get(key)
     const value = input[key]
     if (entry === undefined || entry.field.isAbsent(value)) continue
-    if (Object.hasOwn(output, entry.name)) complain(context, [entry.name], `must not also be given as ${snakeCase(entry.name)}`)
+    if (Object.hasOwn(output, entry.name))
+      complain(context, [entry.name], `must not also be given as ${snakeCase(entry.name)}`)
     output[entry.name] = value
   }
   return output

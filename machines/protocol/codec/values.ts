@@ -22,10 +22,14 @@ const ID = `an id of 1 to ${LONGEST_ID} characters without control characters`
 export const text: Schema<string> = z.string({ error: wanted('a string') })
 
 /** A string of at least one character. */
-export const nonEmptyText: Schema<string> = z.string({ error: wanted(NON_EMPTY) }).check(z.minLength(1, { error: wanted(NON_EMPTY) }))
+export const nonEmptyText: Schema<string> = z
+  .string({ error: wanted(NON_EMPTY) })
+  .check(z.minLength(1, { error: wanted(NON_EMPTY) }))
 
 /** An id: 1 to 128 characters, none of them a control character (C0 or DEL). */
-export const identifier: Schema<string> = z.string({ error: wanted(ID) }).check(z.refine(isIdentifier, { error: wanted(ID) }))
+export const identifier: Schema<string> = z
+  .string({ error: wanted(ID) })
+  .check(z.refine(isIdentifier, { error: wanted(ID) }))
 
 /** A JSON boolean; no other spelling is accepted. */
 export const flag: Schema<boolean> = z.boolean({ error: wanted('true or false') })
@@ -40,7 +44,10 @@ export const struct: Schema<Metadata> = z.custom<Metadata>(isObject, { error: wa
 export const bytes: Schema<string> = canonical(canonicalBase64, 'base64')
 
 /** An RFC 3339 timestamp; decoded to `YYYY-MM-DDTHH:mm:ss.sssZ` (§5.6.1). */
-export const timestamp: Schema<string> = canonical(canonicalTimestamp, 'an RFC 3339 timestamp in the years 0001 to 9999')
+export const timestamp: Schema<string> = canonical(
+  canonicalTimestamp,
+  'an RFC 3339 timestamp in the years 0001 to 9999'
+)
 
 /** A whole number from `min` to `max`, both inclusive; decimal text is accepted (ProtoJSON's int32). */
 export function int32(min = 0, max = MAX_INT32): Schema<number> {
@@ -50,7 +57,9 @@ export function int32(min = 0, max = MAX_INT32): Schema<number> {
 }
 
 /** A name of an enum; its number in the proto is accepted. */
-export function enumeration<Name extends string>(table: Readonly<Record<Name, { readonly number: number }>>): Schema<Name> {
+export function enumeration<Name extends string>(
+  table: Readonly<Record<Name, { readonly number: number }>>
+): Schema<Name> {
   const names = Object.keys(table).filter((name): name is Name => Object.hasOwn(table, name))
   const byNumber = new Map<unknown, string>(names.map(name => [table[name].number, name]))
   const nameOf = (value: unknown) => byNumber.get(value) ?? value
@@ -59,11 +68,14 @@ export function enumeration<Name extends string>(table: Readonly<Record<Name, { 
 
 function canonical(canonicalise: (value: string) => string | undefined, what: string): Schema<string> {
   const error = wanted(what)
-  return z.pipe(z.string({ error }), z.transform((value: string, context) => {
-    const result = canonicalise(value)
-    if (result === undefined) complain(context, [], error({ input: value }))
-    return result ?? value
-  }))
+  return z.pipe(
+    z.string({ error }),
+    z.transform((value: string, context) => {
+      const result = canonicalise(value)
+      if (result === undefined) complain(context, [], error({ input: value }))
+      return result ?? value
+    })
+  )
 }
 
 function isIdentifier(value: string): boolean {

@@ -12,12 +12,38 @@ const CHART = '{"status":"active","value":{"active":{"started":"inputRequired"}}
 const dictionary = Buffer.from(
   JSON.stringify({
     snapshot: `{"format":1,"status":"active","value":"idle","historyValue":{},"context":{"negotiations":[]},"children":{}}`,
-    rows: [{ taskId: '', generation: 3, state: 'TASK_STATE_INPUT_REQUIRED', snapshot: `${CHART}${TASK},"queue":[],"restarts":[]},"children":{"work":{"snapshot":{"status":"active","value":"","historyValue":{},"context":{},"children":{}},"src":"work","syncSnapshot":false}}}` }],
-    messages: [{ message: { messageId: '', role: 'ROLE_USER', parts: [{ text: '' }], taskId: '', contextId: '' }, taskId: '', generation: 0 }],
-    logs: [['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'].map(state => ({
-      taskId: '', generation: 1,
-      update: { statusUpdate: { taskId: '', contextId: '', status: { state, message: { messageId: '', contextId: '', taskId: '', role: 'ROLE_AGENT', parts: [{ text: '' }] }, timestamp: '2026-01-01T00:00:00.000Z' } } }
-    }))],
+    rows: [
+      {
+        taskId: '',
+        generation: 3,
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        snapshot: `${CHART}${TASK},"queue":[],"restarts":[]},"children":{"work":{"snapshot":{"status":"active","value":"","historyValue":{},"context":{},"children":{}},"src":"work","syncSnapshot":false}}}`
+      }
+    ],
+    messages: [
+      {
+        message: { messageId: '', role: 'ROLE_USER', parts: [{ text: '' }], taskId: '', contextId: '' },
+        taskId: '',
+        generation: 0
+      }
+    ],
+    logs: [
+      ['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED'].map(state => ({
+        taskId: '',
+        generation: 1,
+        update: {
+          statusUpdate: {
+            taskId: '',
+            contextId: '',
+            status: {
+              state,
+              message: { messageId: '', contextId: '', taskId: '', role: 'ROLE_AGENT', parts: [{ text: '' }] },
+              timestamp: '2026-01-01T00:00:00.000Z'
+            }
+          }
+        }
+      }))
+    ],
     journal: []
   })
 )
@@ -140,7 +166,13 @@ export class MemoryContext {
   /** Compresses its contents. */
   fold(): void {
     const { snapshot, messages, live, tasks } = this
-    this.#folded = compress({ snapshot, rows: live, messages, logs: tasks.map(({ log }) => log), journal: [...(this.#journal?.values() ?? [])] } satisfies Folded)
+    this.#folded = compress({
+      snapshot,
+      rows: live,
+      messages,
+      logs: tasks.map(({ log }) => log),
+      journal: [...(this.#journal?.values() ?? [])]
+    } satisfies Folded)
     Object.assign(this, { snapshot: '', messages: [], live: [] })
     this.#journal = undefined
     for (const task of tasks) empty(task)
@@ -199,14 +231,27 @@ export class MemoryContext {
   #newTask(taskId: string): LoggedTask {
     const status = { state: 'TASK_STATE_SUBMITTED' as const }
     // One literal: members that are added later take extra memory.
-    return { key: this.key, taskId, generation: 0, status, artifacts: undefined, said: [], metadata: undefined, context: this, log: [], endedAtMs: Infinity, bytes: 0 }
+    return {
+      key: this.key,
+      taskId,
+      generation: 0,
+      status,
+      artifacts: undefined,
+      said: [],
+      metadata: undefined,
+      context: this,
+      log: [],
+      endedAtMs: Infinity,
+      bytes: 0
+    }
   }
 
   /** Rebuilds a task from its log, with each message at its generation. */
   #replay(task: LoggedTask, log: readonly TaskEvent[]): void {
     const messages = this.messages.filter(({ taskId }) => taskId === task.taskId)
     for (const event of log) {
-      while (messages[0] && (messages[0].generation ?? 0) < event.generation) applyMessage(task, messages.shift() as MessageRow)
+      while (messages[0] && (messages[0].generation ?? 0) < event.generation)
+        applyMessage(task, messages.shift() as MessageRow)
       logEvent(task, event)
     }
     for (const message of messages) applyMessage(task, message)
@@ -216,7 +261,8 @@ export class MemoryContext {
 /** Estimated bytes of a list of parts as JSON. */
 function bytesOf(parts: readonly Part[]): number {
   let bytes = FRAME_BYTES
-  for (const part of parts) bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
+  for (const part of parts)
+    bytes += 'text' in part ? part.text.length : 'raw' in part ? part.raw.length : JSON.stringify(part).length
   return bytes
 }
 
@@ -233,7 +279,8 @@ function logEvent(task: LoggedTask, event: TaskEvent): void {
 export function sizeOf({ taskId, context, log, said }: LoggedTask): TaskSize {
   let bytes = 0
   for (const { parts } of said) bytes += bytesOf(parts)
-  for (const { update } of log) bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
+  for (const { update } of log)
+    bytes += 'artifactUpdate' in update ? bytesOf(update.artifactUpdate.artifact.parts) : FRAME_BYTES
   const journalBytes = context.journalOf(taskId).reduce((sum, { value }) => sum + JSON.stringify({ value }).length, 0)
   return { taskId, bytes, journalBytes }
 }

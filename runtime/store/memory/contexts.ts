@@ -1,6 +1,16 @@
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { NewWebhook } from '../rows.ts'
-import { contextName, isSameScope, type Commit, type ContextKey, type Erasure, type OpenTasksFilter, type Scope, type TaskQuery, type Wake } from '../store.ts'
+import {
+  contextName,
+  isSameScope,
+  type Commit,
+  type ContextKey,
+  type Erasure,
+  type OpenTasksFilter,
+  type Scope,
+  type TaskQuery,
+  type Wake
+} from '../store.ts'
 import { MemoryContext, type LoggedTask } from './context.ts'
 import { StatusOrder } from './status-index.ts'
 import { TimeIndex } from './time-index.ts'
@@ -19,13 +29,22 @@ interface MemoryScope {
 
 /** The contexts and tasks of the memory store, with indexes for lists, wakes and sweeps. */
 export class MemoryContexts {
-  readonly wakes = new TimeIndex<Wake>(({ atMs }) => atMs, ({ taskId }) => taskId)
+  readonly wakes = new TimeIndex<Wake>(
+    ({ atMs }) => atMs,
+    ({ taskId }) => taskId
+  )
   readonly webhooks = new MemoryWebhooks()
   readonly #scopes = new ScopeMap<MemoryScope>()
   readonly #tasks = new Map<string, LoggedTask>()
-  readonly #ended = new TimeIndex<LoggedTask>(({ endedAtMs }) => endedAtMs, ({ taskId }) => taskId)
+  readonly #ended = new TimeIndex<LoggedTask>(
+    ({ endedAtMs }) => endedAtMs,
+    ({ taskId }) => taskId
+  )
   /** Contexts without tasks. */
-  readonly #idle = new TimeIndex<MemoryContext>(({ atMs }) => atMs, ({ key }) => contextName(key))
+  readonly #idle = new TimeIndex<MemoryContext>(
+    ({ atMs }) => atMs,
+    ({ key }) => contextName(key)
+  )
   /** Waiting contexts that are not compressed, least recently used first. */
   readonly #waiting = new Set<MemoryContext>()
 
@@ -56,7 +75,8 @@ export class MemoryContexts {
     if (tenant !== undefined && principal !== undefined) return this.#scopes.get({ tenant, principal })?.order.open ?? 0
     let open = 0
     for (const { scope, order } of this.#scopes.values()) {
-      if (scope.tenant === (tenant ?? scope.tenant) && scope.principal === (principal ?? scope.principal)) open += order.open
+      if (scope.tenant === (tenant ?? scope.tenant) && scope.principal === (principal ?? scope.principal))
+        open += order.open
     }
     return open
   }
@@ -121,7 +141,8 @@ export class MemoryContexts {
     if (context.commit > 0 && context.tasks.length === 0) this.#dropIdle(context)
     this.#moveWakes(context, commit)
     for (const task of context.writeRows(commit, this.#tasks)) this.#tasks.set(task.taskId, task)
-    for (const entry of commit.log) context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#taskOf(context, entry.taskId))
+    for (const entry of commit.log)
+      context.writeEntry(entry, entry.taskId === undefined ? undefined : this.#taskOf(context, entry.taskId))
     this.#moveEnds(context, commit)
     for (const { told, ...webhook } of commit.webhooks) this.#writeWebhook(context, webhook, told)
     if (context.tasks.length === 0) this.#idle.add(context)
@@ -179,7 +200,8 @@ export class MemoryContexts {
 
   #dropContext(context: MemoryContext): void {
     this.#used(context)
-    for (const { taskId, wakeAtMs } of context.live) if (wakeAtMs !== undefined) this.wakes.delete({ atMs: wakeAtMs, id: taskId })
+    for (const { taskId, wakeAtMs } of context.live)
+      if (wakeAtMs !== undefined) this.wakes.delete({ atMs: wakeAtMs, id: taskId })
     for (const task of context.tasks) this.#dropTask(task)
     context.remove(new Set(context.tasks))
     this.#dropIdle(context)

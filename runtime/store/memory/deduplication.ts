@@ -11,7 +11,10 @@ interface Kept {
 /** The deduplication rows of the memory store, by scope and key, with an index by expiry. */
 export class MemorySends {
   readonly #rows = new Map<string, Kept>()
-  readonly #expiries = new TimeIndex<Kept>(({ row }) => row.expiresAtMs, ({ name }) => name)
+  readonly #expiries = new TimeIndex<Kept>(
+    ({ row }) => row.expiresAtMs,
+    ({ name }) => name
+  )
 
   /** Adds a row of a context. It replaces one with the same key. */
   add(key: ContextKey, row: SendRow): void {

@@ -49,82 +49,101 @@ export function memoryStore(): Store {
       for (const row of commit.sends) sends.add(commit.key, row)
       return true
     },
-    loadContext: (key, bytes = Infinity) => call(() => {
-      const context = contexts.get(key)
-      let left = bytes
-      const tasks = context?.live.map(({ snapshot, ...others }) => {
-        const row = { ...others, statusTime: contexts.task(key, others.taskId)?.status.timestamp ?? '' }
-        if (snapshot.length > left) return { ...row, snapshotBytes: snapshot.length }
-        left -= snapshot.length
-        return { ...row, snapshot }
-      })
-      return context && tasks && { commit: context.commit, snapshot: context.snapshot, tasks }
-    }),
-    readSnapshot: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.live.find(row => row.taskId === taskId)?.snapshot),
+    loadContext: (key, bytes = Infinity) =>
+      call(() => {
+        const context = contexts.get(key)
+        let left = bytes
+        const tasks = context?.live.map(({ snapshot, ...others }) => {
+          const row = { ...others, statusTime: contexts.task(key, others.taskId)?.status.timestamp ?? '' }
+          if (snapshot.length > left) return { ...row, snapshotBytes: snapshot.length }
+          left -= snapshot.length
+          return { ...row, snapshot }
+        })
+        return context && tasks && { commit: context.commit, snapshot: context.snapshot, tasks }
+      }),
+    readSnapshot: (scope, taskId) =>
+      call(() => contexts.task(scope, taskId)?.context.live.find(row => row.taskId === taskId)?.snapshot),
     readWakes: (limit, { atMs, taskId }) => call(() => contexts.wakes.read(limit, { atMs, id: taskId })),
-    readTask: (scope, taskId, options) => call(() => {
-      const task = contexts.task(scope, taskId)
-      return task && shown(task, options)
-    }),
-    readEvents: (scope, taskId, after, limit, bytes) => call(() => {
-      const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
-      return bytes === undefined ? log : upTo(log, bytes)
-    }),
-    readTaskMessages: (scope, taskId, after, bytes) => call(() => {
-      const messages = contexts.task(scope, taskId)?.context.messages.filter(row => row.taskId === taskId) ?? []
-      return upTo(messages.slice(after), bytes)
-    }),
+    readTask: (scope, taskId, options) =>
+      call(() => {
+        const task = contexts.task(scope, taskId)
+        return task && shown(task, options)
+      }),
+    readEvents: (scope, taskId, after, limit, bytes) =>
+      call(() => {
+        const log = contexts.task(scope, taskId)?.log.slice(after, after + limit) ?? []
+        return bytes === undefined ? log : upTo(log, bytes)
+      }),
+    readTaskMessages: (scope, taskId, after, bytes) =>
+      call(() => {
+        const messages = contexts.task(scope, taskId)?.context.messages.filter(row => row.taskId === taskId) ?? []
+        return upTo(messages.slice(after), bytes)
+      }),
     readJournal: (scope, taskId) => call(() => contexts.task(scope, taskId)?.context.journalOf(taskId) ?? []),
-    readMessages: (key, limit, { before, bytes = Infinity } = {}) => call(() => {
-      const messages = contexts.get(key)?.messages ?? []
-      const end = before === undefined ? messages.length : messages.findIndex(({ taskId }) => taskId === before)
-      const newest = takeLast(messages.slice(0, Math.max(0, end)), limit)
-      return upTo(newest.toReversed(), bytes).toReversed()
-    }),
-    measureTasks: choice => call(() => {
-      if ('newest' in choice) return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest).toReversed().map(sizeOf)
-      const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
-      return found.toSorted(latestFirst).map(sizeOf)
-    }),
-    listTasks: (scope, query) => call(() => {
-      const page = contexts.orderFor(scope, query)?.page(query, ({ bytes }) => bytes)
-      if (!page) return { tasks: [], total: 0 }
-      const fits = fitsInto(query.within)
-      return { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query, fits)) }
-    }),
+    readMessages: (key, limit, { before, bytes = Infinity } = {}) =>
+      call(() => {
+        const messages = contexts.get(key)?.messages ?? []
+        const end = before === undefined ? messages.length : messages.findIndex(({ taskId }) => taskId === before)
+        const newest = takeLast(messages.slice(0, Math.max(0, end)), limit)
+        return upTo(newest.toReversed(), bytes).toReversed()
+      }),
+    measureTasks: choice =>
+      call(() => {
+        if ('newest' in choice)
+          return takeLast(contexts.get(choice)?.tasks ?? [], choice.newest)
+            .toReversed()
+            .map(sizeOf)
+        const found = [...new Set(choice.taskIds)].flatMap(taskId => contexts.task(choice, taskId) ?? [])
+        return found.toSorted(latestFirst).map(sizeOf)
+      }),
+    listTasks: (scope, query) =>
+      call(() => {
+        const page = contexts.orderFor(scope, query)?.page(query, ({ bytes }) => bytes)
+        if (!page) return { tasks: [], total: 0 }
+        const fits = fitsInto(query.within)
+        return { ...page, tasks: page.tasks.map(task => shown(contexts.unfolded(task), query, fits)) }
+      }),
     countOpen: whose => call(() => contexts.countOpen(whose)),
     countStates: () => call(() => ({ states: contexts.countStates() })),
     readSend: (scope, key) => call(() => sends.get(scope, key)),
-    writeWebhook: (scope, webhook, limit) => call(() => {
-      const task = contexts.task(scope, webhook.taskId)
-      if (!task) return 'absent'
-      if (webhooks.othersOf(task, webhook.id) >= limit) return 'full'
-      webhooks.write(task, webhook, task.generation)
-      return 'written'
-    }),
-    readWebhooks: (scope, taskId) => call(() => {
-      const task = contexts.task(scope, taskId)
-      return task ? webhooks.of(task) : []
-    }),
+    writeWebhook: (scope, webhook, limit) =>
+      call(() => {
+        const task = contexts.task(scope, webhook.taskId)
+        if (!task) return 'absent'
+        if (webhooks.othersOf(task, webhook.id) >= limit) return 'full'
+        webhooks.write(task, webhook, task.generation)
+        return 'written'
+      }),
+    readWebhooks: (scope, taskId) =>
+      call(() => {
+        const task = contexts.task(scope, taskId)
+        return task ? webhooks.of(task) : []
+      }),
     readOpenWebhooks: (limit, after) => call(() => webhooks.open(limit, after)),
-    noteWebhooks: notes => call(() => notes.map(({ scope, taskId, id, progress }) => {
-      const task = contexts.task(scope, taskId)
-      return task !== undefined && webhooks.note(task, id, progress)
-    })),
-    deleteWebhook: (scope, taskId, id) => call(() => {
-      const task = contexts.task(scope, taskId)
-      return task !== undefined && webhooks.delete(task, id)
-    }),
-    sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) => call(() => {
-      transitions.sweep(endedBeforeMs)
-      const tasks = contexts.sweepTasks(endedBeforeMs, limit)
-      const swept = tasks + contexts.sweepContexts(idleBeforeMs, limit - tasks)
-      return swept + sends.sweep(sendsBeforeMs, limit - swept)
-    }),
-    erase: whose => call(() => {
-      const hadSends = sends.erase(whose)
-      return contexts.erase(whose) || hadSends
-    }),
+    noteWebhooks: notes =>
+      call(() =>
+        notes.map(({ scope, taskId, id, progress }) => {
+          const task = contexts.task(scope, taskId)
+          return task !== undefined && webhooks.note(task, id, progress)
+        })
+      ),
+    deleteWebhook: (scope, taskId, id) =>
+      call(() => {
+        const task = contexts.task(scope, taskId)
+        return task !== undefined && webhooks.delete(task, id)
+      }),
+    sweep: ({ endedBeforeMs, idleBeforeMs, sendsBeforeMs }, limit) =>
+      call(() => {
+        transitions.sweep(endedBeforeMs)
+        const tasks = contexts.sweepTasks(endedBeforeMs, limit)
+        const swept = tasks + contexts.sweepContexts(idleBeforeMs, limit - tasks)
+        return swept + sends.sweep(sendsBeforeMs, limit - swept)
+      }),
+    erase: whose =>
+      call(() => {
+        const hadSends = sends.erase(whose)
+        return contexts.erase(whose) || hadSends
+      }),
     countTransitions: (counts, atMs) => call(() => transitions.add(counts, atMs)),
     readTransitions: chart => call(() => transitions.of(chart)),
     close: async () => {

@@ -41,7 +41,10 @@ export class StatusOrder<Record extends TaskRecord> {
   }
 
   /** One page of tasks, the total number of matches, and the position of the next page. Ignores `contextId`. */
-  page({ state, since = '', after, limit, bytes }: TaskQuery, bytesOf: (task: Record) => number): { tasks: Record[]; total: number; next?: TaskCursor } {
+  page(
+    { state, since = '', after, limit, bytes }: TaskQuery,
+    bytesOf: (task: Record) => number
+  ): { tasks: Record[]; total: number; next?: TaskCursor } {
     let total = 0
     const newest: Record[] = []
     for (const [ofState, list] of this.#lists) {
@@ -53,7 +56,11 @@ export class StatusOrder<Record extends TaskRecord> {
     }
     const tasks = fitting(newest.toSorted(latestFirst).slice(0, limit), bytes, bytesOf)
     const last = tasks.at(-1)
-    return { tasks, total, ...(last && newest.length > tasks.length && { next: { timestamp: timeOf(last), taskId: last.taskId } }) }
+    return {
+      tasks,
+      total,
+      ...(last && newest.length > tasks.length && { next: { timestamp: timeOf(last), taskId: last.taskId } })
+    }
   }
 }
 

@@ -7,7 +7,10 @@ export class MemoryTransitions {
 
   add(counts: readonly TransitionCount[], atMs: number): void {
     for (const chart of new Set(counts.map(count => count.chart))) {
-      this.#charts.set(chart, { atMs, counts: summed([...this.of(chart), ...counts.filter(count => count.chart === chart)]) })
+      this.#charts.set(chart, {
+        atMs,
+        counts: summed([...this.of(chart), ...counts.filter(count => count.chart === chart)])
+      })
     }
   }
 

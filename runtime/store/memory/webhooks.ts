@@ -12,7 +12,10 @@ interface Kept {
 export class MemoryWebhooks {
   readonly #tasks = new Map<LoggedTask, Map<string, Kept>>()
   /** By place, which is used as the time. */
-  readonly #open = new TimeIndex<Kept>(({ place }) => place, () => '')
+  readonly #open = new TimeIndex<Kept>(
+    ({ place }) => place,
+    () => ''
+  )
   #places = 0
 
   /** Number of a task's webhooks with another id. */

@@ -18,7 +18,9 @@ async function officialClient(t: Test, agent: Agent = sailboat): Promise<Client>
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const factory = new ClientFactory(ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports: [new WebSocketTransportFactory()] }))
+  const factory = new ClientFactory(
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports: [new WebSocketTransportFactory()] })
+  )
   const client = await factory.createFromUrl(served.url.replace('ws:', 'http:'))
   t.teardown(() => transportOf(client).close())
   return client
@@ -36,8 +38,15 @@ function saying(text: string, more: Partial<Message> = {}): SendMessageRequest {
   const content = { $case: 'text' as const, value: text }
   const part = { content, metadata: undefined, filename: '', mediaType: '' }
   const message = {
-    messageId: `m-${(messages += 1)}`, role: Role.ROLE_USER, parts: [part], contextId: '', taskId: '',
-    metadata: undefined, extensions: [], referenceTaskIds: [], ...more
+    messageId: `m-${(messages += 1)}`,
+    role: Role.ROLE_USER,
+    parts: [part],
+    contextId: '',
+    taskId: '',
+    metadata: undefined,
+    extensions: [],
+    referenceTaskIds: [],
+    ...more
   }
   return { tenant: '', message, configuration: undefined, metadata: undefined }
 }
@@ -69,25 +78,48 @@ await t.test('the official client', async t => {
 
     const first = taskIn(await client.sendMessage(saying('a sailboat', { contextId })))
     t.equal(first.status?.state, TaskState.TASK_STATE_COMPLETED)
-    const events = await collect(client.sendMessageStream(saying('make it red', { contextId, referenceTaskIds: [first.id] })))
+    const events = await collect(
+      client.sendMessageStream(saying('make it red', { contextId, referenceTaskIds: [first.id] }))
+    )
     t.same(kindsOf(events), ['task', 'statusUpdate', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
     const [, , , update] = events
     const red = update?.payload?.$case === 'artifactUpdate' ? update.payload.value.artifact : undefined
     t.equal(red?.name, first.artifacts[0]?.name)
     t.not(red?.artifactId, first.artifacts[0]?.artifactId)
     const content = red?.parts[0]?.content
-    t.same(content?.$case === 'raw' && Array.from(content.value.subarray(1, 4)), Array.from(Buffer.from('PNG')), 'the bytes of a PNG')
+    t.same(
+      content?.$case === 'raw' && Array.from(content.value.subarray(1, 4)),
+      Array.from(Buffer.from('PNG')),
+      'the bytes of a PNG'
+    )
   })
 
   await t.test('negotiates by data parts: it reads an offer, counters it and accepts the next', async t => {
     const uri = 'urn:taskchart:extension:negotiation:1'
-    const respond = negotiation({ terms: z.object({ euros: z.number() }), respond: ({ proposal }) => offer({ euros: proposal ? proposal.euros + 5 : 40 }) })
-    const agent = defineAgent({ card: { name: 'Bargainer', description: 'Bargains.' }, negotiate: respond, work: ({ terms }) => ({ artifact: `${terms.euros} euros` }) })
+    const respond = negotiation({
+      terms: z.object({ euros: z.number() }),
+      respond: ({ proposal }) => offer({ euros: proposal ? proposal.euros + 5 : 40 })
+    })
+    const agent = defineAgent({
+      card: { name: 'Bargainer', description: 'Bargains.' },
+      negotiate: respond,
+      work: ({ terms }) => ({ artifact: `${terms.euros} euros` })
+    })
     const client = await officialClient(t, agent)
     const card = await client.getAgentCard()
-    t.match(card.capabilities?.extensions.find(extension => extension.uri === uri), { params: { rounds: 5, offerMs: 600_000, terms: { type: 'object' } } })
+    t.match(
+      card.capabilities?.extensions.find(extension => extension.uri === uri),
+      { params: { rounds: 5, offerMs: 600_000, terms: { type: 'object' } } }
+    )
     const moving = (move: object, contextId: string) =>
-      client.sendMessage(saying('', { contextId, parts: [{ content: { $case: 'data', value: { [uri]: move } }, metadata: undefined, filename: '', mediaType: '' }] }))
+      client.sendMessage(
+        saying('', {
+          contextId,
+          parts: [
+            { content: { $case: 'data', value: { [uri]: move } }, metadata: undefined, filename: '', mediaType: '' }
+          ]
+        })
+      )
     const offerOf = (answer: Message | Task) => {
       if ('status' in answer) throw new TypeError('The agent answered with a task.')
       const content = answer.parts.at(-1)?.content
@@ -121,21 +153,40 @@ await t.test('the official client', async t => {
 
   await t.test('lists tasks page by page, by context and state, with artifacts on request', async t => {
     const client = await officialClient(t)
-    const all = { tenant: '', contextId: '', status: TaskState.TASK_STATE_UNSPECIFIED, pageToken: '', statusTimestampAfter: undefined }
+    const all = {
+      tenant: '',
+      contextId: '',
+      status: TaskState.TASK_STATE_UNSPECIFIED,
+      pageToken: '',
+      statusTimestampAfter: undefined
+    }
     const one = taskIn(await client.sendMessage(saying('a sailboat')))
     const { contextId } = one
     const two = taskIn(await client.sendMessage(saying('another sailboat', { contextId })))
     taskIn(await client.sendMessage(saying('a sailboat')))
     const first = await client.listTasks({ ...all, contextId, pageSize: 1, includeArtifacts: true })
-    t.match(first, { tasks: [{ contextId, status: { state: TaskState.TASK_STATE_COMPLETED } }], pageSize: 1, totalSize: 2 })
+    t.match(first, {
+      tasks: [{ contextId, status: { state: TaskState.TASK_STATE_COMPLETED } }],
+      pageSize: 1,
+      totalSize: 2
+    })
     t.equal(first.tasks[0]?.artifacts.length, 1)
-    const second = await client.listTasks({ ...all, contextId, pageSize: 1, pageToken: first.nextPageToken, historyLength: 0 })
+    const second = await client.listTasks({
+      ...all,
+      contextId,
+      pageSize: 1,
+      pageToken: first.nextPageToken,
+      historyLength: 0
+    })
     t.match(second, { tasks: [{ artifacts: [], history: [] }], nextPageToken: '' })
     t.same(new Set([...first.tasks, ...second.tasks].map(({ id }) => id)), new Set([one.id, two.id]))
     const whole = await client.listTasks(all)
     t.match([whole.tasks.length, whole.pageSize, whole.totalSize, whole.nextPageToken], [3, 50, 3, ''])
     t.equal((await client.listTasks({ ...all, status: TaskState.TASK_STATE_WORKING })).totalSize, 0)
-    t.equal((await client.listTasks({ ...all, statusTimestampAfter: whole.tasks[0]?.status?.timestamp })).tasks[0]?.id, whole.tasks[0]?.id)
+    t.equal(
+      (await client.listTasks({ ...all, statusTimestampAfter: whole.tasks[0]?.status?.timestamp })).tasks[0]?.id,
+      whole.tasks[0]?.id
+    )
     await t.rejects(client.listTasks({ ...all, pageToken: first.nextPageToken }), { name: 'RequestMalformedError' })
   })
 
@@ -149,38 +200,64 @@ await t.test('the official client', async t => {
 
   await t.test("receives the specification's error for operations that the agent does not support", async t => {
     const transport = transportOf(await officialClient(t))
-    const config = { tenant: '', id: 'p', taskId: 't', url: 'https://example.com/', token: '', authentication: undefined }
+    const config = {
+      tenant: '',
+      id: 'p',
+      taskId: 't',
+      url: 'https://example.com/',
+      token: '',
+      authentication: undefined
+    }
     await t.rejects(transport.createTaskPushNotificationConfig(config), PushNotificationNotSupportedError)
-    await t.rejects(transport.getTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }), PushNotificationNotSupportedError)
-    await t.rejects(transport.listTaskPushNotificationConfig({ tenant: '', taskId: 't', pageSize: 0, pageToken: '' }), PushNotificationNotSupportedError)
-    await t.rejects(transport.deleteTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }), PushNotificationNotSupportedError)
+    await t.rejects(
+      transport.getTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }),
+      PushNotificationNotSupportedError
+    )
+    await t.rejects(
+      transport.listTaskPushNotificationConfig({ tenant: '', taskId: 't', pageSize: 0, pageToken: '' }),
+      PushNotificationNotSupportedError
+    )
+    await t.rejects(
+      transport.deleteTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' }),
+      PushNotificationNotSupportedError
+    )
     await t.rejects(transport.getExtendedAgentCard({ tenant: '' }), UnsupportedOperationError)
   })
 
   await t.test('sends the service parameters of a call in its frame', async t => {
     const transport = transportOf(await officialClient(t))
     const parameters = { 'A2A-Extensions': 'urn:example:other', 'A2A-Version': '9.9' }
-    await t.rejects(transport.getTask({ id: 'x', tenant: '', historyLength: undefined }, { serviceParameters: parameters }), { name: 'VersionNotSupportedError' })
+    await t.rejects(
+      transport.getTask({ id: 'x', tenant: '', historyLength: undefined }, { serviceParameters: parameters }),
+      { name: 'VersionNotSupportedError' }
+    )
   })
 
   await t.test('refuses an answer that is neither a task nor a message', async t => {
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
     t.teardown(() => server.close())
     await once(server, 'listening')
-    server.on('connection', socket => socket.on('message', (data: Buffer) => {
-      const { id } = JSON.parse(data.toString()) as { id: number }
-      socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
-    }))
+    server.on('connection', socket =>
+      socket.on('message', (data: Buffer) => {
+        const { id } = JSON.parse(data.toString()) as { id: number }
+        socket.send(JSON.stringify({ jsonrpc: '2.0', id, result: {} }))
+      })
+    )
     const { port } = server.address() as AddressInfo
     const transport = await new WebSocketTransportFactory().create(`ws://127.0.0.1:${port}/`)
     t.teardown(() => transport.close())
-    await t.rejects(transport.sendMessage(saying('hello')), { name: 'TypeError', message: /neither a task nor a message/ })
+    await t.rejects(transport.sendMessage(saying('hello')), {
+      name: 'TypeError',
+      message: /neither a task nor a message/
+    })
     await transport.deleteTaskPushNotificationConfig({ tenant: '', taskId: 't', id: 'p' })
   })
 
   await t.test('stops waiting when its signal aborts', async t => {
     const transport = transportOf(await officialClient(t))
     const signal = AbortSignal.abort(new TypeError('enough'))
-    await t.rejects(transport.getTask({ id: 'x', tenant: '', historyLength: undefined }, { signal }), { message: 'enough' })
+    await t.rejects(transport.getTask({ id: 'x', tenant: '', historyLength: undefined }, { signal }), {
+      message: 'enough'
+    })
   })
 })

@@ -4,7 +4,23 @@ import t, { type Test } from 'tap'
 import { fromExecutor } from '../../../adapters/a2a-sdk/index.ts'
 import { accepted, inputRequired, memoryStore, type CallContext } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { brief, closed, collect, deferred, next, reaches, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  closed,
+  collect,
+  deferred,
+  next,
+  reaches,
+  rejection,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  type Deferred,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 type Execute = (request: RequestContext, bus: ExecutionEventBus) => Promise<void> | void
 
@@ -13,7 +29,8 @@ function executor(execute: Execute, cancelTask: AgentExecutor['cancelTask'] = as
   const runs: RequestContext[] = []
   const canceled: string[] = []
   return {
-    runs, canceled,
+    runs,
+    canceled,
     execute: (request: RequestContext, bus: ExecutionEventBus) => {
       runs.push(request)
       return execute(request, bus) as Promise<void>
@@ -25,29 +42,59 @@ function executor(execute: Execute, cancelTask: AgentExecutor['cancelTask'] = as
   }
 }
 
-const startExecutor = (t: Test, work: AgentExecutor, options?: Parameters<typeof start>[2], definition: Partial<Parameters<typeof start>[1]> = {}) =>
-  start(t, { work: fromExecutor(work), ...definition }, options)
+const startExecutor = (
+  t: Test,
+  work: AgentExecutor,
+  options?: Parameters<typeof start>[2],
+  definition: Partial<Parameters<typeof start>[1]> = {}
+) => start(t, { work: fromExecutor(work), ...definition }, options)
 
 function words(text: string): Message {
   return { ...Message.fromJSON({ messageId: `a-${text}`, parts: [{ text }] }), role: Role.ROLE_AGENT }
 }
 
-function status({ taskId, contextId }: RequestContext, state: TaskState, text?: string, metadata?: Record<string, unknown>): AgentExecutionEvent {
+function status(
+  { taskId, contextId }: RequestContext,
+  state: TaskState,
+  text?: string,
+  metadata?: Record<string, unknown>
+): AgentExecutionEvent {
   const data: TaskStatus = { state, message: text === undefined ? undefined : words(text), timestamp: undefined }
   return { kind: 'statusUpdate', data: { taskId, contextId, status: data, metadata } }
 }
 
-function piece({ taskId, contextId }: RequestContext, artifactId: string, text: string, append = false, lastChunk = false): AgentExecutionEvent {
+function piece(
+  { taskId, contextId }: RequestContext,
+  artifactId: string,
+  text: string,
+  append = false,
+  lastChunk = false
+): AgentExecutionEvent {
   const artifact = Artifact.fromJSON({ artifactId, name: `${artifactId}.txt`, parts: [{ text }] })
   return { kind: 'artifactUpdate', data: { taskId, contextId, artifact, append, lastChunk, metadata: undefined } }
 }
 
 function snapshot({ taskId, contextId, task }: RequestContext, more: Partial<Task>): AgentExecutionEvent {
-  return { kind: 'task', data: task ? { ...task, ...more } : { id: taskId, contextId, status: undefined, artifacts: [], history: [], metadata: undefined, ...more } }
+  return {
+    kind: 'task',
+    data: task
+      ? { ...task, ...more }
+      : { id: taskId, contextId, status: undefined, artifacts: [], history: [], metadata: undefined, ...more }
+  }
 }
 
-const { TASK_STATE_SUBMITTED: SUBMITTED, TASK_STATE_WORKING: WORKING, TASK_STATE_COMPLETED: COMPLETED, TASK_STATE_FAILED: FAILED } = TaskState
-const { TASK_STATE_INPUT_REQUIRED: INPUT_REQUIRED, TASK_STATE_AUTH_REQUIRED: AUTH_REQUIRED, TASK_STATE_REJECTED: REJECTED, TASK_STATE_CANCELED: CANCELED } = TaskState
+const {
+  TASK_STATE_SUBMITTED: SUBMITTED,
+  TASK_STATE_WORKING: WORKING,
+  TASK_STATE_COMPLETED: COMPLETED,
+  TASK_STATE_FAILED: FAILED
+} = TaskState
+const {
+  TASK_STATE_INPUT_REQUIRED: INPUT_REQUIRED,
+  TASK_STATE_AUTH_REQUIRED: AUTH_REQUIRED,
+  TASK_STATE_REJECTED: REJECTED,
+  TASK_STATE_CANCELED: CANCELED
+} = TaskState
 
 const inState = (state: TaskState): Partial<Task> => ({ status: { state, message: undefined, timestamp: undefined } })
 
@@ -65,23 +112,47 @@ await t.test('an executor runs as work, and its events update the task', async t
   })
   const { runtime, log } = startExecutor(t, typical)
   const events = await collect(runtime.sendStreamingMessage(say('hello')))
-  t.strictSame(events.map(brief), ['task:submitted', 'working', 'working: thinking', 'artifact: one ', 'artifact: two', 'completed: there you are'])
-  t.match(events.slice(2), [{ statusUpdate: { metadata: { percent: 5 } } }, { artifactUpdate: { artifact: { artifactId: 'a', name: 'a.txt' } } }, { artifactUpdate: { append: true, lastChunk: true } }, { statusUpdate: { metadata: { took: 1 } } }])
+  t.strictSame(events.map(brief), [
+    'task:submitted',
+    'working',
+    'working: thinking',
+    'artifact: one ',
+    'artifact: two',
+    'completed: there you are'
+  ])
+  t.match(events.slice(2), [
+    { statusUpdate: { metadata: { percent: 5 } } },
+    { artifactUpdate: { artifact: { artifactId: 'a', name: 'a.txt' } } },
+    { artifactUpdate: { append: true, lastChunk: true } },
+    { statusUpdate: { metadata: { took: 1 } } }
+  ])
   const [request] = typical.runs
-  t.match(request, { taskId: request?.taskId, task: undefined, referenceTasks: [], userMessage: { role: Role.ROLE_USER, parts: [{ content: { value: 'hello' } }] } })
+  t.match(request, {
+    taskId: request?.taskId,
+    task: undefined,
+    referenceTasks: [],
+    userMessage: { role: Role.ROLE_USER, parts: [{ content: { value: 'hello' } }] }
+  })
   t.strictSame([request?.userMessage.taskId, request?.userMessage.contextId], [request?.taskId, request?.contextId])
   t.strictSame([typical.canceled, log], [[], []])
 })
 
 await t.test('the first chunk of an executor does not append, and no chunk ends within a character', async t => {
-  const { runtime } = startExecutor(t, executor((request, bus) => {
-    bus.publish(piece(request, 'a', 'one \ud83d', true))
-    bus.publish(piece(request, 'a', '\ude42', true, true))
-    bus.publish(status(request, COMPLETED))
-  }))
+  const { runtime } = startExecutor(
+    t,
+    executor((request, bus) => {
+      bus.publish(piece(request, 'a', 'one \ud83d', true))
+      bus.publish(piece(request, 'a', '\ude42', true, true))
+      bus.publish(status(request, COMPLETED))
+    })
+  )
   const events = await collect(runtime.sendStreamingMessage(say('hello')))
   t.strictSame(events.map(brief), ['task:submitted', 'working', 'artifact: one ', 'artifact: 🙂', 'completed'])
-  t.match(events.slice(2), [{ artifactUpdate: { append: undefined, lastChunk: undefined } }, { artifactUpdate: { append: true, lastChunk: true } }, {}])
+  t.match(events.slice(2), [
+    { artifactUpdate: { append: undefined, lastChunk: undefined } },
+    { artifactUpdate: { append: true, lastChunk: true } },
+    {}
+  ])
 })
 
 await t.test('a whole task in one event gives its artifacts and its final state', async t => {
@@ -91,22 +162,43 @@ await t.test('a whole task in one event gives its artifacts and its final state'
     bus.publish(status(request, WORKING, 'more'))
     bus.publish(piece(request, 'b', 'two'))
     bus.publish(piece(request, 'b', ' three', true))
-    const both = [...artifacts, Artifact.fromJSON({ artifactId: 'b', name: 'b.txt', parts: [{ text: 'two' }, { text: ' three' }] })]
+    const both = [
+      ...artifacts,
+      Artifact.fromJSON({ artifactId: 'b', name: 'b.txt', parts: [{ text: 'two' }, { text: ' three' }] })
+    ]
     bus.publish(snapshot(request, { artifacts: both, ...inState(WORKING) }))
-    bus.publish(snapshot(request, { artifacts: [Artifact.fromJSON({ artifactId: 'a', parts: [{ text: 'other' }] })], ...inState(COMPLETED), metadata: { a: 1 } }))
+    bus.publish(
+      snapshot(request, {
+        artifacts: [Artifact.fromJSON({ artifactId: 'a', parts: [{ text: 'other' }] })],
+        ...inState(COMPLETED),
+        metadata: { a: 1 }
+      })
+    )
   })
   const { runtime } = startExecutor(t, whole)
   const events = await collect(runtime.sendStreamingMessage(say('go')))
-  t.strictSame(events.map(brief), ['task:submitted', 'working', 'artifact: one', 'working: more', 'artifact: two', 'artifact:  three', 'artifact: other', 'completed'])
+  t.strictSame(events.map(brief), [
+    'task:submitted',
+    'working',
+    'artifact: one',
+    'working: more',
+    'artifact: two',
+    'artifact:  three',
+    'artifact: other',
+    'completed'
+  ])
   const [last] = events.slice(-1)
   t.match(last, { statusUpdate: { metadata: { a: 1 } } })
 })
 
 await t.test('a single message completes the task with it', async t => {
-  const { runtime } = startExecutor(t, executor(async (_, bus) => {
-    bus.publish({ kind: 'message', data: { ...words('hi'), metadata: { a: 1 }, extensions: ['urn:x'] } })
-    bus.publish({ kind: 'message', data: words('again') })
-  }))
+  const { runtime } = startExecutor(
+    t,
+    executor(async (_, bus) => {
+      bus.publish({ kind: 'message', data: { ...words('hi'), metadata: { a: 1 }, extensions: ['urn:x'] } })
+      bus.publish({ kind: 'message', data: words('again') })
+    })
+  )
   const task = taskIn(await runtime.sendMessage(say('hello')))
   t.strictSame([stateName(task.status.state), textOf(task.status.message)], ['completed', 'hi'])
   t.match(task.status.message, { metadata: { a: 1 }, extensions: ['urn:x'], role: 'ROLE_AGENT', taskId: task.id })
@@ -122,7 +214,10 @@ await t.test('the executor sets the final state of the task', async t => {
     [CANCELED, undefined, 'failed', 'The agent canceled the task.']
   ]
   for (const [state, text, end, reason] of rows) {
-    const { runtime } = startExecutor(t, executor((request, bus) => bus.publish(status(request, state, text))))
+    const { runtime } = startExecutor(
+      t,
+      executor((request, bus) => bus.publish(status(request, state, text)))
+    )
     const task = taskIn(await runtime.sendMessage(say('go')))
     t.strictSame([stateName(task.status.state), textOf(task.status.message)], [end, reason])
   }
@@ -131,23 +226,43 @@ await t.test('the executor sets the final state of the task', async t => {
 await t.test("the executor receives each request's metadata and configuration", async t => {
   const work = asking(INPUT_REQUIRED, 2)
   const { runtime } = startExecutor(t, work)
-  const { id: taskId } = taskIn(await runtime.sendMessage({ ...say('go', {}, { acceptedOutputModes: ['image/png'], historyLength: 0 }), metadata: { locale: 'fi' } }))
+  const { id: taskId } = taskIn(
+    await runtime.sendMessage({
+      ...say('go', {}, { acceptedOutputModes: ['image/png'], historyLength: 0 }),
+      metadata: { locale: 'fi' }
+    })
+  )
   await runtime.sendMessage(say('red', { taskId }))
   await runtime.sendMessage({ ...say('blue', { taskId }), metadata: { locale: 'sv' } })
-  const configuration = { acceptedOutputModes: ['image/png'], historyLength: 0, returnImmediately: false, taskPushNotificationConfig: undefined }
-  t.strictSame(work.runs.map(({ request: { metadata, configuration } }) => ({ metadata, configuration })), [
-    { metadata: { locale: 'fi' }, configuration },
-    { metadata: undefined, configuration: undefined },
-    { metadata: { locale: 'sv' }, configuration: undefined }
-  ])
+  const configuration = {
+    acceptedOutputModes: ['image/png'],
+    historyLength: 0,
+    returnImmediately: false,
+    taskPushNotificationConfig: undefined
+  }
+  t.strictSame(
+    work.runs.map(({ request: { metadata, configuration } }) => ({ metadata, configuration })),
+    [
+      { metadata: { locale: 'fi' }, configuration },
+      { metadata: undefined, configuration: undefined },
+      { metadata: { locale: 'sv' }, configuration: undefined }
+    ]
+  )
   const authorizing = asking(AUTH_REQUIRED)
   const { runtime: other } = startExecutor(t, authorizing)
-  const { id } = taskIn(await other.sendMessage({ ...say('go', {}, { returnImmediately: true }), metadata: { locale: 'fi' } }))
+  const { id } = taskIn(
+    await other.sendMessage({ ...say('go', {}, { returnImmediately: true }), metadata: { locale: 'fi' } })
+  )
   await reaches(other, id, 'auth-required')
   await other.authorized(id, { token: 'x' })
   await reaches(other, id, 'completed')
   t.equal(authorizing.runs.length, 2)
-  for (const { request } of authorizing.runs) t.match(request, { metadata: { locale: 'fi' }, configuration: { returnImmediately: true } }, 'an authorization has no message, so that the last one stays')
+  for (const { request } of authorizing.runs)
+    t.match(
+      request,
+      { metadata: { locale: 'fi' }, configuration: { returnImmediately: true } },
+      'an authorization has no message, so that the last one stays'
+    )
 })
 
 /** An executor that asks as often as it is told, and tells what it got. */
@@ -175,7 +290,14 @@ await t.test('an answer to a question runs the executor again with the current t
   t.strictSame([stateName(again.status.state), textOf(again.status.message)], ['input-required', 'Input is required.'])
   const done = taskIn(await runtime.sendMessage(say('very red', { taskId: asked.id })))
   t.strictSame([stateName(done.status.state), done.artifacts?.map(textOf)], ['completed', ['boat', 'red', 'very red']])
-  t.strictSame(work.runs.map(({ userMessage, taskId }) => [textOfMessage(userMessage), taskId]), [['boat', asked.id], ['red', asked.id], ['very red', asked.id]])
+  t.strictSame(
+    work.runs.map(({ userMessage, taskId }) => [textOfMessage(userMessage), taskId]),
+    [
+      ['boat', asked.id],
+      ['red', asked.id],
+      ['very red', asked.id]
+    ]
+  )
   const [, second, third] = work.runs.map(({ task }) => task)
   t.match(second, { id: asked.id, status: { state: INPUT_REQUIRED }, artifacts: [{ artifactId: 'turn-1' }] })
   t.strictSame(third?.history.map(textOfMessage), ['boat', 'Which?', 'red', 'Input is required.', 'very red'])
@@ -191,7 +313,14 @@ await t.test('an authorization arrives out of band or as a message', async t => 
   t.equal(textOf(again.status.message), 'An authorization is required.')
   await runtime.sendMessage(say('here', { taskId: id }))
   await reaches(runtime, id, 'completed')
-  t.strictSame(work.runs.map(({ userMessage, context }) => [textOfMessage(userMessage), context.state.get('authorization')]), [['boat', undefined], ['boat', { account: 7 }], ['here', undefined]])
+  t.strictSame(
+    work.runs.map(({ userMessage, context }) => [textOfMessage(userMessage), context.state.get('authorization')]),
+    [
+      ['boat', undefined],
+      ['boat', { account: 7 }],
+      ['here', undefined]
+    ]
+  )
   t.equal(work.runs[1]?.task?.status?.state, AUTH_REQUIRED)
 })
 
@@ -219,9 +348,19 @@ await t.test('the executor knows the caller, the referenced tasks and the agreed
   const { id, contextId = '' } = taskIn(await runtime.sendMessage(say('one'), call))
   await runtime.sendMessage(say('two', { contextId, referenceTaskIds: [id] }), call)
   await runtime.sendMessage(say('three'))
-  t.strictSame(work.runs.map(({ context: { user, tenant }, referenceTasks }) => [user?.isAuthenticated, user?.userName, tenant, referenceTasks?.map(task => task.id)]), [
-    [true, 'ann', 'acme', []], [true, 'ann', 'acme', [id]], [false, '', '', []]
-  ])
+  t.strictSame(
+    work.runs.map(({ context: { user, tenant }, referenceTasks }) => [
+      user?.isAuthenticated,
+      user?.userName,
+      tenant,
+      referenceTasks?.map(task => task.id)
+    ]),
+    [
+      [true, 'ann', 'acme', []],
+      [true, 'ann', 'acme', [id]],
+      [false, '', '', []]
+    ]
+  )
   t.strictSame(work.runs[0]?.context.state.get('terms'), { price: 5 })
 })
 
@@ -275,18 +414,44 @@ await t.test('an invalid event of an executor fails the task with the reason', a
     ['a status of another task', () => status(other, COMPLETED), 'of task other'],
     ['another task', () => snapshot(other, {}), 'of task other'],
     ['an artifact of another task', () => piece(other, 'a', 'b'), 'of task other'],
-    ['an artifact event without an artifact', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId } }), 'without an artifact'],
-    ['an artifact without parts', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a' } } }), 'artifact.parts'],
-    ['parts that are none', ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a', parts: [null] } } }), 'not an event of the SDK'],
+    [
+      'an artifact event without an artifact',
+      ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId } }),
+      'without an artifact'
+    ],
+    [
+      'an artifact without parts',
+      ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a' } } }),
+      'artifact.parts'
+    ],
+    [
+      'parts that are none',
+      ({ taskId }) => ({ kind: 'artifactUpdate', data: { taskId, artifact: { artifactId: 'a', parts: [null] } } }),
+      'not an event of the SDK'
+    ],
     ['a message without parts', () => ({ kind: 'message', data: { parts: [] } }), 'message.parts'],
-    ['a question without parts', request => ({ kind: 'statusUpdate', data: { taskId: request.taskId, status: { state: INPUT_REQUIRED, message: { parts: [] } } } }), 'message.parts'],
-    ['data that is no JSON', request => status(request, WORKING, undefined, circle), 'is an object that contains itself']
+    [
+      'a question without parts',
+      request => ({
+        kind: 'statusUpdate',
+        data: { taskId: request.taskId, status: { state: INPUT_REQUIRED, message: { parts: [] } } }
+      }),
+      'message.parts'
+    ],
+    [
+      'data that is no JSON',
+      request => status(request, WORKING, undefined, circle),
+      'is an object that contains itself'
+    ]
   ]
   for (const [what, event, reason] of rows) {
-    const { runtime } = startExecutor(t, executor((request, bus) => {
-      bus.publish(event(request) as AgentExecutionEvent)
-      bus.publish(status(request, COMPLETED))
-    }))
+    const { runtime } = startExecutor(
+      t,
+      executor((request, bus) => {
+        bus.publish(event(request) as AgentExecutionEvent)
+        bus.publish(status(request, COMPLETED))
+      })
+    )
     const task = taskIn(await runtime.sendMessage(say('go')))
     t.equal(stateName(task.status.state), 'failed', what)
     t.match(textOf(task.status.message), reason, what)
@@ -294,7 +459,10 @@ await t.test('an invalid event of an executor fails the task with the reason', a
 })
 
 await t.test('an event without a task id belongs to the current task', async t => {
-  const { runtime } = startExecutor(t, executor((_, bus) => bus.publish(status({ taskId: '', contextId: '' } as RequestContext, COMPLETED))))
+  const { runtime } = startExecutor(
+    t,
+    executor((_, bus) => bus.publish(status({ taskId: '', contextId: '' } as RequestContext, COMPLETED)))
+  )
   t.equal(stateName(taskIn(await runtime.sendMessage(say('go'))).status.state), 'completed')
 })
 
@@ -311,7 +479,10 @@ await t.test('an executor receives a cancel once, running or waiting, and its la
       stopped.resolve()
     }
   )
-  for (const [work, state] of [[running, 'working'], [asking(INPUT_REQUIRED), 'input-required']] as const) {
+  for (const [work, state] of [
+    [running, 'working'],
+    [asking(INPUT_REQUIRED), 'input-required']
+  ] as const) {
     const { runtime, log } = startExecutor(t, work)
     const events = runtime.sendStreamingMessage(say('go', {}, { returnImmediately: true }))
     const { id } = taskIn(await next(events))
@@ -326,7 +497,13 @@ await t.test('an executor receives a cancel once, running or waiting, and its la
 })
 
 await t.test('an executor that cannot be canceled blocks nothing', async t => {
-  const { runtime } = startExecutor(t, executor(() => new Promise(() => {}), () => Promise.reject(new Error('no'))))
+  const { runtime } = startExecutor(
+    t,
+    executor(
+      () => new Promise(() => {}),
+      () => Promise.reject(new Error('no'))
+    )
+  )
   const { id } = taskIn(await runtime.sendMessage(say('go', {}, { returnImmediately: true })))
   await reaches(runtime, id, 'working')
   t.equal(stateName((await runtime.cancelTask({ id })).status.state), 'canceled')
@@ -350,7 +527,10 @@ await t.test('a finished turn does not run again after a restart, and repeats no
   })
   const after = startExecutor(t, second, { store })
   const done = taskIn(await after.runtime.sendMessage(say('red', { taskId: id })))
-  t.strictSame([stateName(done.status.state), textOf(done.status.message), done.artifacts], ['completed', 'red', artifacts])
+  t.strictSame(
+    [stateName(done.status.state), textOf(done.status.message), done.artifacts],
+    ['completed', 'red', artifacts]
+  )
   t.strictSame([first.runs.length, second.runs.length], [1, 1])
 })
 
@@ -377,18 +557,27 @@ await t.test('an unfinished turn runs again after a restart', async t => {
 
 await t.test('an invalid executor is refused at once', async t => {
   for (const wrong of [undefined, null, {}, { execute: () => {} }, { cancelTask: () => {} }]) {
-    t.throws(() => fromExecutor(wrong as unknown as AgentExecutor), { name: 'TypeError', message: /takes an AgentExecutor/ })
+    t.throws(() => fromExecutor(wrong as unknown as AgentExecutor), {
+      name: 'TypeError',
+      message: /takes an AgentExecutor/
+    })
   }
 })
 
 await t.test('work reads its task as committed, and an erased task is not found', async t => {
   const store = memoryStore()
   const read: unknown[] = []
-  const { runtime } = start(t, { work: async ({ ask, readTask }) => {
-    await ask(inputRequired('Well?'))
-    read.push(await readTask())
-    read.push(await rejection(readTask()))
-  } }, { store: { ...store, readTask: async (...query) => (read.length > 0 ? undefined : store.readTask(...query)) } })
+  const { runtime } = start(
+    t,
+    {
+      work: async ({ ask, readTask }) => {
+        await ask(inputRequired('Well?'))
+        read.push(await readTask())
+        read.push(await rejection(readTask()))
+      }
+    },
+    { store: { ...store, readTask: async (...query) => (read.length > 0 ? undefined : store.readTask(...query)) } }
+  )
   const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
   await runtime.sendMessage(say('yes', { taskId }, { returnImmediately: true })).catch(() => {})
   await until(() => read.length === 2)

@@ -10,7 +10,16 @@ import { serve } from '../../../adapters/serve/serve.ts'
 import sailboat from '../../../examples/sailboat.ts'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
 import { createdRuntime } from '../../fixtures/cluster/behind-node.ts'
-import { A2AClient, ClientFactory, ClientFactoryOptions, RestTransportFactory, type Artifact03, type Message03, type SendParams03, type Task03 } from '../../fixtures/servers/sdk-03.ts'
+import {
+  A2AClient,
+  ClientFactory,
+  ClientFactoryOptions,
+  RestTransportFactory,
+  type Artifact03,
+  type Message03,
+  type SendParams03,
+  type Task03
+} from '../../fixtures/servers/sdk-03.ts'
 
 /** What is compared of a task: its state as 0.3 has it, and its one picture. */
 interface Seen {
@@ -36,7 +45,15 @@ type Send = (text: string, place?: Place) => Promise<Seen>
 let messages = 0
 
 function params03(text: string, place: Place): SendParams03 {
-  return { message: { kind: 'message', messageId: `m-${(messages += 1)}`, role: 'user', parts: [{ kind: 'text', text }], ...place } }
+  return {
+    message: {
+      kind: 'message',
+      messageId: `m-${(messages += 1)}`,
+      role: 'user',
+      parts: [{ kind: 'text', text }],
+      ...place
+    }
+  }
 }
 
 function pictureIn([artifact]: readonly Artifact03[] = []): Partial<Seen> {
@@ -63,7 +80,12 @@ async function byA2AClient(url: string): Promise<Send> {
 
 /** The client of 0.3 that chooses its transport by the card. */
 async function byFactory03(url: string, transport?: 'HTTP+JSON'): Promise<Send> {
-  const options = transport && ClientFactoryOptions.createFrom(ClientFactoryOptions.default, { transports: [new RestTransportFactory()], preferredTransports: [transport] })
+  const options =
+    transport &&
+    ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+      transports: [new RestTransportFactory()],
+      preferredTransports: [transport]
+    })
   const client = await new ClientFactory(options).createFromUrl(url)
   return async (text, place = {}) => {
     const { id } = seen03(await client.sendMessage(params03(text, place)))
@@ -88,9 +110,16 @@ async function byStream03(url: string): Promise<Send> {
 
 /** The client of 1.0. */
 async function byFactory(url: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promise<Send> {
-  const client = await new CurrentFactory(CurrentOptions.createFrom(CurrentOptions.default, { preferredTransports: [transport] })).createFromUrl(url)
+  const client = await new CurrentFactory(
+    CurrentOptions.createFrom(CurrentOptions.default, { preferredTransports: [transport] })
+  ).createFromUrl(url)
   return async (text, place = {}) => {
-    const message = CurrentMessage.fromJSON({ messageId: `m-${(messages += 1)}`, role: 'ROLE_USER', parts: [{ text }], ...place })
+    const message = CurrentMessage.fromJSON({
+      messageId: `m-${(messages += 1)}`,
+      role: 'ROLE_USER',
+      parts: [{ text }],
+      ...place
+    })
     const answer = await client.sendMessage({ tenant: '', message, configuration: undefined, metadata: undefined })
     if (!('status' in answer)) throw new Error('A task was expected')
     return seenNow(answer)
@@ -98,7 +127,10 @@ async function byFactory(url: string, transport: 'JSONRPC' | 'HTTP+JSON'): Promi
 }
 
 function seenNow({ id, contextId, status, artifacts: [artifact] }: CurrentTask): Seen {
-  const state = taskStateToJSON(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED).replace('TASK_STATE_', '').toLowerCase().replace('_', '-')
+  const state = taskStateToJSON(status?.state ?? TaskState.TASK_STATE_UNSPECIFIED)
+    .replace('TASK_STATE_', '')
+    .toLowerCase()
+    .replace('_', '-')
   const content = artifact?.parts[0]?.content
   if (!artifact || content?.$case !== 'raw') return { id, contextId, state }
   const { artifactId, name, description } = artifact
@@ -132,7 +164,12 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     t.match(decode(boat.bytes ?? new Uint8Array()), { width: 480, height: 360 })
     const { contextId } = boat
     const red = await send('Can you make the sailboat red?', { contextId, referenceTaskIds: [boat.id] })
-    t.match(red, { state: 'completed', contextId, name: boat.name, description: 'A generated image of a red sailboat on the ocean.' })
+    t.match(red, {
+      state: 'completed',
+      contextId,
+      name: boat.name,
+      description: 'A generated image of a red sailboat on the ocean.'
+    })
     t.not(red.id, boat.id)
     t.not(red.artifactId, boat.artifactId)
     t.notOk(Buffer.from(red.bytes ?? []).equals(boat.bytes ?? Buffer.of()), 'another picture')
@@ -140,7 +177,12 @@ for (const [name, open] of Object.entries(CLIENTS)) {
     const asked = await send('make it blue', { contextId })
     t.equal(asked.state, 'input-required')
     const blue = await send(String(other.name), { contextId, taskId: asked.id })
-    t.match(blue, { id: asked.id, state: 'completed', name: other.name, description: 'A generated image of a blue sailboat on the ocean.' })
+    t.match(blue, {
+      id: asked.id,
+      state: 'completed',
+      name: other.name,
+      description: 'A generated image of a blue sailboat on the ocean.'
+    })
   })
 }
 
@@ -149,13 +191,26 @@ await t.test('the card tells clients of 0.3 and of 1.0 how to authenticate', asy
   t.teardown(() => runtime.close())
   const { url, close } = await serve(runtime, { port: 0, dialects: [dialect03(runtime)] })
   t.teardown(close)
-  const withKey: typeof fetch = (input, init) => fetch(input, { ...init, headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-api-key': 'secret-of-16-chars' } })
+  const withKey: typeof fetch = (input, init) =>
+    fetch(input, {
+      ...init,
+      headers: { ...Object.fromEntries(new Headers(init?.headers)), 'x-api-key': 'secret-of-16-chars' }
+    })
   const client = await A2AClient.fromCardUrl(`${url}${AGENT_CARD_PATH.slice(1)}`, { fetchImpl: withKey })
   t.match(await client.getAgentCard(), {
-    url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0',
-    securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } }, security: [{ apiKey: [] }]
+    url,
+    preferredTransport: 'JSONRPC',
+    protocolVersion: '0.3.0',
+    securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+    security: [{ apiKey: [] }]
   })
-  t.match(await client.sendMessage(params03('a sailboat', {})), { result: { kind: 'task', status: { state: 'completed' } } })
-  const { agentCard } = await new CurrentFactory().createFromUrl(url) as unknown as { agentCard: object }
-  t.match(agentCard, { securitySchemes: { apiKey: { scheme: { $case: 'apiKeySecurityScheme', value: { location: 'header', name: 'x-api-key' } } } } })
+  t.match(await client.sendMessage(params03('a sailboat', {})), {
+    result: { kind: 'task', status: { state: 'completed' } }
+  })
+  const { agentCard } = (await new CurrentFactory().createFromUrl(url)) as unknown as { agentCard: object }
+  t.match(agentCard, {
+    securitySchemes: {
+      apiKey: { scheme: { $case: 'apiKeySecurityScheme', value: { location: 'header', name: 'x-api-key' } } }
+    }
+  })
 })

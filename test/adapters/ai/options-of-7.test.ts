@@ -18,11 +18,17 @@ const DUE = { euros: 29, day: '2026-01-01' }
 /** A tool that pays bills, and notes them. By itself it asks the client. */
 function payment() {
   const paid: number[] = []
-  return { paid, pay: tool({ inputSchema: bill, needsApproval: true, execute: ({ euros }) => (paid.push(euros), `paid ${euros}`) }) }
+  return {
+    paid,
+    pay: tool({ inputSchema: bill, needsApproval: true, execute: ({ euros }) => (paid.push(euros), `paid ${euros}`) })
+  }
 }
 
 /** A model that pays a bill and then says so, under an approval. */
-async function pays(toolApproval: ToolApproval, more: Partial<Parameters<typeof modelWork>[0]> = {}): Promise<{ task: Task; paid: number[]; heard: string; started: Started }> {
+async function pays(
+  toolApproval: ToolApproval,
+  more: Partial<Parameters<typeof modelWork>[0]> = {}
+): Promise<{ task: Task; paid: number[]; heard: string; started: Started }> {
   const { pay, paid } = payment()
   const model = modelThat(calls(['pay', DUE]), 'Well.')
   const started = start(t, { work: modelWork({ model, tools: { pay }, toolApproval, ...more }) })
@@ -33,7 +39,9 @@ async function pays(toolApproval: ToolApproval, more: Partial<Parameters<typeof 
 /** The result of the tool in a prompt. */
 function heardIn(prompt: Prompt = []): string {
   const content = prompt.at(-1)?.content ?? []
-  return typeof content === 'string' ? content : content.flatMap(part => (part.type === 'tool-result' ? [JSON.stringify(part.output)] : [])).join()
+  return typeof content === 'string'
+    ? content
+    : content.flatMap(part => (part.type === 'tool-result' ? [JSON.stringify(part.output)] : [])).join()
 }
 
 await t.test('instructions reach the model as its system message, with every major of the SDK', async t => {
@@ -41,8 +49,16 @@ await t.test('instructions reach the model as its system message, with every maj
   const { runtime } = start(t, { work: modelWork({ model, instructions: 'Be kind.', system: 'Be rude.' }) })
   await runtime.sendMessage(say('go'))
   t.strictSame(model.doStreamCalls[0]?.prompt.slice(0, 1), [{ role: 'system', content: 'Be kind.' }])
-  const usage = { inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 }, outputTokens: { total: 1, text: 1, reasoning: 0 } }
-  model.doGenerate = async () => ({ content: [{ type: 'text', text: 'Hello.' }], finishReason: { unified: 'stop', raw: 'stop' }, usage, warnings: [] })
+  const usage = {
+    inputTokens: { total: 1, noCache: 1, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: 1, text: 1, reasoning: 0 }
+  }
+  model.doGenerate = async () => ({
+    content: [{ type: 'text', text: 'Hello.' }],
+    finishReason: { unified: 'stop', raw: 'stop' },
+    usage,
+    warnings: []
+  })
   const prompts: Prompt[] = []
   const generate = model.doGenerate
   model.doGenerate = options => (prompts.push(options.prompt), generate(options))
@@ -59,8 +75,19 @@ await t.test('toolApproval lets a call run, denies it or asks the client, whatev
     [{ pay: 'user-approval' }, 'input-required', [], /^$/],
     [{ pay: undefined }, 'input-required', [], /^$/],
     [{}, 'input-required', [], /^$/],
-    [{ pay: ({ euros, day }) => (euros < 30 && day instanceof Date ? 'approved' : 'denied') }, 'completed', [29], /paid 29/],
-    [({ toolCall: { toolName, input }, tools }) => (Object.hasOwn(tools, toolName) && input.day instanceof Date ? undefined : 'denied'), 'completed', [29], /paid 29/],
+    [
+      { pay: ({ euros, day }) => (euros < 30 && day instanceof Date ? 'approved' : 'denied') },
+      'completed',
+      [29],
+      /paid 29/
+    ],
+    [
+      ({ toolCall: { toolName, input }, tools }) =>
+        Object.hasOwn(tools, toolName) && input.day instanceof Date ? undefined : 'denied',
+      'completed',
+      [29],
+      /paid 29/
+    ],
     [async () => 'denied' as const, 'completed', [], /execution-denied/]
   ]
   for (const [toolApproval, state, expected, result] of outcomes) {
@@ -72,27 +99,73 @@ await t.test('toolApproval lets a call run, denies it or asks the client, whatev
 })
 
 await t.test('the reason of an approval is in its question, in words and as data', async t => {
-  const { task: { id, status: { message } }, paid, started: { runtime } } = await pays({ pay: { type: 'user-approval', reason: 'It is more than 10 euros.' } })
-  t.equal(Object(message?.parts[0]).text, `May I call pay with ${JSON.stringify(DUE)}? It is more than 10 euros. Say yes or no.`)
-  t.match(message?.parts[1], { data: { approval: { toolName: 'pay', input: DUE, reason: 'It is more than 10 euros.' } } })
+  const {
+    task: {
+      id,
+      status: { message }
+    },
+    paid,
+    started: { runtime }
+  } = await pays({ pay: { type: 'user-approval', reason: 'It is more than 10 euros.' } })
+  t.equal(
+    Object(message?.parts[0]).text,
+    `May I call pay with ${JSON.stringify(DUE)}? It is more than 10 euros. Say yes or no.`
+  )
+  t.match(message?.parts[1], {
+    data: { approval: { toolName: 'pay', input: DUE, reason: 'It is more than 10 euros.' } }
+  })
   t.equal(stateName(taskIn(await runtime.sendMessage(say('yes', { taskId: id }))).status.state), 'completed')
   t.strictSame(paid, [29])
 })
 
 await t.test('each tool gets its own context, after its contextSchema', async t => {
   const seen: [string, unknown][] = []
-  const noted = (name: string) => (_: unknown, options: object) => (seen.push([name, Reflect.get(options, 'context')]), true)
-  const first = Object.assign(tool({ inputSchema: bill, needsApproval: (input, options) => !noted('asks')(input, options), execute: noted('first') }), { contextSchema: z.object({ key: z.string().transform(key => `${key}!`) }) })
-  const tools = { first, second: tool({ inputSchema: bill, execute: noted('second') }), third: tool({ inputSchema: bill, execute: noted('third') }) }
+  const noted = (name: string) => (_: unknown, options: object) => (
+    seen.push([name, Reflect.get(options, 'context')]),
+    true
+  )
+  const first = Object.assign(
+    tool({
+      inputSchema: bill,
+      needsApproval: (input, options) => !noted('asks')(input, options),
+      execute: noted('first')
+    }),
+    { contextSchema: z.object({ key: z.string().transform(key => `${key}!`) }) }
+  )
+  const tools = {
+    first,
+    second: tool({ inputSchema: bill, execute: noted('second') }),
+    third: tool({ inputSchema: bill, execute: noted('third') })
+  }
   const run = async (toolsContext: Record<string, unknown>, toolApproval: ToolApproval = {}) => {
     const model = modelThat(calls(['first', DUE], ['second', DUE], ['third', DUE]), 'Done.')
-    const { runtime, log } = start(t, { work: modelWork({ model, tools, toolsContext, toolApproval, runtimeContext: { user: 'ann' } } as Parameters<typeof modelWork>[0]) })
+    const { runtime, log } = start(t, {
+      work: modelWork({ model, tools, toolsContext, toolApproval, runtimeContext: { user: 'ann' } } as Parameters<
+        typeof modelWork
+      >[0])
+    })
     return { state: stateName(taskIn(await runtime.sendMessage(say('go'))).status.state), log }
   }
   t.equal((await run({ first: { key: 'k' }, second: 2 })).state, 'completed')
-  t.strictSame(new Map(seen.splice(0)), new Map<string, unknown>([['asks', { key: 'k!' }], ['first', { key: 'k!' }], ['second', 2], ['third', undefined]]))
+  t.strictSame(
+    new Map(seen.splice(0)),
+    new Map<string, unknown>([
+      ['asks', { key: 'k!' }],
+      ['first', { key: 'k!' }],
+      ['second', 2],
+      ['third', undefined]
+    ])
+  )
   const decided: unknown[] = []
-  t.equal((await run({ first: { key: 'k' }, second: 2 }, { first: (_, { toolContext, runtimeContext }) => (decided.push(toolContext, runtimeContext), 'approved') })).state, 'completed')
+  t.equal(
+    (
+      await run(
+        { first: { key: 'k' }, second: 2 },
+        { first: (_, { toolContext, runtimeContext }) => (decided.push(toolContext, runtimeContext), 'approved') }
+      )
+    ).state,
+    'completed'
+  )
   t.strictSame(decided, [{ key: 'k!' }, { user: 'ann' }])
   const wrong = await run({ first: { key: 7 } }, { first: 'approved' })
   t.equal(wrong.state, 'failed', 'a wrong context is the fault of the author, not of the model')

@@ -16,7 +16,12 @@ import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 
 const clock = new TestClock()
-const [A_KEY, B_KEY, OLD_KEY, NEW_KEY] = ['a-key-of-16-chars', 'b-key-of-16-chars', 'old-key-of-16-chars', 'new-key-of-16-chars']
+const [A_KEY, B_KEY, OLD_KEY, NEW_KEY] = [
+  'a-key-of-16-chars',
+  'b-key-of-16-chars',
+  'old-key-of-16-chars',
+  'new-key-of-16-chars'
+]
 const nowS = Math.floor(clock.now() / 1000)
 const ours = { issuer: 'https://issuer.example', audience: 'https://agent.example', clock }
 
@@ -35,9 +40,15 @@ async function signer(kid: string, alg = 'ES256'): Promise<Signer> {
 const first = await signer('first')
 
 /** A token of the issuer; good unless something is changed. */
-function token(changes: { [Claim in keyof JWTPayload]?: unknown } = {}, { privateKey, jwk, alg }: Signer = first, header: Record<string, unknown> = {}): Promise<string> {
+function token(
+  changes: { [Claim in keyof JWTPayload]?: unknown } = {},
+  { privateKey, jwk, alg }: Signer = first,
+  header: Record<string, unknown> = {}
+): Promise<string> {
   const claims = { iss: ours.issuer, aud: ours.audience, sub: 'anna', exp: nowS + 60, scope: 'tasks:read', ...changes }
-  return new SignJWT(Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined))).setProtectedHeader({ alg, ...(jwk.kid && { kid: jwk.kid }), ...header }).sign(privateKey)
+  return new SignJWT(Object.fromEntries(Object.entries(claims).filter(([, value]) => value !== undefined)))
+    .setProtectedHeader({ alg, ...(jwk.kid && { kid: jwk.kid }), ...header })
+    .sign(privateKey)
 }
 
 /** Who has this in the Authorization header. */
@@ -64,7 +75,8 @@ async function issuer(t: Test, signers: readonly Signer[] = [first]) {
     server.close()
   })
   const jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/jwks.json`
-  const serveKeys = (signers: readonly Signer[]) => (state.answer = { status: 200, body: JSON.stringify({ keys: signers.map(({ jwk }) => jwk) }) })
+  const serveKeys = (signers: readonly Signer[]) =>
+    (state.answer = { status: 200, body: JSON.stringify({ keys: signers.map(({ jwk }) => jwk) }) })
   return { state, jwksUrl, serveKeys }
 }
 
@@ -72,21 +84,46 @@ const withSet: BearerJwtOptions = { ...ours, jwks: { keys: [first.jwk] } }
 
 await t.test('a valid token gives its subject, its claims and its expiry', async t => {
   const { jwksUrl } = await issuer(t)
-  for (const authenticate of [bearerJwt({ ...ours, jwksUrl }), bearerJwt({ ...ours, jwksUrl: new URL(jwksUrl) }), bearerJwt(withSet), bearerJwt({ ...ours, key: createPublicKey({ key: first.jwk as never, format: 'jwk' }) })]) {
+  for (const authenticate of [
+    bearerJwt({ ...ours, jwksUrl }),
+    bearerJwt({ ...ours, jwksUrl: new URL(jwksUrl) }),
+    bearerJwt(withSet),
+    bearerJwt({ ...ours, key: createPublicKey({ key: first.jwk as never, format: 'jwk' }) })
+  ]) {
     const principal = await bearing(authenticate, await token({ role: 'admin' }))
-    t.strictSame(principal, { id: 'anna', claims: { iss: ours.issuer, aud: ours.audience, sub: 'anna', exp: nowS + 60, scope: 'tasks:read', role: 'admin' }, expiresAtMs: (nowS + 120) * 1000 })
+    t.strictSame(principal, {
+      id: 'anna',
+      claims: { iss: ours.issuer, aud: ours.audience, sub: 'anna', exp: nowS + 60, scope: 'tasks:read', role: 'admin' },
+      expiresAtMs: (nowS + 120) * 1000
+    })
   }
-  t.match(await bearing(bearerJwt({ ...withSet, audience: ['x', ours.audience] }), await token({ aud: ['y', ours.audience] })), { id: 'anna' })
+  t.match(
+    await bearing(
+      bearerJwt({ ...withSet, audience: ['x', ours.audience] }),
+      await token({ aud: ['y', ours.audience] })
+    ),
+    { id: 'anna' }
+  )
   t.match(await who(bearerJwt(withSet), `bearer  ${await token()}`), { id: 'anna' }, 'the scheme is not case-sensitive')
-  t.match(await bearing(bearerJwt({ ...withSet, principal: ({ iss, sub }) => `${iss}#${String(sub)}` }), await token()), { id: `${ours.issuer}#anna` })
+  t.match(
+    await bearing(bearerJwt({ ...withSet, principal: ({ iss, sub }) => `${iss}#${String(sub)}` }), await token()),
+    { id: `${ours.issuer}#anna` }
+  )
 })
 
 await t.test('an invalid token identifies nobody', async t => {
   const { jwksUrl } = await issuer(t)
   const other = await signer('first')
   const parts = (await token()).split('.')
-  const secretOf = (text: string): Signer => ({ privateKey: createSecretKey(Buffer.from(text)) as never, jwk: { kty: 'oct', kid: 'first' }, alg: 'HS256' })
-  const pem = createPublicKey({ key: first.jwk as never, format: 'jwk' }).export({ type: 'spki', format: 'pem' }) as string
+  const secretOf = (text: string): Signer => ({
+    privateKey: createSecretKey(Buffer.from(text)) as never,
+    jwk: { kty: 'oct', kid: 'first' },
+    alg: 'HS256'
+  })
+  const pem = createPublicKey({ key: first.jwk as never, format: 'jwk' }).export({
+    type: 'spki',
+    format: 'pem'
+  }) as string
   const bad: Record<string, string> = {
     expired: await token({ exp: nowS - 61 }),
     'expired this second, with a minute of leeway': await token({ exp: nowS - 60 }),
@@ -103,7 +140,11 @@ await t.test('an invalid token identifies nobody', async t => {
     'with a subject that is no text': await token({ sub: 7 }),
     'signed with another key under the same name': await token({}, other),
     'signed with a key of another name': await token({}, { ...other, jwk: { ...other.jwk, kid: 'other' } }),
-    'not signed': new UnsecuredJWT({ sub: 'anna' }).setIssuer(ours.issuer).setAudience(ours.audience).setExpirationTime(nowS + 60).encode(),
+    'not signed': new UnsecuredJWT({ sub: 'anna' })
+      .setIssuer(ours.issuer)
+      .setAudience(ours.audience)
+      .setExpirationTime(nowS + 60)
+      .encode(),
     'whose signature is left out': `${parts[0]}.${parts[1]}.`,
     'whose claims were changed': `${parts[0]}.${Buffer.from(JSON.stringify({ iss: ours.issuer, aud: ours.audience, sub: 'root', exp: nowS + 60 })).toString('base64url')}.${parts[2]}`,
     'signed with the public key as a secret': await token({}, secretOf(pem)),
@@ -113,18 +154,37 @@ await t.test('an invalid token identifies nobody', async t => {
     'that is no token': 'hello',
     'that is empty': '..'
   }
-  for (const authenticate of [bearerJwt({ ...ours, jwksUrl }), bearerJwt(withSet), bearerJwt({ ...ours, key: createPublicKey(pem) })]) {
+  for (const authenticate of [
+    bearerJwt({ ...ours, jwksUrl }),
+    bearerJwt(withSet),
+    bearerJwt({ ...ours, key: createPublicKey(pem) })
+  ]) {
     for (const [what, text] of Object.entries(bad)) t.equal(await bearing(authenticate, text), undefined, what)
-    for (const header of [undefined, '', 'Bearer', 'Bearer ', `Basic ${await token()}`, await token(), `Bearer ${await token()} ${await token()}`]) t.equal(await who(authenticate, header), undefined, String(header))
+    for (const header of [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer ',
+      `Basic ${await token()}`,
+      await token(),
+      `Bearer ${await token()} ${await token()}`
+    ])
+      t.equal(await who(authenticate, header), undefined, String(header))
   }
 })
 
 await t.test('clock skew is tolerated up to the given limit', async t => {
   const authenticate = bearerJwt({ ...withSet, clockToleranceS: 5 })
-  t.match(await bearing(authenticate, await token({ exp: nowS - 4, nbf: nowS + 5 })), { expiresAtMs: (nowS + 1) * 1000 })
+  t.match(await bearing(authenticate, await token({ exp: nowS - 4, nbf: nowS + 5 })), {
+    expiresAtMs: (nowS + 1) * 1000
+  })
   t.equal(await bearing(authenticate, await token({ exp: nowS - 5 })), undefined)
   t.equal(await bearing(authenticate, await token({ nbf: nowS + 6 })), undefined)
-  t.match(await bearing(bearerJwt(withSet), await token({ exp: nowS - 59, nbf: nowS + 60 })), { expiresAtMs: (nowS + 1) * 1000 }, 'a minute by default')
+  t.match(
+    await bearing(bearerJwt(withSet), await token({ exp: nowS - 59, nbf: nowS + 60 })),
+    { expiresAtMs: (nowS + 1) * 1000 },
+    'a minute by default'
+  )
   t.equal(await bearing(bearerJwt({ ...withSet, clockToleranceS: 0 }), await token({ exp: nowS })), undefined)
 })
 
@@ -132,16 +192,31 @@ await t.test('expiry uses the system clock by default, and an invalid principal 
   const { clock: _, ...real } = withSet
   t.match(await bearing(bearerJwt(real), await token({ exp: Math.ceil(Date.now() / 1000) + 60 })), { id: 'anna' })
   t.equal(await bearing(bearerJwt(real), await token({ exp: 1 })), undefined)
-  for (const principal of [() => undefined, () => '', () => 7 as never]) t.equal(await bearing(bearerJwt({ ...withSet, principal }), await token()), undefined)
+  for (const principal of [() => undefined, () => '', () => 7 as never])
+    t.equal(await bearing(bearerJwt({ ...withSet, principal }), await token()), undefined)
 })
 
 await t.test('only the listed algorithms are accepted', async t => {
   const rsa = await signer('rsa', 'RS256')
   const { alg: _, ...jwk } = rsa.jwk
   const keys: BearerJwtOptions = { ...ours, jwks: { keys: [first.jwk, jwk] } }
-  for (const [algorithms, counts] of [[['RS256'], [rsa]], [['ES256'], [first]], [['PS256', 'ES256'], [first]], [['RS256', 'ES256'], [rsa, first]], [undefined, [rsa, first]]] as const) {
+  for (const [algorithms, counts] of [
+    [['RS256'], [rsa]],
+    [['ES256'], [first]],
+    [['PS256', 'ES256'], [first]],
+    [
+      ['RS256', 'ES256'],
+      [rsa, first]
+    ],
+    [undefined, [rsa, first]]
+  ] as const) {
     const authenticate = bearerJwt({ ...keys, ...(algorithms && { algorithms }) })
-    for (const one of [rsa, first]) t.equal((await bearing(authenticate, await token({}, one)))?.id, (counts as readonly Signer[]).includes(one) ? 'anna' : undefined, `${String(algorithms)}: ${one.alg}`)
+    for (const one of [rsa, first])
+      t.equal(
+        (await bearing(authenticate, await token({}, one)))?.id,
+        (counts as readonly Signer[]).includes(one) ? 'anna' : undefined,
+        `${String(algorithms)}: ${one.alg}`
+      )
   }
 })
 
@@ -150,7 +225,13 @@ await t.test('a shared secret verifies its signatures, and public keys are not a
   const shared: Signer = { privateKey: key as never, jwk: { kty: 'oct' }, alg: 'HS256' }
   t.match(await bearing(bearerJwt({ ...ours, key }), await token({}, shared)), { id: 'anna' })
   t.equal(await bearing(bearerJwt({ ...ours, key, algorithms: ['HS512'] }), await token({}, shared)), undefined)
-  t.equal(await bearing(bearerJwt({ ...ours, key }), await token({}, { ...shared, privateKey: createSecretKey(randomBytes(32)) as never })), undefined)
+  t.equal(
+    await bearing(
+      bearerJwt({ ...ours, key }),
+      await token({}, { ...shared, privateKey: createSecretKey(randomBytes(32)) as never })
+    ),
+    undefined
+  )
   t.equal(await bearing(bearerJwt({ ...ours, key }), await token()), undefined)
 })
 
@@ -161,7 +242,10 @@ await t.test('a key set larger than 1 MiB is not read', async t => {
   state.answer = { status: 200, body: `${body}${' '.repeat(2 ** 20 - body.length)}` }
   t.match(await bearing(bearerJwt({ ...ours, jwksUrl }), await token()), { id: 'anna' })
   state.answer = { status: 200, body: `${state.answer.body} ` }
-  await t.rejects(bearing(bearerJwt({ ...ours, jwksUrl }), await token()), { code: 'Overloaded', cause: { message: /longer than 1048576 bytes/ } })
+  await t.rejects(bearing(bearerJwt({ ...ours, jwksUrl }), await token()), {
+    code: 'Overloaded',
+    cause: { message: /longer than 1048576 bytes/ }
+  })
 })
 
 await t.test('a new key is fetched when a token needs it; a removed one is refused', async t => {
@@ -181,9 +265,12 @@ await t.test('keys are fetched once for many tokens, and not again for unknown k
   const authenticate = bearerJwt({ ...ours, jwksUrl })
   t.equal(await who(authenticate, 'Basic YTpi'), undefined)
   t.equal(state.asked, 0, 'nothing is fetched before the first token')
-  await Promise.all(Array.from({ length: 20 }, async () => t.match(await bearing(authenticate, await token()), { id: 'anna' })))
+  await Promise.all(
+    Array.from({ length: 20 }, async () => t.match(await bearing(authenticate, await token()), { id: 'anna' }))
+  )
   const stranger = await signer('stranger')
-  for (let i = 0; i < 20; i += 1) t.equal(await bearing(authenticate, await token({}, { ...stranger, jwk: { kid: `k${i}` } })), undefined)
+  for (let i = 0; i < 20; i += 1)
+    t.equal(await bearing(authenticate, await token({}, { ...stranger, jwk: { kid: `k${i}` } })), undefined)
   t.equal(state.asked, 1)
   const forgetful = bearerJwt({ ...ours, jwksUrl, keysMaxAgeMs: Number.MIN_VALUE })
   for (let i = 0; i < 3; i += 1) t.match(await bearing(forgetful, await token()), { id: 'anna' })
@@ -191,7 +278,12 @@ await t.test('keys are fetched once for many tokens, and not again for unknown k
 })
 
 await t.test('unavailable keys refuse tokens with Overloaded, and are fetched again after 5 seconds', async t => {
-  const wrong = [{ status: 500, body: 'secret' }, { status: 200, body: 'secret' }, { status: 200, body: '{"keys":7}' }, { status: 302, body: '' }]
+  const wrong = [
+    { status: 500, body: 'secret' },
+    { status: 200, body: 'secret' },
+    { status: 200, body: '{"keys":7}' },
+    { status: 302, body: '' }
+  ]
   for (const answer of wrong) {
     const clock = new TestClock()
     const { state, jwksUrl, serveKeys } = await issuer(t)
@@ -199,7 +291,11 @@ await t.test('unavailable keys refuse tokens with Overloaded, and are fetched ag
     state.answer = answer
     for (let i = 0; i < 3; i += 1) {
       const error = await rejection(bearing(authenticate, await token()))
-      t.match(error, { code: 'Overloaded', message: 'The keys for tokens cannot be fetched now. Retry later.', retryAfterMs: 5000 })
+      t.match(error, {
+        code: 'Overloaded',
+        message: 'The keys for tokens cannot be fetched now. Retry later.',
+        retryAfterMs: 5000
+      })
       clock.increment(1000)
     }
     t.equal(state.asked, 1)
@@ -214,7 +310,10 @@ await t.test('unavailable keys refuse tokens with Overloaded, and are fetched ag
 
 await t.test('an unreachable issuer gives Overloaded', async t => {
   const authenticate = bearerJwt({ ...ours, jwksUrl: `http://127.0.0.1:${await unusedPort()}/` })
-  t.match(await rejection(bearing(authenticate, await token())), { code: 'Overloaded', cause: { message: 'fetch failed' } })
+  t.match(await rejection(bearing(authenticate, await token())), {
+    code: 'Overloaded',
+    cause: { message: 'fetch failed' }
+  })
 })
 
 await t.test('cached keys are used while new ones cannot be fetched', async t => {
@@ -223,7 +322,8 @@ await t.test('cached keys are used while new ones cannot be fetched', async t =>
   const stranger = await signer('stranger')
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
   state.answer = { status: 503, body: '' }
-  for (let i = 0; i < 3; i += 1) t.match(await rejection(bearing(authenticate, await token({}, stranger))), { code: 'Overloaded' })
+  for (let i = 0; i < 3; i += 1)
+    t.match(await rejection(bearing(authenticate, await token({}, stranger))), { code: 'Overloaded' })
   t.equal(state.asked, 2)
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
 })
@@ -241,20 +341,36 @@ await t.test('invalid options for tokens are refused at once', async t => {
     [{ jwks, audience: ['x', ''] }, 'TypeError', /^audience/],
     [{ jwks, clockToleranceS: -1 }, 'RangeError', /^clockToleranceS .* not -1/],
     [{ jwks, clockToleranceS: Infinity }, 'RangeError', /^clockToleranceS/],
-    [{ jwks, algorithms: ['none'] }, 'TypeError', /^algorithms has to name some of RS256.* for a public key, not "none"\.$/],
+    [
+      { jwks, algorithms: ['none'] },
+      'TypeError',
+      /^algorithms has to name some of RS256.* for a public key, not "none"\.$/
+    ],
     [{ jwks, algorithms: ['ES256', 'HS256'] }, 'TypeError', /not "HS256"/],
     [{ jwks, algorithms: [] }, 'TypeError', /for a public key\.$/],
     [{ key: pair.publicKey, algorithms: ['HS256'] }, 'TypeError', /not "HS256"/],
-    [{ key: createSecretKey(randomBytes(32)), algorithms: ['RS256'] }, 'TypeError', /HS512, the algorithms for a secret key, not "RS256"/],
+    [
+      { key: createSecretKey(randomBytes(32)), algorithms: ['RS256'] },
+      'TypeError',
+      /HS512, the algorithms for a secret key, not "RS256"/
+    ],
     [{ key: createSecretKey(randomBytes(31)) }, 'RangeError', /^key has 31 bytes/],
     [{ key: pair.privateKey }, 'TypeError', /^key has to be a public key/],
     [{ key: 'secret' }, 'TypeError', /^key has to be a public key/],
     [{ jwks: { keys: [] } }, 'TypeError', /^jwks has to be a public key set/],
     [{ jwks: { keys: [7] } }, 'TypeError', /^jwks has to be a public key set/],
     [{ jwks: [] }, 'TypeError', /^jwks has to be a public key set/],
-    [{ jwks: { keys: [pair.privateKey.export({ format: 'jwk' })] } }, 'TypeError', /^jwks contains a private or secret key/],
+    [
+      { jwks: { keys: [pair.privateKey.export({ format: 'jwk' })] } },
+      'TypeError',
+      /^jwks contains a private or secret key/
+    ],
     [{ jwks: { keys: [{ kty: 'oct', k: 'AAAA' }] } }, 'TypeError', /^jwks contains a private or secret key/],
-    [{ jwksUrl: 'http://issuer.example/jwks' }, 'TypeError', /^jwksUrl has to be an https: URL.*not "http:\/\/issuer\.example\/jwks"/],
+    [
+      { jwksUrl: 'http://issuer.example/jwks' },
+      'TypeError',
+      /^jwksUrl has to be an https: URL.*not "http:\/\/issuer\.example\/jwks"/
+    ],
     [{ jwksUrl: 'file:///etc/passwd' }, 'TypeError', /^jwksUrl/],
     [{ jwksUrl: 'jwks' }, 'TypeError', /^jwksUrl/],
     [{ jwksUrl: 'https://issuer.example', keysCooldownMs: -1 }, 'RangeError', /^keysCooldownMs/],
@@ -262,13 +378,20 @@ await t.test('invalid options for tokens are refused at once', async t => {
     [{ jwks, scopes: ['a b'] }, 'TypeError', /^scopes holds "a b"/],
     [{ jwks, scopes: ['a"b'] }, 'TypeError', /^scopes holds "a\\"b"/]
   ]
-  for (const [options, name, message] of wrong) t.throws(() => bearerJwt({ ...ours, ...options } as never), { name, message }, String(message))
+  for (const [options, name, message] of wrong)
+    t.throws(() => bearerJwt({ ...ours, ...options } as never), { name, message }, String(message))
   t.doesNotThrow(() => bearerJwt({ ...ours, jwksUrl: 'https://issuer.example/jwks' }))
 })
 
 await t.test('an error says how to install jose where it is missing', async t => {
   t.doesNotThrow(() => checkJose())
-  t.throws(() => checkJose(() => { throw new Error('not found') }), { name: 'TypeError', message: 'bearerJwt verifies tokens with jose. Install it: npm install jose' })
+  t.throws(
+    () =>
+      checkJose(() => {
+        throw new Error('not found')
+      }),
+    { name: 'TypeError', message: 'bearerJwt verifies tokens with jose. Install it: npm install jose' }
+  )
 })
 
 await t.test('an API key in the configured header identifies its caller', async t => {
@@ -276,18 +399,37 @@ await t.test('an API key in the configured header identifies its caller', async 
   const given = async (headers: Record<string, string | undefined>, way = authenticate) => way({ headers })
   t.strictSame(await given({ 'x-api-key': A_KEY }), { id: 'anna' })
   for (const key of [OLD_KEY, NEW_KEY]) t.strictSame(await given({ 'x-api-key': key }), { id: 'bob' })
-  for (const key of [undefined, '', A_KEY.toUpperCase(), A_KEY.slice(0, -1), `${A_KEY} `, `${A_KEY}, ${A_KEY}`, 'constructor']) t.equal(await given({ 'x-api-key': key }), undefined)
+  for (const key of [
+    undefined,
+    '',
+    A_KEY.toUpperCase(),
+    A_KEY.slice(0, -1),
+    `${A_KEY} `,
+    `${A_KEY}, ${A_KEY}`,
+    'constructor'
+  ])
+    t.equal(await given({ 'x-api-key': key }), undefined)
   t.equal(await given({ authorization: `Bearer ${A_KEY}` }), undefined)
   const bearer = apiKey({ keys: { anna: A_KEY }, header: 'Authorization' })
   t.strictSame(await given({ authorization: `Bearer ${A_KEY}` }, bearer), { id: 'anna' })
-  for (const headers of [{ authorization: A_KEY }, { authorization: `Basic ${A_KEY}` }, { 'x-api-key': A_KEY }, {}]) t.equal(await given(headers, bearer), undefined)
+  for (const headers of [{ authorization: A_KEY }, { authorization: `Basic ${A_KEY}` }, { 'x-api-key': A_KEY }, {}])
+    t.equal(await given(headers, bearer), undefined)
   t.strictSame(await given({ 'x-key': A_KEY }, apiKey({ keys: { anna: A_KEY }, header: 'X-Key' })), { id: 'anna' })
 })
 
 await t.test('a function may look up API keys', async t => {
   const asked: string[] = []
-  const authenticate = apiKey({ keys: async key => (asked.push(key), key === 'k' ? { id: 'anna', claims: { plan: 'free' }, expiresAtMs: 7 } : undefined) })
-  t.strictSame(await authenticate({ headers: { 'x-api-key': 'k' } }), { id: 'anna', claims: { plan: 'free' }, expiresAtMs: 7 })
+  const authenticate = apiKey({
+    keys: async key => (
+      asked.push(key),
+      key === 'k' ? { id: 'anna', claims: { plan: 'free' }, expiresAtMs: 7 } : undefined
+    )
+  })
+  t.strictSame(await authenticate({ headers: { 'x-api-key': 'k' } }), {
+    id: 'anna',
+    claims: { plan: 'free' },
+    expiresAtMs: 7
+  })
   t.equal(await authenticate({ headers: { 'x-api-key': 'x' } }), undefined)
   for (const headers of [{}, { 'x-api-key': '' }]) t.equal(await authenticate({ headers }), undefined)
   t.strictSame(asked, ['k', 'x'])
@@ -302,9 +444,15 @@ await t.test('invalid API keys are refused at once, and the message contains non
     [{ keys: { anna: 'se cret' } }, /^The key of anna has to be printable ASCII/],
     [{ keys: { anna: 'secrèt' } }, /^The key of anna has to be printable ASCII/],
     [{ keys: { anna: undefined } }, /^The key of anna has to be printable ASCII/],
-    [{ keys: { anna: 's' } }, /^The key of anna is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24$/],
+    [
+      { keys: { anna: 's' } },
+      /^The key of anna is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24$/
+    ],
     [{ keys: { anna: ['secret-of-16-chars', 'secret-of-15-ch'] } }, /^The key of anna is too short\./],
-    [{ keys: { anna: 'secret-of-16-chars', bob: ['another-of-16-chars', 'secret-of-16-chars'] } }, /^A key of bob is given twice/],
+    [
+      { keys: { anna: 'secret-of-16-chars', bob: ['another-of-16-chars', 'secret-of-16-chars'] } },
+      /^A key of bob is given twice/
+    ],
     [{ keys: { anna: 'secret' }, header: 'x key' }, /^header has to be a header name, not "x key"/],
     [{ keys: { anna: 'secret' }, header: '' }, /^header/]
   ]
@@ -319,15 +467,22 @@ await t.test('anyOf accepts a caller if one authenticator does, and the first ma
   const authenticate = anyOf(bearerJwt(withSet), apiKey({ keys: { bob: B_KEY } }))
   t.match(await bearing(authenticate, await token()), { id: 'anna' })
   t.match(await authenticate({ headers: { 'x-api-key': B_KEY } }), { id: 'bob' })
-  t.match(await authenticate({ headers: { 'x-api-key': B_KEY, authorization: `Bearer ${await token()}` } }), { id: 'anna' })
+  t.match(await authenticate({ headers: { 'x-api-key': B_KEY, authorization: `Bearer ${await token()}` } }), {
+    id: 'anna'
+  })
   t.equal(await authenticate({ headers: { 'x-api-key': 'x', authorization: 'Bearer x' } }), undefined)
 })
 
 await t.test('anyOf skips an authenticator that fails, and reports its error if no other matches', async t => {
-  const broken: Authenticate = () => { throw new A2AError('Overloaded', 'later') }
+  const broken: Authenticate = () => {
+    throw new A2AError('Overloaded', 'later')
+  }
   const other: Authenticate = () => Promise.reject(new Error('other'))
   const keys = apiKey({ keys: { bob: B_KEY } })
-  for (const ways of [[broken, keys, other], [other, broken, keys]] as const) {
+  for (const ways of [
+    [broken, keys, other],
+    [other, broken, keys]
+  ] as const) {
     const authenticate = anyOf(...ways)
     t.match(await authenticate({ headers: { 'x-api-key': B_KEY } }), { id: 'bob' })
     t.match(await rejection(Promise.resolve(authenticate({ headers: {} }))), { code: 'Overloaded', message: 'later' })
@@ -337,25 +492,44 @@ await t.test('anyOf skips an authenticator that fails, and reports its error if 
 
 await t.test('conflicting authenticators are refused', async t => {
   const keys = { anna: A_KEY }
-  t.throws(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other' })), { name: 'TypeError', message: 'Two schemes are called apiKey. Give one another name: { scheme: \'…\' }.' })
+  t.throws(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other' })), {
+    name: 'TypeError',
+    message: "Two schemes are called apiKey. Give one another name: { scheme: '…' }."
+  })
   t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys: { bob: B_KEY } })))
   t.doesNotThrow(() => anyOf(apiKey({ keys }), apiKey({ keys, header: 'x-other', scheme: 'other' })))
-  for (const ways of [[], [undefined], [apiKey({ keys }), {}]]) t.throws(() => anyOf(...(ways as never as [Authenticate])), { name: 'TypeError', message: /^anyOf takes authenticate functions/ })
+  for (const ways of [[], [undefined], [apiKey({ keys }), {}]])
+    t.throws(() => anyOf(...(ways as never as [Authenticate])), {
+      name: 'TypeError',
+      message: /^anyOf takes authenticate functions/
+    })
 })
 
 await t.test('each authenticator gives its security scheme and its challenge', async t => {
   const jwt = bearerJwt({ ...withSet, scopes: ['tasks:read', 'tasks:write'] })
-  const oidc = bearerJwt({ ...withSet, scheme: 'login', openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration' })
+  const oidc = bearerJwt({
+    ...withSet,
+    scheme: 'login',
+    openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration'
+  })
   const key = apiKey({ keys: { anna: A_KEY }, header: 'X-Key' })
   const bearerKey = apiKey({ keys: { anna: A_KEY }, header: 'authorization', scheme: 'key' })
-  const said = ({ securitySchemes, securityRequirements, challenge }: Authenticate) => ({ securitySchemes, securityRequirements, challenge })
+  const said = ({ securitySchemes, securityRequirements, challenge }: Authenticate) => ({
+    securitySchemes,
+    securityRequirements,
+    challenge
+  })
   t.strictSame(said(jwt), {
     securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', bearerFormat: 'JWT' } } },
     securityRequirements: [{ schemes: { bearer: { list: ['tasks:read', 'tasks:write'] } } }],
     challenge: 'Bearer scope="tasks:read tasks:write"'
   })
   t.strictSame(said(oidc), {
-    securitySchemes: { login: { openIdConnectSecurityScheme: { openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration' } } },
+    securitySchemes: {
+      login: {
+        openIdConnectSecurityScheme: { openIdConnectUrl: 'https://issuer.example/.well-known/openid-configuration' }
+      }
+    },
     securityRequirements: [{ schemes: { login: {} } }],
     challenge: 'Bearer'
   })
@@ -364,7 +538,11 @@ await t.test('each authenticator gives its security scheme and its challenge', a
     securityRequirements: [{ schemes: { apiKey: {} } }],
     challenge: 'ApiKey header="X-Key"'
   })
-  t.strictSame(said(bearerKey), { securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }, securityRequirements: [{ schemes: { key: {} } }], challenge: 'Bearer' })
+  t.strictSame(said(bearerKey), {
+    securitySchemes: { key: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { key: {} } }],
+    challenge: 'Bearer'
+  })
   t.strictSame(said(anyOf(oidc, key, bearerKey, () => undefined)), {
     securitySchemes: { ...oidc.securitySchemes, ...key.securitySchemes, ...bearerKey.securitySchemes },
     securityRequirements: [{ schemes: { login: {} } }, { schemes: { apiKey: {} } }, { schemes: { key: {} } }],
@@ -389,26 +567,42 @@ await t.test('a server accepts a valid token, and names its scheme in refusals a
   const { jwksUrl } = await issuer(t)
   const authenticate = anyOf(bearerJwt({ ...ours, jwksUrl, scopes: ['tasks:read'] }), apiKey({ keys: { bob: B_KEY } }))
   const { url, runtime, log } = await serve(t, { work: obedient }, { authenticate })
-  for (const headers of [{}, { authorization: `Bearer ${await token({ exp: nowS - 60 })}` }, { authorization: 'Bearer x' }, { 'x-api-key': 'x' }]) {
+  for (const headers of [
+    {},
+    { authorization: `Bearer ${await token({ exp: nowS - 60 })}` },
+    { authorization: 'Bearer x' },
+    { 'x-api-key': 'x' }
+  ]) {
     const { status, headers: answered, body } = await shaken(t, url, headers)
     t.equal(status, 401)
     t.equal(answered['www-authenticate'], 'Bearer scope="tasks:read", ApiKey header="x-api-key"')
     t.match(body, { error: { code: -31401 } })
   }
-  const client = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` } })
+  const client = await JsonSocket.open(t, url, {
+    headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` }
+  })
   const { result } = await client.call('SendMessage', say('x'))
   const { id } = taskIn(result as never)
   t.match(await runtime.getTask({ id }, { principal: 'anna' }), { id })
   t.equal((await shaken(t, url, { 'x-api-key': B_KEY })).status, 101)
   const { securitySchemes, securityRequirements } = await fetchCard(url)
-  t.strictSame({ securitySchemes, securityRequirements }, { securitySchemes: authenticate.securitySchemes, securityRequirements: authenticate.securityRequirements })
+  t.strictSame(
+    { securitySchemes, securityRequirements },
+    { securitySchemes: authenticate.securitySchemes, securityRequirements: authenticate.securityRequirements }
+  )
   t.strictSame(log, [])
 })
 
 await t.test('a connection closes with 4401 when its token expires, after its calls receive an error', async t => {
   const clock = new TestClock()
-  const { url } = await serve(t, { work: obedient }, { clock, authenticate: bearerJwt({ ...withSet, clock, clockToleranceS: 0 }) })
-  const client = await JsonSocket.open(t, url, { headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` } })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { clock, authenticate: bearerJwt({ ...withSet, clock, clockToleranceS: 0 }) }
+  )
+  const client = await JsonSocket.open(t, url, {
+    headers: { 'a2a-version': '1.0', authorization: `Bearer ${await token()}` }
+  })
   const waiting = client.request('SendMessage', say('wait'))
   t.match(await client.call('ListTasks', {}), { result: {} })
   clock.increment((nowS + 60) * 1000 - clock.now())
@@ -425,12 +619,32 @@ await t.test('a server answers 503 and logs the reason while tokens cannot be ch
   const { status, headers, body } = await shaken(t, url, { authorization: `Bearer ${sent}` })
   t.equal(status, 503)
   t.equal(headers['retry-after'], '5')
-  t.match(body, { error: { code: -31503, message: 'The keys for tokens cannot be fetched now. Retry later.', data: [{ reason: 'OVERLOADED' }, { retryDelay: '5s' }] } })
+  t.match(body, {
+    error: {
+      code: -31503,
+      message: 'The keys for tokens cannot be fetched now. Retry later.',
+      data: [{ reason: 'OVERLOADED' }, { retryDelay: '5s' }]
+    }
+  })
   t.notMatch(JSON.stringify(body), /127\.0\.0\.1|jwks|secret/)
-  t.match(log, [{ level: 'error', message: 'authenticate failed', details: { error: { code: 'Overloaded', cause: { message: /200 OK/ } } } }])
+  t.match(log, [
+    {
+      level: 'error',
+      message: 'authenticate failed',
+      details: { error: { code: 'Overloaded', cause: { message: /200 OK/ } } }
+    }
+  ])
   t.notMatch(JSON.stringify(log), sent)
   t.equal((await shaken(t, url, {})).status, 401, 'a caller without credentials is refused anyway')
-  const { url: other } = await serve(t, { work: obedient }, { authenticate: () => { throw new A2AError('Overloaded') } })
+  const { url: other } = await serve(
+    t,
+    { work: obedient },
+    {
+      authenticate: () => {
+        throw new A2AError('Overloaded')
+      }
+    }
+  )
   t.equal((await shaken(t, other, {})).headers['retry-after'], '1')
 })
 
@@ -438,6 +652,8 @@ await t.test('a principal without an id is not accepted', async t => {
   for (const principal of [{}, { id: '' }, { id: 7 }]) {
     const { url, log } = await serve(t, { work: obedient }, { authenticate: () => principal as never })
     t.equal((await shaken(t, url, {})).status, 401)
-    t.match(log, [{ message: 'authenticate failed', details: { error: { message: 'authenticate gave a principal without an id' } } }])
+    t.match(log, [
+      { message: 'authenticate failed', details: { error: { message: 'authenticate gave a principal without an id' } } }
+    ])
   }
 })

@@ -19,16 +19,36 @@ function run(argv: readonly string[], signal = new AbortController().signal) {
 }
 
 await t.test('help', async t => {
-  for (const argv of [[], ['--help'], ['-h'], ['help'], ['help', '--help'], ['help', '-h'], ['--help', 'help'], ['help', 'help']]) {
+  for (const argv of [
+    [],
+    ['--help'],
+    ['-h'],
+    ['help'],
+    ['help', '--help'],
+    ['help', '-h'],
+    ['--help', 'help'],
+    ['help', 'help']
+  ]) {
     await t.test(`taskchart ${argv.join(' ')} shows all commands and the exit codes`, async t => {
       const { code, stdout, stderr } = await run(argv)
       t.equal(code, 0)
-      t.match(stdout, /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/)
+      t.match(
+        stdout,
+        /taskchart serve .*\n.*taskchart cluster .*\n.*taskchart chat .*\n.*taskchart send .*\n.*taskchart watch .*\n.*taskchart card [\s\S]*Exit codes:/
+      )
       t.equal(stderr, '')
     })
   }
 
-  for (const argv of [['help', 'send'], ['send', '--help'], ['send', 'ws://x', '-h'], ['--help', 'send'], ['-h', 'send'], ['help', 'send', '--help'], ['help', '--help', 'send']]) {
+  for (const argv of [
+    ['help', 'send'],
+    ['send', '--help'],
+    ['send', 'ws://x', '-h'],
+    ['--help', 'send'],
+    ['-h', 'send'],
+    ['help', 'send', '--help'],
+    ['help', '--help', 'send']
+  ]) {
     await t.test(`taskchart ${argv.join(' ')} shows the usage and options of send`, async t => {
       const { code, stdout } = await run(argv)
       t.equal(code, 0)
@@ -53,7 +73,10 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['gra'], /There is no command gra\. Did you mean graph\?/],
     [['send', 'ws://localhost', 'hi', '--josn'], /There is no option --josn\. Did you mean --json\?/],
     [['send', 'ws://localhost', 'hi', '--json=1'], /--json takes no value\./],
-    [['send', 'ws://localhost', 'hi', '--context', '-x'], /--context needs a value\. For one that begins with a dash write --context=-x\./],
+    [
+      ['send', 'ws://localhost', 'hi', '--context', '-x'],
+      /--context needs a value\. For one that begins with a dash write --context=-x\./
+    ],
     [['help', '--color'], /--color takes always, never, auto\./],
     [['help', '--color=red'], /--color takes always, never, auto, not "red"\./],
     [['constructor'], /There is no command constructor\./],
@@ -69,7 +92,10 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['watch'], /URL is missing\.\nUsage: taskchart watch URL TASK/],
     [['watch', 'ws://localhost'], /TASK is missing\./],
     [['watch', 'ws://localhost', 't1', 't2'], /"t2" is one argument too many\./],
-    [['watch', 'ws://localhost', '-t1'], /There is no option -t\. For an argument that begins with a dash, write -- before it\./],
+    [
+      ['watch', 'ws://localhost', '-t1'],
+      /There is no option -t\. For an argument that begins with a dash, write -- before it\./
+    ],
     [['watch', 'ws://localhost', 't1', '--context', 'c1'], /There is no option --context\. There are: --out, /],
     [['watch', 'localhost:4242', 't1'], /"localhost:4242" is not the address of an agent/],
     [['watch', 'ws://localhost', 't1', '--api-key', 'two words'], /--api-key takes printable ASCII/],
@@ -79,7 +105,10 @@ await t.test('wrong usage is reported with the usage line and exit code 2', asyn
     [['serve', 'agent.js', '--port', 'http'], /--port takes a number from 0 to 65535, not "http"/],
     [['serve', 'agent.js', '--port', '65536'], /--port takes a number from 0 to 65535/],
     [['serve', 'agent.js', '--api-key', ''], /--api-key takes printable ASCII/],
-    [['serve', 'agent.js', '--api-key', 'k'], /^taskchart: The key of --api-key is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24\n/],
+    [
+      ['serve', 'agent.js', '--api-key', 'k'],
+      /^taskchart: The key of --api-key is too short\. It needs at least 16 characters, or it can be guessed\. Make one with: openssl rand -base64 24\n/
+    ],
     [['dev', 'agent.js', '--api-key', 'fifteen-letters'], /^taskchart: The key of --api-key is too short\./]
   ]
   for (const [argv, message] of cases) {
@@ -103,8 +132,14 @@ await t.test('colours', async t => {
     t.match((await runCommand(['--color=always', 'tasks', 'ls', url])).stdout, '  \u001b[32mcompleted\u001b[39m ')
     t.match((await runCommand(['send', url, 'hi', '--color', 'auto'], { terminal: tty })).stderr, green)
     t.notMatch((await runCommand(['send', url, 'hi'])).stderr, '\u001b')
-    t.notMatch((await runCommand(['send', url, 'hi', '--color', 'never'], { terminal: tty, screen: tty })).stderr, '\u001b[3')
-    t.match((await runCommand(['nope', '--color', 'always'])).stderr, '\u001b[31mtaskchart:\u001b[39m There is no command nope')
+    t.notMatch(
+      (await runCommand(['send', url, 'hi', '--color', 'never'], { terminal: tty, screen: tty })).stderr,
+      '\u001b[3'
+    )
+    t.match(
+      (await runCommand(['nope', '--color', 'always'])).stderr,
+      '\u001b[31mtaskchart:\u001b[39m There is no command nope'
+    )
   })
 
   await t.test('ignore arguments after --', async t => {
@@ -113,9 +148,20 @@ await t.test('colours', async t => {
 })
 
 await t.test('a command that is stopped while it is loaded does nothing', async t => {
-  const cwd = t.testdir({ 'agent.js': "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'Runner' }, work: async () => {} })" })
-  for (const argv of [['init', 'boats', '--kind', 'function'], ['graph', 'agent.js', '--format', 'mermaid'], ['db', 'migrate', 'tasks.db']]) {
-    t.strictSame(await runCommand(argv, { cwd, signal: AbortSignal.abort() }), { code: 130, stdout: '', stderr: '' }, argv.join(' '))
+  const cwd = t.testdir({
+    'agent.js':
+      "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'Runner' }, work: async () => {} })"
+  })
+  for (const argv of [
+    ['init', 'boats', '--kind', 'function'],
+    ['graph', 'agent.js', '--format', 'mermaid'],
+    ['db', 'migrate', 'tasks.db']
+  ]) {
+    t.strictSame(
+      await runCommand(argv, { cwd, signal: AbortSignal.abort() }),
+      { code: 130, stdout: '', stderr: '' },
+      argv.join(' ')
+    )
   }
   t.strictSame(readdirSync(cwd), ['agent.js'])
 })
@@ -126,59 +172,93 @@ await t.test('a command can be stopped while a module loads, which may never end
     const stop = new AbortController()
     Object.assign(globalThis, { loading: () => setImmediate(() => stop.abort()) })
     writeFileSync(join(cwd, `${name}.mjs`), readFileSync(join(cwd, 'agent.mjs')))
-    t.strictSame(await runCommand([name, `${name}.mjs`, ...(['replay', 'coverage'].includes(name) ? ['--db', 'tasks.db'] : [])], { cwd, signal: stop.signal }), { code: 130, stdout: '', stderr: '' }, name)
+    t.strictSame(
+      await runCommand([name, `${name}.mjs`, ...(['replay', 'coverage'].includes(name) ? ['--db', 'tasks.db'] : [])], {
+        cwd,
+        signal: stop.signal
+      }),
+      { code: 130, stdout: '', stderr: '' },
+      name
+    )
   }
 })
 
 await t.test('a module that never loads is an error', async t => {
   const cwd = t.testdir({ 'agent.mjs': 'await new Promise(() => {})' })
   for (const name of ['serve', 'paths']) {
-    const { status, stderr } = spawnSync(process.execPath, [resolve('dist/adapters/cli/bin.js'), name, 'agent.mjs'], { cwd })
+    const { status, stderr } = spawnSync(process.execPath, [resolve('dist/adapters/cli/bin.js'), name, 'agent.mjs'], {
+      cwd
+    })
     t.equal(status, 1, name)
     t.match(stderr.toString(), /^taskchart: The command waits for something that never happens\. [^\n]*\n$/, name)
   }
 })
 
-await t.test('results that cannot be written are an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
-  const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], { stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'] })
-  t.equal(status, 1)
-  t.match(stderr.toString(), /^taskchart: The output is incomplete, because it could not be written: ENOSPC: [^\n]*\. Make room, and run the command again\.\n$/)
-})
+await t.test(
+  'results that cannot be written are an error',
+  { skip: !existsSync('/dev/full') && 'there is no /dev/full' },
+  async t => {
+    const { status, stderr } = spawnSync(process.execPath, ['dist/adapters/cli/bin.js', '--help'], {
+      stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe']
+    })
+    t.equal(status, 1)
+    t.match(
+      stderr.toString(),
+      /^taskchart: The output is incomplete, because it could not be written: ENOSPC: [^\n]*\. Make room, and run the command again\.\n$/
+    )
+  }
+)
 
-await t.test('what a full disk does not take of an output or of a file is an error', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async t => {
-  const errors: unknown[] = []
-  const full = { fd: openSync('/dev/full', 'w') }
-  t.teardown(() => closeSync(full.fd))
-  wholeOutput(full as never, error => errors.push(error)).write('x', () => errors.push('written'))
-  t.match(errors, [{ code: 'ENOSPC' }])
-  const cwd = t.testdir({ file: '' })
-  const free = { fd: openSync(join(cwd, 'file'), 'w') }
-  t.teardown(() => closeSync(free.fd))
-  const output = wholeOutput(free as never, error => errors.push(error))
-  output.write('one ')
-  output.write('two', () => errors.push('written'))
-  t.strictSame([readFileSync(join(cwd, 'file'), 'utf8'), errors.length, errors[1]], ['one two', 2, 'written'])
-  await t.rejects(writeNew(join(cwd, 'none', 'new.txt'), 'x'), { code: 'ENOENT' })
-  await t.rejects(writeNew(join(cwd, 'file'), 'x'), { code: 'EEXIST' })
-  await t.rejects(saveGiven({ name: 'a.txt', filename: undefined, mediaType: undefined, text: 'x' }, '/proc', cwd), { message: /^\/proc\/a\.txt could not be saved: .*Give another folder with --out\.$/ })
-})
+await t.test(
+  'what a full disk does not take of an output or of a file is an error',
+  { skip: !existsSync('/dev/full') && 'there is no /dev/full' },
+  async t => {
+    const errors: unknown[] = []
+    const full = { fd: openSync('/dev/full', 'w') }
+    t.teardown(() => closeSync(full.fd))
+    wholeOutput(full as never, error => errors.push(error)).write('x', () => errors.push('written'))
+    t.match(errors, [{ code: 'ENOSPC' }])
+    const cwd = t.testdir({ file: '' })
+    const free = { fd: openSync(join(cwd, 'file'), 'w') }
+    t.teardown(() => closeSync(free.fd))
+    const output = wholeOutput(free as never, error => errors.push(error))
+    output.write('one ')
+    output.write('two', () => errors.push('written'))
+    t.strictSame([readFileSync(join(cwd, 'file'), 'utf8'), errors.length, errors[1]], ['one two', 2, 'written'])
+    await t.rejects(writeNew(join(cwd, 'none', 'new.txt'), 'x'), { code: 'ENOENT' })
+    await t.rejects(writeNew(join(cwd, 'file'), 'x'), { code: 'EEXIST' })
+    await t.rejects(saveGiven({ name: 'a.txt', filename: undefined, mediaType: undefined, text: 'x' }, '/proc', cwd), {
+      message: /^\/proc\/a\.txt could not be saved: .*Give another folder with --out\.$/
+    })
+  }
+)
 
 await t.test('a command whose output finds room in part is an error, and leaves no other part', async t => {
   const cwd = t.testdir()
   const bin = resolve('dist/adapters/cli/bin.js')
   // The limit on the size of files is 512 bytes. The measurements of this process would meet it too.
-  const limited = (line: string) => spawnSync('sh', ['-c', `ulimit -f 1; ${line}`, process.execPath, bin], { cwd, env: { PATH: process.env['PATH'] }, encoding: 'utf8' })
+  const limited = (line: string) =>
+    spawnSync('sh', ['-c', `ulimit -f 1; ${line}`, process.execPath, bin], {
+      cwd,
+      env: { PATH: process.env['PATH'] },
+      encoding: 'utf8'
+    })
   const { status, stderr } = limited('"$0" "$1" --help > help.txt')
   t.equal(status, 1)
   t.match(stderr, /^taskchart: The output is incomplete, because it could not be written: EFBIG/)
-  t.equal(readFileSync(join(cwd, 'help.txt'), 'utf8'), (await run(['--help'])).stdout.slice(0, 512), 'which is the shell\u2019s file')
+  t.equal(
+    readFileSync(join(cwd, 'help.txt'), 'utf8'),
+    (await run(['--help'])).stdout.slice(0, 512),
+    'which is the shell\u2019s file'
+  )
   const made = limited('"$0" "$1" init boats --kind chart')
   t.match([made.status, made.stderr], [1, /The project could not be written: EFBIG/])
   t.strictSame(readdirSync(join(cwd, 'boats')), [])
 })
 
 await t.test('a command without a package that it needs begins nothing', async t => {
-  const agent = "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
+  const agent =
+    "import { defineAgent } from 'taskchart'\nexport default defineAgent({ card: { name: 'A' }, work: async () => {} })"
   const bin = resolve('dist/adapters/cli/bin.js')
   const database = 'postgres://127.0.0.1:9/none'
   for (const [lacking, argv, says] of [
@@ -191,9 +271,16 @@ await t.test('a command without a package that it needs begins nothing', async t
     ['@grpc/grpc-js', ['serve', 'agent.js', '--grpc', '0', '--db', 'new.db'], /--grpc needs the official SDK and gRPC/],
     ['jose', ['serve', 'agent.js', '--card-key', 'key.pem', '--db', 'new.db'], /npm install @a2a-js\/sdk jose/]
   ] as const) {
-    const cwd = t.testdir({ 'agent.js': agent, 'tasks.db': '', 'key.pem': generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }) })
+    const cwd = t.testdir({
+      'agent.js': agent,
+      'tasks.db': '',
+      'key.pem': generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
+    })
     const before = readdirSync(cwd)
-    const { status, stderr } = spawnSync(process.execPath, ['--import', withoutPackage(lacking), bin, ...argv], { cwd, encoding: 'utf8' })
+    const { status, stderr } = spawnSync(process.execPath, ['--import', withoutPackage(lacking), bin, ...argv], {
+      cwd,
+      encoding: 'utf8'
+    })
     t.equal(status === 0, false, argv.join(' '))
     t.match(stderr, says)
     t.strictSame(readdirSync(cwd), before)
@@ -236,7 +323,9 @@ await t.test('a card', async t => {
   await t.test('is printed in readable form, without control characters', async t => {
     const { code, stdout } = await run(['card', url])
     t.equal(code, 0)
-    t.equal(stdout, `Painter 1.0.0
+    t.equal(
+      stdout,
+      `Painter 1.0.0
 Paints.[2J
 
 Interfaces
@@ -250,7 +339,8 @@ Skills
   Paint: Paints boats.
     "a boat"
   Wait
-`)
+`
+    )
   })
 
   await t.test('is printed as one line of JSON', async t => {
@@ -271,7 +361,10 @@ Skills
     t.teardown(() => server.close())
     await once(server, 'listening')
     const { stdout } = await run(['card', `http://127.0.0.1:${(server.address() as AddressInfo).port}`])
-    t.equal(stdout, 'Other 2\n\nInterfaces\n  https://a.example A2A 1.0, JSONRPC\n\nCapabilities\n  push notifications\n  extended card\n  extension urn:x (required)\n')
+    t.equal(
+      stdout,
+      'Other 2\n\nInterfaces\n  https://a.example A2A 1.0, JSONRPC\n\nCapabilities\n  push notifications\n  extended card\n  extension urn:x (required)\n'
+    )
   })
 
   await t.test('of an unreachable server is one line with exit code 1', async t => {

@@ -10,7 +10,8 @@ register('../../fixtures/processes/without-peers.js', import.meta.url)
 await t.test('connecting without the official client gives the line that installs it', async t => {
   const { url } = await httpAgent(t, { binding: 'GRPC' })
   t.match(await refusal(connect(url)), {
-    code: 'UnsupportedOperation', message: `The agent at ${url} speaks GRPC, for which a package is missing. Install it: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf`
+    code: 'UnsupportedOperation',
+    message: `The agent at ${url} speaks GRPC, for which a package is missing. Install it: npm install @a2a-js/sdk @grpc/grpc-js @bufbuild/protobuf`
   })
 })
 
@@ -21,10 +22,17 @@ await t.test('bindings of the official client are skipped without it, if there i
   t.teardown(() => client.close())
   t.equal(client.binding, 'JSONRPC')
   t.match(await client.getTask({ id: 't' }), { id: 't' })
-  t.match(await refusal(connect(agent.url, { bindings: ['GRPC'] })), { message: /GRPC, for which/ }, 'unless no other may be used')
+  t.match(
+    await refusal(connect(agent.url, { bindings: ['GRPC'] })),
+    { message: /GRPC, for which/ },
+    'unless no other may be used'
+  )
 })
 
 await t.test("openTelemetry without OpenTelemetry's API gives the line that installs it", async t => {
   const { openTelemetry } = await import('../../../adapters/opentelemetry/open-telemetry.ts')
-  t.throws(() => openTelemetry(), new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api'))
+  t.throws(
+    () => openTelemetry(),
+    new TypeError('openTelemetry needs the OpenTelemetry API. Install it: npm install @opentelemetry/api')
+  )
 })

@@ -30,7 +30,9 @@ async function followed(nodes: NodeProcesses, during: () => Promise<void>): Prom
     while (!end.signal.aborted)
   }
   const following = Promise.all(Array.from({ length: TASKS }, follow))
-  const causing = until(() => nodes.begun >= TASKS, 'all streams').then(during).finally(() => end.abort())
+  const causing = until(() => nodes.begun >= TASKS, 'all streams')
+    .then(during)
+    .finally(() => end.abort())
   await Promise.all([causing, following])
   return all
 }
@@ -38,8 +40,11 @@ async function followed(nodes: NodeProcesses, during: () => Promise<void>): Prom
 function check(t: Test, what: string, all: readonly Followed[]): void {
   const faults = all.flatMap(({ faults }) => faults)
   const silentMs = all.flatMap(({ silentMs }) => silentMs).toSorted((a, b) => a - b)
-  const at = (part: number) => Math.round(silentMs[Math.min(silentMs.length - 1, Math.floor(part * silentMs.length))] ?? 0)
-  t.comment(`${what}: ${all.length} tasks, ${faults.length} with a gap, a repeat or another end; next event of ${silentMs.length} after p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, at most ${at(1)} ms`)
+  const at = (part: number) =>
+    Math.round(silentMs[Math.min(silentMs.length - 1, Math.floor(part * silentMs.length))] ?? 0)
+  t.comment(
+    `${what}: ${all.length} tasks, ${faults.length} with a gap, a repeat or another end; next event of ${silentMs.length} after p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, at most ${at(1)} ms`
+  )
   t.strictSame(faults, [])
 }
 
@@ -50,7 +55,11 @@ async function served(t: Test): Promise<PostgresServer> {
 }
 
 /** Starts nodes, has them fail while tasks are followed, and checks that no event is lost or repeated. */
-async function fails(t: Test, what: string, cause: (nodes: NodeProcesses, server: PostgresServer) => Promise<void>): Promise<void> {
+async function fails(
+  t: Test,
+  what: string,
+  cause: (nodes: NodeProcesses, server: PostgresServer) => Promise<void>
+): Promise<void> {
   const server = await served(t)
   const nodes = await NodeProcesses.start(t, server.url(), 3)
   check(t, what, await followed(nodes, () => cause(nodes, server)))
@@ -73,51 +82,66 @@ await t.test('nodes that are killed lose nothing, and streams on another node go
   check(t, `kill -9 × ${KILLS}`, all)
 })
 
-if (IS_DEEP) await t.test('streams go on without a gap or a repeat', async t => {
-  await t.test('while a node hangs for ten seconds', t => fails(t, 'SIGSTOP 10 s', async nodes => {
-    const [victim] = nodes.nodes
-    if (victim) nodes.fail(victim, 'SIGSTOP')
-    await setTimeout(10_000)
-    victim?.child.kill('SIGCONT')
-    await nodes.settled()
-  }))
-  await t.test('while a node and the database do not reach each other', t => fails(t, 'no packets between a node and PostgreSQL', async (nodes, server) => {
-    const proxy = await cuttingProxy(server.port)
-    t.teardown(() => proxy.close())
-    const node = await nodes.add({ url: server.url(proxy.port) })
-    await nodes.shares(node)
-    proxy.hold(true)
-    nodes.failed(node)
-    await setTimeout(5000)
-    proxy.hold(false)
-    await nodes.shares(node)
-  }))
-  await t.test('while two nodes do not reach each other', t => fails(t, 'no packets between two nodes', async nodes => {
-    const port = await unusedPort()
-    const proxy = await cuttingProxy(port)
-    t.teardown(() => proxy.close())
-    const node = await nodes.add({ address: `ws://127.0.0.1:${proxy.port}`, port })
-    await nodes.shares(node)
-    proxy.hold(true)
-    await setTimeout(5000)
-    proxy.hold(false)
-    await setTimeout(1000)
-  }))
-  for (const version of ['1.0.0', '1.1.0']) await t.test(`while all nodes are replaced one after the other, by version ${version} of the agent`, t => fails(t, `rolling restart, version ${version}`, async nodes => {
-    for (const node of Array.from(nodes.nodes)) {
-      await nodes.shares(await nodes.add({ version }))
-      nodes.failed(node)
-      await nodes.close(node)
-      await nodes.settled()
-    }
-    // On a busy machine the node of this process may lose its own lease.
-    t.strictSame(nodes.refused.filter(reason => !reason.startsWith('The database')), [])
-  }))
-  await t.test('from three nodes to four, and back', t => fails(t, '3 → 4 → 3 nodes', async nodes => {
-    const node = await nodes.add()
-    await nodes.shares(node)
-    nodes.failed(node)
-    await nodes.close(node)
-    await nodes.settled()
-  }))
-})
+if (IS_DEEP)
+  await t.test('streams go on without a gap or a repeat', async t => {
+    await t.test('while a node hangs for ten seconds', t =>
+      fails(t, 'SIGSTOP 10 s', async nodes => {
+        const [victim] = nodes.nodes
+        if (victim) nodes.fail(victim, 'SIGSTOP')
+        await setTimeout(10_000)
+        victim?.child.kill('SIGCONT')
+        await nodes.settled()
+      })
+    )
+    await t.test('while a node and the database do not reach each other', t =>
+      fails(t, 'no packets between a node and PostgreSQL', async (nodes, server) => {
+        const proxy = await cuttingProxy(server.port)
+        t.teardown(() => proxy.close())
+        const node = await nodes.add({ url: server.url(proxy.port) })
+        await nodes.shares(node)
+        proxy.hold(true)
+        nodes.failed(node)
+        await setTimeout(5000)
+        proxy.hold(false)
+        await nodes.shares(node)
+      })
+    )
+    await t.test('while two nodes do not reach each other', t =>
+      fails(t, 'no packets between two nodes', async nodes => {
+        const port = await unusedPort()
+        const proxy = await cuttingProxy(port)
+        t.teardown(() => proxy.close())
+        const node = await nodes.add({ address: `ws://127.0.0.1:${proxy.port}`, port })
+        await nodes.shares(node)
+        proxy.hold(true)
+        await setTimeout(5000)
+        proxy.hold(false)
+        await setTimeout(1000)
+      })
+    )
+    for (const version of ['1.0.0', '1.1.0'])
+      await t.test(`while all nodes are replaced one after the other, by version ${version} of the agent`, t =>
+        fails(t, `rolling restart, version ${version}`, async nodes => {
+          for (const node of Array.from(nodes.nodes)) {
+            await nodes.shares(await nodes.add({ version }))
+            nodes.failed(node)
+            await nodes.close(node)
+            await nodes.settled()
+          }
+          // On a busy machine the node of this process may lose its own lease.
+          t.strictSame(
+            nodes.refused.filter(reason => !reason.startsWith('The database')),
+            []
+          )
+        })
+      )
+    await t.test('from three nodes to four, and back', t =>
+      fails(t, '3 → 4 → 3 nodes', async nodes => {
+        const node = await nodes.add()
+        await nodes.shares(node)
+        nodes.failed(node)
+        await nodes.close(node)
+        await nodes.settled()
+      })
+    )
+  })

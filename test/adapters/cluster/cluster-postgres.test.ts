@@ -14,9 +14,26 @@ import { LOCK_CLASS } from '../../../adapters/postgres/schema/migrate.ts'
 import { poolOf, type PostgresPool } from '../../../adapters/postgres/session/pool.ts'
 import { connectionsOf, storeOf } from '../../../adapters/postgres/store.ts'
 import { systemClock, type Clock } from '../../../runtime/ports/clock.ts'
-import { createRuntime, defineAgent, inputRequired, isA2AError, type Runtime, type RuntimeOptions } from '../../../runtime/index.ts'
+import {
+  createRuntime,
+  defineAgent,
+  inputRequired,
+  isA2AError,
+  type Runtime,
+  type RuntimeOptions
+} from '../../../runtime/index.ts'
 import { onDatabase, PostgresServer } from '../../fixtures/stores/postgres.ts'
-import { brief, deferred, reaches, recordingLogger, rejection, say, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  deferred,
+  reaches,
+  recordingLogger,
+  rejection,
+  say,
+  taskIn,
+  textOf,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { opening, quiet } from '../../fixtures/stores/stored-tasks.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
@@ -35,15 +52,29 @@ interface Node {
   readonly said: unknown[]
 }
 
-const asks = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) ?? '' }) })
+const asks = defineAgent({
+  card: { name: 'Asks' },
+  work: async ({ ask }) => ({ artifact: textOf(await ask(inputRequired('Which day?'))) ?? '' })
+})
 
 /** Adds nodes to a cluster with a schema of its own. */
 function cluster(t: Test, agent = asks) {
   const schema = `cluster_${(schemas += 1)}`
-  const add = async ({ options = {}, ...more }: Partial<PostgresNodeOptions> & { readonly options?: Partial<RuntimeOptions> } = {}): Promise<Node> => {
+  const add = async ({
+    options = {},
+    ...more
+  }: Partial<PostgresNodeOptions> & { readonly options?: Partial<RuntimeOptions> } = {}): Promise<Node> => {
     const address = more.address ?? `ws://127.0.0.1:${await unusedPort()}`
     const { logger, said } = quiet()
-    const node = await postgresNode(url, { address, secret: 'a secret of nodes', schema, readers: 2, shards: SHARDS, logger, ...more })
+    const node = await postgresNode(url, {
+      address,
+      secret: 'a secret of nodes',
+      schema,
+      readers: 2,
+      shards: SHARDS,
+      logger,
+      ...more
+    })
     const runtime = createRuntime({ agent, logger, store: node.store, cluster: node, ...options })
     t.teardown(() => runtime.close())
     await node.open()
@@ -57,7 +88,13 @@ function cluster(t: Test, agent = asks) {
 /** Waits until each of some nodes has its part of the shards, and together they have all. */
 async function shared(...nodes: readonly Node[]): Promise<void> {
   const addresses = nodes.map(({ address }) => address)
-  await until(() => nodes.every(({ node, address }) => wantedOwners(SHARDS, addresses).every((owner, shard) => node.shards.has(shard) === (owner === address))), 'every shard has its owner')
+  await until(
+    () =>
+      nodes.every(({ node, address }) =>
+        wantedOwners(SHARDS, addresses).every((owner, shard) => node.shards.has(shard) === (owner === address))
+      ),
+    'every shard has its owner'
+  )
 }
 
 /** Takes locks in a session that is no node. The result ends it. */
@@ -78,25 +115,36 @@ async function locked(t: Test, schema: string, locks: string): Promise<() => voi
 
 /** A context of a node. */
 async function contextOf({ node: { shards } }: Node): Promise<string> {
-  for (let i = 0; ; i += 1) if (shards.has(shards.of({ tenant: '', principal: 'anonymous', contextId: `c${i}` }))) return `c${i}`
+  for (let i = 0; ; i += 1)
+    if (shards.has(shards.of({ tenant: '', principal: 'anonymous', contextId: `c${i}` }))) return `c${i}`
 }
 
 /** Ends the session that has the locks of a node. */
-const endSession = ({ run }: ReturnType<typeof cluster>, { address }: Node) => run(`SELECT pg_terminate_backend(pid) FROM nodes WHERE address = '${address}'`)
+const endSession = ({ run }: ReturnType<typeof cluster>, { address }: Node) =>
+  run(`SELECT pg_terminate_backend(pid) FROM nodes WHERE address = '${address}'`)
 
 await t.test('every shard has one owner, and each new owner a higher epoch', async t => {
   const these = cluster(t)
   const one = await these.add()
   await shared(one)
-  t.strictSame(await these.epochs(), Array.from({ length: SHARDS }, () => 1))
+  t.strictSame(
+    await these.epochs(),
+    Array.from({ length: SHARDS }, () => 1)
+  )
   t.equal(one.runtime.health().isReady, true)
   const two = await these.add()
   await shared(one, two)
   const moved = two.node.shards.owned
-  t.strictSame(await these.epochs(), Array.from({ length: SHARDS }, (_, shard) => (moved.includes(shard) ? 2 : 1)))
+  t.strictSame(
+    await these.epochs(),
+    Array.from({ length: SHARDS }, (_, shard) => (moved.includes(shard) ? 2 : 1))
+  )
   await two.runtime.close()
   await shared(one)
-  t.strictSame((await these.epochs()).map((epoch, shard) => epoch - (moved.includes(shard) ? 2 : 0)), Array.from({ length: SHARDS }, () => 1))
+  t.strictSame(
+    (await these.epochs()).map((epoch, shard) => epoch - (moved.includes(shard) ? 2 : 0)),
+    Array.from({ length: SHARDS }, () => 1)
+  )
   t.equal((await these.run('SELECT * FROM nodes')).length, 1)
 })
 
@@ -131,7 +179,10 @@ await t.test('a node whose session ends has lost everything at once, and joins a
 await t.test('a hung node is ended by another after the lease, and writes nothing more', async t => {
   const these = cluster(t)
   let isHung = false
-  const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(() => void (isHung || run()), ms) }
+  const clock: Clock = {
+    ...systemClock,
+    setTimeout: (run, ms) => systemClock.setTimeout(() => void (isHung || run()), ms)
+  }
   const hung = await these.add({ clock })
   await shared(hung)
   isHung = true
@@ -139,49 +190,62 @@ await t.test('a hung node is ended by another after the lease, and writes nothin
   await until(() => two.node.shards.owned.length === SHARDS, 'the other has everything')
   await until(() => hung.node.shards.owned.length === 0, 'it knows that it has nothing')
   isHung = false
-  t.match(await rejection(hung.node.store.commit(opening("late"))), { code: 'Overloaded' })
+  t.match(await rejection(hung.node.store.commit(opening('late'))), { code: 'Overloaded' })
   const later = taskIn(await two.runtime.sendMessage(say('x')))
   t.equal(later.status.state, 'TASK_STATE_INPUT_REQUIRED')
 })
 
 await t.test('nodes whose clocks are minutes off share the time of the database', async t => {
-  const these = cluster(t, defineAgent({ card: { name: 'Sleeps' }, work: async ({ sleep }) => sleep(1500) as Promise<undefined> }))
+  const these = cluster(
+    t,
+    defineAgent({ card: { name: 'Sleeps' }, work: async ({ sleep }) => sleep(1500) as Promise<undefined> })
+  )
   const off = (aheadMs: number): Clock => ({ ...systemClock, now: () => Date.now() + aheadMs })
   const ahead = await these.add({ clock: off(120_000) })
   const behind = await these.add({ clock: off(-120_000) })
   await shared(ahead, behind)
-  const now = async () => Number((await these.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms'))[0]?.['ms'])
+  const now = async () =>
+    Number((await these.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS ms'))[0]?.['ms'])
   for (const { node } of [ahead, behind]) {
     const [before, is, after] = [await now(), node.clock.now(), await now()]
     t.ok(is > before - 1000 && is < after + 1000, `${is} is between ${before} and ${after}`)
   }
   // Sleeps that begin on one node, and end on the other.
   const fromMs = await now()
-  const asleep = taskIn(await ahead.runtime.sendMessage(say('x', { contextId: await contextOf(ahead) }, { returnImmediately: true })))
+  const asleep = taskIn(
+    await ahead.runtime.sendMessage(say('x', { contextId: await contextOf(ahead) }, { returnImmediately: true }))
+  )
   await ahead.runtime.settled()
   await endSession(these, ahead)
   // On a busy machine the node may have lost its own session meanwhile, and joins again.
-  const stateThere = () => behind.runtime.getTask({ id: asleep.id }).then(({ status: { state } }) => state, (error: unknown) => {
-    t.match(error, { code: 'Overloaded' })
-    return undefined
-  })
+  const stateThere = () =>
+    behind.runtime.getTask({ id: asleep.id }).then(
+      ({ status: { state } }) => state,
+      (error: unknown) => {
+        t.match(error, { code: 'Overloaded' })
+        return undefined
+      }
+    )
   await until(async () => (await stateThere()) === 'TASK_STATE_COMPLETED')
-  t.ok(await now() >= fromMs + 1500, 'not too early')
+  t.ok((await now()) >= fromMs + 1500, 'not too early')
   const { timestamp = '' } = (await behind.runtime.getTask({ id: asleep.id })).status
-  t.ok(Date.parse(timestamp) >= fromMs + 1400 && Date.parse(timestamp) <= await now() + 100, timestamp)
+  t.ok(Date.parse(timestamp) >= fromMs + 1400 && Date.parse(timestamp) <= (await now()) + 100, timestamp)
 })
 
 await t.test('streams and calls continue while nodes and the database fail', async t => {
   const gates = Array.from({ length: 4 }, () => deferred())
-  const these = cluster(t, defineAgent({
-    card: { name: 'Counts' },
-    work: async ({ step, emit }) => {
-      for (const [i, gate] of gates.entries()) {
-        await step(`gate ${i}`, async () => gate.promise)
-        emit({ type: 'progress', message: { parts: [{ text: String(i) }] } } as never)
+  const these = cluster(
+    t,
+    defineAgent({
+      card: { name: 'Counts' },
+      work: async ({ step, emit }) => {
+        for (const [i, gate] of gates.entries()) {
+          await step(`gate ${i}`, async () => gate.promise)
+          emit({ type: 'progress', message: { parts: [{ text: String(i) }] } } as never)
+        }
       }
-    }
-  }))
+    })
+  )
   const one = await these.add()
   await shared(one)
   const front = await these.add({ takesShards: false })
@@ -231,18 +295,37 @@ await t.test('a node with the address of another that lives waits for it with lo
   const one = await these.add()
   await shared(one)
   const pauses: number[] = []
-  const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(run, [500, 1000].includes(ms) ? (pauses.push(ms), 1) : ms) }
+  const clock: Clock = {
+    ...systemClock,
+    setTimeout: (run, ms) => systemClock.setTimeout(run, [500, 1000].includes(ms) ? (pauses.push(ms), 1) : ms)
+  }
   const { logger, log } = recordingLogger()
-  const two = await these.add({ address: one.address, listen: { host: '127.0.0.1', port: await unusedPort() }, clock, logger })
+  const two = await these.add({
+    address: one.address,
+    listen: { host: '127.0.0.1', port: await unusedPort() },
+    clock,
+    logger
+  })
   await until(() => pauses.length === 2, 'it has tried again')
   t.strictSame(pauses, [500, 1000])
   const more = new JoinPauses()
-  t.strictSame(Array.from({ length: 8 }, () => more.refused()), [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  t.strictSame(
+    Array.from({ length: 8 }, () => more.refused()),
+    [500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
+  )
   const flapping = new JoinPauses()
   const keptFor = (ms: number) => (flapping.joined(0), flapping.lost(ms))
-  t.strictSame([59_999, 0, 0, 10_000, 60_000, 0].map(keptFor), [0, 500, 1000, 2000, 0, 500], 'a seat that is lost within a minute counts, and one that lasts a minute ends the count')
+  t.strictSame(
+    [59_999, 0, 0, 10_000, 60_000, 0].map(keptFor),
+    [0, 500, 1000, 2000, 0, 500],
+    'a seat that is lost within a minute counts, and one that lasts a minute ends the count'
+  )
   t.strictSame([flapping.refused(), keptFor(0)], [2000, 2000], 'refusals and losses count together')
-  t.equal(log.filter(entry => JSON.stringify(entry).includes(`another node has the address ${one.address}`)).length, 1, 'one line names the address')
+  t.equal(
+    log.filter(entry => JSON.stringify(entry).includes(`another node has the address ${one.address}`)).length,
+    1,
+    'one line names the address'
+  )
   t.equal(two.runtime.health().isReady, false)
   t.notMatch(JSON.stringify(one.said), 'lost', 'the other has not noticed')
   await one.runtime.close()
@@ -257,7 +340,9 @@ await t.test('a node replaces a session with its address that ends or gives no s
   const address = `ws://127.0.0.1:${await unusedPort()}`
   // A hung node: its session is there, with the lock and the row of a node.
   const end = await locked(t, these.schema, `pg_advisory_lock(${NODE_CLASS}, pg_backend_pid())`)
-  await these.run(`INSERT INTO nodes (address, pid, beats, takes, holder) SELECT '${address}', pid, 0, true, '{}' FROM pg_locks WHERE locktype = 'advisory' AND pid NOT IN (SELECT pid FROM nodes) LIMIT 1`)
+  await these.run(
+    `INSERT INTO nodes (address, pid, beats, takes, holder) SELECT '${address}', pid, 0, true, '{}' FROM pg_locks WHERE locktype = 'advisory' AND pid NOT IN (SELECT pid FROM nodes) LIMIT 1`
+  )
   const two = await these.add({ address, takesShards: false })
   await until(() => two.runtime.health().isReady, 'it has joined')
   end()
@@ -271,8 +356,17 @@ await t.test('the first node of a cluster decides its secret, and others are ref
   const other = await these.add({ secret: 'another secret of nodes', logger })
   await until(() => JSON.stringify(log).includes('the nodes of this database have another secret'), 'it says so')
   t.equal(other.runtime.health().isReady, false)
-  await until(async () => ((await other.runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values ?? []).some(({ value }) => value > 0), 'it is counted')
-  t.strictSame((await these.run('SELECT address FROM nodes')).map(({ address }) => address), [one.address])
+  await until(
+    async () =>
+      (
+        (await other.runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values ?? []
+      ).some(({ value }) => value > 0),
+    'it is counted'
+  )
+  t.strictSame(
+    (await these.run('SELECT address FROM nodes')).map(({ address }) => address),
+    [one.address]
+  )
   await one.runtime.close()
   await shared(other)
 })
@@ -302,13 +396,51 @@ await t.test('a placement', async t => {
   const these = cluster(t)
   const { logger } = quiet()
   /** Opens a placement, and lists the sets of shards that it loses. */
-  const placed = async (t: Test, { pool = poolOf(url, 4), clock = systemClock, takesShards = true, giving = async () => {}, format = 1, agent = '' }: { readonly pool?: PostgresPool; readonly clock?: Clock; readonly takesShards?: boolean; readonly giving?: () => Promise<void>; readonly format?: number; readonly agent?: string } = {}) => {
-    const placement = await PostgresPlacement.open({ pool, place: 'test', schema: these.schema, shards: SHARDS, takesShards, logger, clock })
+  const placed = async (
+    t: Test,
+    {
+      pool = poolOf(url, 4),
+      clock = systemClock,
+      takesShards = true,
+      giving = async () => {},
+      format = 1,
+      agent = ''
+    }: {
+      readonly pool?: PostgresPool
+      readonly clock?: Clock
+      readonly takesShards?: boolean
+      readonly giving?: () => Promise<void>
+      readonly format?: number
+      readonly agent?: string
+    } = {}
+  ) => {
+    const placement = await PostgresPlacement.open({
+      pool,
+      place: 'test',
+      schema: these.schema,
+      shards: SHARDS,
+      takesShards,
+      logger,
+      clock
+    })
     const lost: (readonly number[])[] = []
     const address = `ws://127.0.0.1:${(ports += 1)}`
-    placement.join({ address, version: { format, agent }, gained() {}, giving, lost: shards => void lost.push(shards), changed() {} })
+    placement.join({
+      address,
+      version: { format, agent },
+      gained() {},
+      giving,
+      lost: shards => void lost.push(shards),
+      changed() {}
+    })
     t.teardown(() => placement.close())
-    return { placement, lost, address, has: (shards: number) => until(() => placement.isOwner && placement.owned.shards.length === shards, `${shards} shards`) }
+    return {
+      placement,
+      lost,
+      address,
+      has: (shards: number) =>
+        until(() => placement.isOwner && placement.owned.shards.length === shards, `${shards} shards`)
+    }
   }
   let ports = 0
 
@@ -328,67 +460,131 @@ await t.test('a placement', async t => {
     await two.has(owners.filter(owner => owner === two.address).length)
     t.equal(one.lost.length, 1)
     const epochs = await these.epochs()
-    for (const { placement: { owned } } of [one, two]) t.strictSame(owned.epochs, owned.shards.map(shard => epochs[shard]))
+    for (const {
+      placement: { owned }
+    } of [one, two])
+      t.strictSame(
+        owned.epochs,
+        owned.shards.map(shard => epochs[shard])
+      )
   })
   await t.test('takes no shard that another session takes first', async t => {
     const before = await these.epochs()
     const inner = poolOf(url, 4)
     let end: (() => void) | undefined
-    const pool: PostgresPool = { connect: async () => {
-      const client = await inner.connect()
-      return { release: destroy => client.release(destroy), on: (event, listener) => client.on(event, listener), async query(query) {
-        if (query.name !== 'taskchart_take' || end) return client.query(query)
-        end = await locked(t, these.schema, Array.from({ length: SHARDS }, (_, shard) => `pg_advisory_lock(${LOCK_CLASS}, ${shard})`).join())
-        return client.query(query).finally(end)
-      } }
-    } }
+    const pool: PostgresPool = {
+      connect: async () => {
+        const client = await inner.connect()
+        return {
+          release: destroy => client.release(destroy),
+          on: (event, listener) => client.on(event, listener),
+          async query(query) {
+            if (query.name !== 'taskchart_take' || end) return client.query(query)
+            end = await locked(
+              t,
+              these.schema,
+              Array.from({ length: SHARDS }, (_, shard) => `pg_advisory_lock(${LOCK_CLASS}, ${shard})`).join()
+            )
+            return client.query(query).finally(end)
+          }
+        }
+      }
+    }
     const { has } = await placed(t, { pool })
     await has(SHARDS)
-    t.strictSame(await these.epochs(), before.map(epoch => epoch + 1))
+    t.strictSame(
+      await these.epochs(),
+      before.map(epoch => epoch + 1)
+    )
   })
   await t.test('gives everything up when the database has not answered for the lease', async t => {
     let expire = () => {}
-    const clock: Clock = { ...systemClock, setTimeout: (run, ms) => systemClock.setTimeout(ms === 2000 ? (expire = run) : run, ms) }
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout: (run, ms) => systemClock.setTimeout(ms === 2000 ? (expire = run) : run, ms)
+    }
     const { lost, has } = await placed(t, { clock })
     await has(SHARDS)
     expire()
-    t.strictSame(lost.map(shards => shards.length), [SHARDS])
+    t.strictSame(
+      lost.map(shards => shards.length),
+      [SHARDS]
+    )
     await has(SHARDS)
   })
-  await t.test('of an older format or agent gets no shard of a newer one, also if it does not know yet that it is newer', async t => {
-    const isHeld = async (...versions: string[]) => t.strictSame(new Set((await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)), new Set(versions))
-    const old = await placed(t, { agent: '1' })
-    await old.has(SHARDS)
-    const newer = await placed(t, { agent: '2' })
-    await newer.has(SHARDS / 2)
-    await isHeld('{1,1}', '{1,2}')
-    await old.placement.close()
-    await newer.has(SHARDS)
-    const again = await placed(t, { agent: '1' })
-    const newest = await placed(t, { format: 2, agent: '1' })
-    await newest.has(SHARDS / 2)
-    t.strictSame(again.placement.owned.shards, [])
-    await newer.placement.close()
-    await newest.has(SHARDS)
-    await isHeld('{2,1}')
-    // A take of a node that has not read the newest versions.
-    await newest.placement.close()
-    await again.placement.close()
-    const session = await Session.open(poolOf(url, 1), these.schema)
-    t.strictSame(await session.rows(TAKE, [[0, 1], ['{1,10000}', '{2,1}'], '{}']).then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])), [['0', false, 't'], ['1', true, null]])
-    session.close()
-  })
+  await t.test(
+    'of an older format or agent gets no shard of a newer one, also if it does not know yet that it is newer',
+    async t => {
+      const isHeld = async (...versions: string[]) =>
+        t.strictSame(
+          new Set(
+            (await these.run(`SELECT holder::jsonb ->> 'version' AS version FROM shards`)).map(({ version }) => version)
+          ),
+          new Set(versions)
+        )
+      const old = await placed(t, { agent: '1' })
+      await old.has(SHARDS)
+      const newer = await placed(t, { agent: '2' })
+      await newer.has(SHARDS / 2)
+      await isHeld('{1,1}', '{1,2}')
+      await old.placement.close()
+      await newer.has(SHARDS)
+      const again = await placed(t, { agent: '1' })
+      const newest = await placed(t, { format: 2, agent: '1' })
+      await newest.has(SHARDS / 2)
+      t.strictSame(again.placement.owned.shards, [])
+      await newer.placement.close()
+      await newest.has(SHARDS)
+      await isHeld('{2,1}')
+      // A take of a node that has not read the newest versions.
+      await newest.placement.close()
+      await again.placement.close()
+      const session = await Session.open(poolOf(url, 1), these.schema)
+      t.strictSame(
+        await session
+          .rows(TAKE, [[0, 1], ['{1,10000}', '{2,1}'], '{}'])
+          .then(rows => rows.map(([shard, epoch, unlocked]) => [shard, epoch !== null, unlocked])),
+        [
+          ['0', false, 't'],
+          ['1', true, null]
+        ]
+      )
+      session.close()
+    }
+  )
   await t.test('shows shards that nobody has had, and nothing before it has joined', async t => {
     const { schema } = cluster(t)
-    const placement = await PostgresPlacement.open({ pool: poolOf(url, 4), place: 'test', schema, shards: 2, takesShards: false, logger, clock: systemClock })
+    const placement = await PostgresPlacement.open({
+      pool: poolOf(url, 4),
+      place: 'test',
+      schema,
+      shards: 2,
+      takesShards: false,
+      logger,
+      clock: systemClock
+    })
     t.teardown(() => placement.close())
     t.match(await rejection(placement.status()), { code: 'Overloaded' })
-    placement.join({ address: 'ws://127.0.0.1:9', version: { format: 1, agent: 'a' }, gained() {}, giving: async () => {}, lost() {}, changed() {} })
+    placement.join({
+      address: 'ws://127.0.0.1:9',
+      version: { format: 1, agent: 'a' },
+      gained() {},
+      giving: async () => {},
+      lost() {},
+      changed() {}
+    })
     await until(() => placement.nodes.length === 1, 'it has joined')
-    t.match(await placement.status(), { nodes: [{ address: 'ws://127.0.0.1:9', state: 'alive', agent: 'a' }], shards: [{ shard: 0, epoch: 0, owner: undefined, tenures: [] }, { shard: 1 }] })
+    t.match(await placement.status(), {
+      nodes: [{ address: 'ws://127.0.0.1:9', state: 'alive', agent: 'a' }],
+      shards: [{ shard: 0, epoch: 0, owner: undefined, tenures: [] }, { shard: 1 }]
+    })
   })
   await t.test('remembers the former owners of each shard', async t => {
-    const owner = async () => JSON.parse(String((await these.run('SELECT holder FROM shards WHERE shard = 0'))[0]?.holder)) as { readonly address?: string; readonly before: readonly { readonly address?: string; readonly epoch: number }[] }
+    const owner = async () =>
+      JSON.parse(String((await these.run('SELECT holder FROM shards WHERE shard = 0'))[0]?.holder)) as {
+        readonly address?: string
+        readonly before: readonly { readonly address?: string; readonly epoch: number }[]
+      }
     const { epoch: last = 0 } = (await owner()).before.at(-1) ?? {}
     const addresses: string[] = []
     for (let i = 0; i < 2; i += 1) {
@@ -416,12 +612,21 @@ await t.test('a database that cannot be used is refused', async t => {
   const address = 'ws://127.0.0.1:1'
   t.match(await rejection(postgresNode('postgres://127.0.0.1:1/none', { address, secret })), { name: 'StorageError' })
   t.match(await rejection(postgresNode('sqlite.db', { address, secret })), { name: 'TypeError' })
-  t.match(await rejection(postgresNode(url, { address: 'ws://10.0.0.1:4243', secret: '' })), { name: 'TypeError', message: /secret/ })
-  t.match(await rejection(postgresNode(url, { address: 'ws://127.0.0.1:4243', secret: 'short' })), { name: 'TypeError', message: /at least 16/ })
+  t.match(await rejection(postgresNode(url, { address: 'ws://10.0.0.1:4243', secret: '' })), {
+    name: 'TypeError',
+    message: /secret/
+  })
+  t.match(await rejection(postgresNode(url, { address: 'ws://127.0.0.1:4243', secret: 'short' })), {
+    name: 'TypeError',
+    message: /at least 16/
+  })
   const these = cluster(t)
   const one = await these.add()
   await shared(one)
-  t.match(await rejection(postgresStore(url, { schema: these.schema, logger: quiet().logger })), { name: 'StorageError', message: /is in use/ })
+  t.match(await rejection(postgresStore(url, { schema: these.schema, logger: quiet().logger })), {
+    name: 'StorageError',
+    message: /is in use/
+  })
   t.match(await rejection(these.add({ address: one.address })), { code: 'EADDRINUSE' })
 })
 
@@ -435,16 +640,28 @@ await t.test('signs of life', async t => {
   t.strictSame(signs.lateOf([{ ...one, beats: '2' }], 9000), [], 'this process has paused itself')
   t.strictSame(signs.lateOf([], 9100), [])
   for (let atMs = 9200; atMs < 11_200; atMs += 100) signs.lateOf([{ pid: 2, address: undefined, beats: 'x' }], atMs)
-  t.strictSame(signs.lateOf([{ pid: 2, address: undefined, beats: 'y' }], 11_200), [2], 'the session of a node that has joined again')
+  t.strictSame(
+    signs.lateOf([{ pid: 2, address: undefined, beats: 'y' }], 11_200),
+    [2],
+    'the session of a node that has joined again'
+  )
 })
 
 await t.test('taskchart serve --node', async t => {
   const cwd = t.testdir({ 'agent.js': "export default { card: { name: 'Echo' }, work: () => ({ artifact: 'x' }) }" })
   const secret = '0123456789abcdef'
-  const run = (args: readonly string[], given: string | false = secret) => runCommand(['serve', 'agent.js', '--port', '0', '--json', ...args], { cwd, env: given === false ? {} : { TASKCHART_CLUSTER_SECRET: given } })
+  const run = (args: readonly string[], given: string | false = secret) =>
+    runCommand(['serve', 'agent.js', '--port', '0', '--json', ...args], {
+      cwd,
+      env: given === false ? {} : { TASKCHART_CLUSTER_SECRET: given }
+    })
   await t.test('refuses what is no node of a cluster', async t => {
     const rows: [args: readonly string[], secret: string | false, message: RegExp][] = [
-      [['--db', url, '--node', '10.0.0.7:4243'], secret, /--node takes the address by which other nodes reach this one, such as ws:\/\/10\.0\.0\.7:4243, not "10/],
+      [
+        ['--db', url, '--node', '10.0.0.7:4243'],
+        secret,
+        /--node takes the address by which other nodes reach this one, such as ws:\/\/10\.0\.0\.7:4243, not "10/
+      ],
       [['--db', url, '--node', 'nowhere'], secret, /--node takes the address/],
       [['--db', url, '--node', 'ws://10.0.0.7:4243/path'], secret, /--node takes the address/],
       [['--db', url, '--node', 'ws://me@10.0.0.7:4243'], secret, /--node takes the address/],
@@ -452,26 +669,48 @@ await t.test('taskchart serve --node', async t => {
       [['--node', 'ws://10.0.0.7:4243'], secret, /--node needs the database/],
       [['--db', 'tasks.db', '--node', 'ws://10.0.0.7:4243'], secret, /--node needs the database/],
       [['--db', url, '--node', 'ws://10.0.0.7:4243'], 'short', /needs at least 16 characters/],
-      [['--db', url, '--node', 'ws://10.0.0.7:4243'], false, /Without a secret, anyone could act as a node at 10\.0\.0\.7:4243/]
+      [
+        ['--db', url, '--node', 'ws://10.0.0.7:4243'],
+        false,
+        /Without a secret, anyone could act as a node at 10\.0\.0\.7:4243/
+      ]
     ]
     for (const [args, given, message] of rows) t.match(await run(args, given), { code: 2, stderr: message })
-    t.match(await runCommand(['dev', 'agent.js', '--db', url, '--node', 'ws://127.0.0.1:4243'], { cwd }), { code: 2, stderr: /taskchart dev is no node/ })
+    t.match(await runCommand(['dev', 'agent.js', '--db', url, '--node', 'ws://127.0.0.1:4243'], { cwd }), {
+      code: 2,
+      stderr: /taskchart dev is no node/
+    })
   })
   await t.test('serves the tasks of the others', async t => {
     const stop = new AbortController()
     const printed: string[] = []
     const address = `ws://127.0.0.1:${await unusedPort()}`
-    const serve = (node: string) => runCommand(['serve', 'agent.js', '--port', '0', '--json', '--db', url, '--node', node], { cwd, signal: stop.signal, printed: text => void printed.push(text) })
+    const serve = (node: string) =>
+      runCommand(['serve', 'agent.js', '--port', '0', '--json', '--db', url, '--node', node], {
+        cwd,
+        signal: stop.signal,
+        printed: text => void printed.push(text)
+      })
     const ended = [serve(address), serve(`ws://127.0.0.1:${await unusedPort()}`)]
     await until(() => printed.length === 2, 'both serve')
     const places = printed.map(line => JSON.parse(line) as { url: string; http: string })
-    await until(async () => (await Promise.all(places.map(async ({ http }) => (await fetch(new URL('/readyz', http))).ok))).every(Boolean), 'both are ready')
+    await until(
+      async () =>
+        (await Promise.all(places.map(async ({ http }) => (await fetch(new URL('/readyz', http))).ok))).every(Boolean),
+      'both are ready'
+    )
     const [one, two] = await Promise.all(places.map(async place => connect(place.url)))
     const task = taskIn(await one?.sendMessage(say('x')))
     t.equal((await two?.getTask({ id: task.id }))?.id, task.id)
-    t.match(await run(['--db', url, '--node', address]), { code: 1, stderr: `--node ${address} cannot be served: Port ${new URL(address).port} is in use on ${new URL(address).hostname}. Choose another address of this machine.` })
+    t.match(await run(['--db', url, '--node', address]), {
+      code: 1,
+      stderr: `--node ${address} cannot be served: Port ${new URL(address).port} is in use on ${new URL(address).hostname}. Choose another address of this machine.`
+    })
     await Promise.all([one?.close(), two?.close()])
     stop.abort()
-    t.strictSame((await Promise.all(ended)).map(({ code }) => code), [0, 0])
+    t.strictSame(
+      (await Promise.all(ended)).map(({ code }) => code),
+      [0, 0]
+    )
   })
 })

@@ -12,7 +12,19 @@ import { wantedOwners, type Placement } from '../../../adapters/cluster/placemen
 import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import { accepted, authRequired, createRuntime, defineAgent, inputRequired, memoryStore, prerequisites, progress, reply, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  accepted,
+  authRequired,
+  createRuntime,
+  defineAgent,
+  inputRequired,
+  memoryStore,
+  prerequisites,
+  progress,
+  reply,
+  type Runtime,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { Member } from '../../../runtime/operations/cluster.ts'
 import { NOT_OWNER, type Store, type TaskEvent } from '../../../runtime/store/store.ts'
@@ -23,7 +35,23 @@ import { testCluster, type TestCluster, type TestNode } from '../../fixtures/clu
 import { cuttingProxy } from '../../fixtures/network/cutting-proxy.ts'
 import { MemoryPlaces } from '../../fixtures/cluster/memory-placement.ts'
 import { receivers } from '../../fixtures/runtime/receiver.ts'
-import { brief, collect, deferred, generationOf, reaches, recordingLogger, refusal, rejection, rest, say, taskIn, textOf, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  generationOf,
+  reaches,
+  recordingLogger,
+  refusal,
+  rejection,
+  rest,
+  say,
+  taskIn,
+  textOf,
+  until,
+  withGenerations,
+  type Deferred
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
 import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
@@ -63,32 +91,58 @@ await t.test('a node without shards serves tasks of the others', async t => {
   await t.test('the task of a message, its question, its answer, and its stream on every node', async t => {
     const task = taskIn(await front.sendMessage(say('a trip')))
     t.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED')
-    const streams = [one.runtime, two.runtime, front].map(runtime => collect(runtime.subscribeToTask({ id: task.id }, withGenerations)))
+    const streams = [one.runtime, two.runtime, front].map(runtime =>
+      collect(runtime.subscribeToTask({ id: task.id }, withGenerations))
+    )
     t.equal(taskIn(await front.sendMessage(say('Monday', { taskId: task.id }))).status.state, 'TASK_STATE_COMPLETED')
-    const [first, ...others] = (await Promise.all(streams)).map(events => events.map(event => [generationOf(event), brief(event)]))
+    const [first, ...others] = (await Promise.all(streams)).map(events =>
+      events.map(event => [generationOf(event), brief(event)])
+    )
     t.ok(first && first.length > 2)
     for (const other of others) t.strictSame(other, first)
   })
   await t.test('a stream, which begins with the task as its message has opened it', async t => {
-    const events = async (runtime: TestNode['runtime']) => (await collect(runtime.sendStreamingMessage(say('x'), withGenerations))).map(event => [generationOf(event), brief(event)])
+    const events = async (runtime: TestNode['runtime']) =>
+      (await collect(runtime.sendStreamingMessage(say('x'), withGenerations))).map(event => [
+        generationOf(event),
+        brief(event)
+      ])
     const [there] = await Promise.all([front, one.runtime].map(events))
     t.strictSame(there, await events(one.runtime))
-    t.strictSame(there?.map(([, event]) => event), ['task:submitted', 'working', 'input-required: Which day?'])
-    t.equal(taskIn(await front.sendMessage(say('y', {}, { returnImmediately: true }))).status.state, 'TASK_STATE_SUBMITTED')
+    t.strictSame(
+      there?.map(([, event]) => event),
+      ['task:submitted', 'working', 'input-required: Which day?']
+    )
+    t.equal(
+      taskIn(await front.sendMessage(say('y', {}, { returnImmediately: true }))).status.state,
+      'TASK_STATE_SUBMITTED'
+    )
   })
   await t.test('a stream, which begins with the task as its answer has left it, also if the task is large', async t => {
     for (const length of [1, LARGE_BYTES + 1]) {
       const { id: taskId } = taskIn(await front.sendMessage(say('x'.repeat(length))))
-      const [first, ...others] = await collect(front.sendStreamingMessage(say('Monday', { taskId }, { historyLength: 1 })))
-      t.strictSame([brief(first as StreamResponse), ...others.map(brief)], ['task:working', 'artifact: Monday', 'completed'])
+      const [first, ...others] = await collect(
+        front.sendStreamingMessage(say('Monday', { taskId }, { historyLength: 1 }))
+      )
+      t.strictSame(
+        [brief(first as StreamResponse), ...others.map(brief)],
+        ['task:working', 'artifact: Monday', 'completed']
+      )
       t.equal(taskIn(first).history?.map(textOf).join(), 'Monday')
     }
   })
   await t.test('refusals with all of their details', async t => {
     const ended = taskIn(await front.sendMessage(say('x')))
     await front.cancelTask({ id: ended.id })
-    t.match(await rejection(front.sendMessage(say('late', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } }))), { code: 'PushNotificationNotSupported' })
-    const [here, there] = await Promise.all([one.runtime, front].map(runtime => refusal(runtime.sendMessage(say('y', { taskId: ended.id })))))
+    t.match(
+      await rejection(
+        front.sendMessage(say('late', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } }))
+      ),
+      { code: 'PushNotificationNotSupported' }
+    )
+    const [here, there] = await Promise.all(
+      [one.runtime, front].map(runtime => refusal(runtime.sendMessage(say('y', { taskId: ended.id }))))
+    )
     t.match(there, { code: 'UnsupportedOperation', message: here?.message, metadata: here?.metadata })
     t.match(await refusal(front.cancelTask({ id: 'unknown' })), { code: 'TaskNotFound' })
     t.match(await refusal(front.cancelTask({ id: 'unknown~1' })), { code: 'TaskNotFound' })
@@ -97,9 +151,16 @@ await t.test('a node without shards serves tasks of the others', async t => {
   await t.test('conditions, long polls and lists', async t => {
     const task = taskIn(await front.sendMessage(say('x'), withGenerations))
     const generation = 3
-    t.match(await refusal(front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: 1 } })), { code: 'TaskGenerationMismatch' })
+    t.match(
+      await refusal(front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: 1 } })),
+      { code: 'TaskGenerationMismatch' }
+    )
     const polled = front.getTask({ id: task.id }, { ...withGenerations, conditions: { currentGeneration: generation } })
-    t.equal((await front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: generation } })).status.state, 'TASK_STATE_CANCELED')
+    t.equal(
+      (await front.cancelTask({ id: task.id }, { ...withGenerations, conditions: { ifGenerationMatch: generation } }))
+        .status.state,
+      'TASK_STATE_CANCELED'
+    )
     t.equal((await polled).status.state, 'TASK_STATE_CANCELED')
     t.equal((await front.listTasks({})).totalSize, (await two.runtime.listTasks({})).totalSize)
     const own = taskIn(await one.runtime.sendMessage(say('x')))
@@ -119,65 +180,112 @@ await t.test('a resent message is processed once, whichever node gets it', async
   const tasks = await Promise.all(nodes.map(({ runtime }) => runtime.sendMessage(message, withGenerations)))
   t.equal(new Set(tasks.map(answer => taskIn(answer).id)).size, 1)
   const named = (runtime: TestNode['runtime'], text: string, after?: string[]) =>
-    runtime.sendMessage(say(text), { taskName: { name: 'my task', continuesAfter: taskId => void after?.push(taskId) } })
+    runtime.sendMessage(say(text), {
+      taskName: { name: 'my task', continuesAfter: taskId => void after?.push(taskId) }
+    })
   const first = taskIn(await named(nodes[2].runtime, 'a'))
   const after: string[] = []
   const second = taskIn(await named(nodes[2].runtime, 'b', after))
   t.strictSame([second.contextId, after], [first.contextId, [first.id]])
   t.match(await nodes[0].runtime.taskNamed('my task'), { taskId: second.id })
-  t.equal(taskIn(await nodes[1].runtime.sendMessage(say('c', { contextId: 'other' }), { taskName: { name: 'in a context' } })).contextId, 'other')
-  t.match(await refusal(nodes[2].runtime.sendMessage(say('d'), { taskName: { name: first.id } })), { code: 'UnsupportedOperation' })
+  t.equal(
+    taskIn(await nodes[1].runtime.sendMessage(say('c', { contextId: 'other' }), { taskName: { name: 'in a context' } }))
+      .contextId,
+    'other'
+  )
+  t.match(await refusal(nodes[2].runtime.sendMessage(say('d'), { taskName: { name: first.id } })), {
+    code: 'UnsupportedOperation'
+  })
 })
 
 await t.test("an agent's answer without a task arrives, and has a name", async t => {
   const cluster = testCluster(t, defineAgent({ card, negotiate: () => reply('hello') }))
   const [, , { runtime }] = await three(cluster)
-  t.match(await runtime.sendMessage(say('x'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
-  t.match(await runtime.sendMessage(say('y'), { taskName: { name: 'talk' } }), { message: { parts: [{ text: 'hello' }] } })
+  t.match(await runtime.sendMessage(say('x'), { taskName: { name: 'talk' } }), {
+    message: { parts: [{ text: 'hello' }] }
+  })
+  t.match(await runtime.sendMessage(say('y'), { taskName: { name: 'talk' } }), {
+    message: { parts: [{ text: 'hello' }] }
+  })
 })
 
 await t.test('what a name refers to is canceled on its node: a negotiation, a task, and what is no name', async t => {
-  const cluster = testCluster(t, defineAgent({ card, work: steeredWork().work, negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('hi') : accepted()) }))
+  const cluster = testCluster(
+    t,
+    defineAgent({
+      card,
+      work: steeredWork().work,
+      negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('hi') : accepted())
+    })
+  )
   const nodes = await three(cluster)
   const cancel = (index: number, name: string) => nodes[index]?.runtime.cancelNamed(name, say('gives up').message)
-  for (const [index, name] of [[0, 'a'], [1, 'b'], [2, 'c'], [0, 'd']] as const) {
+  for (const [index, name] of [
+    [0, 'a'],
+    [1, 'b'],
+    [2, 'c'],
+    [0, 'd']
+  ] as const) {
     const { runtime } = nodes[index]
     const answer = await runtime.sendMessage(say('hello'), { taskName: { name } })
     const contextId = 'message' in answer ? answer.message.contextId : ''
     const canceled = await cancel((index + 1) % 3, name)
-    t.match(canceled, { contextId, status: { state: 'TASK_STATE_CANCELED' }, history: [{ parts: [{ text: 'gives up' }] }] })
+    t.match(canceled, {
+      contextId,
+      status: { state: 'TASK_STATE_CANCELED' },
+      history: [{ parts: [{ text: 'gives up' }] }]
+    })
     t.strictSame(await cancel(index, name), canceled)
     t.match(await runtime.taskNamed(name), { taskId: canceled?.id })
-    t.strictSame((await runtime.messagesBefore({ contextId: String(contextId), taskId: canceled?.id })).map(({ message }) => textOf(message)), ['hello', 'hi'])
+    t.strictSame(
+      (await runtime.messagesBefore({ contextId: String(contextId), taskId: canceled?.id })).map(({ message }) =>
+        textOf(message)
+      ),
+      ['hello', 'hi']
+    )
     await runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } }, { taskName: { name } })
-    t.match(await cancel((index + 2) % 3, name), { contextId, status: { state: 'TASK_STATE_CANCELED' }, history: [{ parts: [{ text: 'work' }] }] })
+    t.match(await cancel((index + 2) % 3, name), {
+      contextId,
+      status: { state: 'TASK_STATE_CANCELED' },
+      history: [{ parts: [{ text: 'work' }] }]
+    })
   }
-  const { id } = taskIn(await nodes[0].runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } }))
+  const { id } = taskIn(
+    await nodes[0].runtime.sendMessage({ ...say('work'), configuration: { returnImmediately: true } })
+  )
   t.match(await cancel(1, id), { id, status: { state: 'TASK_STATE_CANCELED' } })
   t.match(await refusal(cancel(2, 'nobody') ?? Promise.resolve()), { code: 'TaskNotFound' })
 })
 
 await t.test('an authorization, an invalid output, and work that needs a task of another node', async t => {
-  const cluster = testCluster(t, defineAgent({
-    card,
-    work: async work => {
-      const text = textOf(work.message)
-      if (text === 'login') return { artifact: JSON.stringify(await work.ask(authRequired('Log in'))) }
-      if (text === 'invalid') return { artifact: { parts: [] } }
-      if (text === 'fails') throw new Error('no')
-      if (text === 'asks') return asks(work)
-      return { artifact: (await prerequisites(work)).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join() }
-    }
-  }))
+  const cluster = testCluster(
+    t,
+    defineAgent({
+      card,
+      work: async work => {
+        const text = textOf(work.message)
+        if (text === 'login') return { artifact: JSON.stringify(await work.ask(authRequired('Log in'))) }
+        if (text === 'invalid') return { artifact: { parts: [] } }
+        if (text === 'fails') throw new Error('no')
+        if (text === 'asks') return asks(work)
+        return {
+          artifact: (await prerequisites(work)).map(({ artifacts = [] }) => artifacts.map(textOf).join()).join()
+        }
+      }
+    })
+  )
   const [one, two, { runtime: front }] = await three(cluster)
   const login = taskIn(await front.sendMessage(say('login')))
   t.equal(login.status.state, 'TASK_STATE_AUTH_REQUIRED')
   t.match(await front.authorized(login.id, 'token'), { id: login.id })
   await reaches(front, login.id, 'completed')
   t.match(await refusal(front.authorized(login.id, 'token')), { code: 'UnsupportedOperation' })
-  for (const word of ['invalid', 'fails']) t.equal(taskIn(await front.sendMessage(say(word))).status.state, 'TASK_STATE_FAILED', word)
+  for (const word of ['invalid', 'fails'])
+    t.equal(taskIn(await front.sendMessage(say(word))).status.state, 'TASK_STATE_FAILED', word)
   const asked = taskIn(await one.runtime.sendMessage(say('asks')))
-  const waiting = taskIn(await two.runtime.sendMessage(say('after', { referenceTaskIds: [asked.id] }, { returnImmediately: true })))
+  const waiting = taskIn(
+    await two.runtime.sendMessage(say('after', { referenceTaskIds: [asked.id] }, { returnImmediately: true }))
+  )
   t.not(asked.id.split('~')[1], waiting.id.split('~')[1])
   await front.sendMessage(say('Monday', { taskId: asked.id }))
   t.equal(textOf((await reaches(front, waiting.id, 'completed')).artifacts?.[0]), 'Monday')
@@ -189,7 +297,11 @@ await t.test('webhooks post once, from the node of the task, also after it has m
   const push = receivers()
   const one = await cluster.add({ push })
   const { runtime: front } = await cluster.add({ push, mayOwn: false })
-  const task = taskIn(await front.sendMessage(say('go', {}, { returnImmediately: true, taskPushNotificationConfig: { url: 'https://a.example/' } })))
+  const task = taskIn(
+    await front.sendMessage(
+      say('go', {}, { returnImmediately: true, taskPushNotificationConfig: { url: 'https://a.example/' } })
+    )
+  )
   const config = await front.createTaskPushNotificationConfig({ taskId: task.id, url: 'https://b.example/' })
   opened[0]?.resolve()
   await until(() => push.heard.filter(line => line.includes('0')).length === 2)
@@ -231,69 +343,98 @@ await t.test('a stream continues without a gap or a repeat while its shard moves
   t.equal(seen.filter(line => /\d/.test(line)).length, new Set(seen).size - 2, seen.join())
 })
 
-await t.test('a node that has lost a shard writes nothing to it, and its callers get the answer of the next owner', async t => {
-  const cluster = testCluster(t, defineAgent({ card, work: asks }))
-  const one = await cluster.add()
-  const task = taskIn(await one.runtime.sendMessage(say('x')))
-  const commit = (expected: number) => one.node.store.commit({ key: { ...scope, contextId: 'c' }, expected, atMs: 0, snapshot: '', tasks: [], log: [], journal: [], sends: [], webhooks: [] })
-  t.equal(await commit(0), true)
-  await cluster.places.dies(one.address, { isTold: true })
-  t.equal(await rejection(commit(1)), NOT_OWNER)
-  const late = one.runtime.sendMessage(say('Monday', { taskId: task.id }))
-  const two = await cluster.add()
-  t.equal(taskIn(await late).status.state, 'TASK_STATE_COMPLETED')
-  t.equal((await two.runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_COMPLETED')
-})
-
-await t.test('a message whose commit is under way while its context moves is sent again to the next owner, if it may be', async t => {
-  const written = memoryStore()
-  const answered = deferred()
-  let commits = 0
-  const store: Store = {
-    ...written,
-    commit: async rows => {
-      const isWritten = await written.commit(rows)
-      commits += 1
-      await answered.promise
-      return isWritten
-    }
+await t.test(
+  'a node that has lost a shard writes nothing to it, and its callers get the answer of the next owner',
+  async t => {
+    const cluster = testCluster(t, defineAgent({ card, work: asks }))
+    const one = await cluster.add()
+    const task = taskIn(await one.runtime.sendMessage(say('x')))
+    const commit = (expected: number) =>
+      one.node.store.commit({
+        key: { ...scope, contextId: 'c' },
+        expected,
+        atMs: 0,
+        snapshot: '',
+        tasks: [],
+        log: [],
+        journal: [],
+        sends: [],
+        webhooks: []
+      })
+    t.equal(await commit(0), true)
+    await cluster.places.dies(one.address, { isTold: true })
+    t.equal(await rejection(commit(1)), NOT_OWNER)
+    const late = one.runtime.sendMessage(say('Monday', { taskId: task.id }))
+    const two = await cluster.add()
+    t.equal(taskIn(await late).status.state, 'TASK_STATE_COMPLETED')
+    t.equal((await two.runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_COMPLETED')
   }
-  const cluster = testCluster(t, defineAgent({ card, work: echo }), { store })
-  const one = await cluster.add()
-  const front = await cluster.add({ mayOwn: false })
-  const sent = [front, one].map(({ runtime }) => [runtime.sendMessage(say('a'), withGenerations), refusal(runtime.sendMessage(say('b')))] as const)
-  await until(() => commits === 4)
-  await cluster.places.dies(one.address, { isTold: true })
-  for (const [, once] of sent) t.match(await once, { code: 'Overloaded', message: /not known/ })
-  const two = await cluster.add()
-  answered.resolve()
-  for (const [again] of sent) t.match(taskIn(await again).status, { state: 'TASK_STATE_COMPLETED' })
-  t.equal((await front.runtime.listTasks({})).totalSize, 4, 'each message has one task')
-  t.equal(two.node.shards.owned.length, 8)
-})
+)
 
-await t.test('a node that has lost a shard sends its watchers to the next owner, and tells them nothing any more', async t => {
-  const cluster = testCluster(t, defineAgent({ card, work: asks }))
-  const one = await cluster.add()
-  const { id } = taskIn(await one.runtime.sendMessage(say('x')))
-  const link = new Link(one.address, 'a secret')
-  t.teardown(() => link.close())
-  const heard: object[] = []
-  link.ask({ watch: id, shard: Number(one.node.shards.ofTask(id)), scope }, answer => void heard.push(Object(answer)))
-  await until(() => heard.length === 1)
-  const here = collect(one.runtime.subscribeToTask({ id }))
-  await rest()
-  await cluster.add()
-  await cluster.places.dies(one.address, { isTold: true })
-  await one.runtime.sendMessage(say('Monday', { taskId: id }))
-  t.match((await here).map(brief), ['task:input-required', 'working', 'artifact: Monday', 'completed'], 'the events of the next owner arrive here')
-  t.match(heard, [{ advanced: 3 }, { moved: true }])
-  t.equal(heard.length, 2)
-})
+await t.test(
+  'a message whose commit is under way while its context moves is sent again to the next owner, if it may be',
+  async t => {
+    const written = memoryStore()
+    const answered = deferred()
+    let commits = 0
+    const store: Store = {
+      ...written,
+      commit: async rows => {
+        const isWritten = await written.commit(rows)
+        commits += 1
+        await answered.promise
+        return isWritten
+      }
+    }
+    const cluster = testCluster(t, defineAgent({ card, work: echo }), { store })
+    const one = await cluster.add()
+    const front = await cluster.add({ mayOwn: false })
+    const sent = [front, one].map(
+      ({ runtime }) => [runtime.sendMessage(say('a'), withGenerations), refusal(runtime.sendMessage(say('b')))] as const
+    )
+    await until(() => commits === 4)
+    await cluster.places.dies(one.address, { isTold: true })
+    for (const [, once] of sent) t.match(await once, { code: 'Overloaded', message: /not known/ })
+    const two = await cluster.add()
+    answered.resolve()
+    for (const [again] of sent) t.match(taskIn(await again).status, { state: 'TASK_STATE_COMPLETED' })
+    t.equal((await front.runtime.listTasks({})).totalSize, 4, 'each message has one task')
+    t.equal(two.node.shards.owned.length, 8)
+  }
+)
+
+await t.test(
+  'a node that has lost a shard sends its watchers to the next owner, and tells them nothing any more',
+  async t => {
+    const cluster = testCluster(t, defineAgent({ card, work: asks }))
+    const one = await cluster.add()
+    const { id } = taskIn(await one.runtime.sendMessage(say('x')))
+    const link = new Link(one.address, 'a secret')
+    t.teardown(() => link.close())
+    const heard: object[] = []
+    link.ask({ watch: id, shard: Number(one.node.shards.ofTask(id)), scope }, answer => void heard.push(Object(answer)))
+    await until(() => heard.length === 1)
+    const here = collect(one.runtime.subscribeToTask({ id }))
+    await rest()
+    await cluster.add()
+    await cluster.places.dies(one.address, { isTold: true })
+    await one.runtime.sendMessage(say('Monday', { taskId: id }))
+    t.match(
+      (await here).map(brief),
+      ['task:input-required', 'working', 'artifact: Monday', 'completed'],
+      'the events of the next owner arrive here'
+    )
+    t.match(heard, [{ advanced: 3 }, { moved: true }])
+    t.equal(heard.length, 2)
+  }
+)
 
 await t.test('the answer to a message has what reached its task on the next owner', async t => {
   const gate = deferred()
-  const cluster = testCluster(t, defineAgent({ card, messages: 'queue', work: async () => gate.promise.then(() => ({ artifact: 'done' })) }))
+  const cluster = testCluster(
+    t,
+    defineAgent({ card, messages: 'queue', work: async () => gate.promise.then(() => ({ artifact: 'done' })) })
+  )
   const one = await cluster.add()
   const answered = one.runtime.sendMessage(say('first'))
   const { id } = await until(async () => (await one.runtime.listTasks({ status: 'TASK_STATE_WORKING' })).tasks[0])
@@ -308,11 +449,14 @@ await t.test('a context that moves while it is loaded is loaded by the next owne
   const inner = memoryStore()
   const [loading, moved] = [deferred(), deferred()]
   let isSlow = false
-  const store: Store = { ...inner, loadContext: async (...args) => {
-    const stored = await inner.loadContext(...args)
-    if (isSlow) await (loading.resolve(), moved.promise)
-    return stored
-  } }
+  const store: Store = {
+    ...inner,
+    loadContext: async (...args) => {
+      const stored = await inner.loadContext(...args)
+      if (isSlow) await (loading.resolve(), moved.promise)
+      return stored
+    }
+  }
   const cluster = testCluster(t, defineAgent({ card, work: asks }), { store })
   const one = await cluster.add()
   const { runtime: front } = await cluster.add({ mayOwn: false })
@@ -343,7 +487,10 @@ await t.test('a shard that comes back to the same node is no recovery', async t 
 await t.test('a context whose commit failed is not lost with the session', async t => {
   const inner = memoryStore()
   let isBroken = false
-  const store: Store = { ...inner, commit: async commit => isBroken ? Promise.reject(new Error('no room')) : inner.commit(commit) }
+  const store: Store = {
+    ...inner,
+    commit: async commit => (isBroken ? Promise.reject(new Error('no room')) : inner.commit(commit))
+  }
   const opened = gates(1)
   const cluster = testCluster(t, counting(opened), { store })
   const one = await cluster.add({ limits: { recoveries: 1 } })
@@ -359,22 +506,41 @@ await t.test('a context whose commit failed is not lost with the session', async
 await t.test('a quota of open tasks holds for all nodes together', async t => {
   const limits = { perPrincipal: { openTasks: 6 } }
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
-  const nodes = [await cluster.add({ limits }), await cluster.add({ limits }), await cluster.add({ limits, mayOwn: false })]
-  const open = async () => (await cluster.store.listTasks(scope, { limit: 100, historyLength: 0, state: 'TASK_STATE_INPUT_REQUIRED' })).tasks.map(({ task }) => task.id)
-  const sent = await Promise.allSettled(Array.from({ length: 24 }, (_, i) => (nodes[i % 3] as TestNode).runtime.sendMessage(say('x'))))
-  for (const outcome of sent) if (outcome.status === 'rejected') t.match(outcome.reason, { code: 'RateLimited', retryAfterMs: 1000, metadata: { quota: 'perPrincipal.openTasks' } })
+  const nodes = [
+    await cluster.add({ limits }),
+    await cluster.add({ limits }),
+    await cluster.add({ limits, mayOwn: false })
+  ]
+  const open = async () =>
+    (
+      await cluster.store.listTasks(scope, { limit: 100, historyLength: 0, state: 'TASK_STATE_INPUT_REQUIRED' })
+    ).tasks.map(({ task }) => task.id)
+  const sent = await Promise.allSettled(
+    Array.from({ length: 24 }, (_, i) => (nodes[i % 3] as TestNode).runtime.sendMessage(say('x')))
+  )
+  for (const outcome of sent)
+    if (outcome.status === 'rejected')
+      t.match(outcome.reason, {
+        code: 'RateLimited',
+        retryAfterMs: 1000,
+        metadata: { quota: 'perPrincipal.openTasks' }
+      })
   t.ok((await open()).length <= 8, 'one more a node that opens tasks')
-  for (const { runtime } of nodes) t.match(await rejection(until(async () => (await runtime.sendMessage(say('y'))) && false)), { code: 'RateLimited' })
+  for (const { runtime } of nodes)
+    t.match(await rejection(until(async () => (await runtime.sendMessage(say('y'))) && false)), { code: 'RateLimited' })
   await t.test('also after they have moved and ended elsewhere', async t => {
     await cluster.places.dies(String(nodes[0]?.address), { isTold: true, comesBack: true })
     const ids = await open()
     for (const id of ids) await nodes[2]?.runtime.cancelTask({ id })
-    for (const { runtime } of nodes) t.equal(taskIn(await runtime.sendMessage(say('z'))).status.state, 'TASK_STATE_INPUT_REQUIRED')
+    for (const { runtime } of nodes)
+      t.equal(taskIn(await runtime.sendMessage(say('z'))).status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
   await t.test('large ones are read once in a while', async t => {
     let counts = 0
     const inner = memoryStore()
-    const many = testCluster(t, defineAgent({ card, work: asks }), { store: { ...inner, countOpen: whose => (counts += 1, inner.countOpen(whose)) } })
+    const many = testCluster(t, defineAgent({ card, work: asks }), {
+      store: { ...inner, countOpen: whose => ((counts += 1), inner.countOpen(whose)) }
+    })
     const { runtime } = await many.add({ limits: { perTenant: { openTasks: 4096 } } })
     for (let i = 0; i < 8; i += 1) await runtime.sendMessage(say('x'))
     t.equal(counts, 3, 'that of the tenant again, because it had room for four more')
@@ -397,7 +563,9 @@ await t.test('an erasure ends the tasks on all nodes', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
   const [one, two, { runtime: front }] = await three(cluster)
   const anna: CallContext = { principal: 'anna' }
-  const tasks = await Promise.all([one, two].map(async ({ runtime }) => taskIn(await runtime.sendMessage(say('x'), anna))))
+  const tasks = await Promise.all(
+    [one, two].map(async ({ runtime }) => taskIn(await runtime.sendMessage(say('x'), anna)))
+  )
   const streams = tasks.map(async ({ id }) => refusal(collect(front.subscribeToTask({ id }, anna))))
   await Promise.all(tasks.map(({ id }) => until(async () => (await front.getTask({ id }, anna)).id)))
   t.equal(await front.erase({ principal: 'anna' }), true)
@@ -411,15 +579,22 @@ await t.test('tasks continue on all nodes after an erasure that the store refuse
   const gate = deferred()
   const begun: string[] = []
   const store: Store = { ...inner, erase: () => Promise.reject(new Error('disk')) }
-  const agent = defineAgent({ card, work: async ({ taskId }) => {
-    begun.push(taskId)
-    await gate.promise
-    return { artifact: 'done' }
-  } })
+  const agent = defineAgent({
+    card,
+    work: async ({ taskId }) => {
+      begun.push(taskId)
+      await gate.promise
+      return { artifact: 'done' }
+    }
+  })
   const cluster = testCluster(t, agent, { store })
   const [one, two, { runtime: front }] = await three(cluster)
   const anna: CallContext = { principal: 'anna' }
-  const tasks = await Promise.all([one, two].map(async ({ runtime }) => taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true }), anna))))
+  const tasks = await Promise.all(
+    [one, two].map(async ({ runtime }) =>
+      taskIn(await runtime.sendMessage(say('x', {}, { returnImmediately: true }), anna))
+    )
+  )
   await until(() => begun.length === 2)
   t.match(await rejection(front.erase({ principal: 'anna' })), { message: 'disk' })
   await until(() => begun.length === 4)
@@ -429,7 +604,10 @@ await t.test('tasks continue on all nodes after an erasure that the store refuse
 })
 
 /** A connection to a node that has proved to be one, with the frames that it has received. */
-async function provedSocket(address: string, secret: string): Promise<WebSocket & { readonly heard: Record<string, unknown>[] }> {
+async function provedSocket(
+  address: string,
+  secret: string
+): Promise<WebSocket & { readonly heard: Record<string, unknown>[] }> {
   const socket = Object.assign(new WebSocket(address), { heard: [] as Record<string, unknown>[] })
   const [greeting] = await once(socket, 'message')
   const { number } = JSON.parse(String(greeting)) as { readonly number: string }
@@ -450,37 +628,81 @@ await t.test('the link between nodes', async t => {
     const socket = new WebSocket(one.address)
     await once(socket, 'message')
     socket.send('no JSON')
-    const [code] = await once(socket, 'close') as [number]
+    const [code] = (await once(socket, 'close')) as [number]
     t.equal(code, 4400)
   })
   await t.test('survives every frame of a stranger, and of a node', async t => {
-    const values: unknown[] = [null, true, 0, -1, 1.5, 1e21, '', 'x', [], {}, { toString: 1 }, { id: { toString: 1 } }, [{ toString: null, valueOf: null }]]
-    const names = ['number', 'proof', 'id', 'change', 'shard', 'request', 'watch', 'scope', 'withhold', 'erased', 'stop']
-    const frames = ['', '{', ...values.map(value => JSON.stringify(value)), ...names.flatMap(name => values.map(value => JSON.stringify({ id: 1, number: 'n', proof: 'p', [name]: value })))]
+    const values: unknown[] = [
+      null,
+      true,
+      0,
+      -1,
+      1.5,
+      1e21,
+      '',
+      'x',
+      [],
+      {},
+      { toString: 1 },
+      { id: { toString: 1 } },
+      [{ toString: null, valueOf: null }]
+    ]
+    const names = [
+      'number',
+      'proof',
+      'id',
+      'change',
+      'shard',
+      'request',
+      'watch',
+      'scope',
+      'withhold',
+      'erased',
+      'stop'
+    ]
+    const frames = [
+      '',
+      '{',
+      ...values.map(value => JSON.stringify(value)),
+      ...names.flatMap(name => values.map(value => JSON.stringify({ id: 1, number: 'n', proof: 'p', [name]: value })))
+    ]
     for (const frame of frames) {
       const socket = new WebSocket(one.address)
       await once(socket, 'message')
       socket.send(frame)
       socket.send(frame)
-      const [code] = await once(socket, 'close') as [number]
+      const [code] = (await once(socket, 'close')) as [number]
       t.ok([4400, 4401].includes(code), `${frame} closes with ${code}`)
     }
     const node = await provedSocket(one.address, 'a secret')
     t.teardown(() => node.terminate())
     const requests = [
-      { change: 'cancel', shard: 0, request: {} }, { watch: 'x~0', shard: 0, scope }, { withhold: scope }, { stop: true }, { erased: false }
+      { change: 'cancel', shard: 0, request: {} },
+      { watch: 'x~0', shard: 0, scope },
+      { withhold: scope },
+      { stop: true },
+      { erased: false }
     ]
-    const asked = requests.flatMap(request => Object.keys(request).flatMap(name => values.map(value => ({ ...request, [name]: value }))))
+    const asked = requests.flatMap(request =>
+      Object.keys(request).flatMap(name => values.map(value => ({ ...request, [name]: value })))
+    )
     for (const [i, request] of asked.entries()) node.send(JSON.stringify({ id: 100 + i, ...request }))
     node.send(JSON.stringify({ id: 1, change: 'nothing', shard: 0, request: {} }))
     await until(() => node.heard.some(({ id }) => id === 1), 'the answer to the last')
-    t.match(node.heard.find(({ id }) => id === 1), { error: { message: /does not know the request/ } })
+    t.match(
+      node.heard.find(({ id }) => id === 1),
+      { error: { message: /does not know the request/ } }
+    )
     node.send('{"id":"1"}')
     t.match(await once(node, 'close'), [4400])
     t.equal(one.node.shards.owned.length, 8, 'the node is alive')
   })
   await t.test('lets no page in, and nobody under another name', async t => {
-    for (const headers of [{ origin: 'http://127.0.0.1' }, { origin: one.address.replace('ws', 'http') }, { host: 'evil.example' }]) {
+    for (const headers of [
+      { origin: 'http://127.0.0.1' },
+      { origin: one.address.replace('ws', 'http') },
+      { host: 'evil.example' }
+    ]) {
       const socket = new WebSocket(one.address, { headers })
       t.match(await once(socket, 'error'), [{ message: 'host' in headers ? /421/ : /403/ }], JSON.stringify(headers))
     }
@@ -492,7 +714,17 @@ await t.test('the link between nodes', async t => {
     t.match(await once(socket, 'close'), [1006])
     const many = Array.from({ length: 70 }, () => new WebSocket(one.address))
     t.teardown(() => many.forEach(each => each.terminate()))
-    const ends = await Promise.all(many.map(each => new Promise(resolve => each.on('message', () => resolve('greeted')).on('close', () => resolve('closed')).on('error', () => {}))))
+    const ends = await Promise.all(
+      many.map(
+        each =>
+          new Promise(resolve =>
+            each
+              .on('message', () => resolve('greeted'))
+              .on('close', () => resolve('closed'))
+              .on('error', () => {})
+          )
+      )
+    )
     t.equal(ends.filter(end => end === 'closed').length, 6)
   })
   await t.test('does not accept a server with another secret', async t => {
@@ -513,7 +745,10 @@ await t.test('the link between nodes', async t => {
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     const clock = new TestClock()
-    const link = new Link(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 'a secret', { network: webSockets, clock })
+    const link = new Link(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 'a secret', {
+      network: webSockets,
+      clock
+    })
     const lost = rejection(link.call({ change: 'cancel', shard: 0, request: {} }))
     const [silent] = (await once(server, 'connection')) as [Socket]
     link.close()
@@ -527,12 +762,21 @@ await t.test('the link between nodes', async t => {
     t.teardown(() => link.close())
     const heard: unknown[] = []
     link.ask({ watch: 'x~0', shard: 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer)).stop()
-    const asked = link.ask({ watch: 'x~0', shard: 99, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
+    const asked = link.ask(
+      { watch: 'x~0', shard: 99, scope: { tenant: '', principal: '' } },
+      answer => void heard.push(answer)
+    )
     await until(() => heard.length === 1)
     t.strictSame(heard, [{ id: 2, moved: true }])
     asked.stop()
-    link.ask({ watch: 'x~0', shard: one.node.shards.owned[0] ?? 0, scope: { tenant: '', principal: '' } }, answer => void heard.push(answer))
-    t.match(await rejection(link.call({ change: 'nothing' as 'cancel', shard: 0, request: {} })), { name: 'Error', message: /does not know/ })
+    link.ask(
+      { watch: 'x~0', shard: one.node.shards.owned[0] ?? 0, scope: { tenant: '', principal: '' } },
+      answer => void heard.push(answer)
+    )
+    t.match(await rejection(link.call({ change: 'nothing' as 'cancel', shard: 0, request: {} })), {
+      name: 'Error',
+      message: /does not know/
+    })
   })
   await t.test('ends a call that is aborted', async t => {
     const { runtime: front } = await cluster.add({ mayOwn: false })
@@ -547,17 +791,41 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
   /** A node whose neighbour owns everything and behaves so. */
   const beside = async (t: Test, address: string, clock: TestClock) => {
     const places = new MemoryPlaces(2)
-    places.placement().join({ address, version: { format: 1, agent: '' }, gained() {}, giving: async () => {}, lost() {}, changed() {} })
-    const node = new ClusterNode({ placement: places.placement({ mayOwn: false }), store: memoryStore(), address: `ws://127.0.0.1:${await unusedPort()}`, secret: 'a secret', logger, clock })
-    const runtime = createRuntime({ agent: defineAgent({ card, work: asks }), store: node.store, cluster: node, logger })
+    places.placement().join({
+      address,
+      version: { format: 1, agent: '' },
+      gained() {},
+      giving: async () => {},
+      lost() {},
+      changed() {}
+    })
+    const node = new ClusterNode({
+      placement: places.placement({ mayOwn: false }),
+      store: memoryStore(),
+      address: `ws://127.0.0.1:${await unusedPort()}`,
+      secret: 'a secret',
+      logger,
+      clock
+    })
+    const runtime = createRuntime({
+      agent: defineAgent({ card, work: asks }),
+      store: node.store,
+      cluster: node,
+      logger
+    })
     t.teardown(() => runtime.close())
-    t.match((await runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values, [{ value: 0 }, { value: 0 }, { value: 0 }])
+    t.match((await runtime.metrics.read()).find(({ name }) => name === 'taskchart.cluster.refusals')?.values, [
+      { value: 0 },
+      { value: 0 },
+      { value: 0 }
+    ])
     await node.open()
     await places.rebalance()
     return runtime
   }
   const reports = () => log.filter(({ message }) => message.startsWith('another node'))
-  const refused = async (runtime: Runtime) => t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'Overloaded', message: /cannot be asked now/ })
+  const refused = async (runtime: Runtime) =>
+    t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'Overloaded', message: /cannot be asked now/ })
 
   await t.test('because it has another secret', async t => {
     const clock = new TestClock()
@@ -567,7 +835,10 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
     const runtime = await beside(t, `ws://127.0.0.1:${port}`, clock)
     await refused(runtime)
     await refused(runtime)
-    t.strictSame(reports().map(({ message }) => message), ['another node has another secret: its tasks cannot be used through this node'])
+    t.strictSame(
+      reports().map(({ message }) => message),
+      ['another node has another secret: its tasks cannot be used through this node']
+    )
     t.equal(server.refused, 1, 'it is not asked again at once')
     clock.increment(1000)
     await refused(runtime)
@@ -583,7 +854,10 @@ await t.test('a node that cannot be asked is reported once, and its callers are 
       await once(server, 'listening')
       await refused(await beside(t, `ws://127.0.0.1:${(server.address() as AddressInfo).port}`, new TestClock()))
     }
-    t.match(reports().map(({ message }) => message), Array.from({ length: 3 }, () => /is no node of this version/))
+    t.match(
+      reports().map(({ message }) => message),
+      Array.from({ length: 3 }, () => /is no node of this version/)
+    )
   })
   await t.test('because it cannot be reached for longer than a node may be silent', async t => {
     log.splice(0)
@@ -607,18 +881,24 @@ await t.test('a node that serves its shards', async t => {
   let isAway = false
   const ended: unknown[] = []
   const port = await unusedPort()
-  const server = await LinkServer.listen({ host: '127.0.0.1', port }, {
-    listen(taskId, given) {
-      listener = given
-      return () => void ended.push(taskId)
-    },
-    generationOf: async () => isAway ? Promise.reject(new Error('away')) : 7,
-    make: async (name, _, __, signal) => name === 'cancel' ? Promise.reject(NOT_OWNER) : once(signal, 'abort').then(() => ended.push('call')),
-    async withhold(_, withheld, erased) {
-      withheld()
-      ended.push(await erased)
-    }
-  } satisfies Partial<Member> as Partial<Member> as Member, shards, 'a secret')
+  const server = await LinkServer.listen(
+    { host: '127.0.0.1', port },
+    {
+      listen(taskId, given) {
+        listener = given
+        return () => void ended.push(taskId)
+      },
+      generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 7),
+      make: async (name, _, __, signal) =>
+        name === 'cancel' ? Promise.reject(NOT_OWNER) : once(signal, 'abort').then(() => ended.push('call')),
+      async withhold(_, withheld, erased) {
+        withheld()
+        ended.push(await erased)
+      }
+    } satisfies Partial<Member> as Partial<Member> as Member,
+    shards,
+    'a secret'
+  )
   t.teardown(() => server.close())
   const link = new Link(`ws://127.0.0.1:${port}`, 'a secret')
   const heard: unknown[] = []
@@ -627,13 +907,20 @@ await t.test('a node that serves its shards', async t => {
   await t.test('sends a slow watcher to the store', async t => {
     watch('a~0')
     await until(() => heard.length === 1)
-    const event = (generation: number, text: string) => ({ taskId: 'a~0', generation, update: { text } }) as unknown as TaskEvent
+    const event = (generation: number, text: string) =>
+      ({ taskId: 'a~0', generation, update: { text } }) as unknown as TaskEvent
     listener?.told([event(8, 'x'.repeat(8 * 1024 * 1024))])
     listener?.told([event(9, ''), event(10, '')])
     listener?.advanced(11)
     listener?.closed(undefined)
     await until(() => heard.length === 5)
-    t.match(heard, [{ advanced: 7 }, { told: [{ generation: 8 }] }, { advanced: 10 }, { advanced: 11 }, { moved: true }])
+    t.match(heard, [
+      { advanced: 7 },
+      { told: [{ generation: 8 }] },
+      { advanced: 10 },
+      { advanced: 11 },
+      { moved: true }
+    ])
   })
   await t.test('sends a watcher away while the store fails', async t => {
     isAway = true
@@ -672,7 +959,14 @@ await t.test('a followed task of a shard that has come here is read again until 
     advance: (_, generation) => void advanced.push(generation)
   }
   const linkTo = (address: string) => new Link(address, '')
-  const following = new Following({ member: member as Member, shards, placement: new MemoryPlaces(1).placement(), clock, linkTo, shardOfTask: async () => 0 })
+  const following = new Following({
+    member: member as Member,
+    shards,
+    placement: new MemoryPlaces(1).placement(),
+    clock,
+    linkTo,
+    shardOfTask: async () => 0
+  })
   const leave = following.follow('x~0', scope)
   shards.add([0])
   following.gained([0])
@@ -695,7 +989,10 @@ await t.test('the listeners of a task read the store while its node cannot be as
   const advanced: number[] = []
   let asked = 0
   let isAway = false
-  const member: Partial<Member> = { generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 4), advance: (_, generation) => void advanced.push(generation) }
+  const member: Partial<Member> = {
+    generationOf: async () => (isAway ? Promise.reject(new Error('away')) : 4),
+    advance: (_, generation) => void advanced.push(generation)
+  }
   const link: Partial<Link> = {
     fault: 'has another secret',
     ask: (_, heard) => {
@@ -705,7 +1002,14 @@ await t.test('the listeners of a task read the store while its node cannot be as
     }
   }
   const placement: Partial<Placement> = { ownerOf: () => 'ws://elsewhere' }
-  const following = new Following({ member: member as Member, shards: new Shards(1), placement: placement as Placement, clock, linkTo: () => link as Link, shardOfTask: async () => 0 })
+  const following = new Following({
+    member: member as Member,
+    shards: new Shards(1),
+    placement: placement as Placement,
+    clock,
+    linkTo: () => link as Link,
+    shardOfTask: async () => 0
+  })
   const leave = following.follow('x~0', scope)
   await until(() => advanced.length === 1)
   isAway = true
@@ -721,7 +1025,12 @@ await t.test('the listeners of a task read the store while its node cannot be as
 
 await t.test('a node needs its runtime before it opens', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
-  const node = new ClusterNode({ placement: cluster.places.placement(), store: memoryStore(), address: 'ws://127.0.0.1:1', secret: '' })
+  const node = new ClusterNode({
+    placement: cluster.places.placement(),
+    store: memoryStore(),
+    address: 'ws://127.0.0.1:1',
+    secret: ''
+  })
   t.match(await rejection(node.open()), { name: 'TypeError' })
 })
 
@@ -731,11 +1040,18 @@ await t.test('a cut link', async t => {
   const port = await unusedPort()
   const proxy = await cuttingProxy(port)
   t.teardown(() => proxy.close())
-  const cluster = testCluster(t, defineAgent({ card, negotiate: async ({ message }) => {
-    asked += 1
-    await gate.promise
-    return textOf(message) === 'task' ? accepted({}) : reply('hello')
-  }, work: asks }))
+  const cluster = testCluster(
+    t,
+    defineAgent({
+      card,
+      negotiate: async ({ message }) => {
+        asked += 1
+        await gate.promise
+        return textOf(message) === 'task' ? accepted({}) : reply('hello')
+      },
+      work: asks
+    })
+  )
   await cluster.add({ address: `ws://127.0.0.1:${proxy.port}`, listen: { host: '127.0.0.1', port } })
   const { runtime: front } = await cluster.add({ mayOwn: false })
 
@@ -766,41 +1082,51 @@ await t.test('a cut link', async t => {
       proxy.cutAll()
       return (await front.getTask({ id: opened.id })).status.state === 'TASK_STATE_INPUT_REQUIRED'
     })
-    const answered = await until(async () => front.sendMessage(say('Monday', { taskId: opened.id })).catch(() => undefined))
+    const answered = await until(async () =>
+      front.sendMessage(say('Monday', { taskId: opened.id })).catch(() => undefined)
+    )
     t.equal(taskIn(answered).status.state, 'TASK_STATE_COMPLETED')
     t.equal((await events).length, 4)
   })
 })
 
-await t.test('tasks from before the cluster are followed, posted and changed, also when the store fails for a moment', async t => {
-  const inner = memoryStore()
-  let failures = 0
-  const store: Store = { ...inner, readTask: async (...args) => {
-    if (args[2]?.within === undefined && failures > 0) throw new TypeError(`failure ${(failures -= 1)}`)
-    return inner.readTask(...args)
-  } }
-  const push = receivers()
-  const agent = defineAgent({ card, work: asks })
-  const before = createRuntime({ agent, push, store: { ...store, close: async () => {} } })
-  const old = taskIn(await before.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } })))
-  await until(() => push.heard.length >= 2)
-  await before.close()
-  const cluster = testCluster(t, agent, { store })
-  const one = await cluster.add({ push })
-  const { runtime: front } = await cluster.add({ push, mayOwn: false })
-  failures = 1
-  const events = collect(front.subscribeToTask({ id: old.id }))
-  await until(() => failures === 0)
-  const eventsHere = collect(one.runtime.subscribeToTask({ id: old.id }))
-  failures = 2
-  await cluster.places.dies(one.address, { isTold: true, comesBack: true })
-  await until(() => failures === 0)
-  t.equal(taskIn(await front.sendMessage(say('Monday', { taskId: old.id }))).status.state, 'TASK_STATE_COMPLETED')
-  t.equal((await events).length, (await eventsHere).length)
-  failures = 1
-  t.match(await rejection(front.sendMessage(say('y'))), { code: 'InternalError', cause: { message: 'failure 0' } })
-  await until(() => push.heard.some(line => line.includes('completed')))
-})
+await t.test(
+  'tasks from before the cluster are followed, posted and changed, also when the store fails for a moment',
+  async t => {
+    const inner = memoryStore()
+    let failures = 0
+    const store: Store = {
+      ...inner,
+      readTask: async (...args) => {
+        if (args[2]?.within === undefined && failures > 0) throw new TypeError(`failure ${(failures -= 1)}`)
+        return inner.readTask(...args)
+      }
+    }
+    const push = receivers()
+    const agent = defineAgent({ card, work: asks })
+    const before = createRuntime({ agent, push, store: { ...store, close: async () => {} } })
+    const old = taskIn(
+      await before.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: 'https://a.example/' } }))
+    )
+    await until(() => push.heard.length >= 2)
+    await before.close()
+    const cluster = testCluster(t, agent, { store })
+    const one = await cluster.add({ push })
+    const { runtime: front } = await cluster.add({ push, mayOwn: false })
+    failures = 1
+    const events = collect(front.subscribeToTask({ id: old.id }))
+    await until(() => failures === 0)
+    const eventsHere = collect(one.runtime.subscribeToTask({ id: old.id }))
+    failures = 2
+    await cluster.places.dies(one.address, { isTold: true, comesBack: true })
+    await until(() => failures === 0)
+    t.equal(taskIn(await front.sendMessage(say('Monday', { taskId: old.id }))).status.state, 'TASK_STATE_COMPLETED')
+    t.equal((await events).length, (await eventsHere).length)
+    failures = 1
+    t.match(await rejection(front.sendMessage(say('y'))), { code: 'InternalError', cause: { message: 'failure 0' } })
+    await until(() => push.heard.some(line => line.includes('completed')))
+  }
+)
 
 await t.test('a change waits for an owner, and is refused if there is none', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: asks }))
@@ -859,7 +1185,8 @@ await t.test('the time that nodes share is that of the database, as exactly as a
 await t.test('a page of wakes is full as long as there are more', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: async ({ sleep }) => sleep(1e9) }), { shards: 4 })
   const [one, two] = [await cluster.add(), await cluster.add()]
-  for (let i = 0; i < 12; i += 1) await one.runtime.sendMessage(say('x', { contextId: `c${i}` }, { returnImmediately: true }))
+  for (let i = 0; i < 12; i += 1)
+    await one.runtime.sendMessage(say('x', { contextId: `c${i}` }, { returnImmediately: true }))
   await Promise.all([one.runtime.settled(), two.runtime.settled()])
   const all = await Promise.all([one, two].map(({ node }) => node.store.readWakes(3, { atMs: -1, taskId: '' })))
   const rest = await Promise.all([one, two].map(({ node }) => node.store.readWakes(12, { atMs: -1, taskId: '' })))
@@ -869,14 +1196,18 @@ await t.test('a page of wakes is full as long as there are more', async t => {
 
 await t.test('nodes share the shards evenly, in any order of the nodes, and few move when one comes', async t => {
   const nodes = Array.from({ length: 9 }, (_, i) => `ws://10.0.0.${i}:4243`)
-  const countsOf = (owners: readonly (string | undefined)[], among: readonly string[]) => among.map(node => owners.filter(owner => owner === node).length)
+  const countsOf = (owners: readonly (string | undefined)[], among: readonly string[]) =>
+    among.map(node => owners.filter(owner => owner === node).length)
   for (const shards of [1, 12, 48]) {
     for (let count = 1; count < nodes.length; count += 1) {
       const [before, after] = [nodes.slice(0, count), nodes.slice(0, count + 1)]
       const [owners, then] = [wantedOwners(shards, before), wantedOwners(shards, after)]
       t.strictSame(wantedOwners(shards, before.toReversed()), owners)
       const counts = countsOf(owners, before)
-      t.equal(counts.reduce((sum, own) => sum + own), shards)
+      t.equal(
+        counts.reduce((sum, own) => sum + own),
+        shards
+      )
       t.ok(Math.max(...counts) - Math.min(...counts) <= 1, `${shards} shards on ${count} nodes: ${counts.join()}`)
       const moved = owners.filter((owner, shard) => owner !== then[shard]).length
       t.ok(moved <= 2.5 * Math.ceil(shards / (count + 1)), `${moved} of ${shards} shards move to node ${count + 1}`)
@@ -888,7 +1219,8 @@ await t.test('nodes share the shards evenly, in any order of the nodes, and few 
 await t.test('a shard goes only to nodes that may take it, and the others get the rest', async t => {
   const nodes = ['old 1', 'old 2', 'new']
   const isNew = (node: string | undefined) => node === 'new'
-  const countOf = (owners: readonly (string | undefined)[]) => nodes.map(node => owners.filter(owner => owner === node).length)
+  const countOf = (owners: readonly (string | undefined)[]) =>
+    nodes.map(node => owners.filter(owner => owner === node).length)
   const few = wantedOwners(12, nodes, (shard, node) => shard >= 4 || isNew(node))
   t.ok(few.slice(0, 4).every(isNew))
   t.strictSame(countOf(few), [4, 4, 4])
@@ -896,61 +1228,90 @@ await t.test('a shard goes only to nodes that may take it, and the others get th
   t.ok(many.slice(0, 10).every(isNew), 'more than its part')
   t.equal(countOf(many)[2], 10)
   const half = wantedOwners(12, nodes, (shard, node) => shard < 6 && !isNew(node))
-  t.strictSame(half.map(owner => owner !== undefined && !isNew(owner)), half.map((_, shard) => shard < 6))
+  t.strictSame(
+    half.map(owner => owner !== undefined && !isNew(owner)),
+    half.map((_, shard) => shard < 6)
+  )
   t.strictSame(countOf(wantedOwners(12, nodes, (_, node) => !isNew(node))), [6, 6, 0])
-  t.strictSame(wantedOwners(2, nodes, () => false), [undefined, undefined])
+  t.strictSame(
+    wantedOwners(2, nodes, () => false),
+    [undefined, undefined]
+  )
 })
 
 await t.test('versions are compared by their numbers', async t => {
-  t.strictSame(['2.1.0', '2.0', '0', '2.10.3-beta.1', 'v2', 'f3a1', '1'.repeat(16)].map(agent => nodeVersion({ format: 1, agent })), [[1, 2, 1], [1, 2], [1], [1, 2, 10, 3], [1], [1], [1, Number('1'.repeat(15))]])
+  t.strictSame(
+    ['2.1.0', '2.0', '0', '2.10.3-beta.1', 'v2', 'f3a1', '1'.repeat(16)].map(agent =>
+      nodeVersion({ format: 1, agent })
+    ),
+    [[1, 2, 1], [1, 2], [1], [1, 2, 10, 3], [1], [1], [1, Number('1'.repeat(15))]]
+  )
   const sorted = [[], [1], [1, 1, 9], [1, 2], [1, 2, 0, 1], [1, 10], [2]]
-  for (const [i, one] of sorted.entries()) for (const [j, other] of sorted.entries()) t.equal(isAsNew(one, other), i >= j, `${one.join()} and ${other.join()}`)
+  for (const [i, one] of sorted.entries())
+    for (const [j, other] of sorted.entries()) t.equal(isAsNew(one, other), i >= j, `${one.join()} and ${other.join()}`)
 })
 
-await t.test('shards of a newer agent wait for one, and after a while an older agent gets them, but no older format', async t => {
-  const node = (address: string, version: readonly number[], takes = true) => ({ address, version, takes })
-  const old = node('old', [1, 1])
-  const wanted = new Wanted()
-  const shards = [[1, 1], [1, 2], [2, 1], []]
-  const ownersOf = (nodes: readonly ReturnType<typeof node>[], nowMs: number) => wanted.look(nodes, shards, nowMs).map(({ owner }) => owner)
-  t.strictSame(ownersOf([old], 0), ['old', undefined, undefined, 'old'])
-  t.strictSame(ownersOf([old, node('new', [1, 2], false)], 5000), ['old', undefined, undefined, 'old'])
-  t.strictSame(ownersOf([old], ROLLED_BACK_MS + 4999), ['old', undefined, undefined, 'old'])
-  t.strictSame(ownersOf([old], ROLLED_BACK_MS + 5000), ['old', 'old', undefined, 'old'])
-  const [, taken] = wanted.look([old], shards, ROLLED_BACK_MS + 5100)
-  t.ok(taken && isAsNew(taken.newest, [1, 2, 7]) && !isAsNew(taken.newest, [2]))
-  t.strictSame(new Set(ownersOf([old, node('new', [2, 1])], ROLLED_BACK_MS + 5200).slice(1, 3)), new Set(['new']))
-})
+await t.test(
+  'shards of a newer agent wait for one, and after a while an older agent gets them, but no older format',
+  async t => {
+    const node = (address: string, version: readonly number[], takes = true) => ({ address, version, takes })
+    const old = node('old', [1, 1])
+    const wanted = new Wanted()
+    const shards = [[1, 1], [1, 2], [2, 1], []]
+    const ownersOf = (nodes: readonly ReturnType<typeof node>[], nowMs: number) =>
+      wanted.look(nodes, shards, nowMs).map(({ owner }) => owner)
+    t.strictSame(ownersOf([old], 0), ['old', undefined, undefined, 'old'])
+    t.strictSame(ownersOf([old, node('new', [1, 2], false)], 5000), ['old', undefined, undefined, 'old'])
+    t.strictSame(ownersOf([old], ROLLED_BACK_MS + 4999), ['old', undefined, undefined, 'old'])
+    t.strictSame(ownersOf([old], ROLLED_BACK_MS + 5000), ['old', 'old', undefined, 'old'])
+    const [, taken] = wanted.look([old], shards, ROLLED_BACK_MS + 5100)
+    t.ok(taken && isAsNew(taken.newest, [1, 2, 7]) && !isAsNew(taken.newest, [2]))
+    t.strictSame(new Set(ownersOf([old, node('new', [2, 1])], ROLLED_BACK_MS + 5200).slice(1, 3)), new Set(['new']))
+  }
+)
 
-await t.test('no task goes back to an older version of its agent while nodes are replaced one after the other', async t => {
-  const opened = gates(4)
-  const versions: string[] = []
-  const counted = (version: string) => defineAgent({ card, version, work: async function* ({ step }) {
-    versions.push(version)
-    for (const [i, gate] of opened.entries()) {
-      await step(`gate ${i}`, async () => gate.promise)
-      yield progress(String(i))
+await t.test(
+  'no task goes back to an older version of its agent while nodes are replaced one after the other',
+  async t => {
+    const opened = gates(4)
+    const versions: string[] = []
+    const counted = (version: string) =>
+      defineAgent({
+        card,
+        version,
+        work: async function* ({ step }) {
+          versions.push(version)
+          for (const [i, gate] of opened.entries()) {
+            await step(`gate ${i}`, async () => gate.promise)
+            yield progress(String(i))
+          }
+        }
+      })
+    const cluster = testCluster(t, counted('1'))
+    const old = [await cluster.add(), await cluster.add()]
+    const { runtime: front } = await cluster.add({ mayOwn: false })
+    const tasks = await Promise.all(
+      Array.from({ length: 16 }, () => front.sendMessage(say('go', {}, { returnImmediately: true })).then(taskIn))
+    )
+    const streams = tasks.map(({ id }) => collect(front.subscribeToTask({ id }, withGenerations)))
+    for (const [i, { runtime }] of old.entries()) {
+      opened[i]?.resolve()
+      await cluster.add({ agent: counted('2') })
+      await runtime.close()
     }
-  } })
-  const cluster = testCluster(t, counted('1'))
-  const old = [await cluster.add(), await cluster.add()]
-  const { runtime: front } = await cluster.add({ mayOwn: false })
-  const tasks = await Promise.all(Array.from({ length: 16 }, () => front.sendMessage(say('go', {}, { returnImmediately: true })).then(taskIn)))
-  const streams = tasks.map(({ id }) => collect(front.subscribeToTask({ id }, withGenerations)))
-  for (const [i, { runtime }] of old.entries()) {
-    opened[i]?.resolve()
-    await cluster.add({ agent: counted('2') })
-    await runtime.close()
+    for (const gate of opened) gate.resolve()
+    for (const events of await Promise.all(streams)) {
+      const generations = events.map(event => Number(generationOf(event)))
+      t.strictSame(
+        generations,
+        Array.from(generations, (_, i) => Number(generations[0]) + i)
+      )
+      t.match(events.at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    }
+    t.strictSame(versions, versions.toSorted())
+    t.ok(versions.includes('2'))
   }
-  for (const gate of opened) gate.resolve()
-  for (const events of await Promise.all(streams)) {
-    const generations = events.map(event => Number(generationOf(event)))
-    t.strictSame(generations, Array.from(generations, (_, i) => Number(generations[0]) + i))
-    t.match(events.at(-1), { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } })
-  }
-  t.strictSame(versions, versions.toSorted())
-  t.ok(versions.includes('2'))
-})
+)
 
 await t.test('the metrics of a node tell its shards, their moves, and what it forwarded', async t => {
   const cluster = testCluster(t, defineAgent({ card, work: echo }))
@@ -958,10 +1319,20 @@ await t.test('the metrics of a node tell its shards, their moves, and what it fo
   const front = await cluster.add({ mayOwn: false })
   const read = async ({ runtime }: TestNode) => {
     const metrics = await runtime.metrics.read()
-    return Object.fromEntries(metrics.filter(({ name }) => name.startsWith('taskchart.cluster.')).map(({ name, values }) => [name.slice('taskchart.cluster.'.length), values.map(({ value }) => value).join()]))
+    return Object.fromEntries(
+      metrics
+        .filter(({ name }) => name.startsWith('taskchart.cluster.'))
+        .map(({ name, values }) => [name.slice('taskchart.cluster.'.length), values.map(({ value }) => value).join()])
+    )
   }
   await front.runtime.sendMessage(say('x'))
-  t.strictSame(await read(front), { nodes: '2', shards: '0', 'shard.moves': '0,0,0', refusals: '0,0,0', forwarded: '1' })
+  t.strictSame(await read(front), {
+    nodes: '2',
+    shards: '0',
+    'shard.moves': '0,0,0',
+    refusals: '0,0,0',
+    forwarded: '1'
+  })
   t.strictSame(await read(one), { nodes: '2', shards: '8', 'shard.moves': '8,0,0', refusals: '0,0,0', forwarded: '0' })
   const two = await cluster.add()
   t.strictSame(await read(one), { nodes: '3', shards: '4', 'shard.moves': '8,4,0', refusals: '0,0,0', forwarded: '0' })

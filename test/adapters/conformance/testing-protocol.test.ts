@@ -36,7 +36,11 @@ await t.test('a task moves only as A2A allows, and is observed on every read', a
     for (const to of STATES) {
       const wrong = at(from).see(to)
       const mayBe = from === to || (TASK_STATES[from].class !== 'terminal' && to !== 'TASK_STATE_SUBMITTED')
-      t.equal(wrong, mayBe ? undefined : `the task went from ${TASK_STATES[from].chart} to ${TASK_STATES[to].chart}`, `${from} to ${to}`)
+      t.equal(
+        wrong,
+        mayBe ? undefined : `the task went from ${TASK_STATES[from].chart} to ${TASK_STATES[to].chart}`,
+        `${from} to ${to}`
+      )
     }
     t.type(at(from).see('reply'), 'string')
   }

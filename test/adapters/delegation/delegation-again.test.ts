@@ -13,7 +13,23 @@ import { passingChart, passingFunction } from '../../fixtures/servers/desks.ts'
 import { converse, persistentClient } from '../../fixtures/kills/kill-oracle.ts'
 import { KilledHost } from '../../fixtures/kills/killed-host.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
-import { brief, closed, collect, deferred, heldStore, open, reaches, say, start, stateName, taskIn, until, withGenerations, type Deferred, type Started } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  closed,
+  collect,
+  deferred,
+  heldStore,
+  open,
+  reaches,
+  say,
+  start,
+  stateName,
+  taskIn,
+  until,
+  withGenerations,
+  type Deferred,
+  type Started
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 t.setTimeout(300_000)
@@ -43,27 +59,37 @@ async function led(t: Test) {
   const gates: Deferred<void>[] = [deferred(), deferred(), deferred()]
   let isAborted = false
   let runs = 0
-  const definition: { work: Work } = { work: async function* ({ signal }) {
-    runs += 1
-    signal.addEventListener('abort', () => (isAborted = true))
-    yield artifact({ artifactId: 'a', parts: [text('1')] })
-    await gates[0]?.promise
-    yield artifact({ artifactId: 'a', parts: [text('2')] }, { append: true })
-    yield progress('half')
-    await gates[1]?.promise
-    const answer = textOf(yield* inputRequired('Go on?'))
-    yield artifact({ artifactId: 'a', parts: [text(answer)] }, { append: true, lastChunk: true })
-    await gates[2]?.promise
-    return { message: 'done' }
-  } }
+  const definition: { work: Work } = {
+    work: async function* ({ signal }) {
+      runs += 1
+      signal.addEventListener('abort', () => (isAborted = true))
+      yield artifact({ artifactId: 'a', parts: [text('1')] })
+      await gates[0]?.promise
+      yield artifact({ artifactId: 'a', parts: [text('2')] }, { append: true })
+      yield progress('half')
+      await gates[1]?.promise
+      const answer = textOf(yield* inputRequired('Go on?'))
+      yield artifact({ artifactId: 'a', parts: [text(answer)] }, { append: true, lastChunk: true })
+      await gates[2]?.promise
+      return { message: 'done' }
+    }
+  }
   const remote = start(t, { ...definition, cancelGraceMs: 5000 })
   const served = await serve(remote.runtime, { port: 0 })
   t.teardown(() => served.close())
-  return { ...remote, url: served.url, go: (gate: number) => gates[gate]?.resolve(), isAborted: () => isAborted, runs: () => runs }
+  return {
+    ...remote,
+    url: served.url,
+    go: (gate: number) => gates[gate]?.resolve(),
+    isAborted: () => isAborted,
+    runs: () => runs
+  }
 }
 
 async function told({ runtime }: Started, taskId: string): Promise<string[]> {
-  const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+  const events = await collect(
+    runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+  )
   return events.map(brief)
 }
 
@@ -73,7 +99,10 @@ async function soFar({ runtime }: Started, taskId: string, count: number): Promi
   await stream.return()
 }
 
-for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'over JSON-RPC']] as const) {
+for (const [binding, name] of [
+  ['WEBSOCKET', 'over WebSocket'],
+  ['JSONRPC', 'over JSON-RPC']
+] as const) {
   for (const kind of [0, 1] as const) {
     await t.test(`${name}, a restarted ${kind === 0 ? 'chart' : 'function'} resumes its delegated task`, async t => {
       const remote = await led(t)
@@ -95,14 +124,31 @@ for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'ove
         t.match((await reaches(desk.runtime, taskId, 'input-required')).status.message?.parts, [{ text: 'Go on?' }])
       })
       await life(async desk => {
-        t.equal(stateName(taskIn(await desk.runtime.sendMessage(say('3', { taskId }, { returnImmediately: true }))).status.state), 'working')
-        await until(async () => (await desk.store.readJournal(OWNER, taskId)).some(({ value }) => value === null), 'the answer has reached the other agent')
+        t.equal(
+          stateName(
+            taskIn(await desk.runtime.sendMessage(say('3', { taskId }, { returnImmediately: true }))).status.state
+          ),
+          'working'
+        )
+        await until(
+          async () => (await desk.store.readJournal(OWNER, taskId)).some(({ value }) => value === null),
+          'the answer has reached the other agent'
+        )
       })
       remote.go(2)
       await life(async desk => {
         await reaches(desk.runtime, taskId, 'completed')
         const all = (await told(desk, taskId)).filter(event => event !== 'working')
-        t.strictSame(all, ['submitted', 'artifact: 1', 'artifact: 2', 'working: half', 'input-required: Go on?', 'artifact: 3', `artifact: ${['1', '2', '3'].join('\n')}`, 'completed'])
+        t.strictSame(all, [
+          'submitted',
+          'artifact: 1',
+          'artifact: 2',
+          'working: half',
+          'input-required: Go on?',
+          'artifact: 3',
+          `artifact: ${['1', '2', '3'].join('\n')}`,
+          'completed'
+        ])
       })
       t.equal(remote.runs(), 1, 'one task was opened')
       t.equal((await remote.runtime.listTasks({})).totalSize, 1)
@@ -112,7 +158,9 @@ for (const [binding, name] of [['WEBSOCKET', 'over WebSocket'], ['JSONRPC', 'ove
 
 await t.test('after a restart an answer goes to the question that was asked', async t => {
   const asks = async (question: string) => {
-    const remote = start(t, { work: async ({ ask }) => ({ artifact: `${question} ${textOf(await ask(inputRequired(question)))}` }) })
+    const remote = start(t, {
+      work: async ({ ask }) => ({ artifact: `${question} ${textOf(await ask(inputRequired(question)))}` })
+    })
     const served = await serve(remote.runtime, { port: 0 })
     t.teardown(() => served.close())
     return { ...remote, url: served.url }
@@ -120,21 +168,29 @@ await t.test('after a restart an answer goes to the question that was asked', as
   const [a, b] = [await asks('A?'), await asks('B?')]
   let lives = 0
   const isAsked = deferred()
-  const life = await livesOf(t, { work: async work => {
-    lives += 1
-    const made = async ({ url }: { readonly url: string }) => (await delegate(work, remoteAgent(url), 'x', { artifacts: false })).artifacts.map(textOf).join()
-    // A asks first, and is asked last when the work runs again.
-    const first = lives === 1 ? made(a) : made(b)
-    if (lives === 1) await isAsked.promise
-    const both = await Promise.all([first, lives === 1 ? made(b) : made(a)])
-    return { artifact: both.toSorted().join(' ') }
-  } })
+  const life = await livesOf(t, {
+    work: async work => {
+      lives += 1
+      const made = async ({ url }: { readonly url: string }) =>
+        (await delegate(work, remoteAgent(url), 'x', { artifacts: false })).artifacts.map(textOf).join()
+      // A asks first, and is asked last when the work runs again.
+      const first = lives === 1 ? made(a) : made(b)
+      if (lives === 1) await isAsked.promise
+      const both = await Promise.all([first, lives === 1 ? made(b) : made(a)])
+      return { artifact: both.toSorted().join(' ') }
+    }
+  })
   let taskId = ''
   await life(async desk => {
     taskId = (await open(desk.runtime)).id
     t.match((await reaches(desk.runtime, taskId, 'input-required')).status.message?.parts, [{ text: 'A?' }])
     isAsked.resolve()
-    await until(async () => (await desk.store.readJournal(OWNER, taskId)).filter(({ value }) => JSON.stringify(value).includes('remote.input-required')).length === 2)
+    await until(
+      async () =>
+        (await desk.store.readJournal(OWNER, taskId)).filter(({ value }) =>
+          JSON.stringify(value).includes('remote.input-required')
+        ).length === 2
+    )
   })
   await life(async desk => {
     await desk.runtime.sendMessage(say('to A?', { taskId }, { returnImmediately: true }))
@@ -144,7 +200,9 @@ await t.test('after a restart an answer goes to the question that was asked', as
     })
     t.equal(next.status.state, 'TASK_STATE_INPUT_REQUIRED')
     await desk.runtime.sendMessage(say('to B?', { taskId }, { returnImmediately: true }))
-    t.match(await reaches(desk.runtime, taskId, 'completed'), { artifacts: [{ parts: [{ text: 'A? to A? B? to B?' }] }] })
+    t.match(await reaches(desk.runtime, taskId, 'completed'), {
+      artifacts: [{ parts: [{ text: 'A? to A? B? to B?' }] }]
+    })
   })
   t.equal(lives, 2)
 })
@@ -169,42 +227,64 @@ await t.test('an accepted answer is delivered although the next commit fails', a
 
 /** An agent for a desk that is killed: it tells two chunks and a progress, asks, and ends. Counts its tasks and the answers that they got. */
 async function quick(t: Test) {
-  const remote = start(t, { work: async function* () {
-    yield artifact({ artifactId: 'a', parts: [text('1')] })
-    yield artifact({ artifactId: 'a', parts: [text('2')] }, { append: true })
-    yield progress('half')
-    const answer = textOf(yield* inputRequired('Go on?'))
-    yield artifact({ artifactId: 'a', parts: [text(answer)] }, { append: true, lastChunk: true })
-    return {}
-  } })
+  const remote = start(t, {
+    work: async function* () {
+      yield artifact({ artifactId: 'a', parts: [text('1')] })
+      yield artifact({ artifactId: 'a', parts: [text('2')] }, { append: true })
+      yield progress('half')
+      const answer = textOf(yield* inputRequired('Go on?'))
+      yield artifact({ artifactId: 'a', parts: [text(answer)] }, { append: true, lastChunk: true })
+      return {}
+    }
+  })
   const served = await serve(remote.runtime, { port: 0 })
   t.teardown(() => served.close())
   return { ...remote, url: served.url }
 }
 
-for (const [agent, point] of [['desk function', 'sends written'], ['desk chart', 'streams told']] as const) {
-  await t.test(`a ${agent} killed at ${point} opens one task, answers once and repeats no event`, { timeout: 120_000 }, async t => {
-    let kills = 1
-    // Not each time, and once unless all is tested: the process starts again each time.
-    for (let n = 1; kills > 0; n += Math.ceil(n / 2)) {
-      const remote = await quick(t)
-      const folder = await mkdtemp(join(tmpdir(), 'taskchart-desk-'))
-      await writeFile(join(folder, 'remote'), remote.url)
-      const { host, url } = await KilledHost.start(agent, folder, `${point} ${n}`)
-      const client = await persistentClient(url)
-      const { taskId, end } = await converse(client, 'one')
-      const events = (await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))).map(brief)
-      t.strictSame(events.filter(event => event !== 'working'), ['submitted', 'artifact: 1', 'artifact: 2', 'working: half', 'input-required: Go on?', 'artifact: red', 'artifact: 1\n2\nred', 'completed'], `killed, time ${n}`)
-      t.match(end.status, { state: 'TASK_STATE_COMPLETED' })
-      const { tasks, totalSize } = await remote.runtime.listTasks({ historyLength: 10 })
-      t.equal(totalSize, 1)
-      t.equal(tasks[0]?.history?.filter(({ role }) => role === 'ROLE_USER').length, 2)
-      const noticed = await host.killsNoticed()
-      t.ok(n > 1 || noticed === 1, 'it reaches that point')
-      kills = IS_DEEP ? noticed : 0
-      await client.close()
-      await host.end()
-      await rm(folder, { recursive: true, force: true })
+for (const [agent, point] of [
+  ['desk function', 'sends written'],
+  ['desk chart', 'streams told']
+] as const) {
+  await t.test(
+    `a ${agent} killed at ${point} opens one task, answers once and repeats no event`,
+    { timeout: 120_000 },
+    async t => {
+      let kills = 1
+      // Not each time, and once unless all is tested: the process starts again each time.
+      for (let n = 1; kills > 0; n += Math.ceil(n / 2)) {
+        const remote = await quick(t)
+        const folder = await mkdtemp(join(tmpdir(), 'taskchart-desk-'))
+        await writeFile(join(folder, 'remote'), remote.url)
+        const { host, url } = await KilledHost.start(agent, folder, `${point} ${n}`)
+        const client = await persistentClient(url)
+        const { taskId, end } = await converse(client, 'one')
+        const events = (await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))).map(brief)
+        t.strictSame(
+          events.filter(event => event !== 'working'),
+          [
+            'submitted',
+            'artifact: 1',
+            'artifact: 2',
+            'working: half',
+            'input-required: Go on?',
+            'artifact: red',
+            'artifact: 1\n2\nred',
+            'completed'
+          ],
+          `killed, time ${n}`
+        )
+        t.match(end.status, { state: 'TASK_STATE_COMPLETED' })
+        const { tasks, totalSize } = await remote.runtime.listTasks({ historyLength: 10 })
+        t.equal(totalSize, 1)
+        t.equal(tasks[0]?.history?.filter(({ role }) => role === 'ROLE_USER').length, 2)
+        const noticed = await host.killsNoticed()
+        t.ok(n > 1 || noticed === 1, 'it reaches that point')
+        kills = IS_DEEP ? noticed : 0
+        await client.close()
+        await host.end()
+        await rm(folder, { recursive: true, force: true })
+      }
     }
-  })
+  )
 }

@@ -9,17 +9,56 @@ import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { passingChart } from '../../fixtures/servers/desks.ts'
 import { officialAgent } from '../../fixtures/servers/official-agent.ts'
-import { brief, collect, deferred, open, reaches, rest, say, start, taskIn, until, userMessage, withGenerations, type Started } from '../../fixtures/runtime/runtime-helpers.ts'
-import { body, cut, failure, httpAgent, result, stream, type Answer, type Asked, type HttpAgent } from '../../fixtures/peers/scripted-http.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  open,
+  reaches,
+  rest,
+  say,
+  start,
+  taskIn,
+  until,
+  userMessage,
+  withGenerations,
+  type Started
+} from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  body,
+  cut,
+  failure,
+  httpAgent,
+  result,
+  stream,
+  type Answer,
+  type Asked,
+  type HttpAgent
+} from '../../fixtures/peers/scripted-http.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 /** Starts an agent that has another do what it is asked, and tells what that makes. */
-function deskFor(t: Test, url: string, { options = {}, about = {}, ...more }: { options?: RemoteOptions; about?: DelegateOptions } & Partial<RuntimeOptions> = {}): Started {
+function deskFor(
+  t: Test,
+  url: string,
+  {
+    options = {},
+    about = {},
+    ...more
+  }: { options?: RemoteOptions; about?: DelegateOptions } & Partial<RuntimeOptions> = {}
+): Started {
   const agent = remoteAgent(url, { random: () => 0, ...options })
-  return start(t, { cancelGraceMs: 5000, work: async work => {
-    const { artifacts, message } = await delegate(work, agent, work.message, about)
-    return { artifact: artifacts.map(textOf).join() || textOf(message ?? { parts: [] }) }
-  } }, more)
+  return start(
+    t,
+    {
+      cancelGraceMs: 5000,
+      work: async work => {
+        const { artifacts, message } = await delegate(work, agent, work.message, about)
+        return { artifact: artifacts.map(textOf).join() || textOf(message ?? { parts: [] }) }
+      }
+    },
+    more
+  )
 }
 
 /** Lives of one desk, one after the other on one store. */
@@ -47,7 +86,9 @@ async function journalOf({ store }: Started, taskId: string): Promise<string> {
 }
 
 async function told({ runtime }: Started, taskId: string): Promise<string[]> {
-  const events = await collect(runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } }))
+  const events = await collect(
+    runtime.subscribeToTask({ id: taskId }, { ...withGenerations, conditions: { afterGeneration: 0 } })
+  )
   return events.map(brief)
 }
 
@@ -58,11 +99,20 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
     await t.test('completes a task, and receives its artifact in chunks', async t => {
       const desk = deskFor(t, official.url)
       const { id } = taskIn(await desk.runtime.sendMessage(say('boat')))
-      t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: boat', 'artifact: !', 'artifact: boat\n!', 'completed'])
+      t.strictSame(await told(desk, id), [
+        'submitted',
+        'working',
+        'artifact: boat',
+        'artifact: !',
+        'artifact: boat\n!',
+        'completed'
+      ])
     })
 
     await t.test('receives a message', async t => {
-      t.match(taskIn(await deskFor(t, official.url).runtime.sendMessage(say('hi'))), { artifacts: [{ parts: [{ text: 'hi yourself' }] }] })
+      t.match(taskIn(await deskFor(t, official.url).runtime.sendMessage(say('hi'))), {
+        artifacts: [{ parts: [{ text: 'hi yourself' }] }]
+      })
     })
 
     await t.test('receives a question, and delivers the answer', async t => {
@@ -71,7 +121,10 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       t.match(status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'What?' }] } })
       await desk.runtime.sendMessage(say('that', { taskId }, { returnImmediately: true }))
       await reaches(desk.runtime, taskId, 'completed')
-      t.match((await told(desk, taskId)).join(), /^submitted,working,input-required: What\?,.*artifact: that.*!,artifact: that\n!,completed$/s)
+      t.match(
+        (await told(desk, taskId)).join(),
+        /^submitted,working,input-required: What\?,.*artifact: that.*!,artifact: that\n!,completed$/s
+      )
     })
 
     await t.test('cancels the remote task with the local one', async t => {
@@ -95,17 +148,34 @@ for (const binding of ['JSONRPC', 'HTTP+JSON', 'GRPC'] as const) {
       official.goOn()
       const client = await connect(official.url)
       t.teardown(() => client.close())
-      await until(async () => (await client.listTasks({ status: 'TASK_STATE_COMPLETED' })).tasks.some(task => task.history?.some(message => textOf(message) === 'wait')))
+      await until(async () =>
+        (await client.listTasks({ status: 'TASK_STATE_COMPLETED' })).tasks.some(task =>
+          task.history?.some(message => textOf(message) === 'wait')
+        )
+      )
       const after = lives()
       await reaches(after.runtime, id, 'completed')
-      t.strictSame(await told(after, id), ['submitted', 'working', 'artifact: wait\n!'.replace('\n', ' '), 'artifact: wait\n!', 'completed'])
+      t.strictSame(await told(after, id), [
+        'submitted',
+        'working',
+        'artifact: wait\n!'.replace('\n', ' '),
+        'artifact: wait\n!',
+        'completed'
+      ])
     })
   })
 }
 
 const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } as const
 const completed = { ...task, status: { state: 'TASK_STATE_COMPLETED' } } as const
-const asking = (words: string) => ({ ...task, status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] } } }) as const
+const asking = (words: string) =>
+  ({
+    ...task,
+    status: {
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] }
+    }
+  }) as const
 const statusUpdate = ({ status }: { status: object }) => ({ statusUpdate: { taskId: 't', contextId: 'c', status } })
 const having = (...parts: string[]) => ({ artifacts: [{ artifactId: 'a', parts: parts.map(text => ({ text })) }] })
 const unsupported = failure({ code: -32004, message: 'Not here.' })
@@ -130,7 +200,14 @@ function messageOf({ params }: Asked): { messageId: string; contextId?: string; 
 await t.test('an agent without the reliability extension', async t => {
   await t.test('receives a lost request again only if it lists no task for it', async t => {
     const agent = await httpAgent(t)
-    agent.script(byMethod({ SendStreamingMessage: [cut], ListTasks: [result({ tasks: [task] })], SubscribeToTask: [stream([{ task: completed }])], GetTask: [result({ ...completed, ...having('1') })] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [cut],
+        ListTasks: [result({ tasks: [task] })],
+        SubscribeToTask: [stream([{ task: completed }])],
+        GetTask: [result({ ...completed, ...having('1') })]
+      })
+    )
     const desk = deskFor(t, agent.url)
     t.match(taskIn(await desk.runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: '1' }] }] })
     t.strictSame(methods(agent), ['SendStreamingMessage', 'ListTasks', 'SubscribeToTask', 'GetTask'])
@@ -138,8 +215,23 @@ await t.test('an agent without the reliability extension', async t => {
 
     for (const list of [result({ tasks: [{ ...task, history: [userMessage('x')] }, task] }), unsupported]) {
       const other = await httpAgent(t)
-      other.script(byMethod({ SendStreamingMessage: [cut, stream([{ message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } }])], ListTasks: [list] }))
-      t.match(taskIn(await deskFor(t, other.url, { about: { contextId: 'talk', referenceTaskIds: ['earlier'] } }).runtime.sendMessage(say('x'))), { artifacts: [{ parts: [{ text: 'hi' }] }] })
+      other.script(
+        byMethod({
+          SendStreamingMessage: [
+            cut,
+            stream([{ message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } }])
+          ],
+          ListTasks: [list]
+        })
+      )
+      t.match(
+        taskIn(
+          await deskFor(t, other.url, {
+            about: { contextId: 'talk', referenceTaskIds: ['earlier'] }
+          }).runtime.sendMessage(say('x'))
+        ),
+        { artifacts: [{ parts: [{ text: 'hi' }] }] }
+      )
       t.strictSame(methods(other), ['SendStreamingMessage', 'ListTasks', 'SendStreamingMessage'])
       t.match(messageOf(other.asked[0] as Asked), { contextId: 'talk', referenceTaskIds: ['earlier'] })
       t.strictSame(messageOf(other.asked[2] as Asked), messageOf(other.asked[0] as Asked), 'the same message')
@@ -147,15 +239,26 @@ await t.test('an agent without the reliability extension', async t => {
 
     const lost = await httpAgent(t)
     lost.script(byMethod({ SendStreamingMessage: [cut], ListTasks: [failure({ code: -32603, message: 'Broken.' })] }))
-    t.match(taskIn(await deskFor(t, lost.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /refused: Broken\./ }] } })
+    t.match(taskIn(await deskFor(t, lost.url).runtime.sendMessage(say('x'))).status, {
+      message: { parts: [{ text: /refused: Broken\./ }] }
+    })
     const gone = await httpAgent(t)
     gone.script(byMethod({ SendStreamingMessage: [cut], ListTasks: [result({ tasks: [] })] }))
-    t.match(taskIn(await deskFor(t, gone.url).runtime.sendMessage(say('x'))).status, { message: { parts: [{ text: /could not be reached: .*It is unknown whether the agent received it/ }] } })
+    t.match(taskIn(await deskFor(t, gone.url).runtime.sendMessage(say('x'))).status, {
+      message: { parts: [{ text: /could not be reached: .*It is unknown whether the agent received it/ }] }
+    })
   })
 
   await t.test('without streams is polled at growing intervals, and its changes are passed on', async t => {
     const agent = await httpAgent(t)
-    const gets = [task, task, { ...task, ...having('1') }, { ...task, ...having('1', '2') }, { ...task, ...having('3') }, { ...completed, ...having('3') }]
+    const gets = [
+      task,
+      task,
+      { ...task, ...having('1') },
+      { ...task, ...having('1', '2') },
+      { ...task, ...having('3') },
+      { ...completed, ...having('3') }
+    ]
     agent.script(byMethod({ SendMessage: [result({ task })], GetTask: gets.map(one => result(one)) }))
     const clock = new TestClock()
     const desk = { ...deskFor(t, agent.url, { clock, options: { clock } }), clock }
@@ -170,12 +273,26 @@ await t.test('an agent without the reliability extension', async t => {
       desk.clock.increment(1)
     }
     await reaches(desk.runtime, id, 'completed')
-    t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 3', 'artifact: 3', 'completed'])
+    t.strictSame(await told(desk, id), [
+      'submitted',
+      'working',
+      'artifact: 1',
+      'artifact: 2',
+      'artifact: 3',
+      'artifact: 3',
+      'completed'
+    ])
   })
 
   const answered = async (t: Test, sends: Answer[], looked: object, then = completed) => {
     const agent = await httpAgent(t)
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: asking('What?') }])], SendMessage: sends, GetTask: [result(asking('What?')), result(looked), result(then)] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [stream([{ task: asking('What?') }])],
+        SendMessage: sends,
+        GetTask: [result(asking('What?')), result(looked), result(then)]
+      })
+    )
     const desk = deskFor(t, agent.url)
     const { id: taskId } = taskIn(await desk.runtime.sendMessage(say('x')))
     await until(() => desk.clock.pending === 1)
@@ -211,30 +328,60 @@ await t.test('an agent without the reliability extension', async t => {
       if (!response.headersSent) response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: asked.id, result: event })}\n\n`)
     }
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: asking('What?') }])], SendMessage: [hold], SubscribeToTask: [hold], GetTask: [result(completed)] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [stream([{ task: asking('What?') }])],
+        SendMessage: [hold],
+        SubscribeToTask: [hold],
+        GetTask: [result(completed)]
+      })
+    )
     const desk = deskFor(t, agent.url)
     const { id: taskId } = taskIn(await desk.runtime.sendMessage(say('x')))
     await until(() => held.SubscribeToTask)
     await desk.runtime.sendMessage(say('that', { taskId }, { returnImmediately: true }))
     const [asked, response] = await until(() => held.SendMessage)
-    tell(statusUpdate({ status: { state: 'TASK_STATE_WORKING', message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'I know.' }] } } }))
-    await until(async () => textOf((await desk.runtime.getTask({ id: taskId })).status.message ?? { parts: [] }) === 'I know.')
+    tell(
+      statusUpdate({
+        status: {
+          state: 'TASK_STATE_WORKING',
+          message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'I know.' }] }
+        }
+      })
+    )
+    await until(
+      async () => textOf((await desk.runtime.getTask({ id: taskId })).status.message ?? { parts: [] }) === 'I know.'
+    )
     unsupported(asked, response)
     await until(() => desk.log.some(({ message }) => message === 'another agent took no message'))
     tell(statusUpdate(completed))
     await reaches(desk.runtime, taskId, 'completed')
-    t.strictSame((await told(desk, taskId)).slice(2), ['input-required: What?', 'working', 'working: I know.', 'artifact: ', 'completed'])
+    t.strictSame((await told(desk, taskId)).slice(2), [
+      'input-required: What?',
+      'working',
+      'working: I know.',
+      'artifact: ',
+      'completed'
+    ])
   })
 
   await t.test('receives after a restart the pending answer, and no earlier one', async t => {
-    for (const [looked, sends] of [[asking('What?'), 2], [task, 1]] as const) {
+    for (const [looked, sends] of [
+      [asking('What?'), 2],
+      [task, 1]
+    ] as const) {
       const agent = await httpAgent(t)
       const sent: Asked[] = []
-      agent.script(byMethod({
-        SendStreamingMessage: [stream([{ task: asking('What?') }])],
-        SendMessage: [asked => void sent.push(asked), (asked, response) => (sent.push(asked), result({ task })(asked, response))],
-        GetTask: [result(asking('What?')), result(looked), result(completed)]
-      }))
+      agent.script(
+        byMethod({
+          SendStreamingMessage: [stream([{ task: asking('What?') }])],
+          SendMessage: [
+            asked => void sent.push(asked),
+            (asked, response) => (sent.push(asked), result({ task })(asked, response))
+          ],
+          GetTask: [result(asking('What?')), result(looked), result(completed)]
+        })
+      )
       const lives = livesOf(t, agent.url)
       const before = lives()
       const { id: taskId } = taskIn(await before.runtime.sendMessage(say('x')))
@@ -253,7 +400,12 @@ await t.test('an agent without the reliability extension', async t => {
 
   await t.test('is compared after a restart with its last known state', async t => {
     const agent = await httpAgent(t)
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: { ...task, ...having('1') } }])], GetTask: [result({ ...task, ...having('1') }), result({ ...completed, ...having('1', '2') })] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [stream([{ task: { ...task, ...having('1') } }])],
+        GetTask: [result({ ...task, ...having('1') }), result({ ...completed, ...having('1', '2') })]
+      })
+    )
     const lives = livesOf(t, agent.url)
     const before = lives()
     const { id } = await open(before.runtime)
@@ -261,12 +413,25 @@ await t.test('an agent without the reliability extension', async t => {
     await before.runtime.close()
     const after = lives()
     await reaches(after.runtime, id, 'completed')
-    t.strictSame(await told(after, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
+    t.strictSame(await told(after, id), [
+      'submitted',
+      'working',
+      'artifact: 1',
+      'artifact: 2',
+      'artifact: 1\n2',
+      'completed'
+    ])
   })
 
   await t.test('receives an answer that arrives before the delegation is resumed', async t => {
     const agent = await httpAgent(t)
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: asking('What?') }])], SendMessage: [result({ task })], GetTask: [result(asking('What?')), result(completed)] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [stream([{ task: asking('What?') }])],
+        SendMessage: [result({ task })],
+        GetTask: [result(asking('What?')), result(completed)]
+      })
+    )
     const inner = { ...memoryStore(), close: async () => {} }
     const clock = new TestClock()
     const work = passingChart(remoteAgent(agent.url))
@@ -281,13 +446,22 @@ await t.test('an agent without the reliability extension', async t => {
     pass()
     await reaches(after.runtime, taskId, 'completed')
     const sent = agent.asked.filter(({ method }) => method === 'SendMessage')
-    t.match(sent.map(({ params }) => params.message), [{ taskId: 't', parts: [{ text: 'that' }] }])
+    t.match(
+      sent.map(({ params }) => params.message),
+      [{ taskId: 't', parts: [{ text: 'that' }] }]
+    )
     t.equal(sent.length, 1)
   })
 
   await t.test('is searched after a restart for a task requested just before it', async t => {
     const agent = await httpAgent(t)
-    agent.script(byMethod({ SendStreamingMessage: [() => {}], ListTasks: [result({ tasks: [completed] })], GetTask: [result({ ...completed, ...having('1') })] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [() => {}],
+        ListTasks: [result({ tasks: [completed] })],
+        GetTask: [result({ ...completed, ...having('1') })]
+      })
+    )
     const lives = livesOf(t, agent.url)
     const before = lives()
     const { id: taskId } = await open(before.runtime)
@@ -301,43 +475,81 @@ await t.test('an agent without the reliability extension', async t => {
   await t.test('may ask and fail without a message', async t => {
     const agent = await httpAgent(t)
     const wordless = { ...task, status: { state: 'TASK_STATE_INPUT_REQUIRED' } }
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task: wordless }])], SendMessage: [result({ task })], GetTask: [result(wordless), result({ ...task, status: { state: 'TASK_STATE_FAILED' } })] }))
+    agent.script(
+      byMethod({
+        SendStreamingMessage: [stream([{ task: wordless }])],
+        SendMessage: [result({ task })],
+        GetTask: [result(wordless), result({ ...task, status: { state: 'TASK_STATE_FAILED' } })]
+      })
+    )
     const desk = deskFor(t, agent.url, { options: { name: 'the mute' } })
     const { id: taskId, status } = taskIn(await desk.runtime.sendMessage(say('x')))
     t.match(status.message?.parts, [{ text: `The agent at ${agent.url}/ (the mute) needs an answer to go on.` }])
     await until(() => desk.clock.pending === 1)
-    t.match(taskIn(await desk.runtime.sendMessage(say('that', { taskId }))).status.message?.parts, [{ text: `The agent at ${agent.url}/ (the mute) failed.` }])
+    t.match(taskIn(await desk.runtime.sendMessage(say('that', { taskId }))).status.message?.parts, [
+      { text: `The agent at ${agent.url}/ (the mute) failed.` }
+    ])
   })
 
   await t.test('has not completed a task that reads as unfinished after its last event', async t => {
     const agent = await httpAgent(t)
     agent.script(byMethod({ SendStreamingMessage: [stream([{ task: completed }])], GetTask: [result(task)] }))
-    t.match(taskIn(await deskFor(t, agent.url).runtime.sendMessage(say('x'))).status.message?.parts, [{ text: /did not complete the task\.$/ }])
+    t.match(taskIn(await deskFor(t, agent.url).runtime.sendMessage(say('x'))).status.message?.parts, [
+      { text: /did not complete the task\.$/ }
+    ])
   })
 
   await t.test('fails the delegation if it sends more than 10,000 events', async t => {
     const agent = await httpAgent(t)
-    const chunk = { artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text: '.' }] }, append: true } }
-    agent.script(byMethod({ SendStreamingMessage: [stream([{ task }, ...Array.from({ length: 10_000 }, () => chunk)])] }))
+    const chunk = {
+      artifactUpdate: {
+        taskId: 't',
+        contextId: 'c',
+        artifact: { artifactId: 'a', parts: [{ text: '.' }] },
+        append: true
+      }
+    }
+    agent.script(
+      byMethod({ SendStreamingMessage: [stream([{ task }, ...Array.from({ length: 10_000 }, () => chunk)])] })
+    )
     const desk = deskFor(t, agent.url, { about: { artifacts: false } })
-    t.match(taskIn(await desk.runtime.sendMessage(say('x'))).status.message, { parts: [{ text: /It told more than 10000 events of one task/ }] })
+    t.match(taskIn(await desk.runtime.sendMessage(say('x'))).status.message, {
+      parts: [{ text: /It told more than 10000 events of one task/ }]
+    })
   })
 })
 
 await t.test('events with known generations are dropped when an agent repeats them', async t => {
   const agent = await httpAgent(t)
   const at = (generation: number) => ({ metadata: { [RELIABILITY_EXTENSION]: { generation } } })
-  const chunk = (text: string, generation: number) => ({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, append: true, ...at(generation) } })
+  const chunk = (text: string, generation: number) => ({
+    artifactUpdate: {
+      taskId: 't',
+      contextId: 'c',
+      artifact: { artifactId: 'a', parts: [{ text }] },
+      append: true,
+      ...at(generation)
+    }
+  })
   const end = { statusUpdate: { ...statusUpdate(completed).statusUpdate, ...at(4) } }
-  agent.script(byMethod({
-    SendMessage: [result({ task: { ...task, ...at(2), ...having('1') } })],
-    // It does not heed from where it is asked to go on.
-    SubscribeToTask: [stream([chunk('1', 2), chunk('2', 3), end])],
-    GetTask: [result({ ...completed, ...at(4), ...having('1', '2') })]
-  }))
+  agent.script(
+    byMethod({
+      SendMessage: [result({ task: { ...task, ...at(2), ...having('1') } })],
+      // It does not heed from where it is asked to go on.
+      SubscribeToTask: [stream([chunk('1', 2), chunk('2', 3), end])],
+      GetTask: [result({ ...completed, ...at(4), ...having('1', '2') })]
+    })
+  )
   const desk = deskFor(t, agent.url)
   const { id } = taskIn(await desk.runtime.sendMessage(say('x')))
-  t.strictSame(await told(desk, id), ['submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: 1\n2', 'completed'])
+  t.strictSame(await told(desk, id), [
+    'submitted',
+    'working',
+    'artifact: 1',
+    'artifact: 2',
+    'artifact: 1\n2',
+    'completed'
+  ])
 })
 
 await t.test('canceling a task of another agent', async t => {
@@ -351,7 +563,11 @@ await t.test('canceling a task of another agent', async t => {
 
   await t.test("waits for the task's id if it is not known yet", async t => {
     let answer = () => {}
-    const { agent, desk, id } = await canceling(t, result({ ...task, status: { state: 'TASK_STATE_CANCELED' } }), (asked, response) => (answer = () => stream([{ task }], 'open')(asked, response)))
+    const { agent, desk, id } = await canceling(
+      t,
+      result({ ...task, status: { state: 'TASK_STATE_CANCELED' } }),
+      (asked, response) => (answer = () => stream([{ task }], 'open')(asked, response))
+    )
     await agent.request(0)
     await desk.runtime.cancelTask({ id })
     const closing = desk.runtime.close()
@@ -362,12 +578,18 @@ await t.test('canceling a task of another agent', async t => {
   })
 
   await t.test('succeeds if the task has ended, and only logs other errors', async t => {
-    for (const [error, lines] of [[{ code: -32002, message: 'Too late.' }, 0], [{ code: -32603, message: 'Broken.' }, 1]] as const) {
+    for (const [error, lines] of [
+      [{ code: -32002, message: 'Too late.' }, 0],
+      [{ code: -32603, message: 'Broken.' }, 1]
+    ] as const) {
       const { desk, id } = await canceling(t, failure(error))
       await until(async () => (await journalOf(desk, id)).includes('"taskId":"t"'))
       await desk.runtime.cancelTask({ id })
       await desk.runtime.close()
-      t.strictSame(desk.log.map(({ message }) => message), Array<string>(lines).fill('a task of another agent was not canceled'))
+      t.strictSame(
+        desk.log.map(({ message }) => message),
+        Array<string>(lines).fill('a task of another agent was not canceled')
+      )
     }
   })
 
@@ -378,7 +600,10 @@ await t.test('canceling a task of another agent', async t => {
     await agent.request(1)
     desk.clock.increment(5000)
     await desk.runtime.close()
-    t.match(desk.log.at(-1), { message: 'a task of another agent was not canceled', details: { error: { message: /within 5000 ms/ } } })
+    t.match(desk.log.at(-1), {
+      message: 'a task of another agent was not canceled',
+      details: { error: { message: /within 5000 ms/ } }
+    })
   })
 
   await t.test('sends nothing if no request was sent', async t => {
@@ -429,6 +654,11 @@ await t.test('a delegation waits after a restart for an agent that is not ready 
 })
 
 await t.test('a task at a generation that was forwarded is no news', async t => {
-  const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const }, metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } } }
+  const task = {
+    id: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_WORKING' as const },
+    metadata: { [RELIABILITY_EXTENSION]: { generation: 3 } }
+  }
   t.strictSame(newsIn({ task }, { now: { generation: 3 } } as Parameters<typeof newsIn>[1]), [])
 })

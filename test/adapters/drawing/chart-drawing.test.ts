@@ -12,30 +12,70 @@ import { CHROMIUM, openPage } from '../../fixtures/pages/chromium.ts'
 import { rejection } from '../../fixtures/runtime/runtime-helpers.ts'
 
 await t.test('every chart of the examples is drawn in this test', t => {
-  const withChart = readdirSync('examples').filter(file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine('))
-  t.same(withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)), [])
+  const withChart = readdirSync('examples').filter(
+    file => file.endsWith('.ts') && readFileSync(`examples/${file}`, 'utf8').includes('.createMachine(')
+  )
+  t.same(
+    withChart.map(file => file.replace('.ts', '')).filter(name => !(name in charts)),
+    []
+  )
   t.equal(withChart.length, 5)
   t.end()
 })
 
 await t.test('events, conditions and actions have readable labels', t => {
-  t.strictSame(['message.received', '*', 'xstate.after.patience.m.a', 'xstate.after.500.m.a', 'xstate.done.state.m.left', 'xstate.done.actor.*'].map(type => eventName(type)), [
-    'message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done'
-  ])
-  const invoked = [{ id: '0.m.a', src: 'paint' }, { id: '1.m.a', src: 'xstate.invoke.1.m.a' }]
-  t.strictSame(['xstate.done.actor.0.m.a', 'xstate.error.actor.1.m.a', 'xstate.snapshot.0.m.a', 'xstate.error.actor.work'].map(type => eventName(type, invoked)), [
-    'paint is done', 'what it invokes fails', 'paint changes', 'work fails'
-  ])
+  t.strictSame(
+    [
+      'message.received',
+      '*',
+      'xstate.after.patience.m.a',
+      'xstate.after.500.m.a',
+      'xstate.done.state.m.left',
+      'xstate.done.actor.*'
+    ].map(type => eventName(type)),
+    ['message.received', '*', 'after patience', 'after 500 ms', 'left is done', 'any actor is done']
+  )
+  const invoked = [
+    { id: '0.m.a', src: 'paint' },
+    { id: '1.m.a', src: 'xstate.invoke.1.m.a' }
+  ]
+  t.strictSame(
+    ['xstate.done.actor.0.m.a', 'xstate.error.actor.1.m.a', 'xstate.snapshot.0.m.a', 'xstate.error.actor.work'].map(
+      type => eventName(type, invoked)
+    ),
+    ['paint is done', 'what it invokes fails', 'paint changes', 'work fails']
+  )
   function isReady(): boolean {
     return true
   }
-  t.strictSame([and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(guardName), [
-    'a and not b', 'a or c', 'stateIn', 'isReady', 'a condition', 'a condition'
-  ])
-  t.strictSame([{ type: 'says', params: 'yes' }, { type: 'isOver', params: { limit: 10, of: ['x'] } }, { type: 'isIn', params: ['a', null, {}] }, { type: 'is', params: () => 1 }, not(and(['a', { type: 'says', params: 1n }])), or([and(['a', 'b']), not('c')])].map(guardName), [
-    'says: yes', 'isOver: { limit: 10, of: … }', 'isIn: [a, null, …]', 'is', 'not (a and says: 1)', '(a and b) or not c'
-  ])
-  t.strictSame(['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}].map(actionName), ['note', 'tell', 'assign', 'isReady', 'a function', 'a function'])
+  t.strictSame(
+    [and(['a', not('b')]), or(['a', { type: 'c' }]), stateIn('x'), isReady, { guard: () => true }.guard, 5].map(
+      guardName
+    ),
+    ['a and not b', 'a or c', 'stateIn', 'isReady', 'a condition', 'a condition']
+  )
+  t.strictSame(
+    [
+      { type: 'says', params: 'yes' },
+      { type: 'isOver', params: { limit: 10, of: ['x'] } },
+      { type: 'isIn', params: ['a', null, {}] },
+      { type: 'is', params: () => 1 },
+      not(and(['a', { type: 'says', params: 1n }])),
+      or([and(['a', 'b']), not('c')])
+    ].map(guardName),
+    [
+      'says: yes',
+      'isOver: { limit: 10, of: … }',
+      'isIn: [a, null, …]',
+      'is',
+      'not (a and says: 1)',
+      '(a and b) or not c'
+    ]
+  )
+  t.strictSame(
+    ['note', { type: 'tell', params: 1 }, assign({}), isReady, { entry: () => {} }.entry, () => {}].map(actionName),
+    ['note', 'tell', 'assign', 'isReady', 'a function', 'a function']
+  )
   t.end()
 })
 
@@ -43,17 +83,37 @@ await t.test('the outline of a chart has everything that a drawing shows', t => 
   const { id, states, transitions } = outlineOf(everything)
   t.equal(id, 'everything')
   const state = (name: string) => states.find(({ key }) => key === name)
-  t.strictSame(state('begin'), {
-    id: 'everything.begin', key: 'begin', type: 'atomic', parent: 'everything', initial: [], tags: [], entry: ['note', 'a function'], exit: ['assign'],
-    invoke: [{ id: '0.everything.begin', src: 'look' }, { id: 'other', src: 'look' }]
-  }, 'without the timers that XState adds')
+  t.strictSame(
+    state('begin'),
+    {
+      id: 'everything.begin',
+      key: 'begin',
+      type: 'atomic',
+      parent: 'everything',
+      initial: [],
+      tags: [],
+      entry: ['note', 'a function'],
+      exit: ['assign'],
+      invoke: [
+        { id: '0.everything.begin', src: 'look' },
+        { id: 'other', src: 'look' }
+      ]
+    },
+    'without the timers that XState adds'
+  )
   t.match(state('deep'), { type: 'compound', initial: ['everything.deep.one'], tags: ['input-required'] })
   t.match(state('before'), { type: 'history', history: 'deep', initial: ['everything.deep.one'] })
   t.match(state('lately'), { type: 'history', history: 'shallow', initial: ['everything.deep.one'] })
   t.match(state('late'), { initial: ['two'] })
   t.match(state('still'), { description: 'Does nothing', parent: 'everything.both' })
-  t.match(transitions.find(({ event }) => event === '*'), { source: 'everything.begin', guard: 'a and not b', actions: ['raise'], targets: [] })
-  t.match(transitions.find(({ description }) => description === 'All over'), { targets: ['everything.begin'] })
+  t.match(
+    transitions.find(({ event }) => event === '*'),
+    { source: 'everything.begin', guard: 'a and not b', actions: ['raise'], targets: [] }
+  )
+  t.match(
+    transitions.find(({ description }) => description === 'All over'),
+    { targets: ['everything.begin'] }
+  )
   t.strictSame(JSON.parse(JSON.stringify(outlineOf(everything))), outlineOf(everything), 'and is JSON')
   const inline = createMachine({ initial: 'a', states: { a: { invoke: { src: fromPromise(async () => 1) } } } })
   t.strictSame(outlineOf(inline).states[1]?.invoke, [{ id: '0.(machine).a' }])
@@ -67,19 +127,33 @@ for (const [name, machine] of Object.entries(charts)) {
     for (const { state, place, box } of states) {
       const outer = states.find(({ state: { id } }) => id === state.parent)?.place ?? drawing
       t.ok(isWithin(place, outer), `${state.id} is in what it is in`)
-      t.ok(state.type === 'history' || (place.width >= box.width && place.height >= box.height), `${state.id} has room for what is written in it`)
+      t.ok(
+        state.type === 'history' || (place.width >= box.width && place.height >= box.height),
+        `${state.id} has room for what is written in it`
+      )
     }
     const leaves = states.filter(({ isGroup }) => !isGroup).map(({ place }) => place)
-    const labels = arrows.filter(({ arrivals }) => arrivals.some(({ label }) => label)).map(({ labelPlace }) => labelPlace)
+    const labels = arrows
+      .filter(({ arrivals }) => arrivals.some(({ label }) => label))
+      .map(({ labelPlace }) => labelPlace)
     for (const [i, place] of [...leaves, ...labels].entries()) {
       t.ok(isWithin(place, drawing))
-      t.notOk([...leaves, ...labels].slice(0, i).some(other => overlap(place, other)), 'states and labels do not overlap')
+      t.notOk(
+        [...leaves, ...labels].slice(0, i).some(other => overlap(place, other)),
+        'states and labels do not overlap'
+      )
     }
     for (const { points, from, to } of arrows) {
       t.ok(points.length > 1, `there is a way from ${from} to ${to}`)
       const source = states.find(({ id }) => id === from)
       if (source) t.ok(isAtBorder(points.at(0), source), `it starts at the border of ${source.state.id}`)
-      t.ok(isAtBorder(points.at(-1), states.find(({ id }) => id === to)), `it ends at the border of ${to}`)
+      t.ok(
+        isAtBorder(
+          points.at(-1),
+          states.find(({ id }) => id === to)
+        ),
+        `it ends at the border of ${to}`
+      )
     }
   })
 
@@ -88,14 +162,21 @@ for (const [name, machine] of Object.entries(charts)) {
     t.equal(await drawChart(machine), svg)
     const nodes = statesOf(machine.root)
     t.strictSame(valuesOf(svg, 'data-state'), nodes.map(({ id }) => attribute(id)).toSorted())
-    t.strictSame(valuesOf(svg, 'data-transition'), nodes.flatMap(transitionsOf).map(one => attribute(transitionName(one))).toSorted())
+    t.strictSame(
+      valuesOf(svg, 'data-transition'),
+      nodes
+        .flatMap(transitionsOf)
+        .map(one => attribute(transitionName(one)))
+        .toSorted()
+    )
   })
 }
 
 function isAtBorder(point?: Point, state?: PlacedState): boolean {
   if (!point || !state) return false
   const { x, y, width, height } = state.place
-  if (state.state.type === 'history') return Math.abs(Math.hypot(point.x - x - width / 2, point.y - y - width / 2) - width / 2) < 0.5
+  if (state.state.type === 'history')
+    return Math.abs(Math.hypot(point.x - x - width / 2, point.y - y - width / 2) - width / 2) < 0.5
   const distances = [point.x - x, x + width - point.x, point.y - y, y + height - point.y]
   return Math.min(...distances) > -0.5 && distances.some(distance => distance < 0.5)
 }
@@ -115,7 +196,12 @@ function valuesOf(svg: string, name: string): string[] {
 
 /** An attribute's value, as the drawing has to have it. */
 function attribute(text: string): string {
-  const escaped = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;').replaceAll("'", '&#39;')
+  const escaped = text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;')
   return escaped.replaceAll('\u0000', '\ufffd').replaceAll('\u001b', '\ufffd').replaceAll('\ud800', '\ufffd')
 }
 
@@ -123,13 +209,21 @@ await t.test('texts are escaped in a drawing, and long ones are truncated with a
   const svg = await drawChart(everything)
   t.notMatch(svg, '<script')
   t.notMatch(svg.replaceAll(/ data-[^ ]*="[^"]*"|\n/g, ''), /\p{C}/u, 'without control and invisible characters')
-  t.match(svg, /<title>&lt;\/text&gt;&lt;script&gt;[^<]*(?:long){200}<\/title>&lt;\/text&gt;&lt;script&gt;[^<]*…<\/text>/)
+  t.match(
+    svg,
+    /<title>&lt;\/text&gt;&lt;script&gt;[^<]*(?:long){200}<\/title>&lt;\/text&gt;&lt;script&gt;[^<]*…<\/text>/
+  )
   t.match(svg, '<title>everything.begin on again to begin: All over</title>')
-  t.match(await drawChart(createMachine({ id: 'a', on: { 'tab\there': {} } })), 'data-transition="a on tab&#9;here stays"')
+  t.match(
+    await drawChart(createMachine({ id: 'a', on: { 'tab\there': {} } })),
+    'data-transition="a on tab&#9;here stays"'
+  )
 })
 
 await t.test('transitions to one state share an arrow, drawn once until one is lit', async t => {
-  const svg = await drawChart(createMachine({ id: 'm', initial: 'a', states: { a: { on: { one: 'b', two: 'b' } }, b: {} } }))
+  const svg = await drawChart(
+    createMachine({ id: 'm', initial: 'a', states: { a: { on: { one: 'b', two: 'b' } }, b: {} } })
+  )
   const [, first, second] = svg.split('class="transition"')
   t.match(first, /class="edge" d="(M[^"]*)"/)
   t.match(second, /class="edge shared" d="(M[^"]*)"/)
@@ -138,10 +232,22 @@ await t.test('transitions to one state share an arrow, drawn once until one is l
 })
 
 await t.test('the initial state is above the others, and transitions back lead up', async t => {
-  const { states, arrows } = await layoutOf(outlineOf(createMachine({ id: 'm', initial: 'c', states: { a: { on: { back: 'c', on: 'b' } }, b: { on: { back: 'a' } }, c: { on: { next: 'a' } } } })))
+  const { states, arrows } = await layoutOf(
+    outlineOf(
+      createMachine({
+        id: 'm',
+        initial: 'c',
+        states: { a: { on: { back: 'c', on: 'b' } }, b: { on: { back: 'a' } }, c: { on: { next: 'a' } } }
+      })
+    )
+  )
   const top = (key: string) => states.find(({ state }) => state.key === key)?.place.y ?? 0
   t.ok(top('c') < top('a') && top('a') < top('b'))
-  for (const { points: [start, ...others], isUpwards } of arrows) t.equal(Number(start?.y) > Number(others.at(-1)?.y), isUpwards)
+  for (const {
+    points: [start, ...others],
+    isUpwards
+  } of arrows)
+    t.equal(Number(start?.y) > Number(others.at(-1)?.y), isUpwards)
 })
 
 await t.test('an arrow to a descendant crosses no text of the state that it leaves', async t => {
@@ -150,7 +256,10 @@ await t.test('an arrow to a descendant crosses no text of the state that it leav
     const source = states.find(({ id }) => id === from)
     for (const { x, y, width } of source?.box.texts ?? []) {
       const text = { x: Number(source?.place.x) + x, y: Number(source?.place.y) + y - 10, width, height: 12 }
-      t.notOk(points.slice(1).some((point, i) => overlap(text, lineBetween(points[i] as Point, point))), `${from} at ${y}`)
+      t.notOk(
+        points.slice(1).some((point, i) => overlap(text, lineBetween(points[i] as Point, point))),
+        `${from} at ${y}`
+      )
     }
   }
 })
@@ -160,40 +269,80 @@ function lineBetween(a: Point, b: Point): Place {
 }
 
 await t.test('regions that no arrow connects stand side by side in the order of the chart', async t => {
-  const shuffled = (i: number) => createMachine({ id: 'm', type: 'parallel', states: Object.fromEntries(Array.from({ length: 6 }, (_, k) => [`r${k}`, inside((k * (i + 2)) % 7)])) })
-  const inside = (size: number) => ({ ...(size > 0 && { initial: 's0' }), states: Object.fromEntries(Array.from({ length: size }, (_, s) => [`s${s}`, { on: { next: `s${(s + 1) % size}`, ['long'.repeat(size)]: `s${s * 2 % size}` } }])) })
+  const shuffled = (i: number) =>
+    createMachine({
+      id: 'm',
+      type: 'parallel',
+      states: Object.fromEntries(Array.from({ length: 6 }, (_, k) => [`r${k}`, inside((k * (i + 2)) % 7)]))
+    })
+  const inside = (size: number) => ({
+    ...(size > 0 && { initial: 's0' }),
+    states: Object.fromEntries(
+      Array.from({ length: size }, (_, s) => [
+        `s${s}`,
+        { on: { next: `s${(s + 1) % size}`, ['long'.repeat(size)]: `s${(s * 2) % size}` } }
+      ])
+    )
+  })
   for (let i = 0; i < 5; i += 1) {
     const { states } = await layoutOf(outlineOf(shuffled(i)))
     const placed = states.filter(({ isRegion }) => isRegion)
-    t.strictSame(placed.toSorted((a, b) => a.place.x - b.place.x).map(({ state: { key } }) => key), placed.map(({ state: { key } }) => key))
+    t.strictSame(
+      placed.toSorted((a, b) => a.place.x - b.place.x).map(({ state: { key } }) => key),
+      placed.map(({ state: { key } }) => key)
+    )
     t.equal(new Set(placed.map(({ place: { y } }) => y)).size, 1)
   }
 })
 
 await t.test('a route is an arrow from the chart to its state, with the guard of the author only', async t => {
   const found = outlineOf(routes).transitions.filter(({ event }) => event === 'xstate.route')
-  t.strictSame(found.map(({ source, targets, guard, actions }) => [source, targets, guard, actions]), [
-    ['routes', ['a'], undefined, []], ['routes', ['b'], 'isOver: { limit: 10 }', ['note']], ['routes', ['d'], 'a and says: no', []]
-  ])
+  t.strictSame(
+    found.map(({ source, targets, guard, actions }) => [source, targets, guard, actions]),
+    [
+      ['routes', ['a'], undefined, []],
+      ['routes', ['b'], 'isOver: { limit: 10 }', ['note']],
+      ['routes', ['d'], 'a and says: no', []]
+    ]
+  )
   const svg = await drawChart(routes)
   t.match(svg, '>route</text>')
   t.match(svg, '>route [isOver: { limit: 10 }]</text>')
   t.notMatch(svg, 'routeMatches')
-  const byHand = createMachine({ id: 'm', initial: 'a', on: { 'xstate.route': { guard: 'isMine', target: '.a' } }, states: { a: {} } })
+  const byHand = createMachine({
+    id: 'm',
+    initial: 'a',
+    on: { 'xstate.route': { guard: 'isMine', target: '.a' } },
+    states: { a: {} }
+  })
   t.match(outlineOf(byHand).transitions, [{ guard: 'isMine' }])
 })
 
 await t.test('an arrow without points, or with two equal points, is drawn without error', t => {
   t.equal(arrowLine([]), '')
   t.equal(arrowHead([]), '')
-  t.notMatch(arrowLine([{ x: 1, y: 1 }, { x: 1, y: 1 }]) + arrowHead([{ x: 1, y: 1 }, { x: 1, y: 1 }]), 'NaN')
+  t.notMatch(
+    arrowLine([
+      { x: 1, y: 1 },
+      { x: 1, y: 1 }
+    ]) +
+      arrowHead([
+        { x: 1, y: 1 },
+        { x: 1, y: 1 }
+      ]),
+    'NaN'
+  )
   t.end()
 })
 
 await t.test('an error says what to install if elkjs is missing', async t => {
   const thread = new LayoutThread('no-such-engine')
   for (const graph of [{ id: 'first' }, { id: 'second' }]) {
-    t.match(await rejection(thread.layout(graph)), { name: 'TypeError', message: 'Charts are laid out by no-such-engine. Install what the commands use: npm i -D tsx @xstate/graph elkjs', cause: { code: 'MODULE_NOT_FOUND' } })
+    t.match(await rejection(thread.layout(graph)), {
+      name: 'TypeError',
+      message: 'Charts are laid out by no-such-engine. Install what the commands use: npm i -D tsx @xstate/graph elkjs',
+      cause: { code: 'MODULE_NOT_FOUND' }
+    })
   }
 })
 
@@ -210,7 +359,8 @@ await t.test('the guide names every colour and class that a page may use', async
   const svg = await drawChart(everything)
   const colours = new Set(Array.from(svg.matchAll(/var\((--chart-[a-z-]+)/g), ([, name = '']) => name))
   t.same(new Set(Array.from(guide.matchAll(/`(--chart-[a-z-]+)`/g), ([, name = '']) => name)), colours)
-  for (const name of ['active', 'visited', 'taken', 'uncovered']) t.ok(guide.includes(`\`${name}\``) && svg.includes(`.${name}>`), name)
+  for (const name of ['active', 'visited', 'taken', 'uncovered'])
+    t.ok(guide.includes(`\`${name}\``) && svg.includes(`.${name}>`), name)
 })
 
 /** In the page: the texts that leave their box or their drawing, and the labels that others lie on. */
@@ -241,8 +391,13 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
   }
 
   await t.test('ids equal those of the chart, whatever characters they contain', async t => {
-    await page.setContent(await drawChart(createMachine({ id: 'a "b" <c>\n\t& d', initial: "it's", states: { "it's": {} } })))
-    t.same(await page.evaluate(`[...document.querySelectorAll('[data-state]')].map(one => one.dataset.state)`), ['a "b" <c>\n\t& d', `a "b" <c>\n\t& d.it's`])
+    await page.setContent(
+      await drawChart(createMachine({ id: 'a "b" <c>\n\t& d', initial: "it's", states: { "it's": {} } }))
+    )
+    t.same(await page.evaluate(`[...document.querySelectorAll('[data-state]')].map(one => one.dataset.state)`), [
+      'a "b" <c>\n\t& d',
+      `a "b" <c>\n\t& d.it's`
+    ])
   })
 
   await t.test('a drawing follows the colour scheme of its surroundings and of its page', async t => {
@@ -259,7 +414,8 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
 
   await t.test('states and transitions are lit by their classes', async t => {
     await page.setContent(await drawChart(everything))
-    const lit = (selector: string, part: string, name: string) => page.evaluate(`(() => {
+    const lit = (selector: string, part: string, name: string) =>
+      page.evaluate(`(() => {
       const one = document.querySelector(${JSON.stringify(selector)})
       const before = getComputedStyle(one.querySelector('${part}')).stroke
       one.classList.add('${name}')
@@ -267,7 +423,8 @@ await t.test('in a browser', { skip: CHROMIUM === undefined && 'no Chromium on t
       one.classList.remove('${name}')
       return before !== after
     })()`)
-    for (const name of ['active', 'visited', 'uncovered']) t.equal(await lit('[data-state="everything.begin"]', '.box', name), true, name)
+    for (const name of ['active', 'visited', 'uncovered'])
+      t.equal(await lit('[data-state="everything.begin"]', '.box', name), true, name)
     for (const name of ['visited', 'uncovered', 'taken']) t.equal(await lit('.transition', '.edge', name), true, name)
   })
 })

@@ -19,59 +19,84 @@ import { RawSocket } from '../../fixtures/servers/raw-socket.ts'
 /** A request without its body, whose client waits to be invited. */
 function head(target: string, length: number | 'chunked', more: readonly string[] = [], host = 'localhost'): string {
   const size = length === 'chunked' ? 'Transfer-Encoding: chunked' : `Content-Length: ${length}`
-  const headers = [`Host: ${host}`, 'Expect: 100-continue', size, ...(more.some(line => line.startsWith('Content-Type')) ? [] : ['Content-Type: application/json']), 'A2A-Version: 1.0', ...more]
+  const headers = [
+    `Host: ${host}`,
+    'Expect: 100-continue',
+    size,
+    ...(more.some(line => line.startsWith('Content-Type')) ? [] : ['Content-Type: application/json']),
+    'A2A-Version: 1.0',
+    ...more
+  ]
   return `${target} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`
 }
 
 const params = (text: string) => ({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text }] } })
-const call = (text: string, method = 'SendMessage') => JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: params(text) })
+const call = (text: string, method = 'SendMessage') =>
+  JSON.stringify({ jsonrpc: '2.0', id: 7, method, params: params(text) })
 
 /** What the port answers first, and whether it then closes the connection. */
-async function firstAnswer(t: Test, url: string, request: string): Promise<{ readonly status: number; readonly isClosed: boolean }> {
+async function firstAnswer(
+  t: Test,
+  url: string,
+  request: string
+): Promise<{ readonly status: number; readonly isClosed: boolean }> {
   const raw = await RawSocket.to(t, url)
   raw.write(request)
   const { status } = await raw.answer()
-  const isClosed = status !== 100 && (await raw.answer().then(() => false, () => true))
+  const isClosed =
+    status !== 100 &&
+    (await raw.answer().then(
+      () => false,
+      () => true
+    ))
   raw.socket.destroy()
   return { status, isClosed }
 }
 
 const REFUSED = (status: number) => ({ status, isClosed: true })
 
-await t.test('a client that waits with its body is invited once the body is wanted, and its connection goes on', async t => {
-  const { runtime } = start(t, { work: echo })
-  const { url, close } = await serve(runtime, { port: 0 })
-  t.teardown(close)
-  const raw = await RawSocket.to(t, url)
-  for (const text of ['small', 'l'.repeat(100_000)]) {
-    const body = call(text)
-    raw.write(head('POST /', body.length))
-    t.equal((await raw.answer()).status, 100)
+await t.test(
+  'a client that waits with its body is invited once the body is wanted, and its connection goes on',
+  async t => {
+    const { runtime } = start(t, { work: echo })
+    const { url, close } = await serve(runtime, { port: 0 })
+    t.teardown(close)
+    const raw = await RawSocket.to(t, url)
+    for (const text of ['small', 'l'.repeat(100_000)]) {
+      const body = call(text)
+      raw.write(head('POST /', body.length))
+      t.equal((await raw.answer()).status, 100)
+      raw.write(body)
+      t.match(await raw.answer(), { status: 200, body: new RegExp(`"text":"${text}"`) })
+      const rest = JSON.stringify(params(text))
+      raw.write(head('POST /message:send', 'chunked'))
+      t.equal((await raw.answer()).status, 100)
+      raw.write(`${rest.length.toString(16)}\r\n${rest}\r\n0\r\n\r\n`)
+      t.match(await raw.answer(), { status: 200 }, 'in chunks')
+    }
+    const body = call('at once')
+    raw.write(head('POST /', body.length) + body)
+    t.equal((await raw.answer()).status, 100, 'also if it does not wait')
+    t.match(await raw.answer(), { status: 200, body: /at once/ })
+    raw.write(`GET /tasks HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n${head('POST /', body.length)}`)
+    t.match(
+      [(await raw.answer()).status, (await raw.answer()).status],
+      [200, 100],
+      'after the answer to the request before'
+    )
     raw.write(body)
-    t.match(await raw.answer(), { status: 200, body: new RegExp(`"text":"${text}"`) })
-    const rest = JSON.stringify(params(text))
-    raw.write(head('POST /message:send', 'chunked'))
+    t.match(await raw.answer(), { status: 200 })
+    const stream = call('streamed', 'SendStreamingMessage')
+    raw.write(head('POST /', stream.length))
     t.equal((await raw.answer()).status, 100)
-    raw.write(`${rest.length.toString(16)}\r\n${rest}\r\n0\r\n\r\n`)
-    t.match(await raw.answer(), { status: 200 }, 'in chunks')
+    raw.write(stream)
+    t.match(await raw.answer(), { status: 200, headers: { 'content-type': 'text/event-stream' } })
   }
-  const body = call('at once')
-  raw.write(head('POST /', body.length) + body)
-  t.equal((await raw.answer()).status, 100, 'also if it does not wait')
-  t.match(await raw.answer(), { status: 200, body: /at once/ })
-  raw.write(`GET /tasks HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n${head('POST /', body.length)}`)
-  t.match([(await raw.answer()).status, (await raw.answer()).status], [200, 100], 'after the answer to the request before')
-  raw.write(body)
-  t.match(await raw.answer(), { status: 200 })
-  const stream = call('streamed', 'SendStreamingMessage')
-  raw.write(head('POST /', stream.length))
-  t.equal((await raw.answer()).status, 100)
-  raw.write(stream)
-  t.match(await raw.answer(), { status: 200, headers: { 'content-type': 'text/event-stream' } })
-})
+)
 
 await t.test('a client whose request is refused by its head is not invited, and the connection is closed', async t => {
-  const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) => (headers['authorization'] === 'Ada' ? { id: 'Ada' } : undefined)
+  const authenticate = ({ headers }: { headers: Record<string, string | undefined> }) =>
+    headers['authorization'] === 'Ada' ? { id: 'Ada' } : undefined
   const { runtime } = start(t, { work: echo }, { authenticate, limits: { messageBytes: 100_000 } })
   const { url, close, drain } = await serve(runtime, { port: 0, dialects: [dialect03(runtime)], inspector: inspect() })
   t.teardown(close)
@@ -109,7 +134,11 @@ await t.test('ports that take no body invite nobody: metrics, WebSocket alone, a
   const { runtime } = start(t, { work: echo })
   const metrics = await serveMetrics(runtime, { port: 0 })
   t.teardown(() => metrics.close())
-  for (const [request, status] of [[head('GET /metrics', 10), 200], [head('POST /metrics', 10), 405], [head('GET /metrics', 10, [], 'evil.example'), 421]] as const) {
+  for (const [request, status] of [
+    [head('GET /metrics', 10), 200],
+    [head('POST /metrics', 10), 405],
+    [head('GET /metrics', 10, [], 'evil.example'), 421]
+  ] as const) {
     t.strictSame(await firstAnswer(t, metrics.url, request), REFUSED(status))
   }
   const sockets = await serveWebSocket(runtime, { port: 0 })
@@ -120,7 +149,10 @@ await t.test('ports that take no body invite nobody: metrics, WebSocket alone, a
   t.teardown(close)
   t.strictSame(await firstAnswer(t, `http://127.0.0.1:${port}`, head('POST /', 10)), REFUSED(426))
   t.match(await fetch(`http://127.0.0.1:${port}`).then(({ status }) => status), 426)
-  await t.rejects(webSockets.listen({ host: '127.0.0.1', port }, () => {}), { code: 'EADDRINUSE' })
+  await t.rejects(
+    webSockets.listen({ host: '127.0.0.1', port }, () => {}),
+    { code: 'EADDRINUSE' }
+  )
 })
 
 await t.test('a mounted handler is reached after Node has invited, unless the app decides that itself', async t => {

@@ -18,10 +18,13 @@ import { serve } from '../../fixtures/servers/served-agent.ts'
 /** What curl --http2 sends with each request, and Java's HttpClient by default. */
 const H2C = ['Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c', 'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA']
 
-const asking = (method: string, path: string, ...lines: readonly string[]) => `${[`${method} ${path} HTTP/1.1`, 'Host: localhost', ...H2C, ...lines].join('\r\n')}\r\n\r\n`
+const asking = (method: string, path: string, ...lines: readonly string[]) =>
+  `${[`${method} ${path} HTTP/1.1`, 'Host: localhost', ...H2C, ...lines].join('\r\n')}\r\n\r\n`
 
 /** An app with a server of its own, whose answers give back what they were sent. */
-async function app(t: Test): Promise<{ server: Server & { shouldUpgradeCallback?: (request: object) => boolean }; url: string }> {
+async function app(
+  t: Test
+): Promise<{ server: Server & { shouldUpgradeCallback?: (request: object) => boolean }; url: string }> {
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -51,7 +54,15 @@ await t.test('a request for an upgrade other than websocket is answered without 
     }
     raw.write(`GET ${AGENT_CARD_PATH} HTTP/1.1\r\nHost: localhost\r\n\r\n`.repeat(2) + asking('GET', '/'))
     const answers = [await raw.answer(), await raw.answer(), await raw.answer()]
-    t.match(answers, [{ status: 200, body: /supportedInterfaces/ }, { status: 200, body: /supportedInterfaces/ }, { status: 200, headers: { 'content-type': /html/ } }], 'after others in the same write')
+    t.match(
+      answers,
+      [
+        { status: 200, body: /supportedInterfaces/ },
+        { status: 200, body: /supportedInterfaces/ },
+        { status: 200, headers: { 'content-type': /html/ } }
+      ],
+      'after others in the same write'
+    )
     raw.write(handshake(url, { upgrade: 'websocket, h2c' }))
     t.equal((await raw.answer()).status, 200, 'as is one for websocket among others')
   }
@@ -60,14 +71,24 @@ await t.test('a request for an upgrade other than websocket is answered without 
 
 await t.test('its body is read with any framing and at any speed', async t => {
   const { url } = await serveAll(t, { work: () => ({ artifact: 'ok' }) })
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('x'.repeat(300_000), {}, { historyLength: 0 }) })
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: 7,
+    method: 'SendMessage',
+    params: say('x'.repeat(300_000), {}, { historyLength: 0 })
+  })
   const lines = ['A2A-Version: 1.0', 'Content-Type: application/json']
   const half = body.length / 2
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
   const sends: readonly (readonly string[])[] = [
     [asking('POST', '/', ...lines, `Content-Length: ${body.length}`) + body],
     [asking('POST', '/', ...lines, `Content-Length: ${body.length}`), body.slice(0, half), body.slice(half)],
-    [asking('POST', '/', ...lines, 'Transfer-Encoding: chunked'), chunk(body.slice(0, half)), chunk(body.slice(half)), '0\r\n\r\n']
+    [
+      asking('POST', '/', ...lines, 'Transfer-Encoding: chunked'),
+      chunk(body.slice(0, half)),
+      chunk(body.slice(half)),
+      '0\r\n\r\n'
+    ]
   ]
   for (const parts of sends) {
     const raw = await RawSocket.to(t, url)
@@ -91,7 +112,9 @@ await t.test('a client that resets its connection during an earlier response cra
   })
   const raw = await RawSocket.to(t, url)
   const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendStreamingMessage', params: say('x') })
-  raw.write(`POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}${asking('GET', '/')}`)
+  raw.write(
+    `POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}${asking('GET', '/')}`
+  )
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_WORKING' })).totalSize === 1)
   raw.socket.resetAndDestroy()
   gates[0]?.resolve(true)
@@ -103,10 +126,17 @@ await t.test('a client that resets its connection during an earlier response cra
 
 await t.test('curl --http2 gets the card, and sends a message', { skip: NO_CURL_HTTP2 }, async t => {
   const { url } = await serveAll(t, { work: echo })
-  const curl = async (...args: readonly string[]) => (await promisify(execFile)('curl', ['--http2', '--silent', '--show-error', '--fail', '--max-time', '20', ...args])).stdout
-  t.match(JSON.parse(await curl(`${url.replace(/\/$/, '')}${AGENT_CARD_PATH}`)), { supportedInterfaces: [{ protocolVersion: '1.0' }, {}, {}] })
+  const curl = async (...args: readonly string[]) =>
+    (await promisify(execFile)('curl', ['--http2', '--silent', '--show-error', '--fail', '--max-time', '20', ...args]))
+      .stdout
+  t.match(JSON.parse(await curl(`${url.replace(/\/$/, '')}${AGENT_CARD_PATH}`)), {
+    supportedInterfaces: [{ protocolVersion: '1.0' }, {}, {}]
+  })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method: 'SendMessage', params: say('hello') })
-  t.match(JSON.parse(await curl('--header', 'A2A-Version: 1.0', '--json', body, url)), { id: 7, result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } } })
+  t.match(JSON.parse(await curl('--header', 'A2A-Version: 1.0', '--json', body, url)), {
+    id: 7,
+    result: { task: { status: { state: 'TASK_STATE_COMPLETED' } } }
+  })
 })
 
 await t.test("an app's routes on the shared server also get such requests", async t => {
@@ -123,7 +153,8 @@ await t.test("an app's routes on the shared server also get such requests", asyn
 await t.test('an app that listens for upgrades gets those other than websocket', async t => {
   const { server, url } = await app(t)
   server.on('upgrade', (request: IncomingMessage, socket: Socket) => {
-    if (!isWebSocket(request)) socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n')
+    if (!isWebSocket(request))
+      socket.end('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: mine\r\n\r\n')
   })
   const raw = await RawSocket.to(t, url)
   raw.write(asking('GET', '/agent'))
@@ -150,11 +181,25 @@ await t.test('shouldUpgradeCallback accepts WebSockets, as the app says, and upg
 await t.test('a request is replayed byte for byte, without its upgrade', async t => {
   const socket = new Socket()
   const request = Object.assign(new IncomingMessage(socket), { method: 'POST', url: '/é', httpVersion: '1.1' })
-  request.rawHeaders = ['Host', 'localhost', 'UPGRADE', 'h2c', 'connection', 'close, UPGRADE,x-upgrade', 'X-Twice', 'a', 'X-Twice', '\xe9']
+  request.rawHeaders = [
+    'Host',
+    'localhost',
+    'UPGRADE',
+    'h2c',
+    'connection',
+    'close, UPGRADE,x-upgrade',
+    'X-Twice',
+    'a',
+    'X-Twice',
+    '\xe9'
+  ]
   const server = createServer()
   server.removeAllListeners('connection')
   const given = once(server, 'connection')
   replay(server, request, socket, Buffer.from('{}'))
   t.strictSame(await given, [socket])
-  t.equal((socket.read() as Buffer).toString('latin1'), 'POST /é HTTP/1.1\r\nHost: localhost\r\nconnection: close,x-upgrade\r\nX-Twice: a\r\nX-Twice: \xe9\r\n\r\n{}')
+  t.equal(
+    (socket.read() as Buffer).toString('latin1'),
+    'POST /é HTTP/1.1\r\nHost: localhost\r\nconnection: close,x-upgrade\r\nX-Twice: a\r\nX-Twice: \xe9\r\n\r\n{}'
+  )
 })

@@ -46,7 +46,12 @@ await t.test('a client over its quota is not read during its pause, whatever it 
   socket.pause = () => void (socket.isRead = false)
   socket.resume = () => void (socket.isRead = true)
   const listeners: (() => void)[] = []
-  const stream = { writableLength: 0, write: () => (stream.writableLength = 2 ** 21), off: () => stream, on: (_: string, drained: () => void) => (listeners.push(drained), stream) }
+  const stream = {
+    writableLength: 0,
+    write: () => (stream.writableLength = 2 ** 21),
+    off: () => stream,
+    on: (_: string, drained: () => void) => (listeners.push(drained), stream)
+  }
   const intake = new Intake(socket)
   const outbox = new Outbox(socket as never, stream as never, intake, clock)
   const refusals = new Refusals(intake, clock)
@@ -64,7 +69,13 @@ await t.test('a client over its quota is not read during its pause, whatever it 
 function filled({ turns = new FairQueue(READING), user = 'anna' } = {}) {
   const socket = pausable()
   const reads: string[] = []
-  const inbox: Inbox = new Inbox({ turns, connection: {}, user, intake: new Intake(socket), read: ({ bytes }) => void reads.push(String(bytes)) })
+  const inbox: Inbox = new Inbox({
+    turns,
+    connection: {},
+    user,
+    intake: new Intake(socket),
+    read: ({ bytes }) => void reads.push(String(bytes))
+  })
   const add = (bytes: number) => inbox.add({ data: Buffer.alloc(bytes), bytes, isBinary: false, pace: 'within' }, true)
   return { socket, reads, inbox, add }
 }
@@ -123,7 +134,13 @@ await t.test('an inbox', async t => {
     t.strictSame([anna.reads, bob.reads], [[], []])
     t.equal(anna.inbox.bytes, 1_000_030 + 3 * 128)
     await setImmediate()
-    t.strictSame([anna.reads, bob.reads], [['10', '20', '1000000'], ['10', '20', '30']])
+    t.strictSame(
+      [anna.reads, bob.reads],
+      [
+        ['10', '20', '1000000'],
+        ['10', '20', '30']
+      ]
+    )
     t.equal(bob.socket.isRead, false)
     await setImmediate()
     t.strictSame(bob.reads.slice(3), ['2000000'])
@@ -139,7 +156,9 @@ await t.test('a large message delays only its user, by its cost in turns', async
     await turns.next(user, bytes)
     begun.push(name)
   }
-  const rest = async (loops: number) => { for (let i = 0; i < loops; i += 1) await setImmediate() }
+  const rest = async (loops: number) => {
+    for (let i = 0; i < loops; i += 1) await setImmediate()
+  }
   void call('quiet', 1)
   await rest(1)
   void call('noisy', 10 * READING.each)
@@ -153,20 +172,26 @@ await t.test('a large message delays only its user, by its cost in turns', async
   t.equal(begun.indexOf('quiet 7'), 9)
 })
 
-await t.test('messages of one user begin in the turn in which another has used up its part, one large message in all', async t => {
-  const turns = new FairQueue(READING)
-  const atOnce = (user: string, bytes: number) => turns.next(user, bytes) === undefined
-  void turns.next('noisy', 1)
-  void turns.next('quiet', 1)
-  await setImmediate()
-  t.ok(atOnce('noisy', 10 * READING.each))
-  t.notOk(atOnce('noisy', 1))
-  t.ok(atOnce('quiet', READING.each / 2))
-  t.ok(atOnce('quiet', READING.each / 2))
-  t.notOk(atOnce('quiet', 1))
-  t.notOk(atOnce('third', 10 * READING.each))
-  t.equal(Array.from({ length: 40 }, (_, user) => atOnce(`user ${user}`, READING.each)).filter(Boolean).length, READING.all / READING.each - 2)
-})
+await t.test(
+  'messages of one user begin in the turn in which another has used up its part, one large message in all',
+  async t => {
+    const turns = new FairQueue(READING)
+    const atOnce = (user: string, bytes: number) => turns.next(user, bytes) === undefined
+    void turns.next('noisy', 1)
+    void turns.next('quiet', 1)
+    await setImmediate()
+    t.ok(atOnce('noisy', 10 * READING.each))
+    t.notOk(atOnce('noisy', 1))
+    t.ok(atOnce('quiet', READING.each / 2))
+    t.ok(atOnce('quiet', READING.each / 2))
+    t.notOk(atOnce('quiet', 1))
+    t.notOk(atOnce('third', 10 * READING.each))
+    t.equal(
+      Array.from({ length: 40 }, (_, user) => atOnce(`user ${user}`, READING.each)).filter(Boolean).length,
+      READING.all / READING.each - 2
+    )
+  }
+)
 
 /** Notes in which turn of the event loop each large text is parsed, until the test ends. */
 function parses(t: Test): number[] {
@@ -190,7 +215,9 @@ function parses(t: Test): number[] {
   return turns
 }
 
-const PARAMS = JSON.stringify(say('hello', { metadata: { filler: Array.from({ length: 3 }, () => 'x'.repeat(400_000)) } }))
+const PARAMS = JSON.stringify(
+  say('hello', { metadata: { filler: Array.from({ length: 3 }, () => 'x'.repeat(400_000)) } })
+)
 
 const LARGE = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":${PARAMS}}`
 
@@ -198,10 +225,14 @@ await t.test('one large message is parsed per turn of the event loop, over all c
   const { url } = await serveAll(t, { work: obedient }, { authenticate: byName })
   const turns = parses(t)
   const sockets = await Promise.all(['anna', 'anna', 'bob'].map(name => RawSocket.open(t, url, [`X-Name: ${name}`])))
-  for (const socket of sockets) for (let i = 0; i < 2; i += 1) socket.write(frameOf({ payload: LARGE.replace('"id":1', `"id":${i}`) }))
+  for (const socket of sockets)
+    for (let i = 0; i < 2; i += 1) socket.write(frameOf({ payload: LARGE.replace('"id":1', `"id":${i}`) }))
   const headers = { 'x-name': 'cleo', 'a2a-version': '1.0' }
   const answers = await Promise.all(Array.from({ length: 3 }, () => ask(url, { body: LARGE, headers })))
-  t.strictSame(answers.map(({ status }) => status), [200, 200, 200])
+  t.strictSame(
+    answers.map(({ status }) => status),
+    [200, 200, 200]
+  )
   const rest = await ask(`${url}message:send`, { body: PARAMS, headers })
   t.equal(rest.status, 200, rest.text)
   for (const socket of sockets) for (let i = 0; i < 2; i += 1) t.equal((await socket.frame())?.opcode, OPCODES.text)
@@ -209,29 +240,33 @@ await t.test('one large message is parsed per turn of the event loop, over all c
   t.equal(new Set(turns).size, turns.length)
 })
 
-for (const way of ['WebSocket', 'HTTP']) await t.test(`a message over ${way} counts as unfinished until it is parsed`, async t => {
-  const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName })
-  const { unfinished, scheduler: { reading } } = runtime.settings
-  const headers = { 'x-name': 'anna', 'a2a-version': '1.0' }
-  const socket = await JsonSocket.open(t, url, { headers })
-  let isOver = false
-  // As long as several call she owes for a message that never was.
-  const call = () => {
-    for (const user of ['bob', 'cleo']) void reading.next(user, 1)
-    if (!isOver) globalThis.setImmediate(call)
-  }
-  call()
-  void reading.next('principal anna', 1e15)
-  if (way === 'WebSocket') socket.send(LARGE)
-  const asked = way === 'HTTP' ? ask(url, { body: LARGE, headers }).then(({ json }) => json) : socket.next(1)
-  await until(() => unfinished.used >= LARGE.length, 'the message')
-  for (let turn = 0; turn < 100; turn += 1) await setImmediate()
-  t.ok(unfinished.used >= LARGE.length)
-  isOver = true
-  const answer = await asked
-  t.equal(answer.error, undefined, JSON.stringify(answer).slice(0, 300))
-  await until(() => unfinished.used === 0, 'nothing')
-})
+for (const way of ['WebSocket', 'HTTP'])
+  await t.test(`a message over ${way} counts as unfinished until it is parsed`, async t => {
+    const { url, runtime } = await serveAll(t, { work: obedient }, { authenticate: byName })
+    const {
+      unfinished,
+      scheduler: { reading }
+    } = runtime.settings
+    const headers = { 'x-name': 'anna', 'a2a-version': '1.0' }
+    const socket = await JsonSocket.open(t, url, { headers })
+    let isOver = false
+    // As long as several call she owes for a message that never was.
+    const call = () => {
+      for (const user of ['bob', 'cleo']) void reading.next(user, 1)
+      if (!isOver) globalThis.setImmediate(call)
+    }
+    call()
+    void reading.next('principal anna', 1e15)
+    if (way === 'WebSocket') socket.send(LARGE)
+    const asked = way === 'HTTP' ? ask(url, { body: LARGE, headers }).then(({ json }) => json) : socket.next(1)
+    await until(() => unfinished.used >= LARGE.length, 'the message')
+    for (let turn = 0; turn < 100; turn += 1) await setImmediate()
+    t.ok(unfinished.used >= LARGE.length)
+    isOver = true
+    const answer = await asked
+    t.equal(answer.error, undefined, JSON.stringify(answer).slice(0, 300))
+    await until(() => unfinished.used === 0, 'nothing')
+  })
 
 await t.test('pipelined requests pause their connection, though Node resumes it for bodies', async t => {
   const MOST = 10

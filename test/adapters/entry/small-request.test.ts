@@ -23,16 +23,35 @@ async function served(t: Test, handler: Handler): Promise<{ port: number; begun:
 }
 
 /** The status, type and text of the answer to a request. */
-async function asked(port: number, headers: OutgoingHttpHeaders, body: string, path = '/', method = 'POST'): Promise<readonly [status: number | undefined, type: string | undefined, text: string]> {
+async function asked(
+  port: number,
+  headers: OutgoingHttpHeaders,
+  body: string,
+  path = '/',
+  method = 'POST'
+): Promise<readonly [status: number | undefined, type: string | undefined, text: string]> {
   const request = nodeRequest({ port, host: '127.0.0.1', path, method, headers }).end(body)
   const [response] = (await once(request, 'response')) as [IncomingMessage]
-  return [response.statusCode, response.headers['content-type'], (await response.setEncoding('utf8').toArray()).join('')]
+  return [
+    response.statusCode,
+    response.headers['content-type'],
+    (await response.setEncoding('utf8').toArray()).join('')
+  ]
 }
 
 /** What a request tells. */
 async function partsOf({ method, url, headers, arrayBuffer }: HttpRequest, request: HttpRequest): Promise<string> {
   const body = UTF8.decode(await arrayBuffer.call(request))
-  return JSON.stringify([method, new URL(url).pathname, headers.get('X-One'), headers.has('x-one'), headers.has('set-cookie'), headers.get('constructor'), Object.fromEntries(headers)['x-one'], body])
+  return JSON.stringify([
+    method,
+    new URL(url).pathname,
+    headers.get('X-One'),
+    headers.has('x-one'),
+    headers.has('set-cookie'),
+    headers.get('constructor'),
+    Object.fromEntries(headers)['x-one'],
+    body
+  ])
 }
 
 await t.test('a small request has the same parts as one that Hono reads', async t => {
@@ -42,8 +61,11 @@ await t.test('a small request has the same parts as one that Hono reads', async 
     if (!direct) throw new TypeError('There is no response.')
     return sendJson(direct, await partsOf(request, request), { 'X-Two': 'b' })
   })
-  const told = (one: string | null, body: string, { method = 'POST', path = '/', hasCookie = false } = {}) =>
-    [200, 'application/json', JSON.stringify([method, path, one, one !== null, hasCookie, null, one ?? undefined, body])]
+  const told = (one: string | null, body: string, { method = 'POST', path = '/', hasCookie = false } = {}) => [
+    200,
+    'application/json',
+    JSON.stringify([method, path, one, one !== null, hasCookie, null, one ?? undefined, body])
+  ]
   const length = { 'content-length': 2 }
   t.strictSame(await asked(port, { ...length, 'x-one': 'a' }, 'é'), told('a', 'é'))
   t.ok(isSmall)

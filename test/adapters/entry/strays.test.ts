@@ -13,7 +13,11 @@ import type { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 /** Serves an agent in every version that takes two requests a minute. */
 async function serveTwo(t: Test, options: Partial<RuntimeOptions> = {}) {
-  const started = start(t, { work: echo }, { limits: { perPrincipal: { requestsPerMinute: 2 }, framesPerSecond: 100 }, ...options })
+  const started = start(
+    t,
+    { work: echo },
+    { limits: { perPrincipal: { requestsPerMinute: 2 }, framesPerSecond: 100 }, ...options }
+  )
   const { runtime } = started
   const served = await serve(runtime, { port: 0, dialects: [dialect03(runtime), dialect01(runtime)] })
   t.teardown(() => served.close())
@@ -31,14 +35,29 @@ const FRAMES: Record<string, { readonly text: string; readonly code?: number; re
   'an unknown method': { text: JSON.stringify(bad('Nothing', {})), code: -32601 },
   'a method whose name is of a prototype': { text: JSON.stringify(bad('__proto__', {})), code: -32601 },
   'parameters that nest too deep': { text: JSON.stringify(bad('GetTask', DEEP)), code: -32602 },
-  'parameters with __proto__': { text: '{"jsonrpc":"2.0","id":"__proto__","method":"GetTask","params":{"id":"x","metadata":{"__proto__":1}}}', code: -32602 },
+  'parameters with __proto__': {
+    text: '{"jsonrpc":"2.0","id":"__proto__","method":"GetTask","params":{"id":"x","metadata":{"__proto__":1}}}',
+    code: -32602
+  },
   'parameters that are none': { text: JSON.stringify(bad('GetTask', { id: 7 })), code: -32602 },
   'a version that is not served': { text: JSON.stringify(bad('GetTask', { id: 'x' })), code: -32009, version: '0.7' },
-  'a method of a version that is not served': { text: JSON.stringify(bad('tasks/nothing', { id: 'x' })), code: -32009, version: '0.7' },
+  'a method of a version that is not served': {
+    text: JSON.stringify(bad('tasks/nothing', { id: 'x' })),
+    code: -32009,
+    version: '0.7'
+  },
   'bad parameters of 0.3': { text: JSON.stringify(bad('tasks/get', { id: 7 })), code: -32602, version: '0.3' },
-  'bad parameters of 0.3 to a stream': { text: JSON.stringify(bad('message/stream', { message: 7 })), code: -32602, version: '0.3' },
+  'bad parameters of 0.3 to a stream': {
+    text: JSON.stringify(bad('message/stream', { message: 7 })),
+    code: -32602,
+    version: '0.3'
+  },
   'bad parameters of 0.1': { text: JSON.stringify(bad('tasks/send', { id: 7 })), code: -32602, version: '0.1' },
-  'bad parameters of 0.1 to a stream': { text: JSON.stringify(bad('tasks/sendSubscribe', { id: 7 })), code: -32602, version: '0.1' }
+  'bad parameters of 0.1 to a stream': {
+    text: JSON.stringify(bad('tasks/sendSubscribe', { id: 7 })),
+    code: -32602,
+    version: '0.1'
+  }
 }
 
 /** What is answered differently, or not at all. */
@@ -64,7 +83,9 @@ for (const [name, { text, code, version = '1.0' }] of Object.entries(FRAMES)) {
   await t.test(`${name} counts as a request over WebSocket and over HTTP`, async t => {
     const overSocket = await serveTwo(t)
     const socket = await JsonSocket.open(t, overSocket.url)
-    const frame = text.startsWith('{"') ? text.replace('{"', `{"a2a-service-parameters":{"a2a-version":"${version}"},"`) : text
+    const frame = text.startsWith('{"')
+      ? text.replace('{"', `{"a2a-service-parameters":{"a2a-version":"${version}"},"`)
+      : text
     // The data of an error of 0.1 has another form.
     const over = version === '0.1' ? { code: OVER.code } : OVER
     for (const expected of [{ code }, { code }, over]) {
@@ -96,19 +117,53 @@ for (const [name, frame] of Object.entries(UNANSWERED)) {
 }
 
 /** Requests by REST that reach no operation, and their status. */
-const REQUESTS: Record<string, { readonly path: string; readonly status: number; readonly body?: string; readonly method?: string; readonly headers?: Record<string, string> }> = {
+const REQUESTS: Record<
+  string,
+  {
+    readonly path: string
+    readonly status: number
+    readonly body?: string
+    readonly method?: string
+    readonly headers?: Record<string, string>
+  }
+> = {
   'a path where nothing is': { path: 'nothing', status: 404 },
   'a verb that a path does not have': { path: 'tasks', status: 405, method: 'DELETE' },
   'a body that is no JSON': { path: 'message:send', status: 400, body: '{' },
-  'a body of another type': { path: 'message:send', status: 415, body: '{}', headers: { 'content-type': 'text/plain' } },
-  'a body of JSON-RPC of another type': { path: '', status: 415, body: '{}', headers: { 'content-type': 'text/plain' } },
-  'an encoded body': { path: 'message:send', status: 415, body: '{}', headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } },
+  'a body of another type': {
+    path: 'message:send',
+    status: 415,
+    body: '{}',
+    headers: { 'content-type': 'text/plain' }
+  },
+  'a body of JSON-RPC of another type': {
+    path: '',
+    status: 415,
+    body: '{}',
+    headers: { 'content-type': 'text/plain' }
+  },
+  'an encoded body': {
+    path: 'message:send',
+    status: 415,
+    body: '{}',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+  },
   'a body with __proto__': { path: 'message:send', status: 400, body: '{"__proto__":{}}' },
   'a parameter that is none': { path: 'tasks?pageSize=x', status: 400 },
   'a tenant that is not percent-encoded': { path: '%ff/tasks', status: 400 },
   'a path of 0.3 where nothing is': { path: 'v1/nothing', status: 404, headers: { 'a2a-version': '0.3' } },
-  'a body of 0.3 that is no JSON': { path: 'v1/message:send', status: 400, body: '{', headers: { 'a2a-version': '0.3' } },
-  'a body of 0.3 with bad parameters': { path: 'v1/message:send', status: 400, body: '{"message":7}', headers: { 'a2a-version': '0.3' } }
+  'a body of 0.3 that is no JSON': {
+    path: 'v1/message:send',
+    status: 400,
+    body: '{',
+    headers: { 'a2a-version': '0.3' }
+  },
+  'a body of 0.3 with bad parameters': {
+    path: 'v1/message:send',
+    status: 400,
+    body: '{"message":7}',
+    headers: { 'a2a-version': '0.3' }
+  }
 }
 
 for (const [name, { path, status, ...request }] of Object.entries(REQUESTS)) {
@@ -124,9 +179,17 @@ for (const [name, { path, status, ...request }] of Object.entries(REQUESTS)) {
 await t.test('an interrupted upload counts with the bytes that arrived', async t => {
   const { url, clock } = await serveTwo(t, { limits: { messageBytes: 1000, perPrincipal: { bytesPerMinute: 900 } } })
   const upload = () => new ReadableStream({ start: to => (to.enqueue(new Uint8Array(1001)), to.close()) })
-  const sent = () => ask(`${url}message:send`, { body: upload(), duplex: 'half', headers: { 'content-type': 'application/json' } } as object)
+  const sent = () =>
+    ask(`${url}message:send`, {
+      body: upload(),
+      duplex: 'half',
+      headers: { 'content-type': 'application/json' }
+    } as object)
   t.equal((await sent()).status, 413)
-  t.match(await heldBack(clock, ask(`${url}tasks`)), { status: 429, json: { error: { details: [{ metadata: { quota: 'perPrincipal.bytesPerMinute' } }] } } })
+  t.match(await heldBack(clock, ask(`${url}tasks`)), {
+    status: 429,
+    json: { error: { details: [{ metadata: { quota: 'perPrincipal.bytesPerMinute' } }] } }
+  })
 })
 
 await t.test('a ping counts, and is still answered', async t => {
@@ -143,7 +206,8 @@ await t.test('a frame over the rate of its connection counts', async t => {
   const { url } = await serveTwo(t, { limits: { framesPerSecond: 1, perPrincipal: { requestsPerMinute: 2 } } })
   const socket = await JsonSocket.open(t, url)
   const heard: unknown[] = []
-  for (let count = 0; count < 3; count += 1) heard.push((await socket.call('ListTasks', {})).error?.data[0]?.['metadata'])
+  for (let count = 0; count < 3; count += 1)
+    heard.push((await socket.call('ListTasks', {})).error?.data[0]?.['metadata'])
   t.match(heard, [undefined, undefined, { quota: 'perPrincipal.requestsPerMinute' }])
 })
 
@@ -162,9 +226,15 @@ await t.test('a client over its quota that sends invalid requests is not read fo
 
 await t.test('an invalid request counts for the named tenant if its caller may use it', async t => {
   const tenants = { blue: { members: ['anna'], limits: { perPrincipal: { requestsPerMinute: 1 } } } }
-  const byName = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({ id: headers['x-name'] ?? '' })
+  const byName = ({ headers }: { headers: Readonly<Record<string, string | undefined>> }) => ({
+    id: headers['x-name'] ?? ''
+  })
   const { url, clock } = await serveTwo(t, { tenants, authenticate: byName, limits: {} })
-  const bad = (name: string) => ask(url, { body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'Nothing', params: { tenant: 'blue' } }), headers: { 'x-name': name } })
+  const bad = (name: string) =>
+    ask(url, {
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'Nothing', params: { tenant: 'blue' } }),
+      headers: { 'x-name': name }
+    })
   for (const _ of [1, 2]) t.equal((await bad('bob')).status, 200)
   t.equal((await bad('anna')).status, 200)
   t.equal((await heldBack(clock, bad('anna'))).status, 429)
@@ -182,7 +252,11 @@ await t.test('a request to the official servers over the JSON limits counts too'
 })
 
 await t.test('a request for an extended card without credentials is counted', async t => {
-  const { runtime } = start(t, { work: echo, extendedCard: { description: 'More.' } }, { limits: { perPrincipal: { requestsPerMinute: 1 } } })
+  const { runtime } = start(
+    t,
+    { work: echo, extendedCard: { description: 'More.' } },
+    { limits: { perPrincipal: { requestsPerMinute: 1 } } }
+  )
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'Unauthenticated' })
   t.match(await rejection(runtime.getExtendedAgentCard({})), { code: 'RateLimited' })
 })

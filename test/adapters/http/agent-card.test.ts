@@ -30,9 +30,21 @@ const card = {
 }
 
 /** Asks for a path under a Host of the test's own. */
-async function get(url: string, path: string, { method = 'GET', headers = {} }: { method?: string; headers?: Record<string, string> } = {}) {
+async function get(
+  url: string,
+  path: string,
+  { method = 'GET', headers = {} }: { method?: string; headers?: Record<string, string> } = {}
+) {
   const { hostname, port, host } = new URL(url)
-  const asked = request({ hostname, port, path, method, setHost: false, agent: false, headers: { host, ...headers } }).end()
+  const asked = request({
+    hostname,
+    port,
+    path,
+    method,
+    setHost: false,
+    agent: false,
+    headers: { host, ...headers }
+  }).end()
   const [response]: IncomingMessage[] = await once(asked, 'response')
   if (!response) throw new Error('An answer was expected')
   return { status: response.statusCode, headers: response.headers, body: await text(response) }
@@ -83,13 +95,22 @@ await t.test('HEAD returns the headers of GET without a body', async t => {
     const [head, got] = [await get(url, path, { method: 'HEAD' }), await get(url, path)]
     t.equal(head.status, 200)
     t.equal(head.body, '')
-    for (const name of ['content-type', 'content-length', 'etag', 'cache-control']) t.equal(head.headers[name], got.headers[name])
+    for (const name of ['content-type', 'content-length', 'etag', 'cache-control'])
+      t.equal(head.headers[name], got.headers[name])
   }
 })
 
 await t.test('other paths get 404, and other methods 405', async t => {
   const { url } = await serve(t, { card, work: echo }, {}, { port: 0, path: '/a2a' })
-  for (const path of ['/a2a/x', '/a2ab', '/.well-known/agent.json', '/index.html', `${AGENT_CARD_PATH}x`, '/..%2f', '/*']) {
+  for (const path of [
+    '/a2a/x',
+    '/a2ab',
+    '/.well-known/agent.json',
+    '/index.html',
+    `${AGENT_CARD_PATH}x`,
+    '/..%2f',
+    '/*'
+  ]) {
     const { status, headers, body } = await get(url, path)
     t.equal(status, 404, path)
     t.match(headers, { 'content-type': 'application/json' })
@@ -102,7 +123,8 @@ await t.test('other paths get 404, and other methods 405', async t => {
       t.equal(headers['allow'], 'GET, HEAD')
     }
   }
-  for (const path of ['/', '/a2a', '/a2a/', AGENT_CARD_PATH, `/a2a${AGENT_CARD_PATH}`, `${AGENT_CARD_PATH}?v=1`]) t.equal((await get(url, path)).status, 200, path)
+  for (const path of ['/', '/a2a', '/a2a/', AGENT_CARD_PATH, `/a2a${AGENT_CARD_PATH}`, `${AGENT_CARD_PATH}?v=1`])
+    t.equal((await get(url, path)).status, 200, path)
 })
 
 await t.test('a request with a foreign Host gets 421, and one with two gets 400', async t => {
@@ -113,7 +135,9 @@ await t.test('a request with a foreign Host gets 421, and one with two gets 400'
     t.equal(headers['content-type'], 'application/json')
     t.notMatch(body, 'Painter')
   }
-  t.strictSame(JSON.parse((await get(url, '/', { headers: { host: 'evil.example' } })).body), { error: 'This server is not evil.example. Allow the name with the option hosts.' })
+  t.strictSame(JSON.parse((await get(url, '/', { headers: { host: 'evil.example' } })).body), {
+    error: 'This server is not evil.example. Allow the name with the option hosts.'
+  })
   const raw = await RawSocket.to(t, url)
   raw.write('GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n')
   t.equal((await raw.answer()).status, 400)
@@ -124,17 +148,33 @@ await t.test('a request with a foreign Host gets 421, and one with two gets 400'
 
 await t.test('the page says how to call the agent, and escapes every name in it', async t => {
   const evil = '<script>alert("1")</script> & \'co\''
-  const escaped = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; \'co\''
-  const { url } = await serve(t, { card: { ...card, name: evil, description: evil, skills: [{ ...card.skills[0], id: 's', name: evil, description: '', tags: [], examples: [evil] }] }, work: echo })
+  const escaped = "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; 'co'"
+  const { url } = await serve(t, {
+    card: {
+      ...card,
+      name: evil,
+      description: evil,
+      skills: [{ ...card.skills[0], id: 's', name: evil, description: '', tags: [], examples: [evil] }]
+    },
+    work: echo
+  })
   const { status, headers, body } = await get(url, '/')
   t.equal(status, 200)
-  t.match(headers, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': /default-src 'none'/, 'x-content-type-options': 'nosniff' })
+  t.match(headers, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': /default-src 'none'/,
+    'x-content-type-options': 'nosniff'
+  })
   t.notMatch(body, '<script')
   t.ok(body.includes(`<title>${escaped}</title>`))
   t.ok(body.includes(`<p>${escaped}</p>`))
   t.ok(body.includes(`send ${url} "${escaped}"`))
   const plain = await serve(t, { card: { name: 'Plain' }, work: echo })
-  t.match((await get(plain.url, '/')).body, `npx taskchart send ${plain.url} "hello"`, 'without an example it says hello')
+  t.match(
+    (await get(plain.url, '/')).body,
+    `npx taskchart send ${plain.url} "hello"`,
+    'without an example it says hello'
+  )
 })
 
 await t.test('the card and the page give the public address behind a proxy', async t => {
@@ -152,8 +192,31 @@ await t.test('a card without an interface also has a page', async t => {
 })
 
 await t.test('loopback addresses are recognized, and addresses that only look like them are not', async t => {
-  for (const host of ['localhost', '127.0.0.1', '127.255.0.9', '::1', '[::1]', '::ffff:127.0.0.1', '[::FFFF:127.0.0.1]']) t.ok(isLoopback(host), host)
-  for (const host of ['', 'localhost.', 'localhost.example', '128.0.0.1', '0.0.0.0', '::', '::2', '127.1', '127.0.0.1.example', '2130706433', '10.0.0.1', '::ffff:10.0.0.1']) t.notOk(isLoopback(host), host)
+  for (const host of [
+    'localhost',
+    '127.0.0.1',
+    '127.255.0.9',
+    '::1',
+    '[::1]',
+    '::ffff:127.0.0.1',
+    '[::FFFF:127.0.0.1]'
+  ])
+    t.ok(isLoopback(host), host)
+  for (const host of [
+    '',
+    'localhost.',
+    'localhost.example',
+    '128.0.0.1',
+    '0.0.0.0',
+    '::',
+    '::2',
+    '127.1',
+    '127.0.0.1.example',
+    '2130706433',
+    '10.0.0.1',
+    '::ffff:10.0.0.1'
+  ])
+    t.notOk(isLoopback(host), host)
 })
 
 await t.test('a server on a public address accepts any Host, unless hosts is set', async t => {
@@ -188,13 +251,21 @@ await t.test('a page is refused if its origin equals a Host that was not verifie
 const GRPC = { url: 'agent.example:50051', protocolBinding: 'GRPC', protocolVersion: '1.0' }
 
 await t.test('interfaces of the app are in the public card, the extended card and the page', async t => {
-  const authenticate: Authenticate = ({ headers }) => (headers.authorization === 'Bearer ann' ? { id: 'ann' } : undefined)
-  const { runtime } = start(t, { card, work: echo, extendedCard: { description: 'For those who are known.' } }, { authenticate })
+  const authenticate: Authenticate = ({ headers }) =>
+    headers.authorization === 'Bearer ann' ? { id: 'ann' } : undefined
+  const { runtime } = start(
+    t,
+    { card, work: echo, extendedCard: { description: 'For those who are known.' } },
+    { authenticate }
+  )
   const served = await serveAll(runtime, { port: 0, interfaces: [GRPC], dialects: [dialect03(runtime)] })
   t.teardown(() => served.close())
   const shown = (body: string) => (JSON.parse(body) as { supportedInterfaces: object[] }).supportedInterfaces
   const listed = shown((await get(served.url, AGENT_CARD_PATH)).body)
-  t.same(listed.map(each => Object.values(each)[1]), [WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', 'GRPC'])
+  t.same(
+    listed.map(each => Object.values(each)[1]),
+    [WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', WEBSOCKET_BINDING, 'JSONRPC', 'HTTP+JSON', 'GRPC']
+  )
   t.strictSame(listed.at(-1), GRPC)
   t.strictSame(served.interfaces, listed)
   const headers = { authorization: 'Bearer ann', 'a2a-version': '1.0' }
@@ -208,12 +279,19 @@ await t.test('interfaces of the app are in the public card, the extended card an
 
   const sockets = await serveWebSocket(start(t, { card, work: echo }).runtime, { port: 0, interfaces: [GRPC] })
   t.teardown(() => sockets.close())
-  t.strictSame(shown((await get(sockets.url, AGENT_CARD_PATH)).body), [{ url: sockets.url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }, GRPC])
+  t.strictSame(shown((await get(sockets.url, AGENT_CARD_PATH)).body), [
+    { url: sockets.url, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' },
+    GRPC
+  ])
   t.strictSame(sockets.interfaces.at(-1), GRPC)
 })
 
 await t.test("a server's interfaces have the name of hosts or publicUrl", async t => {
-  for (const [options, url] of [[{ hosts: ['agent.example:8080'] }, 'http://agent.example:8080/'], [{ publicUrl: 'https://agent.example/a' }, 'https://agent.example/a'], [{ hosts: ['agent.example'] }, /^http:\/\/agent\.example:\d+\/$/]] as const) {
+  for (const [options, url] of [
+    [{ hosts: ['agent.example:8080'] }, 'http://agent.example:8080/'],
+    [{ publicUrl: 'https://agent.example/a' }, 'https://agent.example/a'],
+    [{ hosts: ['agent.example'] }, /^http:\/\/agent\.example:\d+\/$/]
+  ] as const) {
     const served = await serveAll(start(t, { card, work: echo }, options).runtime, { port: 0 })
     t.teardown(() => served.close())
     t.match(served.interfaces[1], { url, protocolBinding: 'JSONRPC' })
@@ -223,12 +301,21 @@ await t.test("a server's interfaces have the name of hosts or publicUrl", async 
 await t.test('an invalid interface is refused at once, and the error names the member', async t => {
   const { runtime } = start(t, { card, work: echo })
   const wrong = [{ ...GRPC, url: '' }] as const
-  await t.rejects(serveAll(runtime, { port: 0, interfaces: wrong }), { name: 'TypeError', message: /^interfaces\[0\]\.url must/ })
+  await t.rejects(serveAll(runtime, { port: 0, interfaces: wrong }), {
+    name: 'TypeError',
+    message: /^interfaces\[0\]\.url must/
+  })
   await t.rejects(serveWebSocket(runtime, { port: 0, interfaces: wrong }), TypeError)
   t.throws(() => httpHandler(runtime, { interfaces: wrong }), TypeError)
   t.throws(() => cardHandler(runtime, { interfaces: [GRPC, {}] as never }), { message: /^interfaces\[1\]\.url/ })
-  t.throws(() => cardHandler(runtime, {} as never), { name: 'TypeError', message: /^cardHandler needs interfaces, a list such as/ })
-  t.throws(() => cardHandler(runtime, { interfaces: GRPC as never }), { name: 'TypeError', message: /^interfaces has to be a list such as/ })
+  t.throws(() => cardHandler(runtime, {} as never), {
+    name: 'TypeError',
+    message: /^cardHandler needs interfaces, a list such as/
+  })
+  t.throws(() => cardHandler(runtime, { interfaces: GRPC as never }), {
+    name: 'TypeError',
+    message: /^interfaces has to be a list such as/
+  })
 })
 
 await t.test('cardHandler serves the card with caching headers to fetch handlers, Express and node:http', async t => {
@@ -239,15 +326,38 @@ await t.test('cardHandler serves the card with caching headers to fetch handlers
   await once(app, 'listening')
   const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}/`
   const { status, headers, body } = await get(url, AGENT_CARD_PATH, { headers: { 'a2a-version': '1.0' } })
-  t.match({ status, headers }, { status: 200, headers: { 'content-type': 'application/json', 'cache-control': 'public, max-age=300', etag: /^"/, 'last-modified': /GMT$/ } })
+  t.match(
+    { status, headers },
+    {
+      status: 200,
+      headers: {
+        'content-type': 'application/json',
+        'cache-control': 'public, max-age=300',
+        etag: /^"/,
+        'last-modified': /GMT$/
+      }
+    }
+  )
   t.strictSame(JSON.parse(body), { ...runtime.agentCard([GRPC]) })
   const known = { 'a2a-version': '1.0', 'if-none-match': String(headers['etag']) }
   t.match(await get(url, AGENT_CARD_PATH, { headers: known }), { status: 304, body: '' })
-  t.match(await get(url, AGENT_CARD_PATH, { headers: { 'a2a-version': '1.0', 'if-modified-since': String(headers['last-modified']) } }), { status: 304 })
+  t.match(
+    await get(url, AGENT_CARD_PATH, {
+      headers: { 'a2a-version': '1.0', 'if-modified-since': String(headers['last-modified']) }
+    }),
+    { status: 304 }
+  )
   t.match(await get(url, AGENT_CARD_PATH, { method: 'HEAD' }), { status: 200, body: '' })
   t.match(await get(url, AGENT_CARD_PATH, { method: 'POST' }), { status: 405, headers: { allow: 'GET, HEAD' } })
-  t.match(JSON.parse((await get(url, `${AGENT_CARD_PATH}?A2A-Version=0.3`)).body), { protocolVersion: /^0\.3/, url: GRPC.url })
+  t.match(JSON.parse((await get(url, `${AGENT_CARD_PATH}?A2A-Version=0.3`)).body), {
+    protocolVersion: /^0\.3/,
+    url: GRPC.url
+  })
   const fetched = await handler(new Request('http://anywhere.example/card', { headers: known }))
   t.equal(fetched.status, 304)
-  t.equal((await (handler as unknown as Handler)(new Request('http://anywhere.example/card'), { outgoing: undefined })).status, 200)
+  t.equal(
+    (await (handler as unknown as Handler)(new Request('http://anywhere.example/card'), { outgoing: undefined }))
+      .status,
+    200
+  )
 })

@@ -39,7 +39,11 @@ await t.test('a malformed JSON-RPC body is answered with an error, and nothing h
     const { status, json } = await ask(agent.url, { body: text })
     const reply = json as Reply
     const said = reply.error?.message ?? ''
-    t.strictSame([status, reply, said.startsWith(message), agent.commits()], [rpcStatus(code), errorReply(id, code, said, fields, fields && reply), true, before], `${what}: ${ERRORS[code].code}, "${message}", and nothing else`)
+    t.strictSame(
+      [status, reply, said.startsWith(message), agent.commits()],
+      [rpcStatus(code), errorReply(id, code, said, fields, fields && reply), true, before],
+      `${what}: ${ERRORS[code].code}, "${message}", and nothing else`
+    )
   }
   await unimpressed(t, agent, before)
 })
@@ -49,10 +53,22 @@ await t.test('invalid JSON-RPC parameters are answered with an error, and nothin
   const before = agent.commits()
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods) {
-      const { status, json, headers, text } = await ask(agent.url, { body: `{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}` })
+      const { status, json, headers, text } = await ask(agent.url, {
+        body: `{"jsonrpc":"2.0","id":7,"method":"${method}","params":${agent.filled(params)}}`
+      })
       const reply = json as Reply
       const found = [status, headers.get('content-type'), reply, STACK.test(text), agent.commits()]
-      t.strictSame(found, [rpcStatus(code), 'application/json', errorReply(7, code, reply.error?.message ?? '', fields, reply), false, before], `${method}, ${what}: ${ERRORS[code].code} and nothing else, of no stream, without a stack`)
+      t.strictSame(
+        found,
+        [
+          rpcStatus(code),
+          'application/json',
+          errorReply(7, code, reply.error?.message ?? '', fields, reply),
+          false,
+          before
+        ],
+        `${method}, ${what}: ${ERRORS[code].code} and nothing else, of no stream, without a stack`
+      )
     }
   }
   await unimpressed(t, agent, before)
@@ -66,11 +82,22 @@ await t.test('invalid REST parameters are answered with an error, and nothing ha
   const before = agent.commits()
   for (const { what, methods, params, code, fields } of badParams) {
     for (const method of methods.filter(method => method in ROUTES)) {
-      const found = { ...statusOf(await ask(`${agent.url}${ROUTES[method]}`, { body: agent.filled(params) })), commits: agent.commits() }
-      t.match(found, {
-        status: ERRORS[code].http, code: ERRORS[code].http, name: ERRORS[code].grpc, reason: ERRORS[code].reason, commits: before,
-        fields: fields?.map(field => (field.startsWith('params') ? field.replace('params', 'body') : field)) ?? []
-      }, `${method}, ${what}: ${ERRORS[code].http}`)
+      const found = {
+        ...statusOf(await ask(`${agent.url}${ROUTES[method]}`, { body: agent.filled(params) })),
+        commits: agent.commits()
+      }
+      t.match(
+        found,
+        {
+          status: ERRORS[code].http,
+          code: ERRORS[code].http,
+          name: ERRORS[code].grpc,
+          reason: ERRORS[code].reason,
+          commits: before,
+          fields: fields?.map(field => (field.startsWith('params') ? field.replace('params', 'body') : field)) ?? []
+        },
+        `${method}, ${what}: ${ERRORS[code].http}`
+      )
     }
   }
   await unimpressed(t, agent, before)
@@ -78,9 +105,20 @@ await t.test('invalid REST parameters are answered with an error, and nothing ha
 
 /** What an error by REST says. */
 function statusOf({ status, json, text }: Answer) {
-  const { error } = json as { error?: { code: number; status: string; message: string; details: Record<string, unknown>[] } }
-  const violations = (error?.details ?? []).flatMap(({ fieldViolations = [] }) => fieldViolations as { field: string }[])
-  return { status, code: error?.code, name: error?.status, message: error?.message ?? text, reason: error?.details[0]?.['reason'], fields: violations.map(({ field }) => field) }
+  const { error } = json as {
+    error?: { code: number; status: string; message: string; details: Record<string, unknown>[] }
+  }
+  const violations = (error?.details ?? []).flatMap(
+    ({ fieldViolations = [] }) => fieldViolations as { field: string }[]
+  )
+  return {
+    status,
+    code: error?.code,
+    name: error?.status,
+    message: error?.message ?? text,
+    reason: error?.details[0]?.['reason'],
+    fields: violations.map(({ field }) => field)
+  }
 }
 
 const GOOD = '{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"hello"}]}}'
@@ -96,46 +134,113 @@ await t.test('a path that URL parsing would change is refused before parsing, ex
   }
   const before = agent.commits()
   for (const path of [
-    '/.', '/..', '/./', '/../', '/tasks/.', '/tasks/..', '/tasks/%2e', '/tasks/%2E', '/tasks/%2e%2e', '/tasks/%2E%2e', '/tasks/.%2e', '/tasks/%2E.', '/tasks/%2e/', '/tasks/../tasks', '/a/%2e%2e/tasks',
-    '/tasks/..?pageSize=1', '/tasks/%2e?x', '/tasks/..#x', '/tasks\\..', '/tasks\\x', '/\\', '/..\\tasks', '/%2e%2e\\x', '/%2f/..', '/%2f../..', 'http://localhost/tasks/%2e%2e', 'http://localhost/..', '/.well-known/../tasks'
+    '/.',
+    '/..',
+    '/./',
+    '/../',
+    '/tasks/.',
+    '/tasks/..',
+    '/tasks/%2e',
+    '/tasks/%2E',
+    '/tasks/%2e%2e',
+    '/tasks/%2E%2e',
+    '/tasks/.%2e',
+    '/tasks/%2E.',
+    '/tasks/%2e/',
+    '/tasks/../tasks',
+    '/a/%2e%2e/tasks',
+    '/tasks/..?pageSize=1',
+    '/tasks/%2e?x',
+    '/tasks/..#x',
+    '/tasks\\..',
+    '/tasks\\x',
+    '/\\',
+    '/..\\tasks',
+    '/%2e%2e\\x',
+    '/%2f/..',
+    '/%2f../..',
+    'http://localhost/tasks/%2e%2e',
+    'http://localhost/..',
+    '/.well-known/../tasks'
   ]) {
     for (const method of ['GET', 'POST', 'OPTIONS']) t.equal(await status(path, method), 400, `${method} ${path}`)
   }
-  for (const path of ['/tasks/..%2f', '/tasks/%2e%2e%2f', '/tasks/..%5c', '/tasks/...', '/tasks/%2e%2e%2e', '/tasks/.x', '/tasks/..x', '/tasks/%252e%252e']) t.equal(await status(path), 404, path)
-  for (const path of ['/tasks?x=/../', '/tasks?contextId=\\..', '/.well-known/agent-card.json', '/tasks/']) t.equal(await status(path), 200, path)
+  for (const path of [
+    '/tasks/..%2f',
+    '/tasks/%2e%2e%2f',
+    '/tasks/..%5c',
+    '/tasks/...',
+    '/tasks/%2e%2e%2e',
+    '/tasks/.x',
+    '/tasks/..x',
+    '/tasks/%252e%252e'
+  ])
+    t.equal(await status(path), 404, path)
+  for (const path of ['/tasks?x=/../', '/tasks?contextId=\\..', '/.well-known/agent-card.json', '/tasks/'])
+    t.equal(await status(path), 200, path)
   t.equal(agent.commits(), before)
 })
 
 await t.test("a body with a content coding gets 415 in its binding's form, and nothing happens", async t => {
   const agent = await prepared(t)
   const old = start(t, { work: obedient })
-  const { url: older, close } = await serveHttp(old.runtime, { port: 0, dialects: [dialect03(old.runtime), dialect01(old.runtime)] })
+  const { url: older, close } = await serveHttp(old.runtime, {
+    port: 0,
+    dialects: [dialect03(old.runtime), dialect01(old.runtime)]
+  })
   t.teardown(close)
   const send = `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":${GOOD}}`
   const before = agent.commits()
   for (const coding of ['gzip', 'GZIP', 'identity, br', 'deflate', 'x-none']) {
     const headers = { 'content-type': 'application/json', 'content-encoding': coding }
-    const byRpc = [await ask(agent.url, { body: send, headers }), await ask(older, { body: send, headers: { ...headers, 'a2a-version': '' } })]
+    const byRpc = [
+      await ask(agent.url, { body: send, headers }),
+      await ask(older, { body: send, headers: { ...headers, 'a2a-version': '' } })
+    ]
     for (const { status, headers, json } of byRpc) {
       t.equal(status, 415, coding)
       t.equal(headers.get('accept-encoding'), 'identity')
-      t.match(json, { jsonrpc: '2.0', id: null, error: { code: -32005, message: /without Content-Encoding/, data: Object } })
+      t.match(json, {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32005, message: /without Content-Encoding/, data: Object }
+      })
     }
     const byRest = [
-      await ask(`${agent.url}message:send`, { body: GOOD, headers }), await ask(`${agent.url}message:stream`, { body: GOOD, headers }), await ask(`${agent.url}tasks/${agent.working.id}:cancel`, { body: '', headers }),
+      await ask(`${agent.url}message:send`, { body: GOOD, headers }),
+      await ask(`${agent.url}message:stream`, { body: GOOD, headers }),
+      await ask(`${agent.url}tasks/${agent.working.id}:cancel`, { body: '', headers }),
       await ask(`${older}v1/message:send`, { body: GOOD, headers: { ...headers, 'a2a-version': '0.3' } })
     ]
     for (const { status, headers, json } of byRest) {
       t.equal(status, 415, coding)
       t.equal(headers.get('accept-encoding'), 'identity')
-      t.match(json, { error: { code: 415, status: 'INVALID_ARGUMENT', details: [{ reason: 'CONTENT_TYPE_NOT_SUPPORTED' }] } })
+      t.match(json, {
+        error: { code: 415, status: 'INVALID_ARGUMENT', details: [{ reason: 'CONTENT_TYPE_NOT_SUPPORTED' }] }
+      })
     }
   }
   t.equal(agent.commits(), before)
-  for (const coding of ['identity', 'Identity', '', 'identity, identity']) t.equal((await ask(agent.url, { body: send, headers: { 'content-type': 'application/json', 'content-encoding': coding } })).status, 200, coding)
-  t.equal((await ask(`${agent.url}tasks`, { headers: { 'content-encoding': 'gzip' } })).status, 200, 'a request without a body')
+  for (const coding of ['identity', 'Identity', '', 'identity, identity'])
+    t.equal(
+      (
+        await ask(agent.url, {
+          body: send,
+          headers: { 'content-type': 'application/json', 'content-encoding': coding }
+        })
+      ).status,
+      200,
+      coding
+    )
+  t.equal(
+    (await ask(`${agent.url}tasks`, { headers: { 'content-encoding': 'gzip' } })).status,
+    200,
+    'a request without a body'
+  )
   const raw = await RawSocket.to(t, agent.url)
-  raw.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${send.length.toString(16)}\r\n${send}\r\n0\r\n\r\n`)
+  raw.write(
+    `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: gzip, chunked\r\n\r\n${send.length.toString(16)}\r\n${send}\r\n0\r\n\r\n`
+  )
   t.equal((await raw.answer()).status, 501, 'a transfer coding')
 })
 
@@ -143,7 +248,14 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 
 await t.test('invalid REST requests get a status, and nothing happens', async t => {
   const agent = await prepared(t)
-  const rows: [what: string, path: string, init: RequestInit & { headers?: Record<string, string> }, status: number, reason: string | undefined, ...fields: string[]][] = [
+  const rows: [
+    what: string,
+    path: string,
+    init: RequestInit & { headers?: Record<string, string> },
+    status: number,
+    reason: string | undefined,
+    ...fields: string[]
+  ][] = [
     ['no such path', 'nothing', {}, 404, 'METHOD_NOT_FOUND'],
     ['a deeper path', 'tasks/x/y/z', {}, 404, 'METHOD_NOT_FOUND'],
     ['another verb', 'tasks', { method: 'PUT' }, 405, undefined],
@@ -161,7 +273,14 @@ await t.test('invalid REST requests get a status, and nothing happens', async t 
     ['an id of 129 characters', `tasks/${'a'.repeat(129)}`, {}, 400, 'INVALID_PARAMS', 'id'],
     ['a tenant that is not UTF-8', '%ff/tasks', {}, 400, 'INVALID_PARAMS', 'tenant'],
     ['another id in the body', 'tasks/$WORKING:cancel', { body: '{"id":"other"}' }, 400, 'INVALID_PARAMS', 'id'],
-    ['another tenant in the body', 't1/message:send', { body: `{"tenant":"t2",${GOOD.slice(1)}` }, 400, 'INVALID_PARAMS', 'tenant'],
+    [
+      'another tenant in the body',
+      't1/message:send',
+      { body: `{"tenant":"t2",${GOOD.slice(1)}` },
+      400,
+      'INVALID_PARAMS',
+      'tenant'
+    ],
     ['another tenant in the query', 't1/tasks?tenant=t2', {}, 400, 'INVALID_PARAMS', 'tenant'],
     ['a page of 0', 'tasks?pageSize=0', {}, 400, 'INVALID_PARAMS', 'pageSize'],
     ['a page of 101', 'tasks?page_size=101', {}, 400, 'INVALID_PARAMS', 'pageSize'],
@@ -177,27 +296,65 @@ await t.test('invalid REST requests get a status, and nothing happens', async t 
     ['no version', 'tasks', { headers: { 'a2a-version': '' } }, 400, 'VERSION_NOT_SUPPORTED'],
     ['the version 9.9', 'tasks', { headers: { 'a2a-version': '9.9' } }, 400, 'VERSION_NOT_SUPPORTED'],
     ['no type', 'message:send', { body: GOOD, headers: { 'content-type': '' } }, 415, 'CONTENT_TYPE_NOT_SUPPORTED'],
-    ['text', 'message:send', { body: GOOD, headers: { 'content-type': 'text/plain' } }, 415, 'CONTENT_TYPE_NOT_SUPPORTED'],
-    ['a form', 'message:send', { body: GOOD, headers: { 'content-type': 'application/x-www-form-urlencoded' } }, 415, 'CONTENT_TYPE_NOT_SUPPORTED'],
+    [
+      'text',
+      'message:send',
+      { body: GOOD, headers: { 'content-type': 'text/plain' } },
+      415,
+      'CONTENT_TYPE_NOT_SUPPORTED'
+    ],
+    [
+      'a form',
+      'message:send',
+      { body: GOOD, headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+      415,
+      'CONTENT_TYPE_NOT_SUPPORTED'
+    ],
     ['half an object', 'message:send', { body: '{bad' }, 400, 'PARSE_ERROR'],
     ['a byte order mark', 'message:send', { body: `\ufeff${GOOD}` }, 400, 'PARSE_ERROR'],
-    ['bytes that are not UTF-8', 'message:send', { body: Buffer.from([0x22, 0xff, 0x22]), headers: JSON_TYPE }, 400, 'PARSE_ERROR'],
+    [
+      'bytes that are not UTF-8',
+      'message:send',
+      { body: Buffer.from([0x22, 0xff, 0x22]), headers: JSON_TYPE },
+      400,
+      'PARSE_ERROR'
+    ],
     ['a list', 'message:send', { body: '[]' }, 400, 'INVALID_PARAMS'],
     ['null', 'message:send', { body: 'null' }, 400, 'INVALID_PARAMS'],
     ['500,000 arrays', 'message:send', { body: `{"x":${nested(500_000)}}` }, 400, 'INVALID_PARAMS', 'body.x[0]'],
     ['no body', 'message:send', { body: '' }, 400, 'INVALID_PARAMS', 'message'],
-    ['a webhook', 'tasks/$DONE/pushNotificationConfigs', { body: '{"url":"https://a.example"}' }, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+    [
+      'a webhook',
+      'tasks/$DONE/pushNotificationConfigs',
+      { body: '{"url":"https://a.example"}' },
+      400,
+      'PUSH_NOTIFICATION_NOT_SUPPORTED'
+    ],
     ['the webhooks', 'tasks/$DONE/pushNotificationConfigs', {}, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
     ['one webhook', 'tasks/$DONE/pushNotificationConfigs/x', {}, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
-    ['a webhook to delete', 'tasks/$DONE/pushNotificationConfigs/x', { method: 'DELETE' }, 400, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+    [
+      'a webhook to delete',
+      'tasks/$DONE/pushNotificationConfigs/x',
+      { method: 'DELETE' },
+      400,
+      'PUSH_NOTIFICATION_NOT_SUPPORTED'
+    ],
     ['an extended card', 'extendedAgentCard', {}, 400, 'UNSUPPORTED_OPERATION']
   ]
   const before = agent.commits()
   for (const [what, path, init, status, reason, ...fields] of rows) {
     const answer = await ask(`${agent.url}${agent.filled(path)}`, init)
     const told = statusOf(answer)
-    t.match([told.status, told.code, told.reason, agent.commits()], [status, status, reason, before], `${what}: ${status}`)
-    t.strictSame(told.fields.map((field, i) => field.slice(0, fields[i]?.length)), fields, what)
+    t.match(
+      [told.status, told.code, told.reason, agent.commits()],
+      [status, status, reason, before],
+      `${what}: ${status}`
+    )
+    t.strictSame(
+      told.fields.map((field, i) => field.slice(0, fields[i]?.length)),
+      fields,
+      what
+    )
     if (status === 405) t.match(answer.headers.get('allow'), /GET|POST|DELETE/)
   }
   await unimpressed(t, agent, before)
@@ -207,7 +364,12 @@ await t.test('a message that is valid but unusual is processed by both bindings'
   const { url } = await serveAll(t, { card: { name: 'T', defaultInputModes: ['*/*'] }, work: obedient })
   for (const { what, message, sees } of goodMessages) {
     const task = { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } }
-    t.match((await ask(url, { body: `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}` })).json, { id: 7, result: task }, what)
+    t.match(
+      (await ask(url, { body: `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}` }))
+        .json,
+      { id: 7, result: task },
+      what
+    )
     t.match((await ask(`${url}message:send`, { body: `{"message":${message}}` })).json, task, what)
   }
 })
@@ -220,24 +382,45 @@ await t.test('a JSON-RPC request over wrong HTTP gets a status and an error', as
     t.equal(status, 415, type)
     t.match(json, { jsonrpc: '2.0', id: null, error: { code: -32005, message: /application\/json/ } })
   }
-  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/a2a+json']) t.equal((await ask(agent.url, { body, headers: { 'content-type': type } })).status, 200, type)
+  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/a2a+json'])
+    t.equal((await ask(agent.url, { body, headers: { 'content-type': type } })).status, 200, type)
   for (const method of ['PUT', 'PATCH', 'DELETE']) {
     const { status, headers } = await ask(agent.url, { method })
     t.strictSame([status, headers.get('allow')], [405, 'GET, HEAD, POST'])
   }
   for (const version of ['', '0.3', '9.9', 'latest']) {
-    t.match((await ask(agent.url, { body, headers: { 'a2a-version': version } })).json, { id: 7, error: { code: -32009, data: [{ metadata: { supportedVersions: '1.0' } }] } }, version)
+    t.match(
+      (await ask(agent.url, { body, headers: { 'a2a-version': version } })).json,
+      { id: 7, error: { code: -32009, data: [{ metadata: { supportedVersions: '1.0' } }] } },
+      version
+    )
   }
-  t.match((await ask(`${agent.url}?a2a-version=1.0`, { body, headers: { 'a2a-version': '1.0.3' } })).json, { result: { task: {} } })
-  t.match((await fetch(`${agent.url}?A2A-Version=1.0`, { method: 'POST', body, headers: JSON_TYPE }).then(response => response.json())), { result: { task: {} } }, 'the version may be in the query')
+  t.match((await ask(`${agent.url}?a2a-version=1.0`, { body, headers: { 'a2a-version': '1.0.3' } })).json, {
+    result: { task: {} }
+  })
+  t.match(
+    await fetch(`${agent.url}?A2A-Version=1.0`, { method: 'POST', body, headers: JSON_TYPE }).then(response =>
+      response.json()
+    ),
+    { result: { task: {} } },
+    'the version may be in the query'
+  )
   t.match((await ask(`${agent.url}?api_key=s3cret`, { body })).json, { error: /end up in logs/ })
 })
 
 await t.test('a request without id is not executed, and a response is ignored', async t => {
   const agent = await prepared(t)
   const before = agent.commits()
-  t.strictSame(await ask(agent.url, { body: `{"jsonrpc":"2.0","method":"SendMessage","params":${GOOD}}` }).then(({ status, text }) => [status, text]), [204, ''])
-  t.match((await ask(agent.url, { body: '{"jsonrpc":"2.0","id":7,"result":{}}' })).json, { id: null, error: { code: -32600 } })
+  t.strictSame(
+    await ask(agent.url, { body: `{"jsonrpc":"2.0","method":"SendMessage","params":${GOOD}}` }).then(
+      ({ status, text }) => [status, text]
+    ),
+    [204, '']
+  )
+  t.match((await ask(agent.url, { body: '{"jsonrpc":"2.0","id":7,"result":{}}' })).json, {
+    id: null,
+    error: { code: -32600 }
+  })
   await unimpressed(t, agent, before)
 })
 
@@ -259,14 +442,21 @@ await t.test('a body over the limit gets 413 at once, with or without its length
 await t.test('a chunked body without a length is read, and a truncated one is not executed', async t => {
   const agent = await prepared(t)
   const body = Buffer.from(`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"}}`)
-  const asked = nodeRequest(agent.url, { method: 'POST', headers: { ...JSON_TYPE, 'a2a-version': '1.0', 'transfer-encoding': 'chunked' } })
-  const answered = new Promise<string>((resolve, reject) => asked.on('response', response => void textOf(response).then(resolve, reject)))
+  const asked = nodeRequest(agent.url, {
+    method: 'POST',
+    headers: { ...JSON_TYPE, 'a2a-version': '1.0', 'transfer-encoding': 'chunked' }
+  })
+  const answered = new Promise<string>((resolve, reject) =>
+    asked.on('response', response => void textOf(response).then(resolve, reject))
+  )
   for (const byte of body) asked.write(Buffer.from([byte]))
   asked.end()
   t.match(JSON.parse(await answered), { result: { id: agent.done.id } })
   const before = agent.commits()
   const raw = await RawSocket.to(t, agent.url)
-  raw.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"jsonrpc"`)
+  raw.write(
+    `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"jsonrpc"`
+  )
   raw.socket.destroy()
   await unimpressed(t, agent, before)
 })

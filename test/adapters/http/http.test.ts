@@ -19,7 +19,18 @@ import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { echo, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { ask, OpenStream, rpc, sentEvents, serveAll, type SentEvent } from '../../fixtures/servers/http-agent.ts'
-import { brief, deferred, generationOf, open, reaches, rest, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  deferred,
+  generationOf,
+  open,
+  reaches,
+  rest,
+  say,
+  start,
+  taskIn,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket, obedient } from '../../fixtures/servers/served-agent.ts'
 import { standsStill } from '../../fixtures/runtime/stands-still.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -55,21 +66,49 @@ await t.test('every operation has the same result by REST and by JSON-RPC', asyn
   await both(`tasks/${id}/`, 'GetTask', { id })
   await both(`/tasks/${id}?historyLength=0`, 'GetTask', { id, historyLength: 0 })
   await both('tasks', 'ListTasks', {})
-  t.match(await both('tasks?contextId=c&pageSize=1&includeArtifacts=true&status=TASK_STATE_COMPLETED&A2A-Version=1.0', 'ListTasks', { contextId, pageSize: 1, includeArtifacts: true, status: 'TASK_STATE_COMPLETED' }), { tasks: [{ artifacts: [{}] }], totalSize: 1 })
-  t.match(await both('tasks?include_artifacts=false&statusTimestampAfter=2027-01-01T00%3A00%3A00Z', 'ListTasks', { includeArtifacts: false, statusTimestampAfter: '2027-01-01T00:00:00Z' }), { tasks: [], nextPageToken: '', totalSize: 0 })
-  const waiting = taskIn((await rpc(url, 'SendMessage', say('wait', { contextId }, { returnImmediately: true }))).json['result'] as never)
-  t.match(await ask(`${url}tasks/${waiting.id}:cancel`, { method: 'POST' }), { status: 200, json: { id: waiting.id, status: { state: 'TASK_STATE_CANCELED' } } }, 'without a body and without a type')
-  await both(`tasks/${waiting.id}:cancel`, 'CancelTask', { id: waiting.id }, { body: `{"id":"${waiting.id}","metadata":{"why":"enough"}}` })
+  t.match(
+    await both(
+      'tasks?contextId=c&pageSize=1&includeArtifacts=true&status=TASK_STATE_COMPLETED&A2A-Version=1.0',
+      'ListTasks',
+      { contextId, pageSize: 1, includeArtifacts: true, status: 'TASK_STATE_COMPLETED' }
+    ),
+    { tasks: [{ artifacts: [{}] }], totalSize: 1 }
+  )
+  t.match(
+    await both('tasks?include_artifacts=false&statusTimestampAfter=2027-01-01T00%3A00%3A00Z', 'ListTasks', {
+      includeArtifacts: false,
+      statusTimestampAfter: '2027-01-01T00:00:00Z'
+    }),
+    { tasks: [], nextPageToken: '', totalSize: 0 }
+  )
+  const waiting = taskIn(
+    (await rpc(url, 'SendMessage', say('wait', { contextId }, { returnImmediately: true }))).json['result'] as never
+  )
+  t.match(
+    await ask(`${url}tasks/${waiting.id}:cancel`, { method: 'POST' }),
+    { status: 200, json: { id: waiting.id, status: { state: 'TASK_STATE_CANCELED' } } },
+    'without a body and without a type'
+  )
+  await both(
+    `tasks/${waiting.id}:cancel`,
+    'CancelTask',
+    { id: waiting.id },
+    { body: `{"id":"${waiting.id}","metadata":{"why":"enough"}}` }
+  )
 })
 
 await t.test("responses have A2A's content type on request, and plain JSON otherwise", async t => {
   const { url } = await serveAll(t, { work: echo })
-  const typeOf = async (headers: Record<string, string>, path = 'tasks') => (await ask(`${url}${path}`, { headers })).headers.get('content-type')
+  const typeOf = async (headers: Record<string, string>, path = 'tasks') =>
+    (await ask(`${url}${path}`, { headers })).headers.get('content-type')
   t.equal(await typeOf({}), 'application/json')
   t.equal(await typeOf({ accept: 'application/json' }), 'application/json')
   t.equal(await typeOf({ accept: 'text/html, application/a2a+json;q=0.9' }), 'application/a2a+json')
   t.equal(await typeOf({ accept: 'application/a2a+json' }, 'tasks/nobody'), 'application/a2a+json')
-  const sent = await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { 'content-type': 'application/a2a+json' } })
+  const sent = await ask(`${url}message:send`, {
+    body: JSON.stringify(say('a')),
+    headers: { 'content-type': 'application/a2a+json' }
+  })
   t.strictSame([sent.status, sent.headers.get('content-type')], [200, 'application/a2a+json'])
 })
 
@@ -78,12 +117,28 @@ await t.test('a stream sends server-sent events, one per line, with generations 
   for (const [binding, path, body] of STREAMS) {
     const { status, headers, text } = await ask(`${url}${path}`, { body: JSON.stringify(body(say('count 2'))) })
     t.equal(status, 200)
-    t.strictSame([headers.get('content-type'), headers.get('cache-control'), headers.get('x-accel-buffering')], ['text/event-stream', 'no-cache', 'no'])
+    t.strictSame(
+      [headers.get('content-type'), headers.get('cache-control'), headers.get('x-accel-buffering')],
+      ['text/event-stream', 'no-cache', 'no']
+    )
     const events = sentEvents(text)
-    t.strictSame(told(events), ['task:submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: count 2', 'completed'], binding)
-    t.strictSame(events.map(({ id }) => id), ['1', '2', '3', '4', '5', '6'])
+    t.strictSame(
+      told(events),
+      ['task:submitted', 'working', 'artifact: 1', 'artifact: 2', 'artifact: count 2', 'completed'],
+      binding
+    )
+    t.strictSame(
+      events.map(({ id }) => id),
+      ['1', '2', '3', '4', '5', '6']
+    )
     if (path === '') for (const { data } of events) t.match(data, { jsonrpc: '2.0', id: 'a', result: {} })
-    t.strictSame(events.flatMap(({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []), [], 'without the extension there is no other sign of it')
+    t.strictSame(
+      events.flatMap(
+        ({ data }) => generationOf((data as { result?: StreamResponse }).result ?? (data as StreamResponse)) ?? []
+      ),
+      [],
+      'without the extension there is no other sign of it'
+    )
   }
 })
 
@@ -95,21 +150,48 @@ await t.test('a subscription works by GET and POST, and resumes after Last-Event
   const streams = [
     await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: JSON_TYPE }),
     await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { method: 'POST', headers: { 'a2a-version': '1.0' } }),
-    await OpenStream.open(t, url, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } }) })
+    await OpenStream.open(t, url, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } })
+    })
   ]
   for (const stream of streams) t.match(await stream.next(), { id: '3' })
-  const resumed = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '1' } })
+  const resumed = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, {
+    headers: { ...reliable, 'last-event-id': '1' }
+  })
   t.equal(resumed.response.headers.get('a2a-extensions'), RELIABILITY_EXTENSION)
   t.strictSame(told([await resumed.next(), await resumed.next()]), ['working', 'input-required: And then?'])
-  const ignored = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...JSON_TYPE, 'last-event-id': '1' } })
+  const ignored = await OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, {
+    headers: { ...JSON_TYPE, 'last-event-id': '1' }
+  })
   t.strictSame(told([await ignored.next()]), ['task:input-required'], 'without the extension a cursor is ignored')
   await runtime.sendMessage(say('blue', { taskId: task.id }))
-  for (const stream of [...streams, resumed]) t.strictSame(told([await stream.next(), await stream.next(), await stream.next(), await stream.next()]), ['working', 'artifact: blue', 'completed', 'undefined'])
-  const missed = await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '4' } })
-  t.strictSame(sentEvents(missed.text).map(({ id }) => id), ['5', '6'], 'also of an ended task')
-  t.match(await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '6' } }), { status: 200, text: '' })
-  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, { error: { code: 400 } })
-  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': 'x' } })).json, { error: { code: 400 } })
+  for (const stream of [...streams, resumed])
+    t.strictSame(told([await stream.next(), await stream.next(), await stream.next(), await stream.next()]), [
+      'working',
+      'artifact: blue',
+      'completed',
+      'undefined'
+    ])
+  const missed = await ask(`${url}tasks/${task.id}:subscribe`, {
+    headers: { ...reliable, 'taskchart-after-generation': '4' }
+  })
+  t.strictSame(
+    sentEvents(missed.text).map(({ id }) => id),
+    ['5', '6'],
+    'also of an ended task'
+  )
+  t.match(
+    await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'taskchart-after-generation': '6' } }),
+    { status: 200, text: '' }
+  )
+  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': '9' } })).json, {
+    error: { code: 400 }
+  })
+  t.match((await ask(`${url}tasks/${task.id}:subscribe`, { headers: { ...reliable, 'last-event-id': 'x' } })).json, {
+    error: { code: 400 }
+  })
 })
 
 await t.test('a stream without events starts after a second, and sends a comment every 15', async t => {
@@ -117,7 +199,9 @@ await t.test('a stream without events starts after a second, and sends a comment
   const task = await open(runtime, 'wait')
   await reaches(runtime, task.id, 'working')
   const timers = clock.size
-  const opening = OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION, 'last-event-id': '2' } })
+  const opening = OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, {
+    headers: { ...JSON_TYPE, 'a2a-extensions': RELIABILITY_EXTENSION, 'last-event-id': '2' }
+  })
   await until(() => clock.size > timers)
   await rest()
   clock.increment(1000)
@@ -135,7 +219,11 @@ await t.test('a stream without events starts after a second, and sends a comment
 await t.test('an error of a started stream is its last event', async t => {
   const { url, runtime } = await serveAll(t, { work: obedient })
   for (const [, path, body] of STREAMS) {
-    const stream = await OpenStream.open(t, `${url}${path}`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(body(say('wait', { contextId: 'gone' }))) })
+    const stream = await OpenStream.open(t, `${url}${path}`, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify(body(say('wait', { contextId: 'gone' })))
+    })
     t.strictSame(told([await stream.next(), await stream.next()]), ['task:submitted', 'working'])
     await runtime.erase({ principal: 'anonymous', contextId: 'gone' })
     t.match(await stream.next(), { data: { error: { code: path === '' ? -32001 : 404 } } })
@@ -147,11 +235,20 @@ await t.test('a client that disconnects ends its stream or call, and never the t
   const { work, run } = steeredWork()
   const { url, runtime, clock } = await serveAll(t, { work })
   const before = clock.size
-  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  const stream = await OpenStream.open(t, `${url}message:stream`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(say('a'))
+  })
   t.strictSame(told([await stream.next(), await stream.next()]), ['task:submitted', 'working'])
   stream.cut()
   const leaving = new AbortController()
-  const waiting = fetch(`${url}message:send`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')), signal: leaving.signal }).catch(error => error)
+  const waiting = fetch(`${url}message:send`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(say('b')),
+    signal: leaving.signal
+  }).catch(error => error)
   await run(1)
   leaving.abort()
   t.match(await waiting, { name: 'AbortError' })
@@ -161,9 +258,10 @@ await t.test('a client that disconnects ends its stream or call, and never the t
 })
 
 /** Work that tells so many artifacts of 64 KiB, more than fit between two ends of a connection. */
-const flood = (chunks: number) => async function* () {
-  for (let i = 0; i < chunks; i += 1) yield artifact('x'.repeat(64 * 1024))
-}
+const flood = (chunks: number) =>
+  async function* () {
+    for (let i = 0; i < chunks; i += 1) yield artifact('x'.repeat(64 * 1024))
+  }
 
 /** Waits until a stream waits for its client: beside the timer of its keep-alive that for who reads nothing is set, and stays. */
 function unread(clock: TestClock, before: number): Promise<void> {
@@ -179,7 +277,9 @@ await t.test('a client that stops reading is closed after a wait, while others a
   t.teardown(() => socket.destroy())
   socket.pause()
   const body = JSON.stringify(say('a', { contextId: 'slow' }))
-  socket.write(`POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  socket.write(
+    `POST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  )
   await until(async () => (await runtime.listTasks({ status: 'TASK_STATE_COMPLETED' })).totalSize === 1)
   const { json } = await ask(`${url}tasks?contextId=slow`)
   t.match(json, { totalSize: 1 })
@@ -199,11 +299,18 @@ await t.test('a client that stops reading is closed after a wait, while others a
 await t.test('a client that reads late receives every event once', async t => {
   const { url, clock } = await serveAll(t, { work: flood(300) }, { limits: { taskBytes: 2 ** 30 } })
   const before = clock.size
-  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  const stream = await OpenStream.open(t, `${url}message:stream`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(say('a'))
+  })
   await unread(clock, before)
   const ids = []
   for (let event = await stream.next(); event; event = await stream.next()) ids.push(Number(event.id))
-  t.strictSame(ids, Array.from({ length: 303 }, (_, i) => i + 1))
+  t.strictSame(
+    ids,
+    Array.from({ length: 303 }, (_, i) => i + 1)
+  )
 })
 
 await t.test('an activated extension is echoed, and its conditions apply', async t => {
@@ -216,7 +323,13 @@ await t.test('an activated extension is echoed, and its conditions apply', async
   t.equal(generationOf({ task }), 3)
   t.strictSame((await rpc(url, 'SendMessage', message, reliable)).json, sent.json, 'a message is processed once')
   const answer = say('x', { taskId: task.id })
-  t.match(await ask(`${url}message:send`, { body: JSON.stringify(answer), headers: { ...reliable, 'taskchart-if-generation-match': '2' } }), { status: 409, json: { error: { status: 'ABORTED' } } })
+  t.match(
+    await ask(`${url}message:send`, {
+      body: JSON.stringify(answer),
+      headers: { ...reliable, 'taskchart-if-generation-match': '2' }
+    }),
+    { status: 409, json: { error: { status: 'ABORTED' } } }
+  )
   const polled = ask(`${url}tasks/${task.id}`, { headers: { ...reliable, 'taskchart-current-generation': '3' } })
   await rest()
   await runtime.sendMessage(answer)
@@ -226,7 +339,8 @@ await t.test('an activated extension is echoed, and its conditions apply', async
 
 await t.test("the card lists the interfaces by the request's address or the public one", async t => {
   const { url } = await serveAll(t, { work: echo })
-  const interfaces = async (base: string, path = AGENT_CARD_PATH) => (await ask(new URL(path, base))).json['supportedInterfaces']
+  const interfaces = async (base: string, path = AGENT_CARD_PATH) =>
+    (await ask(new URL(path, base))).json['supportedInterfaces']
   const host = new URL(url).host
   t.strictSame(await interfaces(url), [
     { url: `ws://${host}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' },
@@ -259,33 +373,66 @@ await t.test('conditional requests for the card get 304, by ETag or date', async
   t.equal(await status({ 'if-modified-since': date }), 304)
   t.equal(await status({ 'if-modified-since': 'Fri, 02 Jan 2026 03:04:04 GMT' }), 200)
   t.equal(await status({ 'if-modified-since': 'yesterday' }), 200)
-  t.equal(await status({ 'if-none-match': '"other"', 'if-modified-since': date }), 200, 'a tag takes precedence over a date')
+  t.equal(
+    await status({ 'if-none-match': '"other"', 'if-modified-since': date }),
+    200,
+    'a tag takes precedence over a date'
+  )
   t.equal((await ask(card, { method: 'POST' })).status, 405)
 })
 
 await t.test('pages of allowed origins may call and read, and others may not', async t => {
   const { url } = await serveAll(t, { work: echo }, { origins: ['https://app.example'] })
   const page = { origin: 'https://app.example' }
-  const preflight = await ask(`${url}message:send`, { method: 'OPTIONS', headers: { ...page, 'access-control-request-headers': 'content-type,a2a-version' } })
+  const preflight = await ask(`${url}message:send`, {
+    method: 'OPTIONS',
+    headers: { ...page, 'access-control-request-headers': 'content-type,a2a-version' }
+  })
   t.equal(preflight.status, 204)
-  t.match(Object.fromEntries(preflight.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-allow-headers': 'content-type,a2a-version', 'access-control-allow-methods': /POST/ })
-  t.match(Object.fromEntries((await ask(`${url}message:send`, { method: 'OPTIONS', headers: page })).headers), { 'access-control-allow-headers': 'content-type' })
-  for (const answer of [await rpc(url, 'ListTasks', {}, page), await ask(`${url}tasks/nobody`, { headers: page }), await ask(`${url}nothing/at/all/here`, { headers: page })]) {
-    t.match(Object.fromEntries(answer.headers), { 'access-control-allow-origin': 'https://app.example', 'access-control-expose-headers': /A2A-Extensions/, vary: /Origin/ })
+  t.match(Object.fromEntries(preflight.headers), {
+    'access-control-allow-origin': 'https://app.example',
+    'access-control-allow-headers': 'content-type,a2a-version',
+    'access-control-allow-methods': /POST/
+  })
+  t.match(Object.fromEntries((await ask(`${url}message:send`, { method: 'OPTIONS', headers: page })).headers), {
+    'access-control-allow-headers': 'content-type'
+  })
+  for (const answer of [
+    await rpc(url, 'ListTasks', {}, page),
+    await ask(`${url}tasks/nobody`, { headers: page }),
+    await ask(`${url}nothing/at/all/here`, { headers: page })
+  ]) {
+    t.match(Object.fromEntries(answer.headers), {
+      'access-control-allow-origin': 'https://app.example',
+      'access-control-expose-headers': /A2A-Extensions/,
+      vary: /Origin/
+    })
   }
   const locked = await serveAll(t, { work: echo }, { origins: ['https://app.example'], authenticate: () => undefined })
   const refused = await rpc(locked.url, 'ListTasks', {}, page)
   t.equal(refused.status, 401)
   const card = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: page })
-  const known = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, { headers: { ...page, 'if-none-match': card.headers.get('etag') ?? '' } })
+  const known = await ask(`${url}${AGENT_CARD_PATH.slice(1)}`, {
+    headers: { ...page, 'if-none-match': card.headers.get('etag') ?? '' }
+  })
   t.equal(known.status, 304)
-  for (const { headers } of [refused, card, known]) t.equal(headers.get('access-control-allow-origin'), 'https://app.example')
-  t.equal((await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'), 'A2A-Version, Origin', 'Vary separates the cached responses of origins')
+  for (const { headers } of [refused, card, known])
+    t.equal(headers.get('access-control-allow-origin'), 'https://app.example')
+  t.equal(
+    (await ask(`${url}${AGENT_CARD_PATH.slice(1)}`)).headers.get('vary'),
+    'A2A-Version, Origin',
+    'Vary separates the cached responses of origins'
+  )
   for (const origin of ['https://evil.example', 'null', 'http://localhost']) {
-    for (const method of ['OPTIONS', 'GET', 'POST']) t.equal((await ask(url, { method, headers: { origin } })).status, 403)
+    for (const method of ['OPTIONS', 'GET', 'POST'])
+      t.equal((await ask(url, { method, headers: { origin } })).status, 403)
   }
   t.equal((await ask(url, { method: 'OPTIONS' })).status, 204)
-  t.equal((await rpc(url, 'ListTasks', {}, { origin: url.slice(0, -1) })).status, 200, 'the origin of the server itself')
+  t.equal(
+    (await rpc(url, 'ListTasks', {}, { origin: url.slice(0, -1) })).status,
+    200,
+    'the origin of the server itself'
+  )
 })
 
 await t.test('an authenticate that does not answer in time gives 503', async t => {
@@ -296,7 +443,12 @@ await t.test('an authenticate that does not answer in time gives 503', async t =
   await asked.promise
   clock.increment(20)
   t.equal((await answer).status, 503)
-  t.match(log, [{ message: 'authenticate failed', details: { error: { cause: { message: 'authenticate gave no answer within 20 ms' } } } }])
+  t.match(log, [
+    {
+      message: 'authenticate failed',
+      details: { error: { cause: { message: 'authenticate gave no answer within 20 ms' } } }
+    }
+  ])
 })
 
 await t.test('every request is authenticated except those for the card and the page', async t => {
@@ -306,23 +458,39 @@ await t.test('every request is authenticated except those for the card and the p
   }
   const { url, log } = await serveAll(t, { work: echo }, { authenticate })
   for (const path of ['', AGENT_CARD_PATH.slice(1)]) t.equal((await ask(`${url}${path}`)).status, 200)
-  for (const answer of [await rpc(url, 'ListTasks', {}), await ask(`${url}tasks`), await ask(`${url}nothing`), await rpc(url, 'ListTasks', {}, { authorization: 'broken' })]) {
+  for (const answer of [
+    await rpc(url, 'ListTasks', {}),
+    await ask(`${url}tasks`),
+    await ask(`${url}nothing`),
+    await rpc(url, 'ListTasks', {}, { authorization: 'broken' })
+  ]) {
     t.equal(answer.status, 401)
     t.equal(answer.headers.get('www-authenticate'), 'Bearer')
     t.match(answer.json, { error: { message: /credentials/ } })
     t.notMatch(answer.text, 's3cret')
   }
   t.match(log, [{ message: 'authenticate failed' }])
-  const { id } = taskIn((await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { authorization: 'Ada' } })).json as never)
+  const { id } = taskIn(
+    (await ask(`${url}message:send`, { body: JSON.stringify(say('a')), headers: { authorization: 'Ada' } }))
+      .json as never
+  )
   t.match((await rpc(url, 'GetTask', { id }, { authorization: 'Ada' })).json, { result: { id } })
-  const [foreign, absent] = [await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }), await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })]
+  const [foreign, absent] = [
+    await ask(`${url}tasks/${id}`, { headers: { authorization: 'Bob' } }),
+    await ask(`${url}tasks/${'x'.repeat(id.length)}`, { headers: { authorization: 'Bob' } })
+  ]
   t.equal(foreign.text.replaceAll(id, 'x'.repeat(id.length)), absent.text, "another caller's task is not found")
 })
 
 await t.test('expired credentials are refused', async t => {
   const clock = new TestClock()
-  const { url } = await serveAll(t, { work: echo }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: Number(headers['x-until']) }) })
-  const status = async (untilMs: number) => (await ask(`${url}tasks`, { headers: { 'x-until': String(untilMs) } })).status
+  const { url } = await serveAll(
+    t,
+    { work: echo },
+    { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: Number(headers['x-until']) }) }
+  )
+  const status = async (untilMs: number) =>
+    (await ask(`${url}tasks`, { headers: { 'x-until': String(untilMs) } })).status
   t.equal(await status(clock.now() + 1), 200)
   t.equal(await status(clock.now()), 401)
 })
@@ -331,7 +499,9 @@ await t.test('a principal may have additional members', async t => {
   const anna = { id: 'anna', status: 'active', message: 'hello', headers: { 'x-internal': 's3cret' } }
   const { url } = await serveAll(t, { work: echo }, { authenticate: () => anna })
   t.match((await ask(`${url}tasks`)).json, { totalSize: 0 })
-  t.match(await (await JsonSocket.open(t, url.replace('http', 'ws'))).call('ListTasks', {}), { result: { totalSize: 0 } })
+  t.match(await (await JsonSocket.open(t, url.replace('http', 'ws'))).call('ListTasks', {}), {
+    result: { totalSize: 0 }
+  })
 })
 
 await t.test('a foreign host, too many connections and a closing server refuse requests', async t => {
@@ -341,7 +511,9 @@ await t.test('a foreign host, too many connections and a closing server refuse r
   t.equal(response.statusCode, 421)
   response.resume()
   const task = await open(runtime, 'wait')
-  const streams = await Promise.all([1, 2].map(() => OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: JSON_TYPE })))
+  const streams = await Promise.all(
+    [1, 2].map(() => OpenStream.open(t, `${url}tasks/${task.id}:subscribe`, { headers: JSON_TYPE }))
+  )
   const full = await ask(`${url}tasks`)
   t.strictSame([full.status, full.headers.get('retry-after')], [503, '1'])
   streams[0]?.cut()
@@ -351,28 +523,62 @@ await t.test('a foreign host, too many connections and a closing server refuse r
 await t.test('the handler answers Request objects by itself', async t => {
   const { runtime } = start(t, { work: echo })
   const handler = httpHandler(runtime)
-  const sent = await handler(new Request('http://localhost/', { method: 'POST', headers: JSON_TYPE, body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('a') }) }))
+  const sent = await handler(
+    new Request('http://localhost/', {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: say('a') })
+    })
+  )
   t.match(await sent.json(), { result: { task: {} } })
   t.equal((await handler(new Request('http://localhost/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
-  t.equal((await handler(new Request('http://evil.example/tasks'))).status, 421, 'without authenticate only loopback names are served')
+  t.equal(
+    (await handler(new Request('http://evil.example/tasks'))).status,
+    421,
+    'without authenticate only loopback names are served'
+  )
   const open = start(t, { work: echo }, { authenticate: () => ({ id: 'a' }) })
-  t.equal((await httpHandler(open.runtime)(new Request('http://agent.example/tasks', { headers: { 'a2a-version': '1.0' } }))).status, 200)
+  t.equal(
+    (await httpHandler(open.runtime)(new Request('http://agent.example/tasks', { headers: { 'a2a-version': '1.0' } })))
+      .status,
+    200
+  )
 })
 
 await t.test('an error over HTTP has its status and Retry-After, and reveals no internals', async t => {
   const ours = statusAnswer(new Error('s3cret'))
   t.equal(ours.status, 500)
   t.notMatch(await ours.text(), 's3cret')
-  t.equal(statusAnswer(new A2AError('RateLimited', 'Too many.', { retryAfterMs: 1500 })).headers.get('retry-after'), '2')
+  t.equal(
+    statusAnswer(new A2AError('RateLimited', 'Too many.', { retryAfterMs: 1500 })).headers.get('retry-after'),
+    '2'
+  )
   t.equal(statusAnswer(new A2AError('Unauthenticated')).headers.get('www-authenticate'), 'Bearer')
   const { runtime } = start(t, { work: echo })
-  const entered = { path: '/', query: new URLSearchParams(), terms: callTerms(new Map(), { version: '1.0', extensions: '' }, []), headers: {}, interfaces: [] }
-  const callOf = (init: RequestInit) => new HttpCall(runtime.settings, new Request('http://localhost/', { method: 'POST', ...init }), {}, entered, { principal: undefined, asked: undefined, traced: undefined }, undefined)
+  const entered = {
+    path: '/',
+    query: new URLSearchParams(),
+    terms: callTerms(new Map(), { version: '1.0', extensions: '' }, []),
+    headers: {},
+    interfaces: []
+  }
+  const callOf = (init: RequestInit) =>
+    new HttpCall(
+      runtime.settings,
+      new Request('http://localhost/', { method: 'POST', ...init }),
+      {},
+      entered,
+      { principal: undefined, asked: undefined, traced: undefined },
+      undefined
+    )
   const read = async (init: RequestInit) => bodyOf(callOf(init), 10)
   const broken = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
   await t.rejects(read({ body: broken, duplex: 'half' }), { code: 'ParseError', message: 'The body is incomplete.' })
   const short = new ReadableStream<Uint8Array>({ pull: controller => controller.error(new Error('gone')) })
-  await t.rejects(read({ body: short, duplex: 'half', headers: { 'content-length': '5' } }), { code: 'ParseError', message: 'The body is incomplete.' })
+  await t.rejects(read({ body: short, duplex: 'half', headers: { 'content-length': '5' } }), {
+    code: 'ParseError',
+    message: 'The body is incomplete.'
+  })
   const endless = new ReadableStream<Uint8Array>({ pull: controller => controller.enqueue(Buffer.alloc(6)) })
   await t.rejects(read({ body: endless, duplex: 'half' }), { code: 'TooLarge' })
   t.equal(await read({}), '')
@@ -430,7 +636,9 @@ function streamTo(clock: TestClock) {
   let room = 1
   const sink: Sink = {
     open: given => void (events = given),
-    get room() { return room },
+    get room() {
+      return room
+    },
     write: text => void (text !== '' && (sent.push(text), (room = 0))),
     end: () => void (seen.ends += 1),
     cutOff: () => void (seen.cut += 1)
@@ -453,7 +661,10 @@ await t.test('a slow client receives a long event completely, and is closed when
     t.equal(sent.length, wanted)
   }
   t.equal(sent.join(''), long)
-  t.ok(sent.every(text => !/[\ud800-\udbff]$/.test(text)), 'no character is split')
+  t.ok(
+    sent.every(text => !/[\ud800-\udbff]$/.test(text)),
+    'no character is split'
+  )
   read()
   await drained
   t.equal(stream.drained, undefined)
@@ -531,7 +742,11 @@ await t.test('pipelined requests end with their connection, and free their share
   socket.destroy()
   await until(() => clock.size === before, 'no stream is left')
   for (const _ of [1, 2, 3]) {
-    const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
+    const { response } = await OpenStream.open(t, `${url}message:stream`, {
+      method: 'POST',
+      headers: JSON_TYPE,
+      body: JSON.stringify(say('b'))
+    })
     t.equal(response.status, 200)
   }
 })
@@ -542,11 +757,17 @@ await t.test('a request behind a health check frees its share when its connectio
   const before = clock.size
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   const body = JSON.stringify(say('a'))
-  socket.write(`GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`)
+  socket.write(
+    `GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nPOST /message:stream HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  )
   await run(0)
   socket.destroy()
   await until(() => clock.size === before, 'no stream is left')
-  const { response } = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('b')) })
+  const { response } = await OpenStream.open(t, `${url}message:stream`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(say('b'))
+  })
   t.equal(response.status, 200)
 })
 
@@ -554,12 +775,17 @@ await t.test('pipelined requests are answered in order, as fast as their client 
   let reads = 0
   const kept = memoryStore()
   const store: Store = { ...kept, readTask: (...args) => ((reads += 1), kept.readTask(...args)) }
-  const { url, runtime } = await serveAll(t, { work: () => ({ artifact: 'x'.repeat(4 * 2 ** 20) }) }, { store, limits: { callsPerConnection: 5 } })
+  const { url, runtime } = await serveAll(
+    t,
+    { work: () => ({ artifact: 'x'.repeat(4 * 2 ** 20) }) },
+    { store, limits: { callsPerConnection: 5 } }
+  )
   const { id } = taskIn(await runtime.sendMessage(say('a')))
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
   t.teardown(() => socket.destroy())
   socket.pause()
-  const get = (length: number) => `GET /tasks/${id}?historyLength=${length} HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n`
+  const get = (length: number) =>
+    `GET /tasks/${id}?historyLength=${length} HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\n\r\n`
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id } })
   const post = `POST / HTTP/1.1\r\nHost: localhost\r\nA2A-Version: 1.0\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   reads = 0
@@ -583,7 +809,11 @@ await t.test('a stream with expiring credentials also ends with its client', asy
   const authenticate = async () => ({ id: 'anna', expiresAtMs: Number.MAX_SAFE_INTEGER })
   const { url, clock } = await serveAll(t, { work }, { authenticate })
   const before = clock.size
-  const stream = await OpenStream.open(t, `${url}message:stream`, { method: 'POST', headers: JSON_TYPE, body: JSON.stringify(say('a')) })
+  const stream = await OpenStream.open(t, `${url}message:stream`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(say('a'))
+  })
   await run(0)
   stream.cut()
   await until(() => clock.size === before, 'no timer is left')
@@ -647,7 +877,13 @@ await t.test("a stream that misses its client's disconnection ends at its next e
   }
   const handler = httpHandler({ ...runtime, sendStreamingMessage: deaf })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: say('hello') })
-  const response = await handler(new Request('http://127.0.0.1/', { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body }))
+  const response = await handler(
+    new Request('http://127.0.0.1/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body
+    })
+  )
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   t.match(new TextDecoder().decode((await reader.read()).value), /more/)
   await reader.cancel()

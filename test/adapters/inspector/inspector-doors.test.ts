@@ -18,7 +18,13 @@ import { PageLink, type Shown } from '../../../adapters/inspector/page-link.ts'
 import { FrameLog, shownFrame } from '../../../adapters/inspector/recorder/frame-log.ts'
 import { Recorder } from '../../../adapters/inspector/recorder/recorder.ts'
 import { sizeOf } from '../../../adapters/inspector/recorder/seen-step.ts'
-import { EARLIER_TASKS, earlierTasks, KNOWN_TASKS, openingOf, TaskIndex } from '../../../adapters/inspector/recorder/task-index.ts'
+import {
+  EARLIER_TASKS,
+  earlierTasks,
+  KNOWN_TASKS,
+  openingOf,
+  TaskIndex
+} from '../../../adapters/inspector/recorder/task-index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import { HIGH_WATER_BYTES } from '../../../adapters/websocket/outbox.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
@@ -61,7 +67,8 @@ await t.test('the feed requires the token, and refuses pages of other origins', 
   const { host } = new URL(url)
   t.equal(await handshake(t, feed), 101)
   t.equal(await handshake(t, feed, { origin: `http://${host}` }), 101)
-  for (const wrong of [feedUrl(url, 'a-tokem'), feedUrl(url, ''), feed.replace(/\?.*/, '')]) t.equal(await handshake(t, wrong), 401, wrong)
+  for (const wrong of [feedUrl(url, 'a-tokem'), feedUrl(url, ''), feed.replace(/\?.*/, '')])
+    t.equal(await handshake(t, wrong), 401, wrong)
   t.equal(await handshake(t, feed, { origin: 'http://evil.example' }), 403)
   t.equal(await handshake(t, feed, { origin: `http://127.0.0.1:1` }), 403)
   t.equal(await handshake(t, feed, { headers: { host: 'evil.example' } }), 421)
@@ -97,20 +104,37 @@ await t.test('the page', async t => {
   await t.test('is served at / with the token, and its files below /inspector/ with their types', async t => {
     const { url } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) })
     const page = await fetch(url)
-    t.match(await page.text(), `<head lang="en"><meta name="taskchart-token" content="${TOKEN}"><meta name="taskchart-agent" content="${url.replace('http', 'ws')}"><title>`)
+    t.match(
+      await page.text(),
+      `<head lang="en"><meta name="taskchart-token" content="${TOKEN}"><meta name="taskchart-agent" content="${url.replace('http', 'ws')}"><title>`
+    )
     const policy = page.headers.get('content-security-policy') ?? ''
-    t.match(policy, `default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' ws://${new URL(url).host} `)
+    t.match(
+      policy,
+      `default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self' ws://${new URL(url).host} `
+    )
     t.notMatch(policy, /script-src/)
     t.equal(page.headers.get('cache-control'), 'no-store')
-    const files = [['assets/index-1a2b.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'], ['assets/index-1a2b.css', 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'], ['icon.svg', 'image/svg+xml', 'no-cache']]
+    const files = [
+      ['assets/index-1a2b.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'],
+      ['assets/index-1a2b.css', 'text/css; charset=utf-8', 'public, max-age=31536000, immutable'],
+      ['icon.svg', 'image/svg+xml', 'no-cache']
+    ]
     for (const [name, type, caching] of files) {
       const { status, headers } = await fetch(`${url}inspector/${name}`)
-      t.strictSame([status, headers.get('content-type'), headers.get('cache-control'), headers.get('x-content-type-options')], [200, type, caching, 'nosniff'])
+      t.strictSame(
+        [status, headers.get('content-type'), headers.get('cache-control'), headers.get('x-content-type-options')],
+        [200, type, caching, 'nosniff']
+      )
     }
-    for (const name of ['notes.txt', 'none.js', '%2e%2e/secret.js', '..%2fsecret.js', '.hidden.js', '']) t.not((await fetch(`${url}inspector/${name}`)).status, 200, name)
+    for (const name of ['notes.txt', 'none.js', '%2e%2e/secret.js', '..%2fsecret.js', '.hidden.js', ''])
+      t.not((await fetch(`${url}inspector/${name}`)).status, 200, name)
     t.equal((await fetch(url, { method: 'HEAD' })).status, 200)
     t.equal((await fetch(`${url}.well-known/agent-card.json`)).status, 200, 'the agent keeps its path')
-    t.equal((await fetch(url, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })).status, 200)
+    t.equal(
+      (await fetch(url, { method: 'POST', body: '{', headers: { 'content-type': 'application/json' } })).status,
+      200
+    )
   })
 
   await t.test("is the agent's plain page if it was not built", async t => {
@@ -119,7 +143,12 @@ await t.test('the page', async t => {
   })
 
   await t.test('needs the token if the agent has authenticate', async t => {
-    const { url, inspector } = await inspected(t, { work: () => ({}) }, { page: builtPage(t) }, { authenticate: () => ({ id: 'me' }) })
+    const { url, inspector } = await inspected(
+      t,
+      { work: () => ({}) },
+      { page: builtPage(t) },
+      { authenticate: () => ({ id: 'me' }) }
+    )
     t.match(await (await fetch(url)).text(), 'An A2A agent.')
     t.equal((await fetch(`${url}?token=guess`)).status, 401)
     t.equal((await fetch(`${url}stately`)).status, 401)
@@ -151,7 +180,11 @@ await t.test('a passivated context is kept without its actors', async t => {
   const collect = runInNewContext('gc') as () => void
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
   const recorded = () => {
-    const actors = { key: { tenant: '', principal: 'ann', contextId: 'c' }, name: 'c', root: createActor(createMachine({})).start() }
+    const actors = {
+      key: { tenant: '', principal: 'ann', contextId: 'c' },
+      name: 'c',
+      root: createActor(createMachine({})).start()
+    }
     recorder.entered(actors)
     recorder.left(actors)
     return new WeakRef(actors.root)
@@ -168,7 +201,11 @@ await t.test('a passivated context is kept without its actors', async t => {
 
 await t.test('a full recorder drops its oldest contexts, then the oldest steps of watched ones', t => {
   const machine = createMachine({ on: { said: { actions: () => {} } } })
-  const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled: error => t.fail(String(error)) }, 100_000)
+  const recorder = new Recorder(
+    new TestClock(),
+    { stirred() {}, inspected() {}, began() {}, troubled: error => t.fail(String(error)) },
+    100_000
+  )
   const talk = (contextId: string, text: string) => {
     const root = createActor(machine)
     hostActors(root.system, { turnNumber: 0 } as ActorHost)
@@ -215,7 +252,12 @@ await t.test('a slow page', async t => {
     const clock = new TestClock()
     const stream = Object.assign(new EventEmitter(), { writableLength: 0 })
     const sent: { type: string; count?: number; rows?: unknown[]; removed?: unknown[] }[] = []
-    const socket = Object.assign(new EventEmitter(), { readyState: 1, OPEN: 1, send: (text: string) => sent.push(JSON.parse(text)), close: t.fail })
+    const socket = Object.assign(new EventEmitter(), {
+      readyState: 1,
+      OPEN: 1,
+      send: (text: string) => sent.push(JSON.parse(text)),
+      close: t.fail
+    })
     const tap: Tap = { heard: undefined }
     const frames = new FrameLog(tap, clock, () => {})
     const page = new PageLink(socket as never, stream as never, 'host')
@@ -224,8 +266,23 @@ await t.test('a slow page', async t => {
     const recorder = new Recorder(clock, { stirred() {}, inspected() {}, began() {}, troubled() {} })
     const readMessages = async () => []
     const contexts = new ContextIndex(value => value, page)
-    const talkOf = (contextId: string) => new TalkRecord(contextId, { readMessages, redact: value => value, timesOf: () => new Map() })
-    const shown: Shown = { instance: 'i', recorder, tasks, contexts, talkOf, frames, redact: value => value, stirred: () => (stirs += 1), authorize: async () => {}, heat: undefined, nodes: undefined, test: () => {}, prove: () => {} }
+    const talkOf = (contextId: string) =>
+      new TalkRecord(contextId, { readMessages, redact: value => value, timesOf: () => new Map() })
+    const shown: Shown = {
+      instance: 'i',
+      recorder,
+      tasks,
+      contexts,
+      talkOf,
+      frames,
+      redact: value => value,
+      stirred: () => (stirs += 1),
+      authorize: async () => {},
+      heat: undefined,
+      nodes: undefined,
+      test: () => {},
+      prove: () => {}
+    }
     const ask = (asked: object) => socket.emit('message', Buffer.from(JSON.stringify(asked)))
     const fill = () => (stream.writableLength = HIGH_WATER_BYTES + 1)
     const drain = () => {
@@ -235,8 +292,16 @@ await t.test('a slow page', async t => {
     return { page, shown, tasks, tap, sent, ask, fill, drain, socket, stirs: () => stirs }
   }
   const commit = (taskId: string, atMs = 1, more: Partial<Commit> = {}): Commit => ({
-    key: { tenant: '', principal: 'ann', contextId: 'c' }, expected: 0, atMs, snapshot: '', tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }],
-    log: [{ taskId, generation: 0, message: userMessage('x') }], journal: [], sends: [], webhooks: [], ...more
+    key: { tenant: '', principal: 'ann', contextId: 'c' },
+    expected: 0,
+    atMs,
+    snapshot: '',
+    tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }],
+    log: [{ taskId, generation: 0, message: userMessage('x') }],
+    journal: [],
+    sends: [],
+    webhooks: [],
+    ...more
   })
 
   await t.test('receives each changed task once when it reads again', t => {
@@ -245,7 +310,14 @@ await t.test('a slow page', async t => {
     ask({ type: 'watch', contextId: 'c' })
     page.show(shown)
     page.flush()
-    t.strictSame(sent.splice(0), [{ type: 'tasks', rows: [], removed: [] }, { type: 'contexts', rows: [], removed: [] }], 'at first it hears that there is nothing')
+    t.strictSame(
+      sent.splice(0),
+      [
+        { type: 'tasks', rows: [], removed: [] },
+        { type: 'contexts', rows: [], removed: [] }
+      ],
+      'at first it hears that there is nothing'
+    )
     fill()
     for (let i = 0; i < 5; i += 1) tasks.committed(commit('a', i))
     tasks.committed(commit('b'))
@@ -275,7 +347,10 @@ await t.test('a slow page', async t => {
     drain()
     const before = stirs()
     page.flush()
-    t.match(sent, [{ type: 'lost', what: 'frames', count: 200 }, { type: 'frames', frames: { length: 500 } }])
+    t.match(sent, [
+      { type: 'lost', what: 'frames', count: 200 },
+      { type: 'frames', frames: { length: 500 } }
+    ])
     t.equal(stirs(), before + 1, 'and the rest soon')
     page.flush()
     page.flush()
@@ -316,12 +391,22 @@ await t.test('a slow page receives the number of steps that it missed', async t 
   for (let i = 0; i < 130; i += 1) await runtime.sendMessage(say('x', { contextId: 'c' }))
   other.ask({ type: 'watch', contextId: 'c', afterStep: 1, instance: ids.instance })
   const { count, what } = await other.frame('lost')
-  const { steps: [next] } = await other.frame('steps')
+  const {
+    steps: [next]
+  } = await other.frame('steps')
   t.strictSame([what, count], ['steps', (next?.n ?? 0) - 2])
 })
 
 await t.test('a flood of tasks is listed in part, and a task that was left out once it changes later', async t => {
-  const { runtime, page, clock } = await inspected(t, { work: async ({ ask, message }) => ({ artifact: textOf(message) === 'ask' ? (textOf(await ask(inputRequired('Which?'))) ?? '') : 'done' }) }, { listedAMinute: 100 })
+  const { runtime, page, clock } = await inspected(
+    t,
+    {
+      work: async ({ ask, message }) => ({
+        artifact: textOf(message) === 'ask' ? (textOf(await ask(inputRequired('Which?'))) ?? '') : 'done'
+      })
+    },
+    { listedAMinute: 100 }
+  )
   const reader = await page()
   await reader.frame('hello')
   reader.ask({ type: 'watch', contextId: 'watched' })
@@ -329,7 +414,11 @@ await t.test('a flood of tasks is listed in part, and a task that was left out o
   for (let i = 0; i < 100; i += 1) await runtime.sendMessage(say('x', { contextId: `c${i % 10}` }))
   const { id } = taskIn(await runtime.sendMessage(say('ask')))
   const watched = taskIn(await runtime.sendMessage(say('x', { contextId: 'watched' })))
-  const listed = (taskId: string) => reader.all('tasks').flatMap(({ rows }) => rows).findLast(row => row.taskId === taskId)
+  const listed = (taskId: string) =>
+    reader
+      .all('tasks')
+      .flatMap(({ rows }) => rows)
+      .findLast(row => row.taskId === taskId)
   t.match(await reader.frame('lost'), { what: 'tasks', count: 1 })
   await until(() => listed(watched.id), 'the watched context')
   t.equal(listed(id), undefined)
@@ -341,9 +430,25 @@ await t.test('a flood of tasks is listed in part, and a task that was left out o
 
 await t.test('known tasks', async t => {
   const commit = (taskId: string, log: Commit['log'] = []): Commit => ({
-    key: { tenant: '', principal: 'ann', contextId: 'c' }, expected: 0, atMs: 5, snapshot: '', tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }], log, journal: [], sends: [], webhooks: []
+    key: { tenant: '', principal: 'ann', contextId: 'c' },
+    expected: 0,
+    atMs: 5,
+    snapshot: '',
+    tasks: [{ taskId, state: 'TASK_STATE_WORKING', generation: 2 }],
+    log,
+    journal: [],
+    sends: [],
+    webhooks: []
   })
-  const stored = { key: { tenant: '', principal: 'ann', contextId: 'c' }, state: 'TASK_STATE_COMPLETED', generation: 1, openedMs: 1, changedMs: 2, words: 'before', agreed: undefined } as const
+  const stored = {
+    key: { tenant: '', principal: 'ann', contextId: 'c' },
+    state: 'TASK_STATE_COMPLETED',
+    generation: 1,
+    openedMs: 1,
+    changedMs: 2,
+    words: 'before',
+    agreed: undefined
+  } as const
 
   await t.test('are the newest, and others are evicted', t => {
     const removed: string[] = []
@@ -383,7 +488,10 @@ await t.test('known tasks', async t => {
   })
 
   await t.test('of which nothing is stored keep the time at which they were seen, without a title', async t => {
-    t.strictSame(await openingOf(memoryStore(), { ...stored, taskId: 'gone', title: undefined, isUnread: true, isChanged: false }), { openedMs: 1, words: '', agreed: undefined })
+    t.strictSame(
+      await openingOf(memoryStore(), { ...stored, taskId: 'gone', title: undefined, isUnread: true, isChanged: false }),
+      { openedMs: 1, words: '', agreed: undefined }
+    )
   })
 
   await t.test('from before are read page by page, the newest of each caller', async t => {
@@ -393,12 +501,23 @@ await t.test('known tasks', async t => {
       await runtime.sendMessage(say(`n${i}`))
     }
     const titles: string[] = []
-    for await (const { words } of earlierTasks(store, [{ tenant: '', principal: 'nobody' }, { tenant: '', principal: 'anonymous' }])) titles.push(words)
+    for await (const { words } of earlierTasks(store, [
+      { tenant: '', principal: 'nobody' },
+      { tenant: '', principal: 'anonymous' }
+    ]))
+      titles.push(words)
     t.strictSame([titles.length, titles[0], titles.at(-1)], [105, 'n104', 'n0'])
   })
 
   await t.test('from before are limited, however many the store has', async t => {
-    const page = { total: 5000, next: { timestamp: '', taskId: '' }, tasks: Array.from({ length: 100 }, (_, i) => ({ generation: 1, task: { id: `${i}`, contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } })) }
+    const page = {
+      total: 5000,
+      next: { timestamp: '', taskId: '' },
+      tasks: Array.from({ length: 100 }, (_, i) => ({
+        generation: 1,
+        task: { id: `${i}`, contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } }
+      }))
+    }
     const store = { ...memoryStore(), listTasks: async () => page }
     let count = 0
     for await (const { openedMs, words } of earlierTasks(store, [{ tenant: '', principal: 'a' }])) {
@@ -420,5 +539,8 @@ await t.test('test coverage is stored beside the module, and git ignores it', as
   t.equal(readFileSync(`${folder}/.taskchart/.gitignore`, 'utf8'), '*\n')
   await changed
   const other = t.testdir({ '.taskchart': { coverage: { 'a.ts.json': '7', 'b.ts.json': '{' } } })
-  t.strictSame([await coverageFile(`${other}/a.ts`).read(), await coverageFile(`${other}/b.ts`).read()], [undefined, undefined])
+  t.strictSame(
+    [await coverageFile(`${other}/a.ts`).read(), await coverageFile(`${other}/b.ts`).read()],
+    [undefined, undefined]
+  )
 })

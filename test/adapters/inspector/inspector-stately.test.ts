@@ -38,22 +38,59 @@ const wire = ({ url }: InspectedAgent) => `${url.replace('http', 'ws')}inspector
 /** Each event, shortly. */
 function brief(event: StatelyInspectionEvent): string {
   if (event.type === '@xstate.actor') return `actor ${event.name}`
-  return event.type === '@xstate.event' ? `event ${event.event.type}` : `snapshot ${event.event.type} ${event.snapshot.status}`
+  return event.type === '@xstate.event'
+    ? `event ${event.event.type}`
+    : `snapshot ${event.event.type} ${event.snapshot.status}`
 }
 
 /** Checks what a receiver got of one task from its beginning to its end. */
 function checkWhole(t: Test, events: readonly StatelyInspectionEvent[], taskId: string): void {
   const actors = events.filter(event => event.type === '@xstate.actor')
-  t.strictSame(actors.map(({ name }) => name), ['context', taskId, 'work'])
+  t.strictSame(
+    actors.map(({ name }) => name),
+    ['context', taskId, 'work']
+  )
   const [context, task, work] = actors
-  t.strictSame([context?.parentId, task?.parentId, work?.parentId], [undefined, context?.sessionId, task?.sessionId], 'each has its parent')
-  t.match(actors.map(({ definition = '{}' }) => JSON.parse(definition)), [{ id: 'context', states: { idle: {} } }, { id: 'task', states: { active: {} } }, { initial: 'choosing', states: { asking: { tags: 'input-required' } } }])
-  t.match(actors.map(({ snapshot }) => snapshot), [{ status: 'active', value: 'idle' }, { status: 'active', value: { active: 'submitted' } }, { status: 'active', value: 'asking' }], 'in its initial state')
+  t.strictSame(
+    [context?.parentId, task?.parentId, work?.parentId],
+    [undefined, context?.sessionId, task?.sessionId],
+    'each has its parent'
+  )
+  t.match(
+    actors.map(({ definition = '{}' }) => JSON.parse(definition)),
+    [
+      { id: 'context', states: { idle: {} } },
+      { id: 'task', states: { active: {} } },
+      { initial: 'choosing', states: { asking: { tags: 'input-required' } } }
+    ]
+  )
+  t.match(
+    actors.map(({ snapshot }) => snapshot),
+    [
+      { status: 'active', value: 'idle' },
+      { status: 'active', value: { active: 'submitted' } },
+      { status: 'active', value: 'asking' }
+    ],
+    'in its initial state'
+  )
   const of = (sessionId = '') => events.filter(event => event.sessionId === sessionId).map(brief)
-  t.strictSame(of(work?.sessionId), ['actor work', 'event xstate.init', 'snapshot xstate.init active', 'event message.received', 'snapshot message.received done'])
-  t.strictSame(of(task?.sessionId).filter(line => line.startsWith('event')), ['xstate.init', 'task.start', 'work.asked', 'message.received', 'work.resumed', 'xstate.done.actor.work'].map(type => `event ${type}`))
+  t.strictSame(of(work?.sessionId), [
+    'actor work',
+    'event xstate.init',
+    'snapshot xstate.init active',
+    'event message.received',
+    'snapshot message.received done'
+  ])
+  t.strictSame(
+    of(task?.sessionId).filter(line => line.startsWith('event')),
+    ['xstate.init', 'task.start', 'work.asked', 'message.received', 'work.resumed', 'xstate.done.actor.work'].map(
+      type => `event ${type}`
+    )
+  )
   t.equal(of(task?.sessionId).at(-1), 'snapshot xstate.done.actor.work done')
-  t.match(events.filter(event => event.type === '@xstate.snapshot' && event.sessionId === task?.sessionId).at(-1), { snapshot: { value: 'completed' } })
+  t.match(events.filter(event => event.type === '@xstate.snapshot' && event.sessionId === task?.sessionId).at(-1), {
+    snapshot: { value: 'completed' }
+  })
 }
 
 /** Has a task ask and end. */
@@ -63,15 +100,18 @@ async function wholeTask({ runtime }: InspectedAgent): Promise<string> {
   return id
 }
 
-await t.test("Stately's receiver gets every actor with definition, events and snapshots, ordered and without secrets", async t => {
-  const agent = await inspected(t, { work: obedient })
-  const events = received(wire(agent))
-  await until(() => agent.observers() === 1)
-  const taskId = await wholeTask(agent)
-  await until(() => events.some(event => brief(event) === 'snapshot xstate.done.actor.work done'))
-  checkWhole(t, events, taskId)
-  t.notMatch(JSON.stringify(events), /hunter2|sesame/)
-})
+await t.test(
+  "Stately's receiver gets every actor with definition, events and snapshots, ordered and without secrets",
+  async t => {
+    const agent = await inspected(t, { work: obedient })
+    const events = received(wire(agent))
+    await until(() => agent.observers() === 1)
+    const taskId = await wholeTask(agent)
+    await until(() => events.some(event => brief(event) === 'snapshot xstate.done.actor.work done'))
+    checkWhole(t, events, taskId)
+    t.notMatch(JSON.stringify(events), /hunter2|sesame/)
+  }
+)
 
 await t.test("Stately's own server gets the same after reconnects, without keeping the process alive", async t => {
   const port = await unusedPort()
@@ -107,19 +147,34 @@ await t.test('a receiver that disconnects is removed, and gets the current actor
   for (const client of receiver.clients) client.terminate()
   texts.splice(0)
   await until(() => texts.length >= 3)
-  t.match(texts.slice(0, 3).map(text => JSON.parse(text)), [{ type: '@xstate.actor', name: 'context' }, { type: '@xstate.actor' }, { type: '@xstate.actor', name: 'work', snapshot: { value: 'asking' } }])
+  t.match(
+    texts.slice(0, 3).map(text => JSON.parse(text)),
+    [
+      { type: '@xstate.actor', name: 'context' },
+      { type: '@xstate.actor' },
+      { type: '@xstate.actor', name: 'work', snapshot: { value: 'asking' } }
+    ]
+  )
 })
 
 await t.test('an error in the redact hook is logged, and does not affect the actors', async t => {
-  const agent = await inspected(t, { work: obedient }, { redact: value => {
-    if (JSON.stringify(value)?.includes('boom')) throw new Error('no')
-    return value
-  } })
+  const agent = await inspected(
+    t,
+    { work: obedient },
+    {
+      redact: value => {
+        if (JSON.stringify(value)?.includes('boom')) throw new Error('no')
+        return value
+      }
+    }
+  )
   const socket = new WebSocket(wire(agent))
   t.teardown(() => socket.terminate())
   await once(socket, 'open')
   await until(() => agent.observers() === 1)
-  t.match(await agent.runtime.sendMessage(say('boom', { contextId: 'c' })), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  t.match(await agent.runtime.sendMessage(say('boom', { contextId: 'c' })), {
+    task: { status: { state: 'TASK_STATE_COMPLETED' } }
+  })
   t.ok(agent.log.some(({ message }) => message === 'the inspector failed'))
 })
 
@@ -133,7 +188,10 @@ await t.test('a receiver gets nothing of passivated contexts', async t => {
   t.teardown(() => socket.terminate())
   socket.on('message', (data: Buffer) => texts.push(data.toString('utf8')))
   await until(() => texts.length > 0)
-  t.match(texts.map(text => JSON.parse(text)), [{ type: '@xstate.actor', snapshot: { context: { contextId: 'b' } } }])
+  t.match(
+    texts.map(text => JSON.parse(text)),
+    [{ type: '@xstate.actor', snapshot: { context: { contextId: 'b' } } }]
+  )
 })
 
 await t.test('a receiver that reads too slowly is closed, and nothing waits for it', async t => {
@@ -143,7 +201,14 @@ await t.test('a receiver that reads too slowly is closed, and nothing waits for 
     socket.pause()
     socket.on('close', () => gone.push(socket))
   })
-  const agent = await inspected(t, { work: obedient }, { stately: `ws://127.0.0.1:${port}`, redact: value => ({ ...(value as object), bulk: 'x'.repeat(WAITING_BYTES / 4) }) })
+  const agent = await inspected(
+    t,
+    { work: obedient },
+    {
+      stately: `ws://127.0.0.1:${port}`,
+      redact: value => ({ ...(value as object), bulk: 'x'.repeat(WAITING_BYTES / 4) })
+    }
+  )
   const direct = new WebSocket(wire(agent))
   t.teardown(() => direct.terminate())
   await once(direct, 'open')
@@ -157,7 +222,10 @@ await t.test('a receiver that reads too slowly is closed, and nothing waits for 
 })
 
 await t.test("an actor's values are shown where possible: definition data, errors, no chart", async t => {
-  const work = setupWork({ types: { context: {} as { token: string } }, actors: { paint: fromPromise(() => Promise.reject(new Error('no paint'))) } }).createMachine({
+  const work = setupWork({
+    types: { context: {} as { token: string } },
+    actors: { paint: fromPromise(() => Promise.reject(new Error('no paint'))) }
+  }).createMachine({
     context: { token: 'sesame' },
     initial: 'on',
     states: { on: { invoke: { id: 'paint', src: 'paint', onError: 'off' } }, off: { type: 'final' } }
@@ -166,25 +234,30 @@ await t.test("an actor's values are shown where possible: definition data, error
   const events = received(wire(agent))
   await until(() => agent.observers() === 1)
   await agent.runtime.sendMessage(say('x', { contextId: 'c' }))
-  await until(() => events.some(event => event.type === '@xstate.event' && event.event.type === 'xstate.done.actor.work'))
+  await until(() =>
+    events.some(event => event.type === '@xstate.event' && event.event.type === 'xstate.done.actor.work')
+  )
   const definitions = events.flatMap(event => (event.type === '@xstate.actor' ? [event.definition] : []))
   t.ok(definitions.includes('{"id":"paint"}'))
   t.ok(definitions.some(text => text?.includes('"context":{"token":"[redacted]"}')))
   t.notMatch(JSON.stringify(events), 'sesame')
 })
 
-await t.test("the page at /stately forwards everything to Stately's inspector, and loads nothing else there", async t => {
-  const { url } = await inspected(t, { work: obedient })
-  const page = await fetch(`${url}stately`)
-  t.match(page.headers.get('content-security-policy'), 'frame-src https://stately.ai')
-  const html = await page.text()
-  t.match(html, `<body data-token="${TOKEN}">`)
-  t.match(html, '<iframe title="Stately Inspector" src="https://stately.ai/inspect">')
-  t.notMatch(html, /<script>/)
-  const script = await fetch(`${url}inspector/stately.js`)
-  t.match(script.headers.get('content-type'), 'text/javascript')
-  t.equal(await script.text(), statelyScript)
-})
+await t.test(
+  "the page at /stately forwards everything to Stately's inspector, and loads nothing else there",
+  async t => {
+    const { url } = await inspected(t, { work: obedient })
+    const page = await fetch(`${url}stately`)
+    t.match(page.headers.get('content-security-policy'), 'frame-src https://stately.ai')
+    const html = await page.text()
+    t.match(html, `<body data-token="${TOKEN}">`)
+    t.match(html, '<iframe title="Stately Inspector" src="https://stately.ai/inspect">')
+    t.notMatch(html, /<script>/)
+    const script = await fetch(`${url}inspector/stately.js`)
+    t.match(script.headers.get('content-type'), 'text/javascript')
+    t.equal(await script.text(), statelyScript)
+  }
+)
 
 await t.test("the wire and its option are refused without Stately's package, with what to install", async t => {
   const missing = () => Promise.reject(new Error('Cannot find package'))
@@ -194,5 +267,8 @@ await t.test("the wire and its option are refused without Stately's package, wit
   const [code, reason] = await once(socket, 'close')
   t.match([code, String(reason)], [1008, /npm install/])
   t.equal(agent.observers(), 0)
-  await t.rejects(inspected(t, { work: obedient }, { stately: 'ws://127.0.0.1:9', loadStately: () => loadStately(missing) }), { message: /npm install/ })
+  await t.rejects(
+    inspected(t, { work: obedient }, { stately: 'ws://127.0.0.1:9', loadStately: () => loadStately(missing) }),
+    { message: /npm install/ }
+  )
 })

@@ -28,63 +28,130 @@ await t.test('contexts and their messages', async t => {
     t.match((await reader.frame('hello')).agent.terms, { properties: { euros: { title: 'Price' } } })
     await runtime.sendMessage(say('hello', { contextId: 'c' }))
     const { rows } = await reader.frame('contexts', ({ rows }) => rows[0]?.title === 'hello')
-    t.match(rows, [{ contextId: 'c', owner: { tenant: '', principal: 'anonymous' }, title: 'hello', openedMs: Number, changedMs: Number, offer: undefined }])
+    t.match(rows, [
+      {
+        contextId: 'c',
+        owner: { tenant: '', principal: 'anonymous' },
+        title: 'hello',
+        openedMs: Number,
+        changedMs: Number,
+        offer: undefined
+      }
+    ])
     const answer = await runtime.sendMessage(say('Mow my lawn', { contextId: 'c' }))
     const made = 'message' in answer ? offerIn(answer.message) : undefined
-    const { rows: [standing] } = await reader.frame('contexts', ({ rows }) => rows[0]?.offer !== undefined)
-    t.match(standing, { title: 'hello', offer: { offerId: made?.offerId, expiresMs: Date.parse(made?.expiresAt ?? '') } })
-    await runtime.sendMessage({ message: { ...userMessage(''), messageId: 'decline', contextId: 'c', parts: [declineOffer({ offerId: made?.offerId ?? '' })] } })
-    await reader.frame('contexts', ({ rows }) => rows[0] !== undefined && rows[0].offer === undefined, reader.frames.findIndex(frame => frame.type === 'contexts' && frame.rows[0]?.offer) + 1)
+    const {
+      rows: [standing]
+    } = await reader.frame('contexts', ({ rows }) => rows[0]?.offer !== undefined)
+    t.match(standing, {
+      title: 'hello',
+      offer: { offerId: made?.offerId, expiresMs: Date.parse(made?.expiresAt ?? '') }
+    })
+    await runtime.sendMessage({
+      message: {
+        ...userMessage(''),
+        messageId: 'decline',
+        contextId: 'c',
+        parts: [declineOffer({ offerId: made?.offerId ?? '' })]
+      }
+    })
+    await reader.frame(
+      'contexts',
+      ({ rows }) => rows[0] !== undefined && rows[0].offer === undefined,
+      reader.frames.findIndex(frame => frame.type === 'contexts' && frame.rows[0]?.offer) + 1
+    )
     await runtime.erase({ contextId: 'c' })
     t.strictSame((await reader.frame('contexts', ({ removed }) => removed.length > 0)).removed, ['c'])
   })
 
-  await t.test('a context that is in memory when the recording begins is told, with what it is about and its standing offer', async t => {
-    const { runtime, page } = await inspected(t, { negotiate, work: () => ({ artifact: 'Mown.' }) })
-    await runtime.sendMessage(say('hello', { contextId: 'c' }))
-    await runtime.sendMessage(say('Mow my lawn', { contextId: 'd' }))
-    const reader = await page()
-    const { rows: [first] } = await reader.frame('contexts', ({ rows }) => rows.some(({ contextId }) => contextId === 'c'))
-    t.match(first, { contextId: 'c', title: 'hello', openedMs: Number })
-    const { rows } = await reader.frame('contexts', ({ rows }) => rows.some(({ contextId }) => contextId === 'd'))
-    t.match(rows.find(({ contextId }) => contextId === 'd'), { title: 'Mow my lawn', offer: { expiresMs: Number } })
-    const { rows: again } = await (await page()).frame('contexts', ({ rows }) => rows.length > 1)
-    t.equal(again.length, 2)
-  })
+  await t.test(
+    'a context that is in memory when the recording begins is told, with what it is about and its standing offer',
+    async t => {
+      const { runtime, page } = await inspected(t, { negotiate, work: () => ({ artifact: 'Mown.' }) })
+      await runtime.sendMessage(say('hello', { contextId: 'c' }))
+      await runtime.sendMessage(say('Mow my lawn', { contextId: 'd' }))
+      const reader = await page()
+      const {
+        rows: [first]
+      } = await reader.frame('contexts', ({ rows }) => rows.some(({ contextId }) => contextId === 'c'))
+      t.match(first, { contextId: 'c', title: 'hello', openedMs: Number })
+      const { rows } = await reader.frame('contexts', ({ rows }) => rows.some(({ contextId }) => contextId === 'd'))
+      t.match(
+        rows.find(({ contextId }) => contextId === 'd'),
+        { title: 'Mow my lawn', offer: { expiresMs: Number } }
+      )
+      const { rows: again } = await (await page()).frame('contexts', ({ rows }) => rows.length > 1)
+      t.equal(again.length, 2)
+    }
+  )
 
   await t.test('a task with agreed terms is called by them', async t => {
     const { runtime, page } = await inspected(t, { negotiate, work: () => ({ artifact: 'Mown.' }) })
     const answer = await runtime.sendMessage(say('Mow my lawn', { contextId: 'c' }))
     const made = 'message' in answer ? offerIn(answer.message) : undefined
-    await runtime.sendMessage({ message: { ...userMessage(''), messageId: 'accept', contextId: 'c', parts: [acceptOffer({ offerId: made?.offerId ?? '' })] } })
+    await runtime.sendMessage({
+      message: {
+        ...userMessage(''),
+        messageId: 'accept',
+        contextId: 'c',
+        parts: [acceptOffer({ offerId: made?.offerId ?? '' })]
+      }
+    })
     const stored = await (await page()).frame('tasks', ({ rows }) => rows.length > 0)
     t.equal(stored.rows[0]?.title, 'euros 50, day friday', 'one that is read from the store')
     const reader = await page()
     const next = await runtime.sendMessage(say('Again', { contextId: 'd' }))
     const again = 'message' in next ? offerIn(next.message) : undefined
-    const task = taskIn(await runtime.sendMessage({ message: { ...userMessage('Deal'), messageId: 'deal', contextId: 'd', parts: [{ text: 'Deal' }, acceptOffer({ offerId: again?.offerId ?? '' })] } }))
+    const task = taskIn(
+      await runtime.sendMessage({
+        message: {
+          ...userMessage('Deal'),
+          messageId: 'deal',
+          contextId: 'd',
+          parts: [{ text: 'Deal' }, acceptOffer({ offerId: again?.offerId ?? '' })]
+        }
+      })
+    )
     const { rows } = await reader.frame('tasks', ({ rows }) => rows.some(({ taskId }) => taskId === task.id))
-    t.equal(rows.find(({ taskId }) => taskId === task.id)?.title, 'Deal · euros 50, day friday', 'and one that opens meanwhile')
+    t.equal(
+      rows.find(({ taskId }) => taskId === task.id)?.title,
+      'Deal · euros 50, day friday',
+      'and one that opens meanwhile'
+    )
   })
 
-  await t.test('the messages of a watched context come in their order, whole without a task, and without secrets', async t => {
-    const { runtime, page } = await inspected(t, { negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('Hello, token=secret.') : accepted()), work: () => ({ artifact: 'Done.' }) })
-    await runtime.sendMessage(say('hello', { contextId: 'c' }))
-    const task = taskIn(await runtime.sendMessage(say('work', { contextId: 'c' })))
-    const reader = await page()
-    await reader.frame('hello')
-    reader.ask({ type: 'watch', contextId: 'c' })
-    const { rows } = await reader.frame('talk')
-    t.match(rows, [{ message: { role: 'ROLE_USER', parts: [{ text: 'hello' }] } }, { message: { role: 'ROLE_AGENT', parts: [{ text: 'Hello, token=[redacted]' }] } }, { taskId: task.id, generation: 0 }])
-    t.equal(rows[2]?.message, undefined, 'a message of a task is in its history')
-    t.equal(rows[0]?.atMs, undefined, 'its time was not seen')
-    const file = { raw: Buffer.from('token=abc').toString('base64'), filename: 'a.txt' }
-    await runtime.sendMessage({ message: { ...userMessage('hello'), messageId: 'file', contextId: 'c', parts: [{ text: 'hello' }, file] } })
-    const { rows: more } = await reader.frame('talk', ({ rows }) => rows[0]?.messageId === 'file')
-    t.match(more[0], { atMs: Number, message: { parts: [{ text: 'hello' }, file] } }, 'a file stays as it is')
-    const { rows: [row] } = await reader.frame('contexts', ({ rows }) => rows[0]?.title === 'hello')
-    t.match(row, { contextId: 'c' }, 'its first message was read from the store')
-  })
+  await t.test(
+    'the messages of a watched context come in their order, whole without a task, and without secrets',
+    async t => {
+      const { runtime, page } = await inspected(t, {
+        negotiate: ({ message }) => (textOf(message) === 'hello' ? reply('Hello, token=secret.') : accepted()),
+        work: () => ({ artifact: 'Done.' })
+      })
+      await runtime.sendMessage(say('hello', { contextId: 'c' }))
+      const task = taskIn(await runtime.sendMessage(say('work', { contextId: 'c' })))
+      const reader = await page()
+      await reader.frame('hello')
+      reader.ask({ type: 'watch', contextId: 'c' })
+      const { rows } = await reader.frame('talk')
+      t.match(rows, [
+        { message: { role: 'ROLE_USER', parts: [{ text: 'hello' }] } },
+        { message: { role: 'ROLE_AGENT', parts: [{ text: 'Hello, token=[redacted]' }] } },
+        { taskId: task.id, generation: 0 }
+      ])
+      t.equal(rows[2]?.message, undefined, 'a message of a task is in its history')
+      t.equal(rows[0]?.atMs, undefined, 'its time was not seen')
+      const file = { raw: Buffer.from('token=abc').toString('base64'), filename: 'a.txt' }
+      await runtime.sendMessage({
+        message: { ...userMessage('hello'), messageId: 'file', contextId: 'c', parts: [{ text: 'hello' }, file] }
+      })
+      const { rows: more } = await reader.frame('talk', ({ rows }) => rows[0]?.messageId === 'file')
+      t.match(more[0], { atMs: Number, message: { parts: [{ text: 'hello' }, file] } }, 'a file stays as it is')
+      const {
+        rows: [row]
+      } = await reader.frame('contexts', ({ rows }) => rows[0]?.title === 'hello')
+      t.match(row, { contextId: 'c' }, 'its first message was read from the store')
+    }
+  )
 
   await t.test('messages that cannot be read are logged', async t => {
     const store = { ...memoryStore(), readMessages: () => Promise.reject(new Error('no disk')) }
@@ -102,7 +169,17 @@ await t.test('contexts and their messages', async t => {
 const key = { tenant: '', principal: 'ann', contextId: 'c' }
 
 function commit(contextId: string, log: readonly MessageRow[], expected = 1): Commit {
-  return { key: { ...key, contextId }, expected, atMs: 5, snapshot: '', tasks: [], log, journal: [], sends: [], webhooks: [] }
+  return {
+    key: { ...key, contextId },
+    expected,
+    atMs: 5,
+    snapshot: '',
+    tasks: [],
+    log,
+    journal: [],
+    sends: [],
+    webhooks: []
+  }
 }
 
 const root = createActor(createMachine({}))
@@ -122,7 +199,11 @@ await t.test('the index of contexts', async t => {
       if (isBroken) throw new Error('no disk')
       return [{ message: userMessage('the first') }]
     }
-    const listener = { changedContext: ({ words }: ListedContext) => changed.push(words), removedContext: ({ key }: ListedContext) => removed.push(key.contextId), said: () => {} }
+    const listener = {
+      changedContext: ({ words }: ListedContext) => changed.push(words),
+      removedContext: ({ key }: ListedContext) => removed.push(key.contextId),
+      said: () => {}
+    }
     const index = new ContextIndex(value => value, listener)
     const committed = (...given: Parameters<typeof commit>) => index.committed(commit(...given), actorsOf(given[0]))
     committed('early', [{ message: userMessage('x') }], 0)
@@ -142,7 +223,11 @@ await t.test('the index of contexts', async t => {
     t.match(troubles, [{ message: 'no disk' }])
     committed('d', [])
     committed('d', [{ message: userMessage('after all') }])
-    t.strictSame(changed.slice(2), ['', '', 'after all'], 'a context of which nothing could be read is called by its next message')
+    t.strictSame(
+      changed.slice(2),
+      ['', '', 'after all'],
+      'a context of which nothing could be read is called by its next message'
+    )
     isBroken = false
     committed('gone', [])
     index.erased({ tenant: '', principal: 'ann', contextId: 'gone' })
@@ -167,12 +252,20 @@ await t.test('the messages for a page', async t => {
   await t.test('begin with those that are stored, each once, and leave out what is too large', async t => {
     const first = userMessage('first')
     const large = { ...userMessage(''), messageId: 'large', parts: [{ text: 'x'.repeat(2_000_000) }] }
-    const record = new TalkRecord('c', { readMessages: async () => [{ message: first }, { message: large }], redact: value => value, timesOf: () => new Map([[first.messageId, 7]]) })
+    const record = new TalkRecord('c', {
+      readMessages: async () => [{ message: first }, { message: large }],
+      redact: value => value,
+      timesOf: () => new Map([[first.messageId, 7]])
+    })
     t.equal(record.take(), undefined, 'before they are read there are none')
     record.committed(commit('c', [{ message: first }, { message: userMessage('second'), taskId: 't' }]))
     await record.read(key)
     const taken = record.take()
-    t.match(taken, [{ messageId: first.messageId, atMs: 7 }, { messageId: 'large', message: { parts: [{ text: /larger than 1 MB/ }] } }, { taskId: 't', generation: 0 }])
+    t.match(taken, [
+      { messageId: first.messageId, atMs: 7 },
+      { messageId: 'large', message: { parts: [{ text: /larger than 1 MB/ }] } },
+      { taskId: 't', generation: 0 }
+    ])
     t.equal(taken?.length, 3)
     t.equal(record.take(), undefined)
     record.committed(commit('c', [{ message: { ...first, messageId: 'third' } }]))

@@ -23,25 +23,53 @@ import { obedient } from '../../fixtures/servers/served-agent.ts'
 
 /** A step, shortly: who sent what to whom, what was emitted, which transitions were taken. */
 function brief({ kind, event, transitions }: Step): string {
-  return kind === 'microstep' ? `took ${transitions?.join(', ') || 'its first states'}` : `${kind} ${event.type.replace(/actor\..*/, 'actor')}`
+  return kind === 'microstep'
+    ? `took ${transitions?.join(', ') || 'its first states'}`
+    : `${kind} ${event.type.replace(/actor\..*/, 'actor')}`
 }
 
 await t.test('a page', async t => {
   await t.test("receives the agent, its charts, and its address under the page's host name", async t => {
-    const { url, clock, inspector } = await inspected(t, { work: obedient, card: { name: 'Painter', description: 'Paints.', version: '2.0.0' } })
+    const { url, clock, inspector } = await inspected(t, {
+      work: obedient,
+      card: { name: 'Painter', description: 'Paints.', version: '2.0.0' }
+    })
     const page = await FeedReader.open(t, url.replace('127.0.0.1', 'localhost'), clock, { family: 4 })
     const { charts, ...hello } = await page.frame('hello')
-    t.match(hello, { type: 'hello', agent: { name: 'Painter', description: 'Paints.', version: '2.0.0' }, url: url.replace('http://127.0.0.1', 'ws://localhost'), nowMs: Number, instance: /.{10,}/, authorizes: true })
-    t.strictSame(charts.map(({ id, svg }) => `${id} ${svg}`), ['work <svg>(machine)</svg>', 'task <svg>task</svg>', 'context <svg>context</svg>'])
+    t.match(hello, {
+      type: 'hello',
+      agent: { name: 'Painter', description: 'Paints.', version: '2.0.0' },
+      url: url.replace('http://127.0.0.1', 'ws://localhost'),
+      nowMs: Number,
+      instance: /.{10,}/,
+      authorizes: true
+    })
+    t.strictSame(
+      charts.map(({ id, svg }) => `${id} ${svg}`),
+      ['work <svg>(machine)</svg>', 'task <svg>task</svg>', 'context <svg>context</svg>']
+    )
     t.match(charts[0]?.mermaid, /^stateDiagram-v2/)
     t.equal(inspector.pageUrl, url)
   })
 
   await t.test('receives charts without a drawing where drawing fails, and the reason is logged', async t => {
-    const { page, log } = await inspected(t, { work: () => ({}) }, { draw: () => Promise.reject(new TypeError('Install elkjs.')) })
+    const { page, log } = await inspected(
+      t,
+      { work: () => ({}) },
+      { draw: () => Promise.reject(new TypeError('Install elkjs.')) }
+    )
     const { charts } = await (await page()).frame('hello')
-    t.strictSame(charts.map(({ id, svg }) => [id, svg]), [['task', ''], ['context', '']])
-    t.match(log, [{ message: 'a chart could not be drawn', details: { chart: 'task' } }, { message: 'a chart could not be drawn' }])
+    t.strictSame(
+      charts.map(({ id, svg }) => [id, svg]),
+      [
+        ['task', ''],
+        ['context', '']
+      ]
+    )
+    t.match(log, [
+      { message: 'a chart could not be drawn', details: { chart: 'task' } },
+      { message: 'a chart could not be drawn' }
+    ])
   })
 
   await t.test('receives the stored tasks, and each change', async t => {
@@ -51,13 +79,26 @@ await t.test('a page', async t => {
     clock.increment(1000)
     const reader = await page()
     const { rows } = await reader.frame('tasks', ({ rows }) => rows.length > 0)
-    const row = { taskId: asked.id, contextId: 'c', owner: { tenant: '', principal: 'anonymous' }, state: 'TASK_STATE_INPUT_REQUIRED', generation: 3, openedMs, changedMs: openedMs, title: 'ask' }
+    const row = {
+      taskId: asked.id,
+      contextId: 'c',
+      owner: { tenant: '', principal: 'anonymous' },
+      state: 'TASK_STATE_INPUT_REQUIRED',
+      generation: 3,
+      openedMs,
+      changedMs: openedMs,
+      title: 'ask'
+    }
     t.strictSame(rows, [row])
     await runtime.sendMessage(say('red', { taskId: asked.id }))
-    const { rows: [changed] } = await reader.frame('tasks', ({ rows }) => rows[0]?.state === 'TASK_STATE_COMPLETED')
+    const {
+      rows: [changed]
+    } = await reader.frame('tasks', ({ rows }) => rows[0]?.state === 'TASK_STATE_COMPLETED')
     t.match(changed, { ...row, state: 'TASK_STATE_COMPLETED', generation: 6, changedMs: Number })
     const fresh = taskIn(await runtime.sendMessage(say(` ${'long '.repeat(40)}token=secret`)))
-    const { rows: [opened] } = await reader.frame('tasks', ({ rows }) => rows[0]?.taskId === fresh.id)
+    const {
+      rows: [opened]
+    } = await reader.frame('tasks', ({ rows }) => rows[0]?.taskId === fresh.id)
     t.equal(opened?.title, 'long '.repeat(16))
     await runtime.erase({ contextId: 'c' })
     t.strictSame((await reader.frame('tasks', ({ removed }) => removed.length > 0)).removed, [asked.id])
@@ -73,7 +114,10 @@ await t.test('a page', async t => {
       ids.unshift(taskIn(await runtime.sendMessage(say(text))).id)
     }
     const second = await page()
-    t.strictSame((await second.frame('tasks')).rows.map(({ taskId }) => taskId), ids)
+    t.strictSame(
+      (await second.frame('tasks')).rows.map(({ taskId }) => taskId),
+      ids
+    )
   })
 
   await t.test("receives every actor's steps, with the generations that they led to", async t => {
@@ -84,7 +128,10 @@ await t.test('a page', async t => {
     t.strictSame(await reader.frame('actors'), { type: 'actors', contextId: 'c', rows: [], gone: [] })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('ask', { contextId: 'c' })))
     const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
-    t.strictSame(steps.map(({ n }) => n), steps.map((_, i) => i + 1))
+    t.strictSame(
+      steps.map(({ n }) => n),
+      steps.map((_, i) => i + 1)
+    )
     t.strictSame(steps.filter(({ kind }) => kind !== 'event').map(brief), [
       'took its first states',
       'took context.idle on request.received (branch 4) to busy',
@@ -100,18 +147,56 @@ await t.test('a page', async t => {
     ])
     const names = new Set(statesOf(taskMachine.root).flatMap(transitionsOf).map(transitionName))
     const [context, task, work] = (await reader.frame('actors', ({ rows }) => rows.length === 3)).rows
-    for (const { to, transitions = [] } of steps.filter(({ to }) => to === task?.sessionId)) for (const name of transitions) t.ok(names.has(name), `${to} ${name}`)
-    t.match([context, task, work], [
-      { name: 'context', kind: 'context', chart: 'context', status: 'active', states: ['context', 'context.busy'] },
-      { name: taskId, kind: 'task', chart: 'task', taskId, parent: context?.sessionId, states: ['task', 'task.active', 'task.active.started', 'task.active.started.inputRequired'] },
-      { name: 'work', kind: 'work', chart: 'work', taskId, parent: task?.sessionId, states: ['(machine)', '(machine).asking'] }
-    ])
-    const asked = steps.find(({ to, transitions = [] }) => to === task?.sessionId && transitions.some(name => name.includes('work.asked')))
-    t.match(asked, { states: ['task', 'task.active', 'task.active.started', 'task.active.started.inputRequired'], taskId, generation: 3 })
-    t.match(steps.find(({ event }) => event.type === 'request.received'), { kind: 'event', from: undefined, to: context?.sessionId, event: { request: { message: { parts: [{ text: 'ask' }] } } } })
+    for (const { to, transitions = [] } of steps.filter(({ to }) => to === task?.sessionId))
+      for (const name of transitions) t.ok(names.has(name), `${to} ${name}`)
+    t.match(
+      [context, task, work],
+      [
+        { name: 'context', kind: 'context', chart: 'context', status: 'active', states: ['context', 'context.busy'] },
+        {
+          name: taskId,
+          kind: 'task',
+          chart: 'task',
+          taskId,
+          parent: context?.sessionId,
+          states: ['task', 'task.active', 'task.active.started', 'task.active.started.inputRequired']
+        },
+        {
+          name: 'work',
+          kind: 'work',
+          chart: 'work',
+          taskId,
+          parent: task?.sessionId,
+          states: ['(machine)', '(machine).asking']
+        }
+      ]
+    )
+    const asked = steps.find(
+      ({ to, transitions = [] }) => to === task?.sessionId && transitions.some(name => name.includes('work.asked'))
+    )
+    t.match(asked, {
+      states: ['task', 'task.active', 'task.active.started', 'task.active.started.inputRequired'],
+      taskId,
+      generation: 3
+    })
+    t.match(
+      steps.find(({ event }) => event.type === 'request.received'),
+      {
+        kind: 'event',
+        from: undefined,
+        to: context?.sessionId,
+        event: { request: { message: { parts: [{ text: 'ask' }] } } }
+      }
+    )
     await runtime.sendMessage(say('red', { taskId }))
     const over = await reader.frame('actors', ({ rows }) => rows.some(({ status }) => status === 'done'))
-    t.match(over.rows.filter(({ kind }) => kind !== 'context'), [{ status: 'done', states: ['task', 'task.completed'] }, { status: 'done', states: ['(machine)', '(machine).done'] }])
+    t.match(
+      over.rows.filter(({ kind }) => kind !== 'context'),
+      [
+        { status: 'done', states: ['task', 'task.completed'] },
+        { status: 'done', states: ['(machine)', '(machine).done'] }
+      ]
+    )
   })
 
   await t.test('receives the generations of slow commits, each of its own commit', async t => {
@@ -123,7 +208,10 @@ await t.test('a page', async t => {
     await reader.frame('hello')
     reader.ask({ type: 'watch', contextId: 'c' })
     await reader.frame('actors')
-    const sent = [runtime.sendMessage(say('ask', { contextId: 'c' })), rest().then(() => runtime.sendMessage(say('ask', { contextId: 'c' })))]
+    const sent = [
+      runtime.sendMessage(say('ask', { contextId: 'c' })),
+      rest().then(() => runtime.sendMessage(say('ask', { contextId: 'c' })))
+    ]
     await rest()
     await rest()
     gate.resolve()
@@ -131,7 +219,16 @@ await t.test('a page', async t => {
     const seen = () => reader.all('steps').flatMap(({ steps }) => steps)
     await reader.frame('steps', ({ steps }) => steps.some(({ generation }) => generation === 3))
     const [first = ''] = seen().flatMap(({ taskId }) => taskId ?? [])
-    t.strictSame([...new Set(seen().filter(({ taskId }) => taskId === first).map(({ generation }) => generation))], [1, 3])
+    t.strictSame(
+      [
+        ...new Set(
+          seen()
+            .filter(({ taskId }) => taskId === first)
+            .map(({ generation }) => generation)
+        )
+      ],
+      [1, 3]
+    )
   })
 
   await t.test('that connects late receives the current actors and the remembered steps', async t => {
@@ -143,7 +240,10 @@ await t.test('a page', async t => {
     const late = await page()
     await late.frame('hello')
     late.ask({ type: 'watch', contextId: 'before' })
-    t.strictSame((await late.frame('actors')).rows.map(({ kind }) => kind), ['context', 'task', 'work'])
+    t.strictSame(
+      (await late.frame('actors')).rows.map(({ kind }) => kind),
+      ['context', 'task', 'work']
+    )
     late.ask({ type: 'watch', contextId: 'while' })
     t.equal((await late.frame('steps')).steps[0]?.n, 1)
     t.equal(late.all('steps').filter(({ contextId }) => contextId === 'before').length, 0)
@@ -175,19 +275,36 @@ await t.test('a page', async t => {
     const child = setup({}).createMachine({ id: 'drying', initial: 'wet', states: { wet: {} } })
     const work = setupWork({ actors: { dry: child, wait: fromPromise(() => new Promise(() => {})) } }).createMachine({
       initial: 'on',
-      states: { on: { invoke: [{ src: 'dry', id: 'dry' }, { src: 'wait', id: 'wait' }] } }
+      states: {
+        on: {
+          invoke: [
+            { src: 'dry', id: 'dry' },
+            { src: 'wait', id: 'wait' }
+          ]
+        }
+      }
     })
-    const { runtime, page } = await inspected(t, { work, negotiate: negotiation({ terms: z.object({}), respond: () => accepted({}) }) })
+    const { runtime, page } = await inspected(t, {
+      work,
+      negotiate: negotiation({ terms: z.object({}), respond: () => accepted({}) })
+    })
     const reader = await page()
     const { charts } = await reader.frame('hello')
-    t.strictSame(charts.map(({ id }) => id), ['work', 'child:dry', 'negotiation', 'task', 'context'])
+    t.strictSame(
+      charts.map(({ id }) => id),
+      ['work', 'child:dry', 'negotiation', 'task', 'context']
+    )
     reader.ask({ type: 'watch', contextId: 'c' })
     await open(runtime, 'x', { contextId: 'c' })
-    const rows = new Map((await until(async () => {
-      await reader.frame('actors')
-      const rows = reader.all('actors').flatMap(({ rows }) => rows)
-      return rows.some(({ name }) => name === 'wait') && rows
-    })).map(row => [row.name, row]))
+    const rows = new Map(
+      (
+        await until(async () => {
+          await reader.frame('actors')
+          const rows = reader.all('actors').flatMap(({ rows }) => rows)
+          return rows.some(({ name }) => name === 'wait') && rows
+        })
+      ).map(row => [row.name, row])
+    )
     t.match(rows.get('bargaining'), { kind: 'negotiation', chart: 'negotiation' })
     t.match(rows.get('respond'), { kind: 'child', chart: undefined, states: [] })
     t.match(rows.get('dry'), { kind: 'child', chart: 'child:dry', states: ['drying', 'drying.wet'], taskId: String })
@@ -198,20 +315,30 @@ await t.test('a page', async t => {
     const failing = fromPromise(() => Promise.reject(new Error('no paint')))
     const work = setupWork({ actors: { paint: failing } }).createMachine({
       initial: 'on',
-      states: { on: { invoke: { id: 'paint', src: 'paint', onError: 'off' } }, off: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'on' } } }
+      states: {
+        on: { invoke: { id: 'paint', src: 'paint', onError: 'off' } },
+        off: { tags: 'input-required', meta: { prompt: 'Go on?' }, on: { 'message.received': 'on' } }
+      }
     })
     const { runtime, page, clock } = await inspected(t, { work }, {}, { limits: { idleContexts: 1 } })
     const reader = await page()
     await reader.frame('hello')
     reader.ask({ type: 'watch', contextId: 'c' })
     await runtime.sendMessage(say('x', { contextId: 'c' }))
-    t.match(await reader.frame('actors', ({ rows }) => rows.some(({ status }) => status === 'error')), { rows: [{}, {}, {}, { name: 'paint', status: 'error' }] })
+    t.match(await reader.frame('actors', ({ rows }) => rows.some(({ status }) => status === 'error')), {
+      rows: [{}, {}, {}, { name: 'paint', status: 'error' }]
+    })
     const { id: taskId } = await runtime.listTasks({ contextId: 'c' }).then(({ tasks: [task] }) => task ?? { id: '' })
     await runtime.sendMessage(say('x', { contextId: 'd' }))
     const late = await page()
     await late.frame('hello')
     late.ask({ type: 'watch', contextId: 'c' })
-    t.match((await late.frame('actors')).rows, [{ kind: 'context', status: 'active' }, { kind: 'task', status: 'active' }, { kind: 'work', status: 'active', states: ['(machine)', '(machine).off'] }, { name: 'paint', status: 'error' }])
+    t.match((await late.frame('actors')).rows, [
+      { kind: 'context', status: 'active' },
+      { kind: 'task', status: 'active' },
+      { kind: 'work', status: 'active', states: ['(machine)', '(machine).off'] },
+      { name: 'paint', status: 'error' }
+    ])
     await runtime.sendMessage(say('x', { taskId }))
     const rows = new Map<string, ActorRow>()
     await until(() => {
@@ -219,47 +346,76 @@ await t.test('a page', async t => {
       for (const actors of reader.all('actors')) for (const row of actors.rows) rows.set(row.sessionId, row)
       return [...rows.values()].filter(({ name }) => name === 'paint').length === 2
     })
-    t.strictSame([...rows.values()].map(({ kind }) => kind).toSorted(), ['child', 'child', 'context', 'task', 'work'], 'paint has run twice')
+    t.strictSame(
+      [...rows.values()].map(({ kind }) => kind).toSorted(),
+      ['child', 'child', 'context', 'task', 'work'],
+      'paint has run twice'
+    )
   })
 
-  await t.test('shows the actors of a replaced agent as they wait, and once after the answer, unless they do not fit the new one', async t => {
-    const wait = fromPromise(() => new Promise(() => {}))
-    const asking = { invoke: { id: 'wait', src: 'wait' }, tags: 'input-required', meta: { prompt: 'Go on?' } } as const
-    const firstWork = setupWork({ actors: { wait } }).createMachine({ initial: 'asking', states: { asking: { ...asking, on: { 'message.received': 'done' } }, done: { type: 'final' } } })
-    const otherWork = setupWork({}).createMachine({ initial: 'done', states: { done: { type: 'final' } } })
-    const [chartWaits, functionWaits] = [['context active', 'task active', 'work active', 'child active'], ['context active', 'task active', 'work active']]
-    for (const [before, after, waits, ends] of [
-      [firstWork, firstWork, chartWaits, ['child stopped', 'context active', 'task done', 'work done']],
-      [obedient, obedient, functionWaits, ['context active', 'task done', 'work done']],
-      // The stored task does not fit the new chart, so it fails.
-      [firstWork, otherWork, ['child stopped', 'context active', 'task done', 'work stopped'], undefined]
-    ] as const) {
-      const store = memoryStore()
-      const { runtime, inspector, page, clock } = await inspected(t, { work: before }, { recordsAlways: true }, { store: { ...store, close: async () => {} } })
-      const { id: taskId } = await open(runtime, 'ask', { contextId: 'c' })
-      await reaches(runtime, taskId, 'input-required')
-      await runtime.close()
-      const next = start(t, { work: after }, { store, clock })
-      inspector.use(next.runtime, 'ws://127.0.0.1:9/')
-      const reader = await page()
-      await reader.frame('hello')
-      reader.ask({ type: 'watch', contextId: 'c' })
-      const rows = new Map<string, ActorRow>()
-      const shown = () => {
-        clock.increment(FLUSH_MS)
-        for (const actors of reader.all('actors')) for (const row of actors.rows) rows.set(row.sessionId, row)
-        return [...rows.values()].map(({ kind, status }) => `${kind} ${status}`).toSorted()
+  await t.test(
+    'shows the actors of a replaced agent as they wait, and once after the answer, unless they do not fit the new one',
+    async t => {
+      const wait = fromPromise(() => new Promise(() => {}))
+      const asking = {
+        invoke: { id: 'wait', src: 'wait' },
+        tags: 'input-required',
+        meta: { prompt: 'Go on?' }
+      } as const
+      const firstWork = setupWork({ actors: { wait } }).createMachine({
+        initial: 'asking',
+        states: { asking: { ...asking, on: { 'message.received': 'done' } }, done: { type: 'final' } }
+      })
+      const otherWork = setupWork({}).createMachine({ initial: 'done', states: { done: { type: 'final' } } })
+      const [chartWaits, functionWaits] = [
+        ['context active', 'task active', 'work active', 'child active'],
+        ['context active', 'task active', 'work active']
+      ]
+      for (const [before, after, waits, ends] of [
+        [firstWork, firstWork, chartWaits, ['child stopped', 'context active', 'task done', 'work done']],
+        [obedient, obedient, functionWaits, ['context active', 'task done', 'work done']],
+        // The stored task does not fit the new chart, so it fails.
+        [firstWork, otherWork, ['child stopped', 'context active', 'task done', 'work stopped'], undefined]
+      ] as const) {
+        const store = memoryStore()
+        const { runtime, inspector, page, clock } = await inspected(
+          t,
+          { work: before },
+          { recordsAlways: true },
+          { store: { ...store, close: async () => {} } }
+        )
+        const { id: taskId } = await open(runtime, 'ask', { contextId: 'c' })
+        await reaches(runtime, taskId, 'input-required')
+        await runtime.close()
+        const next = start(t, { work: after }, { store, clock })
+        inspector.use(next.runtime, 'ws://127.0.0.1:9/')
+        const reader = await page()
+        await reader.frame('hello')
+        reader.ask({ type: 'watch', contextId: 'c' })
+        const rows = new Map<string, ActorRow>()
+        const shown = () => {
+          clock.increment(FLUSH_MS)
+          for (const actors of reader.all('actors')) for (const row of actors.rows) rows.set(row.sessionId, row)
+          return [...rows.values()].map(({ kind, status }) => `${kind} ${status}`).toSorted()
+        }
+        const shows = (expected: readonly string[]) =>
+          until(
+            () => shown().join() === expected.toSorted().join(),
+            () => `${expected.join()}, but ${shown().join()}`
+          )
+        await shows(waits)
+        if (!ends) continue
+        await next.runtime.sendMessage(say('go on', { taskId }))
+        await shows(ends)
+        const known = new Set(rows.keys())
+        const steps = reader.all('steps').flatMap(({ steps }) => steps)
+        t.ok(
+          steps.every(({ from, to }) => known.has(to) && (from === undefined || known.has(from))),
+          'and the steps before and after are theirs'
+        )
       }
-      const shows = (expected: readonly string[]) => until(() => shown().join() === expected.toSorted().join(), () => `${expected.join()}, but ${shown().join()}`)
-      await shows(waits)
-      if (!ends) continue
-      await next.runtime.sendMessage(say('go on', { taskId }))
-      await shows(ends)
-      const known = new Set(rows.keys())
-      const steps = reader.all('steps').flatMap(({ steps }) => steps)
-      t.ok(steps.every(({ from, to }) => known.has(to) && (from === undefined || known.has(from))), 'and the steps before and after are theirs')
     }
-  })
+  )
 })
 
 await t.test('shown data', async t => {
@@ -288,12 +444,22 @@ await t.test('shown data', async t => {
     reader.ask({ type: 'watch', contextId: 'c' })
     await runtime.sendMessage(say('x'.repeat(5000), { contextId: 'c' }))
     const { steps } = await reader.frame('steps', ({ steps }) => steps.some(({ event }) => event.seen === true))
-    t.strictSame(steps.find(({ event }) => event.type === 'request.received')?.event, { type: 'request.received', cut: true })
-    t.equal((await reader.frame('tasks', ({ rows }) => rows.length > 0)).rows[0]?.title, '', 'a title that is no text is omitted')
+    t.strictSame(steps.find(({ event }) => event.type === 'request.received')?.event, {
+      type: 'request.received',
+      cut: true
+    })
+    t.equal(
+      (await reader.frame('tasks', ({ rows }) => rows.length > 0)).rows[0]?.title,
+      '',
+      'a title that is no text is omitted'
+    )
     reader.ask({ type: 'watch', contextId: 'd' })
     await runtime.sendMessage(say('ask', { contextId: 'd', metadata: { boom: 1 } }))
     const told = await reader.frame('steps', ({ contextId }) => contextId === 'd')
-    t.strictSame(told.steps.find(({ event }) => event.type === 'request.received')?.event, { type: 'request.received', cut: true })
+    t.strictSame(told.steps.find(({ event }) => event.type === 'request.received')?.event, {
+      type: 'request.received',
+      cut: true
+    })
   })
 
   await t.test('includes frames of connections only while a page requests them', async t => {
@@ -317,7 +483,11 @@ await t.test('shown data', async t => {
     await reader.frame('frames', ({ frames }) => frames.some(({ bytes }) => bytes > 9000))
     const frames = reader.all('frames').flatMap(({ frames }) => frames)
     t.strictSame(frames.map(({ n, direction }) => `${n} ${direction}`).slice(0, 3), ['1 in', '2 out', '3 in'])
-    t.match(frames[0], { connection: /^ws \d+$/, text: '{"jsonrpc":"2.0","id":2,"method":"ping","params":{"token":[redacted]}}', bytes: 68 })
+    t.match(frames[0], {
+      connection: /^ws \d+$/,
+      text: '{"jsonrpc":"2.0","id":2,"method":"ping","params":{"token":[redacted]}}',
+      bytes: 68
+    })
     t.strictSame([frames[2]?.text.length, (frames[2]?.bytes ?? 0) > 9000], [4096, true])
     reader.ask({ type: 'frames', on: false })
     reader.ask({ type: 'frames', on: false })
@@ -347,7 +517,12 @@ await t.test('the hub', async t => {
 
   await t.test('reports a replaced runtime and an agent that could not be loaded', async t => {
     const store = memoryStore()
-    const first = await inspected(t, { work: obedient, card: { name: 'First' } }, {}, { store: { ...store, close: async () => {} } })
+    const first = await inspected(
+      t,
+      { work: obedient, card: { name: 'First' } },
+      {},
+      { store: { ...store, close: async () => {} } }
+    )
     const reader = await first.page()
     const { instance } = await reader.frame('hello')
     reader.ask({ type: 'watch', contextId: 'c' })
@@ -362,7 +537,10 @@ await t.test('the hub', async t => {
     const hello = await reader.frame('hello', ({ agent }) => agent.name === 'Second')
     t.not(hello.instance, instance)
     t.equal(hello.url, first.url.replace('http', 'ws'))
-    t.equal((await reader.frame('tasks', ({ rows }) => rows[0]?.taskId === taskId, reader.frames.indexOf(hello))).rows.length, 1)
+    t.equal(
+      (await reader.frame('tasks', ({ rows }) => rows[0]?.taskId === taskId, reader.frames.indexOf(hello))).rows.length,
+      1
+    )
     t.equal(first.observers(), 0)
   })
 
@@ -378,7 +556,15 @@ await t.test('the hub', async t => {
     reader.ask({ type: 'watch', contextId: 'c' })
     const { steps } = await reader.frame('steps')
     t.equal(steps.filter(({ kind, event }) => kind === 'event' && event.type === 'request.received').length, 2)
-    t.equal(new Set(steps.filter(({ kind }) => kind === 'emitted').map(({ taskId }) => taskId).filter(id => id !== undefined)).size, 2)
+    t.equal(
+      new Set(
+        steps
+          .filter(({ kind }) => kind === 'emitted')
+          .map(({ taskId }) => taskId)
+          .filter(id => id !== undefined)
+      ).size,
+      2
+    )
     reader.socket.terminate()
     first.clock.increment(LINGER_MS)
     await first.runtime.close()
@@ -396,7 +582,10 @@ await t.test('the hub', async t => {
     await until(() => drawn.length === 4)
     for (const draw of drawn) draw()
     await reader.frame('hello')
-    t.strictSame(reader.all('hello').map(({ agent }) => agent.name), ['Second'])
+    t.strictSame(
+      reader.all('hello').map(({ agent }) => agent.name),
+      ['Second']
+    )
   })
 
   await t.test('stores what a page missed during a short disconnection', async t => {
@@ -413,7 +602,10 @@ await t.test('the hub', async t => {
     again.ask({ type: 'watch', contextId: 'c', afterStep: steps.at(-1)?.n ?? 0, instance })
     const missed = (await again.frame('steps')).steps
     t.ok(missed.length > 10)
-    t.strictSame(missed.map(({ n }) => n), missed.map((_, i) => steps.length + 1 + i))
+    t.strictSame(
+      missed.map(({ n }) => n),
+      missed.map((_, i) => steps.length + 1 + i)
+    )
     t.equal(observers(), 1)
   })
 
@@ -424,7 +616,10 @@ await t.test('the hub', async t => {
     await (await page()).frame('hello')
     const { runtime } = start(t, { work: () => ({}) })
     inspector.use(runtime, 'ws://127.0.0.1:9/')
-    pages.resolve({ total: 1, tasks: [{ generation: 1, task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } }] })
+    pages.resolve({
+      total: 1,
+      tasks: [{ generation: 1, task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } }]
+    })
     await rest()
     t.strictSame(log, [])
   })
@@ -453,7 +648,13 @@ await t.test('the hub', async t => {
   })
 
   await t.test("reports the last test's coverage to new pages and when it changes", async t => {
-    const coverage = { type: 'coverage' as const, chart: 'work' as const, atMs: 1, reached: { states: ['a'], transitions: [] }, missing: [{ name: 'b', why: 'no case' }] }
+    const coverage = {
+      type: 'coverage' as const,
+      chart: 'work' as const,
+      atMs: 1,
+      reached: { states: ['a'], transitions: [] },
+      missing: [{ name: 'b', why: 'no case' }]
+    }
     let known: typeof coverage | undefined
     const { page, inspector } = await inspected(t, { work: () => ({}) }, { coverage: async () => known })
     const reader = await page()
@@ -468,7 +669,11 @@ await t.test('the hub', async t => {
   await t.test('proves the properties for a page, and keeps the proof until the agent is loaded again', async t => {
     let told: (progress: Proving) => void = () => {}
     let asked = 0
-    const { page, inspector, runtime, url } = await inspected(t, { work: () => ({}) }, { prove: tell => ((told = tell), (asked += 1)) })
+    const { page, inspector, runtime, url } = await inspected(
+      t,
+      { work: () => ({}) },
+      { prove: tell => ((told = tell), (asked += 1)) }
+    )
     const reader = await page()
     t.equal((await reader.frame('hello')).proves, true)
     await reader.frame('tasks')
@@ -491,7 +696,9 @@ await t.test('the hub', async t => {
     await later.frame('proving')
     inspector.use(start(t, { work: () => ({}) }).runtime, url)
     told(proved)
-    await until(() => later.all('proving').some(({ error }) => error === 'The agent was loaded again meanwhile. Prove it again.'))
+    await until(() =>
+      later.all('proving').some(({ error }) => error === 'The agent was loaded again meanwhile. Prove it again.')
+    )
     const other = await inspected(t, { work: () => ({}) })
     const alone = await other.page()
     t.equal((await alone.frame('hello')).proves, false)
@@ -502,9 +709,19 @@ await t.test('the hub', async t => {
   })
 
   await t.test('runs the tests for a page, and tells all pages their progress, then the coverage', async t => {
-    const coverage = { type: 'coverage' as const, chart: 'work' as const, atMs: 1, reached: { states: ['a'], transitions: [] }, missing: [] }
+    const coverage = {
+      type: 'coverage' as const,
+      chart: 'work' as const,
+      atMs: 1,
+      reached: { states: ['a'], transitions: [] },
+      missing: []
+    }
     let told: (progress: Testing) => void = () => {}
-    const { page } = await inspected(t, { work: () => ({}) }, { coverage: async () => coverage, test: tell => (told = tell) })
+    const { page } = await inspected(
+      t,
+      { work: () => ({}) },
+      { coverage: async () => coverage, test: tell => (told = tell) }
+    )
     const reader = await page()
     t.equal((await reader.frame('hello')).tests, true)
     await reader.frame('coverage')
@@ -528,21 +745,36 @@ await t.test('the hub', async t => {
   })
 
   await t.test('tells a page on request what tasks took in the charts of the author', async t => {
-    const dry = setup({}).createMachine({ id: 'drying', initial: 'wet', states: { wet: { always: 'dry' }, dry: { type: 'final' } } })
-    const work = setupWork({ actors: { dry } }).createMachine({ id: 'painter', initial: 'on', states: { on: { invoke: { src: 'dry', id: 'dry', onDone: 'off', onError: 'off' } }, off: { type: 'final' } } })
+    const dry = setup({}).createMachine({
+      id: 'drying',
+      initial: 'wet',
+      states: { wet: { always: 'dry' }, dry: { type: 'final' } }
+    })
+    const work = setupWork({ actors: { dry } }).createMachine({
+      id: 'painter',
+      initial: 'on',
+      states: { on: { invoke: { src: 'dry', id: 'dry', onDone: 'off', onError: 'off' } }, off: { type: 'final' } }
+    })
     const { runtime, page, clock } = await inspected(t, { work })
     const reader = await page()
     t.equal((await reader.frame('hello')).counts, true)
     const heat = (done: number, dried: number) => ({
       type: 'heat',
       charts: [
-        { chart: 'work', transitions: [{ name: 'painter.on on xstate.done.actor.dry to off', count: done }, { name: 'painter.on on xstate.error.actor.dry to off', count: 0 }] },
+        {
+          chart: 'work',
+          transitions: [
+            { name: 'painter.on on xstate.done.actor.dry to off', count: done },
+            { name: 'painter.on on xstate.error.actor.dry to off', count: 0 }
+          ]
+        },
         { chart: 'child:dry', transitions: [{ name: 'drying.wet on its own to dry', count: dried }] }
       ]
     })
     reader.ask({ type: 'heat' })
     t.strictSame(await reader.frame('heat'), heat(0, 0))
-    for (const text of ['a', 'b']) t.equal(taskIn(await runtime.sendMessage(say(text))).status.state, 'TASK_STATE_COMPLETED')
+    for (const text of ['a', 'b'])
+      t.equal(taskIn(await runtime.sendMessage(say(text))).status.state, 'TASK_STATE_COMPLETED')
     clock.increment(1000)
     await until(() => {
       reader.ask({ type: 'heat' })
@@ -558,7 +790,10 @@ await t.test('the hub', async t => {
     reader.ask({ type: 'heat' })
     t.strictSame(await reader.frame('heat'), { type: 'heat', charts: [], error: 'no disk' })
     const { countTransitions: _, readTransitions: _read, ...uncounted } = memoryStore()
-    for (const one of [await inspected(t, { work: obedient }, {}, { store: uncounted }), await inspected(t, { work: () => ({}) })]) {
+    for (const one of [
+      await inspected(t, { work: obedient }, {}, { store: uncounted }),
+      await inspected(t, { work: () => ({}) })
+    ]) {
       const alone = await one.page()
       t.equal((await alone.frame('hello')).counts, false)
       alone.ask({ type: 'heat' })
@@ -569,7 +804,13 @@ await t.test('the hub', async t => {
   })
 
   await t.test('authorizes a task for a page, or gives the reason why not', async t => {
-    const work = setupWork({ types: { events: {} as AuthorizationReceived } }).createMachine({ initial: 'on', states: { on: { tags: 'auth-required', meta: { prompt: 'Key?' }, on: { 'authorization.received': 'off' } }, off: { type: 'final' } } })
+    const work = setupWork({ types: { events: {} as AuthorizationReceived } }).createMachine({
+      initial: 'on',
+      states: {
+        on: { tags: 'auth-required', meta: { prompt: 'Key?' }, on: { 'authorization.received': 'off' } },
+        off: { type: 'final' }
+      }
+    })
     const { runtime, page } = await inspected(t, { work })
     const reader = await page()
     await reader.frame('hello')
@@ -619,7 +860,18 @@ await t.test('under load', async t => {
     await other.frame('hello')
     other.ask({ type: 'watch', contextId: `c-${RECORDED_A_MINUTE}` })
     t.equal((await other.frame('actors')).rows.length, 3, 'an unrecorded one starts when it is watched')
-    await runtime.sendMessage(say('red', { taskId: (await until(() => other.all('tasks').flatMap(({ rows }) => rows).find(({ contextId }) => contextId === `c-${RECORDED_A_MINUTE}`))).taskId }))
+    await runtime.sendMessage(
+      say('red', {
+        taskId: (
+          await until(() =>
+            other
+              .all('tasks')
+              .flatMap(({ rows }) => rows)
+              .find(({ contextId }) => contextId === `c-${RECORDED_A_MINUTE}`)
+          )
+        ).taskId
+      })
+    )
     t.equal((await other.frame('steps')).steps[0]?.n, 1)
   })
 
@@ -652,7 +904,9 @@ await t.test('under load', async t => {
     await reader.frame('hello')
     for (let i = 0; i < REMEMBERED_ACTORS; i += 1) await runtime.sendMessage(say('x', { contextId: 'c' }))
     reader.ask({ type: 'watch', contextId: 'c' })
-    const { steps: [first] } = await reader.frame('steps')
+    const {
+      steps: [first]
+    } = await reader.frame('steps')
     t.ok((first?.n ?? 0) > 1, 'the oldest are evicted, which does not count as missed')
     t.equal(reader.all('lost').length, 0)
     const rows = reader.all('actors').flatMap(({ rows }) => rows)

@@ -29,39 +29,92 @@ const HOSTILE: Part[] = [
   { url: 'javascript:alert(3)' },
   { url: 'https://example.com/' },
   { url: 'https://example.com/"><script>', filename: '"><script>alert(4)</script>' },
-  { raw: Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" onload="alert(5)"><script>alert(6)</script></svg>').toString('base64'), mediaType: 'image/svg+xml' },
+  {
+    raw: Buffer.from(
+      '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(5)"><script>alert(6)</script></svg>'
+    ).toString('base64'),
+    mediaType: 'image/svg+xml'
+  },
   { raw: Buffer.from('<script>alert(7)</script>').toString('base64'), mediaType: 'text/html', filename: 'page.html' }
 ]
 
 const task: Task = {
-  id: 'task-1', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-01T00:00:00Z', message: { messageId: 'a2', role: 'ROLE_AGENT', parts: HOSTILE } },
+  id: 'task-1',
+  contextId: 'c',
+  status: {
+    state: 'TASK_STATE_COMPLETED',
+    timestamp: '2026-01-01T00:00:00Z',
+    message: { messageId: 'a2', role: 'ROLE_AGENT', parts: HOSTILE }
+  },
   history: [
     { messageId: 'c1', role: 'ROLE_USER', parts: HOSTILE },
     { messageId: 'a1', role: 'ROLE_AGENT', parts: [{ text: 'Which?' }] },
     { messageId: 'c2', role: 'ROLE_USER', parts: [{ text: 'This.' }] }
   ],
-  artifacts: [{ artifactId: 'one', parts: HOSTILE }, { artifactId: 'two', name: '<b>name</b>', description: '<i>', parts: [] }]
+  artifacts: [
+    { artifactId: 'one', parts: HOSTILE },
+    { artifactId: 'two', name: '<b>name</b>', description: '<i>', parts: [] }
+  ]
 }
 
 function status(generation: number, state: TaskState, messageId?: string): TaskEvent {
-  const message = messageId === undefined ? {} : { message: { messageId, role: 'ROLE_AGENT' as const, parts: [{ text: `${messageId} says` }] } }
-  return { taskId: 'task-1', generation, update: { statusUpdate: { taskId: 'task-1', contextId: 'c', status: { state, timestamp: '2026-01-01T00:00:00Z', ...message } } } }
+  const message =
+    messageId === undefined
+      ? {}
+      : { message: { messageId, role: 'ROLE_AGENT' as const, parts: [{ text: `${messageId} says` }] } }
+  return {
+    taskId: 'task-1',
+    generation,
+    update: {
+      statusUpdate: {
+        taskId: 'task-1',
+        contextId: 'c',
+        status: { state, timestamp: '2026-01-01T00:00:00Z', ...message }
+      }
+    }
+  }
 }
 
 const events: TaskEvent[] = [
-  status(1, 'TASK_STATE_SUBMITTED'), status(2, 'TASK_STATE_WORKING'), status(3, 'TASK_STATE_INPUT_REQUIRED', 'a1'), status(4, 'TASK_STATE_WORKING'),
-  { taskId: 'task-1', generation: 5, update: { artifactUpdate: { taskId: 'task-1', contextId: 'c', append: true, artifact: { artifactId: 'one', parts: [] } } } },
+  status(1, 'TASK_STATE_SUBMITTED'),
+  status(2, 'TASK_STATE_WORKING'),
+  status(3, 'TASK_STATE_INPUT_REQUIRED', 'a1'),
+  status(4, 'TASK_STATE_WORKING'),
+  {
+    taskId: 'task-1',
+    generation: 5,
+    update: {
+      artifactUpdate: { taskId: 'task-1', contextId: 'c', append: true, artifact: { artifactId: 'one', parts: [] } }
+    }
+  },
   status(6, 'TASK_STATE_COMPLETED', 'a2')
 ]
 
-const chart = '<svg class="statechart"><g class="state leaf" data-state="task.completed"/><g class="state" data-state="task.active"/><g class="transition" data-transition="task.active.submitted on task.start to started"/><g class="transition" data-transition="other"/></svg>'
+const chart =
+  '<svg class="statechart"><g class="state leaf" data-state="task.completed"/><g class="state" data-state="task.active"/><g class="transition" data-transition="task.active.submitted on task.start to started"/><g class="transition" data-transition="other"/></svg>'
 
 await t.test("a task chart's steps are rebuilt from events, with each unambiguous transition", t => {
   const steps = rebuiltSteps([...events.slice(0, 4), status(5, 'TASK_STATE_FAILED')], taskChartNames())
-  t.strictSame(steps.map(({ states }) => states?.at(-1)), ['task.active.submitted', 'task.active.started.working', 'task.active.started.inputRequired', 'task.active.started.working', 'task.failed'])
-  t.strictSame(steps.map(({ transitions }) => transitions), [
-    [], ['task.active.submitted on task.start to started'], ['task.active.started on work.asked (branch 2) to inputRequired'], ['task.active.started.inputRequired on work.resumed to working'], []
-  ])
+  t.strictSame(
+    steps.map(({ states }) => states?.at(-1)),
+    [
+      'task.active.submitted',
+      'task.active.started.working',
+      'task.active.started.inputRequired',
+      'task.active.started.working',
+      'task.failed'
+    ]
+  )
+  t.strictSame(
+    steps.map(({ transitions }) => transitions),
+    [
+      [],
+      ['task.active.submitted on task.start to started'],
+      ['task.active.started on work.asked (branch 2) to inputRequired'],
+      ['task.active.started.inputRequired on work.resumed to working'],
+      []
+    ]
+  )
   t.strictSame(rebuiltSteps(events, taskChartNames())[4]?.transitions, ['task.active.started on work.produced stays'])
   t.strictSame(rebuiltSteps([status(1, 'TASK_STATE_UNSPECIFIED' as TaskState)], taskChartNames())[0]?.states, [])
   t.end()
@@ -69,17 +122,57 @@ await t.test("a task chart's steps are rebuilt from events, with each unambiguou
 
 await t.test('a story has messages and events in one order', t => {
   const html = storyHtml({ task, events, charts: [] }, redacted)
-  const rows = Array.from(html.matchAll(/<tr><td>(\d*)<\/td><td>(\w+) → \w+<\/td><td>([^<]*)<\/td>/g), ([, generation, from, what]) => `${generation} ${from} ${what}`)
-  t.strictSame(rows, [' client message', '1 agent submitted', '2 agent working', '3 agent input-required', ' client message', '4 agent working', '5 agent more of artifact one', '6 agent completed'])
-  const without = storyHtml({ task: { ...task, history: task.history?.slice(0, 2) ?? [], artifacts: [], status: { state: 'TASK_STATE_WORKING' } }, events: [], charts: [] }, redacted)
+  const rows = Array.from(
+    html.matchAll(/<tr><td>(\d*)<\/td><td>(\w+) → \w+<\/td><td>([^<]*)<\/td>/g),
+    ([, generation, from, what]) => `${generation} ${from} ${what}`
+  )
+  t.strictSame(rows, [
+    ' client message',
+    '1 agent submitted',
+    '2 agent working',
+    '3 agent input-required',
+    ' client message',
+    '4 agent working',
+    '5 agent more of artifact one',
+    '6 agent completed'
+  ])
+  const without = storyHtml(
+    {
+      task: {
+        ...task,
+        history: task.history?.slice(0, 2) ?? [],
+        artifacts: [],
+        status: { state: 'TASK_STATE_WORKING' }
+      },
+      events: [],
+      charts: []
+    },
+    redacted
+  )
   t.equal(without.match(/<tr><td><\/td>/g)?.length, 2)
   t.match(without, 'None.')
   t.end()
 })
 
 await t.test('an event is one line of words', t => {
-  const named: TaskEvent = { taskId: 'task-1', generation: 7, update: { artifactUpdate: { taskId: 'task-1', contextId: 'c', artifact: { artifactId: 'two', name: 'boat.png', parts: [{ data: 1 }] } } } }
-  t.strictSame([...events.slice(1, 5), named].map(eventWords), ['working', 'input-required: a1 says', 'working', 'more of artifact one', 'artifact boat.png'])
+  const named: TaskEvent = {
+    taskId: 'task-1',
+    generation: 7,
+    update: {
+      artifactUpdate: {
+        taskId: 'task-1',
+        contextId: 'c',
+        artifact: { artifactId: 'two', name: 'boat.png', parts: [{ data: 1 }] }
+      }
+    }
+  }
+  t.strictSame([...events.slice(1, 5), named].map(eventWords), [
+    'working',
+    'input-required: a1 says',
+    'working',
+    'more of artifact one',
+    'artifact boat.png'
+  ])
   t.equal(statusText(named), '')
   t.equal(partsText([{ text: ' Well' }, { data: 1 }, { text: 'x'.repeat(1000) }]).length, 299)
   t.end()
@@ -87,7 +180,19 @@ await t.test('an event is one line of words', t => {
 
 await t.test('a story lights its charts, and says where they come from', t => {
   const steps = rebuiltSteps(events, taskChartNames())
-  const html = storyHtml({ agent: 'A & B', task, events, charts: [{ title: 'A task', svg: chart, steps, isRebuilt: true }, { title: 'Other', svg: chart, steps: [], isRebuilt: false }, { title: 'Seen', svg: '<svg/>', steps, isRebuilt: false }] }, redacted)
+  const html = storyHtml(
+    {
+      agent: 'A & B',
+      task,
+      events,
+      charts: [
+        { title: 'A task', svg: chart, steps, isRebuilt: true },
+        { title: 'Other', svg: chart, steps: [], isRebuilt: false },
+        { title: 'Seen', svg: '<svg/>', steps, isRebuilt: false }
+      ]
+    },
+    redacted
+  )
   t.match(html, 'class="state leaf active visited" data-state="task.completed"')
   t.match(html, 'class="state visited" data-state="task.active"')
   t.match(html, 'class="transition taken" data-transition="task.active.submitted on task.start to started"')
@@ -110,16 +215,24 @@ await t.test('hostile output in a story is text', async t => {
     const folder = t.testdir({ 'story.html': html })
     const address = pathToFileURL(join(folder, 'story.html')).href
     await page.goto(address)
-    t.same(asked.filter(url => url !== address && !url.startsWith('data:')), [])
+    t.same(
+      asked.filter(url => url !== address && !url.startsWith('data:')),
+      []
+    )
   })
 })
 
 await t.test('the inspector gives a story to those who have its token', async t => {
-  const { url, runtime, inspector, page } = await inspected(t, { work: obedient, card: { name: 'Obedient' } }, { draw: async () => chart })
+  const { url, runtime, inspector, page } = await inspected(
+    t,
+    { work: obedient, card: { name: 'Obedient' } },
+    { draw: async () => chart }
+  )
   const reader = await page()
   await reader.frame('hello')
   const { id } = taskIn(await runtime.sendMessage(say('ask')))
-  const story = (task: string, token = inspector.token) => fetch(`${url}inspector/story?${String(new URLSearchParams({ token, task }))}`)
+  const story = (task: string, token = inspector.token) =>
+    fetch(`${url}inspector/story?${String(new URLSearchParams({ token, task }))}`)
   t.equal((await story(id, 'guess')).status, 401)
   t.equal((await story('unknown')).status, 404)
   const found = await story(id)
@@ -130,21 +243,35 @@ await t.test('the inspector gives a story to those who have its token', async t 
 
   const agent = url.replace('http', 'ws')
   const { id: other } = taskIn(await runtime.sendMessage(say('red')))
-  t.match(await runCommand(['tasks', 'export', agent, other, '--html']), { code: 0, stdout: /<!doctype html>[^]*Rebuilt from the stored events[^]*completed/ })
-  t.match(await runCommand(['tasks', 'export', agent, '--html']), { code: 2, stderr: /--html exports one task\. Give its id\./ })
+  t.match(await runCommand(['tasks', 'export', agent, other, '--html']), {
+    code: 0,
+    stdout: /<!doctype html>[^]*Rebuilt from the stored events[^]*completed/
+  })
+  t.match(await runCommand(['tasks', 'export', agent, '--html']), {
+    code: 2,
+    stderr: /--html exports one task\. Give its id\./
+  })
 })
 
 await t.test('the inspector gives the story of a task from before its first page', async t => {
   const { url, runtime, inspector } = await inspected(t, { work: obedient }, { draw: async () => chart })
   const { id } = taskIn(await runtime.sendMessage(say('ask')))
-  t.equal((await fetch(`${url}inspector/story?${String(new URLSearchParams({ token: inspector.token, task: id }))}`)).status, 200)
+  t.equal(
+    (await fetch(`${url}inspector/story?${String(new URLSearchParams({ token: inspector.token, task: id }))}`)).status,
+    200
+  )
 })
 
 await t.test('the story of a task on the command line has its events from wherever they are', async t => {
-  const source = (more: Partial<TaskSource>, record: object = {}) => ({ read: async () => ({ task, ...record }), ...more }) as TaskSource
+  const source = (more: Partial<TaskSource>, record: object = {}) =>
+    ({ read: async () => ({ task, ...record }), ...more }) as TaskSource
   const count = async (given: TaskSource) => (await taskStoryOf(given, 'task-1')).match(/<tr><td>\d/g)?.length ?? 0
   t.equal(await count(source({}, { events })), 6, 'a file')
-  t.equal(await count(source({ events: async (_, generation) => events.slice(0, generation) }, { generation: 2 })), 2, 'an agent')
+  t.equal(
+    await count(source({ events: async (_, generation) => events.slice(0, generation) }, { generation: 2 })),
+    2,
+    'an agent'
+  )
   t.equal(await count(source({}, { generation: 2 })), 0)
   t.equal(await count(source({})), 0, 'an agent that numbers no events')
 })
@@ -154,7 +281,10 @@ await t.test('the story of a task that was not recorded has the chart of a task 
   const { runtime } = start(t, { work: obedient }, { store })
   const { id } = taskIn(await runtime.sendMessage(say('red')))
   const recorder = new Recorder(new TestClock(), { stirred() {}, inspected() {}, began() {}, troubled() {} })
-  const charts: Chart[] = [{ id: 'work', title: 'The work', svg: chart, mermaid: '', source: '' }, { id: 'task', title: 'A task', svg: chart, mermaid: '', source: '' }]
+  const charts: Chart[] = [
+    { id: 'work', title: 'The work', svg: chart, mermaid: '', source: '' },
+    { id: 'task', title: 'A task', svg: chart, mermaid: '', source: '' }
+  ]
   const source = { agent: 'A', store, recorder, charts, redact: redacted }
   const anyone = { tenant: '', principal: 'anonymous' }
   t.equal(await taskStory(source, anyone, 'unknown'), undefined)

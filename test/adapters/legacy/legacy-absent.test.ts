@@ -9,9 +9,15 @@ await t.test('0.1 needs no official SDK, and 0.3 says what to install', async t 
   const { dialect01, dialect03 } = await import('../../../adapters/legacy/index.ts')
   const { legacyDialects } = await import('../../../adapters/cli/serve/optional-bindings.ts')
   const { runtime } = start(t, { work: obedient })
-  t.throws(() => dialect03(runtime), { name: 'TypeError', message: 'dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk' })
+  t.throws(() => dialect03(runtime), {
+    name: 'TypeError',
+    message: 'dialect03 needs the official SDK. Install it: npm install @a2a-js/sdk'
+  })
   await t.rejects(legacyDialects(runtime), { name: 'CommandError', message: /npm install @a2a-js\/sdk/ })
   const method = dialect01(runtime).method('tasks/send')
   if (!method || method.streaming) throw new TypeError('tasks/send answers')
-  t.match(await method.answer({ id: 'mine', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } }, {}), { id: 'mine', status: { state: 'completed' } })
+  t.match(await method.answer({ id: 'mine', message: { role: 'user', parts: [{ type: 'text', text: 'x' }] } }, {}), {
+    id: 'mine',
+    status: { state: 'completed' }
+  })
 })

@@ -26,7 +26,8 @@ const told: WorkFunction = async ({ message, ask }) => {
 }
 
 /** A line of Prometheus's text format: a name, labels and a number. */
-const SAMPLE = /^(?<name>[a-z_]+)(?:\{(?<labels>[a-z_]+="[\w -]*"(?:,[a-z_]+="[\w -]*")*)\})? (?<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)$/
+const SAMPLE =
+  /^(?<name>[a-z_]+)(?:\{(?<labels>[a-z_]+="[\w -]*"(?:,[a-z_]+="[\w -]*")*)\})? (?<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)$/
 
 /** The samples of a text by name and labels. Throws where it is not in the format. */
 function samplesIn(text: string): Map<string, number> {
@@ -36,7 +37,12 @@ function samplesIn(text: string): Map<string, number> {
     const [, kind, name = '', rest = ''] = /^# (HELP|TYPE) (\w+) (.+)$/.exec(line) ?? []
     if (kind === 'HELP') described = name
     else if (kind === 'TYPE') {
-      if (name !== described || !['counter', 'gauge'].includes(rest) || name.endsWith('_total') !== (rest === 'counter')) throw new Error(line)
+      if (
+        name !== described ||
+        !['counter', 'gauge'].includes(rest) ||
+        name.endsWith('_total') !== (rest === 'counter')
+      )
+        throw new Error(line)
     } else {
       const { name: own, labels, value } = SAMPLE.exec(line)?.groups ?? {}
       if (own !== described) throw new Error(`not described: ${line}`)
@@ -59,15 +65,23 @@ async function rawAnswer(url: string, lines: readonly string[]): Promise<string>
 
 /** The samples that are not 0, of metrics whose names begin with one of these. */
 async function notZero(runtime: Runtime, ...names: readonly string[]): Promise<Record<string, number>> {
-  const samples = [...(await samplesOf(runtime))].filter(([name, value]) => value !== 0 && names.some(start => name.startsWith(`taskchart_${start}`)))
+  const samples = [...(await samplesOf(runtime))].filter(
+    ([name, value]) => value !== 0 && names.some(start => name.startsWith(`taskchart_${start}`))
+  )
   return Object.fromEntries(samples.map(([name, value]) => [name.replace('taskchart_', ''), value]))
 }
 
 await t.test('the guide lists every metric with its labels', async t => {
   const { runtime } = start(t, { work: told }, { observeProperties: true })
-  const rows = Array.from(readFileSync('docs/deployment.md', 'utf8').matchAll(/^\| `(taskchart_\w+)` \| (?:`(\w+)`)? ?\|/gm), ([, name, label]) => [name, label])
+  const rows = Array.from(
+    readFileSync('docs/deployment.md', 'utf8').matchAll(/^\| `(taskchart_\w+)` \| (?:`(\w+)`)? ?\|/gm),
+    ([, name, label]) => [name, label]
+  )
   const metrics = await runtime.metrics.read()
-  t.strictSame(rows, metrics.map(metric => [prometheusName(metric), Object.keys(metric.values[0]?.attributes ?? {})[0]]))
+  t.strictSame(
+    rows,
+    metrics.map(metric => [prometheusName(metric), Object.keys(metric.values[0]?.attributes ?? {})[0]])
+  )
 })
 
 await t.test('every metric is there from the start, with a description, its type and 0', async t => {
@@ -75,15 +89,45 @@ await t.test('every metric is there from the start, with a description, its type
   // Before its first turn the event loop was never busy.
   await setImmediate()
   const text = await metricsText(runtime)
-  t.match(text, '# HELP taskchart_tasks Open tasks in the store, by state\n# TYPE taskchart_tasks gauge\ntaskchart_tasks{state="submitted"} 0\ntaskchart_tasks{state="working"} 0\ntaskchart_tasks{state="input-required"} 0\ntaskchart_tasks{state="auth-required"} 0\n')
+  t.match(
+    text,
+    '# HELP taskchart_tasks Open tasks in the store, by state\n# TYPE taskchart_tasks gauge\ntaskchart_tasks{state="submitted"} 0\ntaskchart_tasks{state="working"} 0\ntaskchart_tasks{state="input-required"} 0\ntaskchart_tasks{state="auth-required"} 0\n'
+  )
   t.match(text, '# TYPE taskchart_commits_total counter\ntaskchart_commits_total 0\n')
   const samples = samplesIn(text)
-  t.strictSame([...new Set(Array.from(samples.keys(), name => name.replace(/\{.*/, '')))], [
-    'ready', 'tasks', 'tasks_opened_total', 'tasks_ended_total', 'events_total', 'commits_total', 'commit_failures_total', 'contexts', 'calls_total', 'call_errors_total', 'refused_requests_total',
-    'waiting_calls', 'connections', 'store_waiting', 'webhooks_waiting', 'webhook_posts_total', 'webhooks_given_up_total',
-    'cluster_nodes', 'cluster_shards', 'cluster_shard_moves_total', 'cluster_refusals_total', 'cluster_forwarded_total', 'event_loop_delay_seconds', 'event_loop_busy_seconds_total'
-  ].map(name => `taskchart_${name}`))
-  t.strictSame(Object.keys(await notZero(runtime, '')).filter(name => !name.startsWith('event_loop')), ['ready'])
+  t.strictSame(
+    [...new Set(Array.from(samples.keys(), name => name.replace(/\{.*/, '')))],
+    [
+      'ready',
+      'tasks',
+      'tasks_opened_total',
+      'tasks_ended_total',
+      'events_total',
+      'commits_total',
+      'commit_failures_total',
+      'contexts',
+      'calls_total',
+      'call_errors_total',
+      'refused_requests_total',
+      'waiting_calls',
+      'connections',
+      'store_waiting',
+      'webhooks_waiting',
+      'webhook_posts_total',
+      'webhooks_given_up_total',
+      'cluster_nodes',
+      'cluster_shards',
+      'cluster_shard_moves_total',
+      'cluster_refusals_total',
+      'cluster_forwarded_total',
+      'event_loop_delay_seconds',
+      'event_loop_busy_seconds_total'
+    ].map(name => `taskchart_${name}`)
+  )
+  t.strictSame(
+    Object.keys(await notZero(runtime, '')).filter(name => !name.startsWith('event_loop')),
+    ['ready']
+  )
   t.ok((samples.get('taskchart_event_loop_busy_seconds_total') ?? 0) > 0)
   t.equal(new Set(runtime.metrics.definitions.map(({ name }) => name)).size, runtime.metrics.definitions.length)
 })
@@ -113,19 +157,37 @@ await t.test('tasks, events, commits and calls are counted where they happen', a
   const { commits_total: commits } = await notZero(runtime, 'commits')
   await runtime.cancelTask({ id: waiting.id })
   clock.increment(1000)
-  t.match(await notZero(runtime, 'commits', 'tasks{', 'tasks_ended'), { commits_total: Number(commits) + 1, 'tasks_ended_total{state="canceled"}': 1, 'tasks{state="input-required"}': undefined })
+  t.match(await notZero(runtime, 'commits', 'tasks{', 'tasks_ended'), {
+    commits_total: Number(commits) + 1,
+    'tasks_ended_total{state="canceled"}': 1,
+    'tasks{state="input-required"}': undefined
+  })
 })
 
 await t.test('refused requests are counted, by status or error', async t => {
-  const { runtime, url } = await serveAll(t, { work: told }, { clock: systemClock, authenticate: ({ headers }) => (headers['x-me'] === 'yes' ? { id: 'me' } : undefined), limits: { perPrincipal: { requestsPerMinute: 6 } } })
+  const { runtime, url } = await serveAll(
+    t,
+    { work: told },
+    {
+      clock: systemClock,
+      authenticate: ({ headers }) => (headers['x-me'] === 'yes' ? { id: 'me' } : undefined),
+      limits: { perPrincipal: { requestsPerMinute: 6 } }
+    }
+  )
   const me = { 'x-me': 'yes' }
   t.equal((await ask(`${url}tasks`)).status, 401)
   t.equal((await ask(`${url}tasks`, { headers: { ...me, origin: 'https://evil.example' } })).status, 403)
   t.equal((await ask(`${url}tasks/../tasks`, { headers: me })).status, 200, 'the path is resolved by the client')
   const upgrade = ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==']
   t.match(await rawAnswer(url, ['GET /tasks HTTP/1.1', 'Host: evil.example', 'Connection: close']), /^HTTP\/1\.1 421/)
-  t.match(await rawAnswer(url, ['GET / HTTP/1.1', 'Host: localhost', ...upgrade, 'Sec-WebSocket-Version: 13']), /^HTTP\/1\.1 401/)
-  t.match(await rawAnswer(url, ['GET / HTTP/1.1', 'Host: localhost', ...upgrade, 'Sec-WebSocket-Version: 8']), /^HTTP\/1\.1 426/)
+  t.match(
+    await rawAnswer(url, ['GET / HTTP/1.1', 'Host: localhost', ...upgrade, 'Sec-WebSocket-Version: 13']),
+    /^HTTP\/1\.1 401/
+  )
+  t.match(
+    await rawAnswer(url, ['GET / HTTP/1.1', 'Host: localhost', ...upgrade, 'Sec-WebSocket-Version: 8']),
+    /^HTTP\/1\.1 426/
+  )
   t.equal((await ask(`${url}nowhere`, { headers: me })).status, 404)
   t.equal((await rpc(url, 'NoMethod', {}, me)).status, 200)
   t.equal((await ask(url, { body: '{', headers: me })).status, 200)
@@ -158,11 +220,22 @@ await t.test('connections count those that are open now', async t => {
   const socket = new WebSocket(url.replace('http', 'ws'), 'a2a.v1')
   await once(socket, 'open')
   const body = JSON.stringify(say('go'))
-  const stream = await fetch(`${url}message:stream`, { method: 'POST', body, headers: { 'content-type': 'application/json', 'a2a-version': '1.0' } })
-  t.strictSame(await notZero(runtime, 'connections'), { 'connections{transport="http"}': 1, 'connections{transport="websocket"}': 1 })
+  const stream = await fetch(`${url}message:stream`, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }
+  })
+  t.strictSame(await notZero(runtime, 'connections'), {
+    'connections{transport="http"}': 1,
+    'connections{transport="websocket"}': 1
+  })
   socket.send('{}')
   await once(socket, 'message')
-  t.strictSame(await notZero(runtime, 'call_errors'), { 'call_errors_total{reason="InvalidRequest"}': 1 }, 'a frame that is no request')
+  t.strictSame(
+    await notZero(runtime, 'call_errors'),
+    { 'call_errors_total{reason="InvalidRequest"}': 1 },
+    'a frame that is no request'
+  )
   held.resolve({})
   await stream.text()
   socket.close()
@@ -178,10 +251,14 @@ await t.test('waiting webhooks and the results of posts are counted', async t =>
   const url = (name: string) => `https://${name}.example/`
   const answers: Record<string, number> = { [url('bad')]: 400, [url('gone')]: 410, [url('down')]: 503 }
   push.answer = ({ url }) => ({ status: answers[url] ?? 204 })
-  for (const name of ['good', 'bad', 'gone', 'down']) await runtime.sendMessage(say('ask', {}, { taskPushNotificationConfig: { url: url(name) } }))
+  for (const name of ['good', 'bad', 'gone', 'down'])
+    await runtime.sendMessage(say('ask', {}, { taskPushNotificationConfig: { url: url(name) } }))
   await until(async () => (await notZero(runtime, 'webhooks_waiting'))['webhooks_waiting'] === 1)
   t.strictSame(await notZero(runtime, 'webhook'), {
-    webhooks_waiting: 1, 'webhook_posts_total{result="received"}': 3, 'webhook_posts_total{result="rejected"}': 3, 'webhook_posts_total{result="failed"}': 2
+    webhooks_waiting: 1,
+    'webhook_posts_total{result="received"}': 3,
+    'webhook_posts_total{result="rejected"}': 3,
+    'webhook_posts_total{result="failed"}': 2
   })
   clock.increment(10_000)
   await until(async () => (await notZero(runtime, 'webhooks_given_up'))['webhooks_given_up_total'] === 1)
@@ -192,11 +269,19 @@ await t.test('a store that refuses, is behind or does not answer is counted', as
   const inner = memoryStore()
   const held = deferred<never>()
   let answer: () => Promise<never> = () => Promise.reject(new Error('disk is broken'))
-  const store: Store = { ...inner, commit: () => answer(), countStates: () => answer(), status: () => ({ isStopped: true, waitingReads: 2, waitingWrites: 3 }) }
+  const store: Store = {
+    ...inner,
+    commit: () => answer(),
+    countStates: () => answer(),
+    status: () => ({ isStopped: true, waitingReads: 2, waitingWrites: 3 })
+  }
   const { runtime, clock } = start(t, { work: told }, { store })
   await refusal(runtime.sendMessage(say('go')))
   t.strictSame(await notZero(runtime, 'ready', 'commit', 'store', 'tasks', 'call_errors'), {
-    'commit_failures_total{reason="refused"}': 1, 'call_errors_total{reason="Overloaded"}': 1, 'store_waiting{kind="read"}': 2, 'store_waiting{kind="write"}': 3
+    'commit_failures_total{reason="refused"}': 1,
+    'call_errors_total{reason="Overloaded"}': 1,
+    'store_waiting{kind="read"}': 2,
+    'store_waiting{kind="write"}': 3
   })
   answer = () => held.promise
   clock.increment(1000)
@@ -218,7 +303,7 @@ await t.test('the delay of the event loop is that of the last two windows', asyn
   stopped.read(0)
   // Node measures from its timer's first turn on.
   await until(() => {
-    for (const end = performance.now() + 60; performance.now() < end; ) continue
+    for (const end = performance.now() + 60; performance.now() < end;) continue
     return delay.read(0).max >= 0.04
   })
   t.equal(stopped.read(0).max, 0, 'a read does not begin it again after its end')
@@ -233,7 +318,7 @@ await t.test('the delay of the event loop is that of the last two windows', asyn
 await t.test('open tasks are counted at most once a second, however many read', async t => {
   const inner = memoryStore()
   let counts = 0
-  const store: Store = { ...inner, countStates: (limit, after) => (counts += 1, inner.countStates(limit, after)) }
+  const store: Store = { ...inner, countStates: (limit, after) => ((counts += 1), inner.countStates(limit, after)) }
   const { runtime, clock } = start(t, { work: told }, { store })
   await Promise.all([runtime.metrics.read(), runtime.metrics.read()])
   await runtime.sendMessage(say('ask'))
@@ -256,16 +341,36 @@ await t.test('metrics are served on a port of their own', async t => {
   t.match(await (await fetch(new URL('/', served.url))).text(), 'The metrics are at /metrics.')
   const posted = await fetch(served.url, { method: 'POST', body: 'x' })
   t.match([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD'])
-  for (const [host, status] of [['evil.example', 421], ['evil@localhost', 400], ['localhost:1', 200], ['[::1]', 200]] as const) {
-    t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']), new RegExp(`^HTTP/1\\.1 ${status} `), host)
+  for (const [host, status] of [
+    ['evil.example', 421],
+    ['evil@localhost', 400],
+    ['localhost:1', 200],
+    ['[::1]', 200]
+  ] as const) {
+    t.match(
+      await rawAnswer(served.url, ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']),
+      new RegExp(`^HTTP/1\\.1 ${status} `),
+      host
+    )
   }
   t.match(await rawAnswer(served.url, ['GET /metrics HTTP/1.0']), /^HTTP\/1\.1 421 /, 'no host')
   t.equal((await fetch(served.url, { headers: { Origin: 'https://evil.example' } })).status, 403)
   t.equal((await fetch(served.url, { headers: { Origin: new URL(served.url).origin } })).status, 200)
-  await t.rejects(serveMetrics(runtime, { port: Number(new URL(served.url).port) }), { code: 'EADDRINUSE', message: /^Port \d+ is in use on 127\.0\.0\.1\. Choose another port, or 0 for a free one\.$/ })
-  await t.rejects(serveMetrics(runtime, { port: 0, path: '/' } as never), { name: 'TypeError', message: /serveMetrics has no path|path/ })
-  await t.rejects(serveMetrics(runtime, {} as never), { name: 'TypeError', message: 'serveMetrics needs a port: serveMetrics(runtime, { port: 9464 }).' })
-  await t.rejects(serveMetrics(defineAgent({ card: { name: 'A' }, work: told }) as never, { port: 0 }), { name: 'TypeError' })
+  await t.rejects(serveMetrics(runtime, { port: Number(new URL(served.url).port) }), {
+    code: 'EADDRINUSE',
+    message: /^Port \d+ is in use on 127\.0\.0\.1\. Choose another port, or 0 for a free one\.$/
+  })
+  await t.rejects(serveMetrics(runtime, { port: 0, path: '/' } as never), {
+    name: 'TypeError',
+    message: /serveMetrics has no path|path/
+  })
+  await t.rejects(serveMetrics(runtime, {} as never), {
+    name: 'TypeError',
+    message: 'serveMetrics needs a port: serveMetrics(runtime, { port: 9464 }).'
+  })
+  await t.rejects(serveMetrics(defineAgent({ card: { name: 'A' }, work: told }) as never, { port: 0 }), {
+    name: 'TypeError'
+  })
   await Promise.all([served.close(), served.close()])
   await t.rejects(fetch(served.url))
 })
@@ -288,7 +393,18 @@ await t.test('on all addresses, a connection to a loopback address needs a loopb
   const served = await serveMetrics(runtime, { port: 0, host: '0.0.0.0' })
   t.teardown(() => served.close())
   t.match(served.url, /^http:\/\/0\.0\.0\.0:/)
-  for (const [host, status] of [['agent.example', 421], ['localhost', 200]] as const) {
-    t.match(await rawAnswer(served.url.replace('0.0.0.0', '127.0.0.1'), ['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close']), new RegExp(`^HTTP/1\\.1 ${status} `), host)
+  for (const [host, status] of [
+    ['agent.example', 421],
+    ['localhost', 200]
+  ] as const) {
+    t.match(
+      await rawAnswer(served.url.replace('0.0.0.0', '127.0.0.1'), [
+        'GET /metrics HTTP/1.1',
+        `Host: ${host}`,
+        'Connection: close'
+      ]),
+      new RegExp(`^HTTP/1\\.1 ${status} `),
+      host
+    )
   }
 })

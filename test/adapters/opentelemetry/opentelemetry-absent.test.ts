@@ -14,7 +14,15 @@ await t.test('nothing is traced, sent or stored without a tracer provider', asyn
   t.equal(hasProvider(), false)
   const telemetry = openTelemetry()
   t.same(telemetry.fields, [])
-  const { url, store } = await serveAll(t, { work: async function* () { yield* inputRequired('Well?') } }, { telemetry })
+  const { url, store } = await serveAll(
+    t,
+    {
+      work: async function* () {
+        yield* inputRequired('Well?')
+      }
+    },
+    { telemetry }
+  )
   const client = await connect(url, { telemetry })
   t.teardown(() => client.close())
   const { id } = taskIn(await client.sendMessage(say('x')))
@@ -49,6 +57,9 @@ await t.test('a propagator that throws has no effect', async t => {
   const span = telemetry.begin({ name: 'x', kind: 'internal', attributes: {}, parent: { traceparent: 'x' } })
   t.same(span.carrier, {})
   span.link({ traceparent: 'x' })
-  t.equal(span.run(() => 1), 1)
+  t.equal(
+    span.run(() => 1),
+    1
+  )
   span.end()
 })

@@ -6,7 +6,13 @@ import t, { type Test } from 'tap'
 import { postgresStore, readPostgres } from '../../../adapters/postgres/postgres.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { ByteCutter } from '../../fixtures/network/cut-at-byte.ts'
-import { onDatabase, postgresFolder, PostgresServer, runAsPostgres, spawnAsPostgres } from '../../fixtures/stores/postgres.ts'
+import {
+  onDatabase,
+  postgresFolder,
+  PostgresServer,
+  runAsPostgres,
+  spawnAsPostgres
+} from '../../fixtures/stores/postgres.ts'
 import { until } from '../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
 import { ending, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
@@ -35,10 +41,18 @@ async function opened(t: Test, url: string) {
 
 /** Resolves when the store answers again. */
 async function back(store: Store): Promise<void> {
-  await until(async () => store.countOpen({}).then(() => true, () => false), 'the database is back')
+  await until(
+    async () =>
+      store.countOpen({}).then(
+        () => true,
+        () => false
+      ),
+    'the database is back'
+  )
 }
 
-const isPrimary = async (url: string) => (await onDatabase(url, 'SELECT pg_is_in_recovery() AS standby'))[0]?.standby === false
+const isPrimary = async (url: string) =>
+  (await onDatabase(url, 'SELECT pg_is_in_recovery() AS standby'))[0]?.standby === false
 
 await t.test('a synchronous standby that is promoted under load has everything that was acknowledged', async t => {
   const primary = await started(t)
@@ -47,21 +61,33 @@ await t.test('a synchronous standby that is promoted under load has everything t
   await standby.begin()
   await until(async () => (await onDatabase(primary.url(), 'SELECT 1 FROM pg_stat_replication')).length === 1)
   const { store: early, said: warned } = await opened(t, primary.url())
-  t.ok(warned.some(line => line.includes('the standbys of the server are asynchronous')), 'an asynchronous standby is warned of')
+  t.ok(
+    warned.some(line => line.includes('the standbys of the server are asynchronous')),
+    'an asynchronous standby is warned of'
+  )
   await early.close()
-  for (const statement of [`ALTER SYSTEM SET synchronous_standby_names = '*'`, 'SELECT pg_reload_conf()']) await onDatabase(primary.url(), statement)
-  await until(async () => (await onDatabase(primary.url(), `SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)).length === 1)
+  for (const statement of [`ALTER SYSTEM SET synchronous_standby_names = '*'`, 'SELECT pg_reload_conf()'])
+    await onDatabase(primary.url(), statement)
+  await until(
+    async () =>
+      (await onDatabase(primary.url(), `SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'`)).length === 1
+  )
 
   const proxy = await ByteCutter.to(primary.port)
   t.teardown(() => proxy.close())
   const { store, said } = await opened(t, primary.url(proxy.port))
-  t.notOk(said.some(line => line.includes('asynchronous')), 'a synchronous one is not')
+  t.notOk(
+    said.some(line => line.includes('asynchronous')),
+    'a synchronous one is not'
+  )
   const acknowledged = new Set<string>()
   const load = { isOver: false }
   const write = async (lane: number) => {
     for (let i = 0; !load.isOver; i += 1) {
       const taskId = `${lane}-${i}`
-      const outcome = await Promise.all([store.commit(opening(taskId)), store.commit(ending(taskId))]).catch((error: { code?: string }) => error.code)
+      const outcome = await Promise.all([store.commit(opening(taskId)), store.commit(ending(taskId))]).catch(
+        (error: { code?: string }) => error.code
+      )
       if (String(outcome) === 'true,true') acknowledged.add(taskId)
       else await until(() => load.isOver || store.status?.().isStopped === false)
     }
@@ -74,7 +100,10 @@ await t.test('a synchronous standby that is promoted under load has everything t
   await more()
   await primary.kill()
   proxy.target = standby.port
-  await until(() => said.some(line => line.includes('is a standby, which is read-only')), 'a standby that is not promoted yet is refused')
+  await until(
+    () => said.some(line => line.includes('is a standby, which is read-only')),
+    'a standby that is not promoted yet is refused'
+  )
   await onDatabase(standby.url(), 'SELECT pg_promote()')
   await back(store)
   await more()
@@ -95,15 +124,25 @@ await t.test('a full tablespace refuses commits, not reads, and commits go on wh
   mkdirSync(join(room, 'space'))
   chownSync(join(room, 'space'), uid, gid)
   const server = await started(t)
-  for (const statement of [`CREATE TABLESPACE small LOCATION '${join(room, 'space')}'`, 'CREATE DATABASE small TABLESPACE small']) await onDatabase(server.url(), statement)
+  for (const statement of [
+    `CREATE TABLESPACE small LOCATION '${join(room, 'space')}'`,
+    'CREATE DATABASE small TABLESPACE small'
+  ])
+    await onDatabase(server.url(), statement)
   const url = server.url().replace(/postgres$/, 'small')
   const { store, said } = await opened(t, url)
   said.length = 0
   await store.commit(opening('t'))
   await onDatabase(url, 'CREATE TABLE filler (page text)')
-  const fill = async () => onDatabase(url, `INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 500)`).then(() => false, () => true)
+  const fill = async () =>
+    onDatabase(url, `INSERT INTO filler SELECT repeat('x', 1000) FROM generate_series(1, 500)`).then(
+      () => false,
+      () => true
+    )
   await until(fill, 'the disk is full')
-  const outcomes = await Promise.allSettled(Array.from({ length: 200 }, (_, i) => store.commit(opening(`more ${i}`, { text: 'y'.repeat(5000) }))))
+  const outcomes = await Promise.allSettled(
+    Array.from({ length: 200 }, (_, i) => store.commit(opening(`more ${i}`, { text: 'y'.repeat(5000) })))
+  )
   const refused = outcomes.flatMap(outcome => (outcome.status === 'rejected' ? [outcome.reason as Error] : []))
   t.ok(refused.length > 0)
   for (const error of refused) t.match(error, AWAY)
@@ -123,14 +162,27 @@ await t.test('PgBouncer is refused in transaction mode, and serves in session mo
   const pooler = async (mode: string) => {
     const [folder, port] = [postgresFolder(), await unusedPort()]
     writeFileSync(join(folder, 'users'), '"postgres" ""\n')
-    writeFileSync(join(folder, 'pooler.ini'), `[databases]\n* = host=127.0.0.1 port=${server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = trust\nauth_file = ${join(folder, 'users')}\npool_mode = ${mode}\n`)
+    writeFileSync(
+      join(folder, 'pooler.ini'),
+      `[databases]\n* = host=127.0.0.1 port=${server.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = ${port}\nunix_socket_dir =\nauth_type = trust\nauth_file = ${join(folder, 'users')}\npool_mode = ${mode}\n`
+    )
     const child = spawnAsPostgres('pgbouncer', [join(folder, 'pooler.ini')])
     t.teardown(() => child.kill())
     const url = server.url(port)
-    await until(async () => onDatabase(url, 'SELECT 1').then(() => true, () => false), 'PgBouncer answers')
+    await until(
+      async () =>
+        onDatabase(url, 'SELECT 1').then(
+          () => true,
+          () => false
+        ),
+      'PgBouncer answers'
+    )
     return url
   }
-  await t.rejects(postgresStore(await pooler('transaction'), { logger: quiet().logger }), { name: 'StorageError', message: /is behind a pooler that shares sessions between transactions/ })
+  await t.rejects(postgresStore(await pooler('transaction'), { logger: quiet().logger }), {
+    name: 'StorageError',
+    message: /is behind a pooler that shares sessions between transactions/
+  })
   const url = await pooler('session')
   const { store } = await opened(t, url)
   t.equal(await store.commit(opening('t')), true)
@@ -152,11 +204,22 @@ await t.test('tasks go on from a dump, and from a base backup and its archived l
   await store.commit(opening('before'))
   const [{ moment } = { moment: '' }] = await onDatabase(server.url(), 'SELECT clock_timestamp()::text AS moment')
   await store.commit(opening('after'))
-  const [{ segment } = { segment: '' }] = await onDatabase(server.url(), 'SELECT pg_walfile_name(pg_switch_wal()) AS segment')
-  await until(async () => (await onDatabase(server.url(), `SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= '${String(segment)}'`)).length === 1)
+  const [{ segment } = { segment: '' }] = await onDatabase(
+    server.url(),
+    'SELECT pg_walfile_name(pg_switch_wal()) AS segment'
+  )
+  await until(
+    async () =>
+      (await onDatabase(server.url(), `SELECT 1 FROM pg_stat_archiver WHERE last_archived_wal >= '${String(segment)}'`))
+        .length === 1
+  )
 
   writeFileSync(join(restored.folder, 'data/recovery.signal'), '')
-  await restored.begin([`restore_command=cp ${archive}/%f %p`, `recovery_target_time=${String(moment)}`, 'recovery_target_action=promote'])
+  await restored.begin([
+    `restore_command=cp ${archive}/%f %p`,
+    `recovery_target_time=${String(moment)}`,
+    'recovery_target_action=promote'
+  ])
   await until(async () => isPrimary(restored.url()))
   const { store: recovered } = await opened(t, restored.url())
   t.strictSame(await taskIds(recovered), ['before', 'dumped'])

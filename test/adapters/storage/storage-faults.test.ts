@@ -1,7 +1,18 @@
 import '../../fixtures/stores/needs-sqlite.ts'
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, mkdtempSync, readFileSync, rmdirSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,12 +28,24 @@ import type { Commit } from '../../../runtime/store/store.ts'
 import { spawnBare } from '../../fixtures/processes/bare-process.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { IS_DEEP, IS_WHOLE, sampleOf } from '../../fixtures/sample.ts'
-import { contextKey, editBesideIndex, ending, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
+import {
+  contextKey,
+  editBesideIndex,
+  ending,
+  opening,
+  quiet,
+  scope,
+  taskIds
+} from '../../fixtures/stores/stored-tasks.ts'
 
 const HERE = import.meta.url
 
 /** An engine in this thread, on a file that is ready; `wrap` stands between it and SQLite. */
-function engineOn(t: Test, file: string, wrap: (database: Database) => Database = database => database): { engine: Engine; database: Database } {
+function engineOn(
+  t: Test,
+  file: string,
+  wrap: (database: Database) => Database = database => database
+): { engine: Engine; database: Database } {
   const release = prepareFile(file, undefined)
   const database = openForWriting(file, undefined)
   const engine = new Engine(wrap(database), file, () => {})
@@ -43,32 +66,58 @@ function reopened(file: string, logger = quiet().logger): StoreReader {
 
 /** Everything that a store says, of tasks that are there or are not: what it refuses to say is told by its message. */
 async function picture(store: StoreReader, taskIds: readonly string[]): Promise<string[]> {
-  const ask = async (what: string, answer: Promise<unknown>) => `${what} ${JSON.stringify(await answer.catch((error: unknown) => ({ refused: String(error) })))}`
-  return Promise.all(taskIds.flatMap(id => [
-    ask(`task ${id}`, store.readTask(scope, id)), ask(`events ${id}`, store.readEvents(scope, id, 0, 100)), ask(`context ${id}`, store.loadContext(contextKey(`context of ${id}`))),
-    ask(`messages ${id}`, store.readMessages(contextKey(`context of ${id}`), 100)), ask(`journal ${id}`, store.readJournal(scope, id))
-  ]))
+  const ask = async (what: string, answer: Promise<unknown>) =>
+    `${what} ${JSON.stringify(await answer.catch((error: unknown) => ({ refused: String(error) })))}`
+  return Promise.all(
+    taskIds.flatMap(id => [
+      ask(`task ${id}`, store.readTask(scope, id)),
+      ask(`events ${id}`, store.readEvents(scope, id, 0, 100)),
+      ask(`context ${id}`, store.loadContext(contextKey(`context of ${id}`))),
+      ask(`messages ${id}`, store.readMessages(contextKey(`context of ${id}`), 100)),
+      ask(`journal ${id}`, store.readJournal(scope, id))
+    ])
+  )
 }
 
 await t.test('commits of one transaction', async t => {
   await t.test('leave what they leave in transactions of their own', async t => {
     const { log, ...later } = ending('b')
-    const going = { ...later, tasks: [{ taskId: 'b', generation: 2, state: 'TASK_STATE_SUBMITTED' as const, snapshot: '{"later":true}' }], log: log.slice(0, 1) }
-    const steps = [opening('a'), ending('a'), opening('b'), going, opening('c', { contextId: 'context of a', expected: 2 }), opening('d', { expected: 7 })]
+    const going = {
+      ...later,
+      tasks: [{ taskId: 'b', generation: 2, state: 'TASK_STATE_SUBMITTED' as const, snapshot: '{"later":true}' }],
+      log: log.slice(0, 1)
+    }
+    const steps = [
+      opening('a'),
+      ending('a'),
+      opening('b'),
+      going,
+      opening('c', { contextId: 'context of a', expected: 2 }),
+      opening('d', { expected: 7 })
+    ]
     const dir = t.testdir()
     const [together, apart] = [engineOn(t, join(dir, 'together.db')), engineOn(t, join(dir, 'apart.db'))]
     const outcomes = [true, true, true, true, true, false]
     t.strictSame(written(together.engine, ...steps), outcomes)
-    t.strictSame(steps.flatMap(step => written(apart.engine, step)), outcomes)
+    t.strictSame(
+      steps.flatMap(step => written(apart.engine, step)),
+      outcomes
+    )
     for (const table of ['contexts', 'tasks', 'snapshots', 'events', 'messages', 'journal']) {
-      const rows = [together, apart].map(({ database }) => database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all())
+      const rows = [together, apart].map(({ database }) =>
+        database.prepare(`SELECT * FROM ${table} ORDER BY 1, 2`).all()
+      )
       t.strictSame(rows[0], rows[1], table)
     }
   })
 
   await t.test('fail alone if their task has the id of another in the transaction', async t => {
     const { engine } = engineOn(t, join(t.testdir(), 'tasks.db'))
-    t.match(written(engine, opening('a'), opening('a', { contextId: 'another' }), opening('b')), [true, { message: /UNIQUE/ }, true])
+    t.match(written(engine, opening('a'), opening('a', { contextId: 'another' }), opening('b')), [
+      true,
+      { message: /UNIQUE/ },
+      true
+    ])
     t.equal(engine.read(reads => reads.readTask(scope, 'a'))?.task.contextId, 'context of a')
   })
 })
@@ -83,8 +132,14 @@ await t.test('a full disk', async t => {
     for (const outcome of [large, small]) t.equal(troubleOf(outcome), 'full')
     t.equal(engine.broken, undefined)
     t.equal(engine.read(reads => reads.readTask(scope, 'first'))?.generation, 1)
-    t.equal(engine.read(reads => reads.readTask(scope, 'large')), undefined)
-    t.equal(engine.read(reads => reads.readTask(scope, 'small')), undefined)
+    t.equal(
+      engine.read(reads => reads.readTask(scope, 'large')),
+      undefined
+    )
+    t.equal(
+      engine.read(reads => reads.readTask(scope, 'small')),
+      undefined
+    )
     database.exec('PRAGMA max_page_count = 1000000')
     t.strictSame(written(engine, opening('large', { text: 'x'.repeat(100_000) }), opening('small')), [true, true])
     await keepResult({ trouble: 'full', times: 1 })
@@ -104,33 +159,41 @@ await t.test('a full disk', async t => {
     rmdirSync(mounted)
   })
 
-  await t.test('on a real mount refuses new work with Overloaded, until there is space', { skip: canMount ? false : 'this user may mount no disk' }, async t => {
-    const { logger } = quiet()
-    const store = sqliteStore(join(mounted, 'tasks.db'), { logger })
-    const agent = defineAgent({ card: { name: 'Keeps' }, work: async () => ({ artifact: text('kept') }) })
-    const runtime = createRuntime({ agent, store, logger })
-    t.teardown(() => runtime.close())
-    const send = (words: string) => runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [text(words)] } })
-    const first = await send('hello')
-    const ballast = join(mounted, 'ballast')
-    for (let bytes = 1024 * 1024; bytes >= 4096; bytes /= 2) {
-      try {
-        for (let i = 0; ; i += 1) writeFileSync(`${ballast} ${bytes} ${i}`, Buffer.alloc(bytes))
-      } catch {
-        // No room for another of this size.
+  await t.test(
+    'on a real mount refuses new work with Overloaded, until there is space',
+    { skip: canMount ? false : 'this user may mount no disk' },
+    async t => {
+      const { logger } = quiet()
+      const store = sqliteStore(join(mounted, 'tasks.db'), { logger })
+      const agent = defineAgent({ card: { name: 'Keeps' }, work: async () => ({ artifact: text('kept') }) })
+      const runtime = createRuntime({ agent, store, logger })
+      t.teardown(() => runtime.close())
+      const send = (words: string) =>
+        runtime.sendMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [text(words)] } })
+      const first = await send('hello')
+      const ballast = join(mounted, 'ballast')
+      for (let bytes = 1024 * 1024; bytes >= 4096; bytes /= 2) {
+        try {
+          for (let i = 0; ; i += 1) writeFileSync(`${ballast} ${bytes} ${i}`, Buffer.alloc(bytes))
+        } catch {
+          // No room for another of this size.
+        }
       }
+      let refusals = 0
+      for (let i = 0; i < 20; i += 1)
+        await send('x'.repeat(50_000)).catch((error: unknown) => {
+          t.match(error, { code: 'Overloaded' })
+          refusals += 1
+        })
+      t.ok(refusals > 10)
+      t.match(await runtime.getTask({ id: 'task' in first ? first.task.id : '' }), {
+        status: { state: 'TASK_STATE_COMPLETED' }
+      })
+      execFileSync('sh', ['-c', `rm -f '${ballast}'*`])
+      t.match(await send('again'), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+      await keepResult({ trouble: 'full', times: 1 })
     }
-    let refusals = 0
-    for (let i = 0; i < 20; i += 1) await send('x'.repeat(50_000)).catch((error: unknown) => {
-      t.match(error, { code: 'Overloaded' })
-      refusals += 1
-    })
-    t.ok(refusals > 10)
-    t.match(await runtime.getTask({ id: 'task' in first ? first.task.id : '' }), { status: { state: 'TASK_STATE_COMPLETED' } })
-    execFileSync('sh', ['-c', `rm -f '${ballast}'*`])
-    t.match(await send('again'), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
-    await keepResult({ trouble: 'full', times: 1 })
-  })
+  )
 })
 
 await t.test('a failed sync stops the engine, which then neither retries, reads nor writes', async t => {
@@ -138,7 +201,8 @@ await t.test('a failed sync stops the engine, which then neither retries, reads 
   let failing = ''
   const failed = Object.assign(new TypeError('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
   const { engine } = engineOn(t, file, database => ({
-    ...database, close: () => database.close(),
+    ...database,
+    close: () => database.close(),
     prepare: sql => database.prepare(sql),
     exec: sql => {
       if (sql === failing) throw failed
@@ -160,14 +224,20 @@ await t.test('a failed sync stops the engine, which then neither retries, reads 
 await t.test('an error of neither the disk nor a row fails only its call', async t => {
   let isFailing = false
   const { engine } = engineOn(t, join(t.testdir(), 'tasks.db'), database => ({
-    exec: sql => database.exec(sql), close: () => database.close(),
+    exec: sql => database.exec(sql),
+    close: () => database.close(),
     prepare: sql => {
       const statement = database.prepare(sql)
       const checked = <T>(run: () => T) => {
         if (isFailing) throw new TypeError('odd')
         return run()
       }
-      return { run: (...values) => checked(() => statement.run(...values)), get: (...values) => checked(() => statement.get(...values)), all: (...values) => statement.all(...values), iterate: (...values) => statement.iterate(...values) }
+      return {
+        run: (...values) => checked(() => statement.run(...values)),
+        get: (...values) => checked(() => statement.get(...values)),
+        all: (...values) => statement.all(...values),
+        iterate: (...values) => statement.iterate(...values)
+      }
     }
   }))
   written(engine, opening('a'))
@@ -185,9 +255,11 @@ await t.test('the log is checkpointed at its threshold; without space it is left
   let isFull = true
   const file = join(t.testdir(), 'tasks.db')
   const { engine } = engineOn(t, file, database => ({
-    exec: sql => database.exec(sql), close: () => database.close(),
+    exec: sql => database.exec(sql),
+    close: () => database.close(),
     prepare: sql => {
-      if (isFull && sql.includes('wal_checkpoint')) throw Object.assign(new TypeError('database or disk is full'), { code: 'SQLITE_FULL' })
+      if (isFull && sql.includes('wal_checkpoint'))
+        throw Object.assign(new TypeError('database or disk is full'), { code: 'SQLITE_FULL' })
       return database.prepare(sql)
     }
   }))
@@ -239,7 +311,11 @@ await t.test('a truncated log gives the commits before the cut; one without its 
     const store = reopened(join(dir, 'cut.db'))
     const found = new Set(await taskIds(store))
     const count = ids.filter(id => found.has(id)).length
-    t.strictSame(ids.slice(0, count), ids.filter(id => found.has(id)), 'the first ones')
+    t.strictSame(
+      ids.slice(0, count),
+      ids.filter(id => found.has(id)),
+      'the first ones'
+    )
     for (const id of ids.slice(0, count)) {
       const stored = await store.readTask(scope, id)
       const context = await store.loadContext(contextKey(`context of ${id}`))
@@ -253,9 +329,18 @@ await t.test('a truncated log gives the commits before the cut; one without its 
 })
 
 /** A byte changed at some places of a file: what comes of it is refused, or left out or answered with an error, or as it was. */
-async function flipped(t: Test, { name, beside }: { name: string; beside: readonly string[] }, positions: number): Promise<Map<string, number>> {
+async function flipped(
+  t: Test,
+  { name, beside }: { name: string; beside: readonly string[] },
+  positions: number
+): Promise<Map<string, number>> {
   const { dir, ids } = await leftBehind(t)
-  const outcomes = new Map([['refused', 0], ['error', 0], ['before', 0], ['unchanged', 0]])
+  const outcomes = new Map([
+    ['refused', 0],
+    ['error', 0],
+    ['before', 0],
+    ['unchanged', 0]
+  ])
   const whole = await (async () => {
     const store = reopened(join(dir, 'whole.db'))
     const asIs = await picture(store, ids)
@@ -352,7 +437,18 @@ await t.test('a killed process loses nothing acknowledged, and its file without 
     const [, signal] = await once(child, 'close')
     return { file, said, signal: signal as string | null }
   }
-  for (const [point, hits] of [['transaction open', [1, 2, 5]], ['sends written', [1, 4]], ['events written', [2, 4]], ['rows written', [1, 2, 3]], ['before sync', [1, 2, 6]], ['synced', [1, 2, 6]], ['before checkpoint', [1]], ['before sweep', [1, 2]], ['before migration', [1]], ['before log mark', [1, 2, 3]]] as const) {
+  for (const [point, hits] of [
+    ['transaction open', [1, 2, 5]],
+    ['sends written', [1, 4]],
+    ['events written', [2, 4]],
+    ['rows written', [1, 2, 3]],
+    ['before sync', [1, 2, 6]],
+    ['synced', [1, 2, 6]],
+    ['before checkpoint', [1]],
+    ['before sweep', [1, 2]],
+    ['before migration', [1]],
+    ['before log mark', [1, 2, 3]]
+  ] as const) {
     for (const hit of sampleOf<number>(t, hits, 1)) {
       const { file, said, signal } = await killedAt(point, hit)
       const what = `${point} the ${hit}th time, after ${JSON.stringify(said)}`
@@ -364,10 +460,15 @@ await t.test('a killed process loses nothing acknowledged, and its file without 
       if (copied) t.strictSame(copied, [...ids], `${what}: a copy without the log is refused, or whole`)
       for (const i of [0, 1]) {
         const kept = await store.readTask(scope, `kept ${i}`)
-        if (said.includes(`committed ${i}`)) t.match([kept, await store.readSend(scope, `s ${i}`)], [{ generation: 3 }, { taskId: `kept ${i}` }], what)
+        if (said.includes(`committed ${i}`))
+          t.match([kept, await store.readSend(scope, `s ${i}`)], [{ generation: 3 }, { taskId: `kept ${i}` }], what)
         if (said.includes(`swept ${i}`)) t.notOk(ids.has(`swept ${i}`), what)
         if (said.includes(`erased ${i}`)) t.notOk(ids.has(`erased ${i}`), what)
-        t.equal((await store.loadContext(contextKey(`context of kept ${i}`)))?.commit, kept && (kept.generation === 3 ? 2 : 1), `${what}: whole commits only`)
+        t.equal(
+          (await store.loadContext(contextKey(`context of kept ${i}`)))?.commit,
+          kept && (kept.generation === 3 ? 2 : 1),
+          `${what}: whole commits only`
+        )
       }
       t.equal(await store.commit(opening('after')), true)
       await store.close()
@@ -390,4 +491,3 @@ await t.test('a folder without write permission is refused by name', t => {
   t.notOk(existsSync(join(dir, 'tasks.db')))
   t.end()
 })
-

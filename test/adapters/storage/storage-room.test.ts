@@ -100,13 +100,19 @@ await t.test('contexts without tasks are removed in batches too', t => {
   const engine = engineOn(t, file)
   const parts = [{ text: 'x'.repeat(MIB) }]
   const said = (contextId: string): Commit => ({
-    ...opening('none', { contextId }), tasks: [], journal: [], log: [{ message: { messageId: contextId, role: 'ROLE_USER', contextId, parts }, generation: 0 }]
+    ...opening('none', { contextId }),
+    tasks: [],
+    journal: [],
+    log: [{ message: { messageId: contextId, role: 'ROLE_USER', contextId, parts }, generation: 0 }]
   })
   engine.commitAll(Array.from({ length: 12 }, (_, i) => rowsOf(said(`c${i}`))))
   t.equal(engine.sweep(ALL, 256), 4)
   t.equal(engine.sweep(ALL, 2), 2)
   removeAll(engine, file)
-  t.strictSame(engine.read(reads => reads.scopes()), [])
+  t.strictSame(
+    engine.read(reads => reads.scopes()),
+    []
+  )
   t.end()
 })
 
@@ -128,7 +134,8 @@ await t.test('the log grows during a long read without repeated checkpoints, and
   const file = fileFor(t)
   let checkpoints = 0
   const engine = engineOn(t, file, database => ({
-    exec: sql => database.exec(sql), close: () => database.close(),
+    exec: sql => database.exec(sql),
+    close: () => database.close(),
     prepare: sql => {
       if (sql.includes('wal_checkpoint')) checkpoints += 1
       return database.prepare(sql)
@@ -196,9 +203,11 @@ await t.test('free pages stay for later if the disk is full', t => {
   const file = fileFor(t)
   let isFull = false
   const engine = engineOn(t, file, database => ({
-    prepare: sql => database.prepare(sql), close: () => database.close(),
+    prepare: sql => database.prepare(sql),
+    close: () => database.close(),
     exec: sql => {
-      if (isFull && sql.includes('incremental_vacuum')) throw Object.assign(new TypeError('database or disk is full'), { code: 'SQLITE_FULL' })
+      if (isFull && sql.includes('incremental_vacuum'))
+        throw Object.assign(new TypeError('database or disk is full'), { code: 'SQLITE_FULL' })
       return database.exec(sql)
     }
   }))
@@ -228,7 +237,9 @@ await t.test('an older file returns space by itself only after a vacuum', async 
   await store.close()
   t.ok(sizeOf(file) > 9 * MIB)
   t.ok(backupFile(file, `${file}.copy`) < MIB)
-  edit(`${file}.copy`, database => t.equal(database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum, 2, 'as a copy does'))
+  edit(`${file}.copy`, database =>
+    t.equal(database.prepare('PRAGMA auto_vacuum').get()?.auto_vacuum, 2, 'as a copy does')
+  )
   const { before, after } = vacuumFile(file)
   t.ok(before > 9 * MIB && after < MIB, `${before} ${after}`)
   t.equal(sizeOf(file), after)

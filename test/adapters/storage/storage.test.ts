@@ -1,7 +1,19 @@
 import '../../fixtures/stores/needs-sqlite.ts'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+  writeSync
+} from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,13 +33,27 @@ import { HOSTILE } from '../../fixtures/stores/hostile-keys.ts'
 import { tasksIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 import { counted, transitionSuite } from '../../fixtures/stores/transition-suite.ts'
-import { contextKey, DRIVERS, edit, editBesideIndex, ending, FAST_FOLDER, opening, quiet, scope, taskIds } from '../../fixtures/stores/stored-tasks.ts'
+import {
+  contextKey,
+  DRIVERS,
+  edit,
+  editBesideIndex,
+  ending,
+  FAST_FOLDER,
+  opening,
+  quiet,
+  scope,
+  taskIds
+} from '../../fixtures/stores/stored-tasks.ts'
 
 await t.test('a file that cannot be opened any more is an error that names it', t => {
   const fail = () => {
     throw Object.assign(new Error('unable to open database file'), { code: 'SQLITE_CANTOPEN' })
   }
-  t.throws(() => usingFile('gone.db', fail, () => {}), { name: 'StorageError', message: 'gone.db cannot be used: unable to open database file (SQLITE_CANTOPEN).' })
+  t.throws(() => usingFile('gone.db', fail, () => {}), {
+    name: 'StorageError',
+    message: 'gone.db cannot be used: unable to open database file (SQLITE_CANTOPEN).'
+  })
   t.end()
 })
 
@@ -83,7 +109,11 @@ for (const driver of DRIVERS) {
 
 await t.test('a driver that this Node lacks is refused, with what to do', async t => {
   const missing = (['node:sqlite', 'better-sqlite3'] as const).filter(driver => !DRIVERS.includes(driver))
-  for (const driver of missing) t.throws(() => sqliteStore(fileIn(t), { driver }), { name: 'TypeError', message: /the driver|npm install better-sqlite3@1[23]|does not work on Node/ })
+  for (const driver of missing)
+    t.throws(() => sqliteStore(fileIn(t), { driver }), {
+      name: 'TypeError',
+      message: /the driver|npm install better-sqlite3@1[23]|does not work on Node/
+    })
   t.ok(DRIVERS.length > 0)
   t.equal(sqliteCode(new TypeError('no')), undefined)
 })
@@ -109,9 +139,18 @@ await t.test('commits are there after a restart, with every driver', async t => 
   for (const driver of DRIVERS) {
     const store = sqliteStore(file, { driver })
     t.strictSame(await taskIds(store), ['live', 'over'])
-    t.match(await store.readTask(scope, 'over'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'result of over' }] }], history: [{ messageId: 'm-over' }] } })
+    t.match(await store.readTask(scope, 'over'), {
+      generation: 3,
+      task: {
+        status: { state: 'TASK_STATE_COMPLETED' },
+        artifacts: [{ parts: [{ text: 'result of over' }] }],
+        history: [{ messageId: 'm-over' }]
+      }
+    })
     t.match((await store.loadContext(contextKey('context of live')))?.tasks, opening('live').tasks)
-    t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [{ key: contextKey('context of live'), taskId: 'live', atMs: 0 }])
+    t.strictSame(await store.readWakes(10, { atMs: 0, taskId: '' }), [
+      { key: contextKey('context of live'), taskId: 'live', atMs: 0 }
+    ])
     await store.close()
   }
 })
@@ -131,15 +170,27 @@ await t.test('commits and changes of many turns of the event loop get their own 
 
 await t.test('a waiting task continues after a restart', async t => {
   const file = fileIn(t)
-  const agent = defineAgent({ card: { name: 'Asks' }, work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) }) })
-  const message = (words: string, taskId?: string) => ({ message: { messageId: words, role: 'ROLE_USER' as const, parts: [text(words)], ...(taskId !== undefined && { taskId }) } })
+  const agent = defineAgent({
+    card: { name: 'Asks' },
+    work: async ({ ask }) => ({ artifact: text(`so ${textOf(await ask(inputRequired('Which?')))}`) })
+  })
+  const message = (words: string, taskId?: string) => ({
+    message: {
+      messageId: words,
+      role: 'ROLE_USER' as const,
+      parts: [text(words)],
+      ...(taskId !== undefined && { taskId })
+    }
+  })
   const first = createRuntime({ agent, store: sqliteStore(file) })
   const asked = await first.sendMessage(message('go'))
   await first.close()
   const taskId = 'task' in asked ? asked.task.id : ''
   const second = createRuntime({ agent, store: sqliteStore(file) })
   t.teardown(() => second.close())
-  t.match(await second.sendMessage(message('this', taskId)), { task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] } })
+  t.match(await second.sendMessage(message('this', taskId)), {
+    task: { id: taskId, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'so this' }] }] }
+  })
 })
 
 await t.test('close completes earlier calls, refuses later ones and ends the thread', async t => {
@@ -213,7 +264,10 @@ await t.test('a user that was passed over for a while does not regain all that t
     taken.push(queue.take(user))
     queue.charge(user, 10)
   }
-  t.equal(queue.next(user => user === 'nobody'), undefined)
+  t.equal(
+    queue.next(user => user === 'nobody'),
+    undefined
+  )
   take(isFree)
   take(isFree)
   for (let i = 0; i < 4; i += 1) take()
@@ -239,18 +293,28 @@ await t.test("a principal's reads and commits do not wait for all of another’s
     return { ...commit, key: { ...commit.key, principal } }
   }
   const order: string[] = []
-  const note = (name: string) => <T>(done: T): T => {
-    order.push(name)
-    return done
-  }
+  const note =
+    (name: string) =>
+    <T>(done: T): T => {
+      order.push(name)
+      return done
+    }
   const many = Array.from({ length: 20 }, (_, i) => store.commit(of('greedy', `g${i}`)).then(note('greedy')))
   t.ok((await Promise.all([...many, store.commit(of('modest', 'm')).then(note('modest'))])).every(Boolean))
   t.ok(order.indexOf('modest') < 10, `a commit: ${order.join(' ')}`)
 
   order.length = 0
-  const reads = Array.from({ length: 20 }, (_, i) => store.readTask({ tenant: '', principal: 'greedy' }, `g${i}`).then(note('greedy')))
-  const found = await Promise.all([...reads, store.readTask({ tenant: '', principal: 'modest' }, 'm').then(note('modest'))])
-  t.ok(found.every(stored => stored?.task.history?.[0]?.parts[0]), 'all are read')
+  const reads = Array.from({ length: 20 }, (_, i) =>
+    store.readTask({ tenant: '', principal: 'greedy' }, `g${i}`).then(note('greedy'))
+  )
+  const found = await Promise.all([
+    ...reads,
+    store.readTask({ tenant: '', principal: 'modest' }, 'm').then(note('modest'))
+  ])
+  t.ok(
+    found.every(stored => stored?.task.history?.[0]?.parts[0]),
+    'all are read'
+  )
   t.ok(order.indexOf('modest') < 10, `a read: ${order.join(' ')}`)
 })
 
@@ -274,10 +338,15 @@ await t.test('a file has one holder', async t => {
 
   await t.test('one in another process is refused, and accepted once the holder is killed', async t => {
     const other = join(t.testdir(), 'other.db')
-    const holder = spawn(process.execPath, [fileURLToPath(new URL('../../fixtures/stores/store-holder.js', import.meta.url)), other], { stdio: ['ignore', 'pipe', 'inherit'] })
+    const holder = spawn(
+      process.execPath,
+      [fileURLToPath(new URL('../../fixtures/stores/store-holder.js', import.meta.url)), other],
+      { stdio: ['ignore', 'pipe', 'inherit'] }
+    )
     t.teardown(() => holder.kill('SIGKILL'))
     await once(holder.stdout, 'data')
-    for (const driver of DRIVERS) t.match(refusal(() => sqliteStore(other, { driver })).message, `in use by process ${holder.pid} on ${hostname()}`)
+    for (const driver of DRIVERS)
+      t.match(refusal(() => sqliteStore(other, { driver })).message, `in use by process ${holder.pid} on ${hostname()}`)
     const ended = once(holder, 'exit')
     holder.kill('SIGKILL')
     await ended
@@ -306,7 +375,11 @@ await t.test('a file has one holder', async t => {
   await store.close()
   t.strictSame(await taskIds(opened(t, file)), ['after', 'later', 'live', 'over'], 'closing releases it')
   await store.close()
-  t.match(refusal(() => sqliteStore(file)).message, `in use by process ${process.pid}`, 'but not what another holder has locked since')
+  t.match(
+    refusal(() => sqliteStore(file)).message,
+    `in use by process ${process.pid}`,
+    'but not what another holder has locked since'
+  )
 })
 
 await t.test('unusable files are refused at once by name, and left unchanged', async t => {
@@ -321,21 +394,47 @@ await t.test('unusable files are refused at once by name, and left unchanged', a
   ]
   for (const [file, message] of cases) {
     const before = existsSync(file) && statSync(file).isFile() ? readFileSync(file) : undefined
-    for (const open of [sqliteStore, readSqlite]) t.match(refusal(() => open(file)), { name: 'StorageError', message })
+    for (const open of [sqliteStore, readSqlite])
+      t.match(
+        refusal(() => open(file)),
+        { name: 'StorageError', message }
+      )
     if (before) t.ok(readFileSync(file).equals(before))
     t.notOk(existsSync(`${file}-lock`), 'no file is created beside it')
   }
-  t.match(refusal(() => readSqlite(join(dir, 'none.db'))), { message: /none\.db does not exist/ })
+  t.match(
+    refusal(() => readSqlite(join(dir, 'none.db'))),
+    { message: /none\.db does not exist/ }
+  )
   edit(join(dir, 'held.db-lock'), lock => {
     lock.exec('BEGIN EXCLUSIVE')
-    t.match(refusal(() => sqliteStore(join(dir, 'held.db'))), { message: /held\.db is in use by another process/ })
+    t.match(
+      refusal(() => sqliteStore(join(dir, 'held.db'))),
+      { message: /held\.db is in use by another process/ }
+    )
   })
   symlinkSync(join(dir, 'nowhere', 'tasks.db'), join(dir, 'dangling.db'))
-  t.match(refusal(() => sqliteStore(join(dir, 'dangling.db'))), { name: 'StorageError', message: /dangling\.db is a link to .*nowhere.tasks\.db, which does not exist\. Remove the link, or give the name of the file itself\.$/ })
+  t.match(
+    refusal(() => sqliteStore(join(dir, 'dangling.db'))),
+    {
+      name: 'StorageError',
+      message:
+        /dangling\.db is a link to .*nowhere.tasks\.db, which does not exist\. Remove the link, or give the name of the file itself\.$/
+    }
+  )
   mkdirSync(join(dir, 'locked.db-lock'))
-  t.match(refusal(() => sqliteStore(join(dir, 'locked.db'))), { message: /locked\.db cannot be used: its lock .*locked\.db-lock cannot be taken/ })
-  writeFileSync(join(dir, 'bad-lock.db-lock'), 'no database, but as long as one would have to be for that to be found out: '.repeat(20))
-  t.match(refusal(() => sqliteStore(join(dir, 'bad-lock.db'))), { message: /its lock .* cannot be taken/ })
+  t.match(
+    refusal(() => sqliteStore(join(dir, 'locked.db'))),
+    { message: /locked\.db cannot be used: its lock .*locked\.db-lock cannot be taken/ }
+  )
+  writeFileSync(
+    join(dir, 'bad-lock.db-lock'),
+    'no database, but as long as one would have to be for that to be found out: '.repeat(20)
+  )
+  t.match(
+    refusal(() => sqliteStore(join(dir, 'bad-lock.db'))),
+    { message: /its lock .* cannot be taken/ }
+  )
   writeFileSync(join(dir, 'empty.db'), '')
   t.equal(await opened(t, join(dir, 'empty.db')).commit(opening('t')), true, 'an empty file counts as missing')
 })
@@ -343,7 +442,9 @@ await t.test('unusable files are refused at once by name, and left unchanged', a
 await t.test('the schema has a version', async t => {
   const versionOf = (file: string) => {
     const database = driverOf(undefined)(file, true)
-    const [version, id] = ['user_version', 'application_id'].map(name => database.prepare(`PRAGMA ${name}`).get()?.[name])
+    const [version, id] = ['user_version', 'application_id'].map(
+      name => database.prepare(`PRAGMA ${name}`).get()?.[name]
+    )
     database.close()
     return { version, id }
   }
@@ -353,7 +454,13 @@ await t.test('the schema has a version', async t => {
     t.strictSame(versionOf(file), { version: MIGRATIONS.length, id: APPLICATION_ID })
     edit(file, database => database.exec('PRAGMA user_version = 99'))
     for (const open of [sqliteStore, readSqlite]) {
-      t.match(refusal(() => open(file)), { name: 'StorageError', message: `${file} has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}` })
+      t.match(
+        refusal(() => open(file)),
+        {
+          name: 'StorageError',
+          message: `${file} has the schema version 99, and this taskchart knows versions up to ${MIGRATIONS.length}`
+        }
+      )
     }
     t.equal(versionOf(file).version, 99)
   })
@@ -362,7 +469,9 @@ await t.test('the schema has a version', async t => {
     const file = await written(t)
     const steps = [...MIGRATIONS, 'ALTER TABLE meta ADD COLUMN note TEXT', "UPDATE meta SET note = 'new'"]
     edit(file, database => {
-      t.throws(() => migrate(database, file, [...steps, 'UPDATE meta SET note = 1; UPDATE nowhere SET x = 1']), { message: /no such table: nowhere/ })
+      t.throws(() => migrate(database, file, [...steps, 'UPDATE meta SET note = 1; UPDATE nowhere SET x = 1']), {
+        message: /no such table: nowhere/
+      })
       t.equal(database.prepare('SELECT note FROM meta').get()?.note, 'new')
       migrate(database, file, steps)
     })
@@ -382,7 +491,9 @@ await t.test('the schema has a version', async t => {
     edit(file, database => {
       for (const name of ['events', 'messages', 'sends']) {
         const [create = ''] = new RegExp(`CREATE TABLE ${name} \\([^;]*;`).exec(MIGRATIONS[0] ?? '') ?? []
-        database.exec(`ALTER TABLE ${name} RENAME TO newer; ${create} INSERT INTO ${name} SELECT * FROM newer; DROP TABLE newer`)
+        database.exec(
+          `ALTER TABLE ${name} RENAME TO newer; ${create} INSERT INTO ${name} SELECT * FROM newer; DROP TABLE newer`
+        )
       }
       database.exec('DROP TABLE webhooks; DROP TABLE transitions; PRAGMA user_version = 1')
     })
@@ -397,39 +508,62 @@ await t.test('the schema has a version', async t => {
     const store = opened(t, file)
     await store.countTransitions?.([counted('a', 'go', 1)], 1)
     t.strictSame(await store.readTask(scope, 'over'), before)
-    t.equal(await store.writeWebhook(scope, { taskId: 'over', id: 'w', webhook: { url: 'https://hooks.example/' }, version: '1.0' }, 1), 'written')
+    t.equal(
+      await store.writeWebhook(
+        scope,
+        { taskId: 'over', id: 'w', webhook: { url: 'https://hooks.example/' }, version: '1.0' },
+        1
+      ),
+      'written'
+    )
     await store.close()
     t.equal(versionOf(file).version, MIGRATIONS.length)
   })
 })
 
-await t.test('the long texts of other tasks are not read on the way to a task', { skip: existsSync('/proc/self/io') ? false : 'the bytes that a process reads are known on Linux' }, async t => {
-  const file = fileIn(t)
-  const store = sqliteStore(file)
-  const long = 'x'.repeat(2 ** 20)
-  for (const [taskId, text] of [['one', long], ['short', 'x'], ['other', long]] as const) {
-    await store.commit(opening(taskId, { text }))
-    await store.commit(ending(taskId, { text }))
+await t.test(
+  'the long texts of other tasks are not read on the way to a task',
+  { skip: existsSync('/proc/self/io') ? false : 'the bytes that a process reads are known on Linux' },
+  async t => {
+    const file = fileIn(t)
+    const store = sqliteStore(file)
+    const long = 'x'.repeat(2 ** 20)
+    for (const [taskId, text] of [
+      ['one', long],
+      ['short', 'x'],
+      ['other', long]
+    ] as const) {
+      await store.commit(opening(taskId, { text }))
+      await store.commit(ending(taskId, { text }))
+    }
+    await store.close()
+    const reader = readSqlite(file)
+    t.teardown(() => reader.close())
+    const readBytes = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+    const before = readBytes()
+    for (let i = 0; i < 10; i += 1) {
+      t.match(await reader.readTask(scope, 'short'), {
+        task: { artifacts: [{ parts: [{ text: 'x' }] }], history: [{ parts: [{ text: 'x' }] }] }
+      })
+      t.equal(await reader.readSend(scope, 'none'), undefined)
+    }
+    t.ok(readBytes() - before < 2 ** 20, `${readBytes() - before} bytes`)
   }
-  await store.close()
-  const reader = readSqlite(file)
-  t.teardown(() => reader.close())
-  const readBytes = () => Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
-  const before = readBytes()
-  for (let i = 0; i < 10; i += 1) {
-    t.match(await reader.readTask(scope, 'short'), { task: { artifacts: [{ parts: [{ text: 'x' }] }], history: [{ parts: [{ text: 'x' }] }] } })
-    t.equal(await reader.readSend(scope, 'none'), undefined)
-  }
-  t.ok(readBytes() - before < 2 ** 20, `${readBytes() - before} bytes`)
-})
+)
 
 await t.test('a file whose tables do not match its version is refused by readers', async t => {
   const file = await written(t)
   edit(file, database => database.exec('ALTER TABLE contexts RENAME COLUMN messages TO massages'))
-  t.match(refusal(() => readSqlite(file)), { name: 'StorageError', message: /cannot be used: .*messages/ })
+  t.match(
+    refusal(() => readSqlite(file)),
+    { name: 'StorageError', message: /cannot be used: .*messages/ }
+  )
 })
 
-for (const driver of DRIVERS) await t.test(`transitions are counted with ${driver}`, async t => transitionSuite(t, opened(t, fileIn(t), { driver })))
+for (const driver of DRIVERS)
+  await t.test(`transitions are counted with ${driver}`, async t =>
+    transitionSuite(t, opened(t, fileIn(t), { driver }))
+  )
 
 await t.test('a damaged count of a transition is unreadable, and begins again', async t => {
   const file = await written(t)
@@ -438,27 +572,45 @@ await t.test('a damaged count of a transition is unreadable, and begins again', 
   await store.close()
   edit(file, database => database.exec("UPDATE transitions SET count = 99 WHERE taken = 'go'"))
   const again = opened(t, file, { logger: quiet().logger })
-  await t.rejects(async () => again.readTransitions?.('a'), { code: 'InternalError', message: 'The counts of transitions cannot be read: its stored data is damaged.' })
+  await t.rejects(async () => again.readTransitions?.('a'), {
+    code: 'InternalError',
+    message: 'The counts of transitions cannot be read: its stored data is damaged.'
+  })
   await again.countTransitions?.([counted('a', 'go', 1), counted('a', 'stop', 1)], 2)
   t.strictSame(await again.readTransitions?.('a'), [counted('a', 'go', 1), counted('a', 'stop', 6)])
 })
 
 await t.test('a damaged webhook is unreadable, gets no updates and can be deleted; others work', async t => {
   const file = await written(t)
-  const [first, second] = ['w', 'x'].map(id => ({ taskId: 'over', id, webhook: { url: 'https://hooks.example/' }, version: '1.0' }))
+  const [first, second] = ['w', 'x'].map(id => ({
+    taskId: 'over',
+    id,
+    webhook: { url: 'https://hooks.example/' },
+    version: '1.0'
+  }))
   const store = opened(t, file)
   for (const webhook of [first, second]) if (webhook) await store.writeWebhook(scope, webhook, 2)
   await store.close()
   edit(file, database => database.exec("UPDATE webhooks SET body = replace(body, 'hooks', 'thief') WHERE id = 'w'"))
   const { logger, said } = quiet()
   const again = opened(t, file, { logger })
-  await t.rejects(again.readWebhooks(scope, 'over'), { code: 'InternalError', message: 'Task over cannot be read: its stored data is damaged.' })
-  t.strictSame((await again.readOpenWebhooks(1, 0)).map(({ row }) => row.id), ['x'], 'another takes its place')
+  await t.rejects(again.readWebhooks(scope, 'over'), {
+    code: 'InternalError',
+    message: 'Task over cannot be read: its stored data is damaged.'
+  })
+  t.strictSame(
+    (await again.readOpenWebhooks(1, 0)).map(({ row }) => row.id),
+    ['x'],
+    'another takes its place'
+  )
   t.match(said, [/^Task over cannot be read/, /^The webhook with the row \d+ cannot be read/])
   const note = (id: string) => ({ scope, taskId: 'over', id, progress: { told: 9, tries: 0 } })
   t.strictSame(await again.noteWebhooks([note('w'), note('x')]), [false, true])
   t.equal(await again.deleteWebhook(scope, 'over', 'w'), true)
-  t.strictSame((await again.readWebhooks(scope, 'over')).map(({ row }) => row.id), ['x'])
+  t.strictSame(
+    (await again.readWebhooks(scope, 'over')).map(({ row }) => row.id),
+    ['x']
+  )
   await again.close()
   for (const sql of ["UPDATE tasks SET state = '' WHERE taskId = 'over'", "UPDATE scopes SET tenant = 'x'"]) {
     edit(file, database => database.exec(sql))
@@ -476,7 +628,11 @@ await t.test('damage is detected anywhere, and never served', async t => {
     const { logger, said } = quiet()
     return { store: opened(t, file, { logger }), said }
   }
-  const damaged = (what: string) => ({ name: 'A2AError', code: 'InternalError', message: `${what} cannot be read: its stored data is damaged.` })
+  const damaged = (what: string) => ({
+    name: 'A2AError',
+    code: 'InternalError',
+    message: `${what} cannot be read: its stored data is damaged.`
+  })
 
   await t.test('a task with a damaged event, message or count is unreadable and unlisted; others work', async t => {
     for (const sql of [
@@ -487,8 +643,14 @@ await t.test('damage is detected anywhere, and never served', async t => {
     ]) {
       const { store, said } = await changed(t, sql)
       await t.rejects(store.readTask(scope, 'over'), damaged('Task over'), sql)
-      if (sql.includes('events')) for (const bytes of [undefined, 1e6]) await t.rejects(store.readEvents(scope, 'over', 0, 10, bytes), damaged('Task over'))
-      t.equal((await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state, 'TASK_STATE_COMPLETED', 'its status is whole')
+      if (sql.includes('events'))
+        for (const bytes of [undefined, 1e6])
+          await t.rejects(store.readEvents(scope, 'over', 0, 10, bytes), damaged('Task over'))
+      t.equal(
+        (await store.readTask(scope, 'over', { historyLength: 0, artifacts: false }))?.task.status.state,
+        'TASK_STATE_COMPLETED',
+        'its status is whole'
+      )
       t.equal((await store.listTasks(scope, { limit: 10 })).total, 2)
       t.strictSame(await taskIds(store), ['live'])
       t.strictSame(await tasksIn(store, contextKey('context of over')), [])
@@ -515,7 +677,10 @@ await t.test('damage is detected anywhere, and never served', async t => {
     t.ok(said.length > 0)
     await t.rejects(store.commit(ending('live')), damaged('Task live'))
     t.equal(await store.commit(opening('new', { contextId: 'context of live', expected: 1 })), true)
-    t.strictSame((await store.loadContext(contextKey('context of live')))?.tasks.map(({ taskId }) => taskId), ['new'])
+    t.strictSame(
+      (await store.loadContext(contextKey('context of live')))?.tasks.map(({ taskId }) => taskId),
+      ['new']
+    )
   })
 
   await t.test('a task whose snapshot is damaged or missing is not restored, and unreadable', async t => {
@@ -537,8 +702,16 @@ await t.test('damage is detected anywhere, and never served', async t => {
     const { store } = await changed(t, "UPDATE contexts SET commits = 5 WHERE contextId = 'context of live'")
     await t.rejects(store.loadContext(contextKey('context of live')), damaged('Context context of live'))
     await t.rejects(store.readMessages(contextKey('context of live'), 1), damaged('Context context of live'))
-    const outcomes = await Promise.allSettled([store.commit(opening('a')), store.commit(ending('live', { expected: 5 })), store.commit(opening('b')), store.commit(opening('a'))])
-    t.strictSame(outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)), [true, damaged('Context context of live').message, true, false])
+    const outcomes = await Promise.allSettled([
+      store.commit(opening('a')),
+      store.commit(ending('live', { expected: 5 })),
+      store.commit(opening('b')),
+      store.commit(opening('a'))
+    ])
+    t.strictSame(
+      outcomes.map(outcome => (outcome.status === 'fulfilled' ? outcome.value : outcome.reason.message)),
+      [true, damaged('Context context of live').message, true, false]
+    )
     t.ok(await store.readTask(scope, 'live'))
   })
 
@@ -549,7 +722,11 @@ await t.test('damage is detected anywhere, and never served', async t => {
     await store.commit({ ...opening('more', { contextId: 'context of live', expected: 1 }), sends: [send] })
     t.strictSame(await store.readSend(scope, 's'), send)
     await store.close()
-    edit(file, database => database.exec("UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}' WHERE number = 2"))
+    edit(file, database =>
+      database.exec(
+        "UPDATE journal SET body = '1'; UPDATE sends SET body = '{}'; UPDATE messages SET body = '{}' WHERE number = 2"
+      )
+    )
     const again = opened(t, file)
     await t.rejects(again.readJournal(scope, 'live'), damaged('Task live'))
     await t.rejects(again.readSend(scope, 's'), damaged('The record of the message'))
@@ -565,7 +742,11 @@ await t.test('damage is detected anywhere, and never served', async t => {
     edit(file, database => database.exec("UPDATE scopes SET sum = 1 WHERE tenant = ''"))
     const { logger, said } = quiet()
     const again = opened(t, file, { logger })
-    t.strictSame((await again.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId), ['theirs'], 'later ones are not lost')
+    t.strictSame(
+      (await again.readWakes(1, { atMs: 0, taskId: '' })).map(({ taskId }) => taskId),
+      ['theirs'],
+      'later ones are not lost'
+    )
     await t.rejects(again.listTasks(scope, { limit: 1 }), damaged('What the caller has'))
     const reader = readSqlite(file, { logger })
     t.teardown(() => reader.close())
@@ -574,10 +755,16 @@ await t.test('damage is detected anywhere, and never served', async t => {
   })
 
   await t.test('a store refuses a file with a damaged index, and a reader skips its rows', async t => {
-    for (const sql of ["DELETE FROM tasks WHERE taskId = 'over'", "UPDATE tasks SET time = '1999' WHERE taskId = 'over'"]) {
+    for (const sql of [
+      "DELETE FROM tasks WHERE taskId = 'over'",
+      "UPDATE tasks SET time = '1999' WHERE taskId = 'over'"
+    ]) {
       const file = await written(t)
       editBesideIndex(file, 'tasks_of_scope', sql)
-      t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Restore a backup/s })
+      t.match(
+        refusal(() => sqliteStore(file)),
+        { name: 'StorageError', message: /tasks\.db is damaged: .* index tasks_of_scope.* Restore a backup/s }
+      )
       const reader = readSqlite(file, { logger: quiet().logger })
       t.strictSame(await taskIds(reader), ['live'])
       await reader.close()
@@ -590,7 +777,10 @@ await t.test('damage is detected anywhere, and never served', async t => {
   })
 
   await t.test('a damaged ended task can be swept, and its context erased', async t => {
-    const { store } = await changed(t, "UPDATE tasks SET statusAt = 1 WHERE taskId = 'over'; UPDATE contexts SET atMs = 1 WHERE contextId = 'context of live'")
+    const { store } = await changed(
+      t,
+      "UPDATE tasks SET statusAt = 1 WHERE taskId = 'over'; UPDATE contexts SET atMs = 1 WHERE contextId = 'context of live'"
+    )
     t.equal(await store.sweep({ endedBeforeMs: 10, idleBeforeMs: 0, sendsBeforeMs: 0 }, 10), 1)
     t.equal(await store.readTask(scope, 'over'), undefined)
     t.equal(await store.erase(contextKey('context of live')), true)
@@ -606,13 +796,52 @@ await t.test('a log may include events of other tasks, and of tasks without a st
   const { log } = ending('t')
   const words = { messageId: 'w', role: 'ROLE_USER' as const, parts: [{ text: 'more' }] }
   const [update] = ending('elsewhere').log
-  t.equal(await store.commit({ key, expected: 1, atMs: 0, snapshot: '', tasks: [], log: [{ message: words, taskId: 't' }, ...log, ...(update ? [update] : [])], journal: [], sends: [], webhooks: [] }), true)
-  t.match(await store.readTask(scope, 't'), { generation: 3, task: { status: { state: 'TASK_STATE_COMPLETED' }, history: [{ messageId: 'm-t' }, { messageId: 'w' }] } })
-  await store.commit({ key, expected: 2, atMs: 0, snapshot: '', tasks: [], log: [{ message: { ...words, messageId: 'late' }, taskId: 't', generation: 3 }], journal: [], sends: [], webhooks: [] })
+  t.equal(
+    await store.commit({
+      key,
+      expected: 1,
+      atMs: 0,
+      snapshot: '',
+      tasks: [],
+      log: [{ message: words, taskId: 't' }, ...log, ...(update ? [update] : [])],
+      journal: [],
+      sends: [],
+      webhooks: []
+    }),
+    true
+  )
+  t.match(await store.readTask(scope, 't'), {
+    generation: 3,
+    task: { status: { state: 'TASK_STATE_COMPLETED' }, history: [{ messageId: 'm-t' }, { messageId: 'w' }] }
+  })
+  await store.commit({
+    key,
+    expected: 2,
+    atMs: 0,
+    snapshot: '',
+    tasks: [],
+    log: [{ message: { ...words, messageId: 'late' }, taskId: 't', generation: 3 }],
+    journal: [],
+    sends: [],
+    webhooks: []
+  })
   t.equal((await store.readTask(scope, 't'))?.task.history?.at(-1)?.messageId, 'late')
   t.equal((await store.readTask(scope, 'elsewhere'))?.generation, 1, 'a task of another context is unchanged')
-  await store.commit({ key, expected: 3, atMs: 0, snapshot: '', tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }], log: [{ message: words, taskId: 'unknown', generation: 4 }], journal: [], sends: [], webhooks: [] })
-  t.strictSame(await store.readTask(scope, 'silent', { historyLength: 0, artifacts: false }), { task: { id: 'silent', contextId: 'context of t', status: { state: 'TASK_STATE_SUBMITTED' } }, generation: 0 })
+  await store.commit({
+    key,
+    expected: 3,
+    atMs: 0,
+    snapshot: '',
+    tasks: [{ taskId: 'silent', generation: 0, state: 'TASK_STATE_SUBMITTED', snapshot: '{}' }],
+    log: [{ message: words, taskId: 'unknown', generation: 4 }],
+    journal: [],
+    sends: [],
+    webhooks: []
+  })
+  t.strictSame(await store.readTask(scope, 'silent', { historyLength: 0, artifacts: false }), {
+    task: { id: 'silent', contextId: 'context of t', status: { state: 'TASK_STATE_SUBMITTED' } },
+    generation: 0
+  })
   t.strictSame(await store.readMessages(key, 1), [{ message: words, taskId: 'unknown', generation: 4 }])
 })
 
@@ -622,7 +851,10 @@ await t.test('the most recently used rows are cached, and the least recently use
   const get = (name: string) => recent.get(name, () => `${name} ${(reads += 1)}`)
   for (const name of ['a', 'b', 'a', 'c']) get(name)
   t.strictSame([get('a'), get('c'), get('b')], ['a 1', 'c 3', 'b 4'])
-  t.equal(recent.get('nothing', () => undefined), undefined)
+  t.equal(
+    recent.get('nothing', () => undefined),
+    undefined
+  )
   recent.clear()
   t.equal(get('a'), 'a 5')
   t.end()
@@ -634,7 +866,8 @@ await t.test('a thread that cannot start stops the store', async t => {
   const store = sqliteStore(join(dir, 'tasks.db'), { logger })
   rmSync(dir, { recursive: true })
   const calls = [store.commit(opening('a')), store.erase(scope), store.readTask(scope, 'a')]
-  for (const call of await Promise.allSettled(calls)) t.match(call, { status: 'rejected', reason: { name: 'StorageError', message: /tasks\.db can no longer be used/ } })
+  for (const call of await Promise.allSettled(calls))
+    t.match(call, { status: 'rejected', reason: { name: 'StorageError', message: /tasks\.db can no longer be used/ } })
   await store.close()
   t.match(said, [/the store has stopped/])
 })
@@ -645,7 +878,8 @@ await t.test('erased data is gone from the file and its log', async t => {
   await store.commit(opening('secret', { text: 'the words that are to go' }))
   await store.commit(ending('secret', { text: 'the result that is to go' }))
   await store.commit(opening('kept'))
-  const holds = (text: string) => [file, `${file}-wal`].some(name => existsSync(name) && readFileSync(name).includes(text))
+  const holds = (text: string) =>
+    [file, `${file}-wal`].some(name => existsSync(name) && readFileSync(name).includes(text))
   t.ok(holds('the words that are to go') && holds('the result that is to go'))
   t.equal(await store.erase(contextKey('context of secret')), true)
   for (const text of ['that are to go', 'that is to go', 'of secret', 'm-secret']) t.notOk(holds(text), text)
@@ -654,7 +888,11 @@ await t.test('erased data is gone from the file and its log', async t => {
 
 await t.test('a store counts its unanswered calls', async t => {
   const store = opened(t, fileIn(t))
-  const calls = [...['a', 'b', 'c'].map(contextId => store.commit(opening(contextId, { contextId }))), store.sweep({ endedBeforeMs: 0, idleBeforeMs: 0, sendsBeforeMs: 0 }, 1), store.countOpen({})]
+  const calls = [
+    ...['a', 'b', 'c'].map(contextId => store.commit(opening(contextId, { contextId }))),
+    store.sweep({ endedBeforeMs: 0, idleBeforeMs: 0, sendsBeforeMs: 0 }, 1),
+    store.countOpen({})
+  ]
   t.strictSame(store.status?.(), { isStopped: false, waitingReads: 1, waitingWrites: 4 }, 'before they are sent')
   await new Promise(setImmediate)
   t.match(store.status?.(), { waitingReads: 1, waitingWrites: 4 }, 'and after')
@@ -662,28 +900,36 @@ await t.test('a store counts its unanswered calls', async t => {
   t.match(store.status?.(), { waitingReads: 0, waitingWrites: 0 })
 })
 
-for (const isRead of [true, false]) await t.test(`a file that is corrupt ${isRead ? 'after' : 'before'} its thread reads it stops the store: every call and its owner receive the reason`, async t => {
-  const file = fileIn(t)
-  const before = sqliteStore(file)
-  for (let i = 0; i < 50; i += 1) await before.commit(opening(`t${i}`, { text: 'x'.repeat(2000) }))
-  await before.close()
-  const { logger, said } = quiet()
-  const stops: Error[] = []
-  const store = opened(t, file, { logger, stopped: error => stops.push(error) })
-  // Then the thread has the schema, which takes more than page 1, but not the pages of lists.
-  if (isRead) await store.readSend(scope, 'none')
-  const descriptor = openSync(file, 'r+')
-  for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
-  closeSync(descriptor)
-  const message = /tasks\.db can no longer be used: .*(?:malformed|damaged|SQLITE_CORRUPT).*start again/
-  t.strictSame(store.status?.(), { isStopped: false, waitingReads: 0, waitingWrites: 0 })
-  await t.rejects(store.listTasks(scope, { limit: 10 }), { message })
-  await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
-  await t.rejects(store.readTask(scope, 't1'), { message })
-  t.equal(stops.length, 1)
-  t.ok(store.status?.().isStopped)
-  t.match(said, [/the store has stopped: .*tasks\.db can no longer be used/])
-  await store.close()
-  t.match(refusal(() => sqliteStore(file)), { name: 'StorageError', message: /tasks\.db (?:is damaged|cannot be used)/ }, 'nor can it be opened again')
-})
-
+for (const isRead of [true, false])
+  await t.test(
+    `a file that is corrupt ${isRead ? 'after' : 'before'} its thread reads it stops the store: every call and its owner receive the reason`,
+    async t => {
+      const file = fileIn(t)
+      const before = sqliteStore(file)
+      for (let i = 0; i < 50; i += 1) await before.commit(opening(`t${i}`, { text: 'x'.repeat(2000) }))
+      await before.close()
+      const { logger, said } = quiet()
+      const stops: Error[] = []
+      const store = opened(t, file, { logger, stopped: error => stops.push(error) })
+      // Then the thread has the schema, which takes more than page 1, but not the pages of lists.
+      if (isRead) await store.readSend(scope, 'none')
+      const descriptor = openSync(file, 'r+')
+      for (let page = 1; page < statSync(file).size / 4096; page += 1)
+        writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
+      closeSync(descriptor)
+      const message = /tasks\.db can no longer be used: .*(?:malformed|damaged|SQLITE_CORRUPT).*start again/
+      t.strictSame(store.status?.(), { isStopped: false, waitingReads: 0, waitingWrites: 0 })
+      await t.rejects(store.listTasks(scope, { limit: 10 }), { message })
+      await t.rejects(store.commit(opening('late')), { name: 'StorageError', message })
+      await t.rejects(store.readTask(scope, 't1'), { message })
+      t.equal(stops.length, 1)
+      t.ok(store.status?.().isStopped)
+      t.match(said, [/the store has stopped: .*tasks\.db can no longer be used/])
+      await store.close()
+      t.match(
+        refusal(() => sqliteStore(file)),
+        { name: 'StorageError', message: /tasks\.db (?:is damaged|cannot be used)/ },
+        'nor can it be opened again'
+      )
+    }
+  )

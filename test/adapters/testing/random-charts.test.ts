@@ -18,14 +18,23 @@ function playersOf(chart: RandomChart): Record<string, Player> {
   }
 }
 
-await t.test('random charts take the same steps as an actor of XState: in the model, compiled, and in a runtime that is killed', async t => {
-  t.capture(console, 'warn')
-  const walks = fc.record({ chart: randomChart, walk: fc.array(fc.nat(100), { minLength: 4, maxLength: 8 }) })
-  const differs = fc.asyncProperty(walks, async ({ chart, walk }) => {
-    const difference = await firstDifference(chart, walk, playersOf(chart))
-    if (difference !== undefined) throw new Error(difference)
-  })
-  const { failed, numRuns, counterexample, errorInstance } = await fc.check(differs, IS_DEEP ? { seed: SEED, numRuns: 1e6, interruptAfterTimeLimit: MINUTES * 60_000 } : { seed: SEED, numRuns: SOME })
-  t.comment(`${numRuns} charts, SEED=${SEED}`)
-  t.notOk(failed, 'no chart differs', { difference: String(errorInstance), ...(counterexample && { source: sourceOf(counterexample[0].chart) }) })
-})
+await t.test(
+  'random charts take the same steps as an actor of XState: in the model, compiled, and in a runtime that is killed',
+  async t => {
+    t.capture(console, 'warn')
+    const walks = fc.record({ chart: randomChart, walk: fc.array(fc.nat(100), { minLength: 4, maxLength: 8 }) })
+    const differs = fc.asyncProperty(walks, async ({ chart, walk }) => {
+      const difference = await firstDifference(chart, walk, playersOf(chart))
+      if (difference !== undefined) throw new Error(difference)
+    })
+    const { failed, numRuns, counterexample, errorInstance } = await fc.check(
+      differs,
+      IS_DEEP ? { seed: SEED, numRuns: 1e6, interruptAfterTimeLimit: MINUTES * 60_000 } : { seed: SEED, numRuns: SOME }
+    )
+    t.comment(`${numRuns} charts, SEED=${SEED}`)
+    t.notOk(failed, 'no chart differs', {
+      difference: String(errorInstance),
+      ...(counterexample && { source: sourceOf(counterexample[0].chart) })
+    })
+  }
+)

@@ -7,9 +7,25 @@ import { ERRORS } from '../../../machines/protocol/errors.ts'
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
 import { errorReply, threeTasks, type ThreeTasks } from '../../fixtures/protocol/bad-input-agent.ts'
-import { badFrames, badHandshakes, badParams, badTexts, goodHandshakes, goodMessages, nested, type BadHandshake } from '../../fixtures/protocol/bad-input.ts'
+import {
+  badFrames,
+  badHandshakes,
+  badParams,
+  badTexts,
+  goodHandshakes,
+  goodMessages,
+  nested,
+  type BadHandshake
+} from '../../fixtures/protocol/bad-input.ts'
 import { cpuMs } from '../../fixtures/processes/cpu-time.ts'
-import { closeFrame, frameOf, handshake, OPCODES, RawSocket, type HttpAnswer } from '../../fixtures/servers/raw-socket.ts'
+import {
+  closeFrame,
+  frameOf,
+  handshake,
+  OPCODES,
+  RawSocket,
+  type HttpAnswer
+} from '../../fixtures/servers/raw-socket.ts'
 import { say, tasksIn, until, userMessage, open, reaches, taskIn } from '../../fixtures/runtime/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type ServedAgent } from '../../fixtures/servers/served-agent.ts'
 
@@ -37,7 +53,11 @@ await t.test('a malformed frame is answered with an error, and nothing happens',
     client.send(text)
     const reply = await client.next()
     const said = reply.error?.message ?? ''
-    t.strictSame([reply, said.startsWith(message), said.length < 300, agent.commits()], [errorReply(id, code, said, fields, fields && reply), true, true, before], `${what}: ${ERRORS[code].code}, "${message}", short, and nothing else`)
+    t.strictSame(
+      [reply, said.startsWith(message), said.length < 300, agent.commits()],
+      [errorReply(id, code, said, fields, fields && reply), true, true, before],
+      `${what}: ${ERRORS[code].code}, "${message}", short, and nothing else`
+    )
   }
   await unimpressed(t, client, agent, before)
 })
@@ -52,7 +72,11 @@ await t.test('invalid parameters are answered with an error, and nothing happens
       const reply = await client.next()
       const said = reply.error?.message ?? ''
       const found = [reply, said.length < 400, /node_modules|\.[jt]s:\d/.test(JSON.stringify(reply)), agent.commits()]
-      t.strictSame(found, [errorReply(7, code, said, fields, reply), true, false, before], `${method}, ${what}: ${ERRORS[code].code}, short, without a stack, and nothing else`)
+      t.strictSame(
+        found,
+        [errorReply(7, code, said, fields, reply), true, false, before],
+        `${method}, ${what}: ${ERRORS[code].code}, short, without a stack, and nothing else`
+      )
     }
   }
   await unimpressed(t, client, agent, before)
@@ -64,10 +88,16 @@ await t.test('a message that is valid but unusual is processed', async t => {
   const client = await JsonSocket.open(t, url)
   for (const { what, message, sees } of goodMessages) {
     client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":${message}}}`)
-    t.match(await client.next(), { id: 7, result: { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } } }, what)
+    t.match(
+      await client.next(),
+      { id: 7, result: { task: { history: [sees], status: { state: 'TASK_STATE_COMPLETED' } } } },
+      what
+    )
   }
   for (const value of ['"1"', '1', '1.0', '10e-1']) {
-    client.send(`{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":1,"parts":[{"text":"a"}]},"configuration":{"history_length":${value}}}}`)
+    client.send(
+      `{"jsonrpc":"2.0","id":7,"method":"SendMessage","params":{"message":{"messageId":"m","role":1,"parts":[{"text":"a"}]},"configuration":{"history_length":${value}}}}`
+    )
     const { result } = (await client.next()) as { result: { task: Task } }
     t.equal(result.task.history?.length, 1, `a historyLength of ${value}`)
   }
@@ -76,7 +106,9 @@ await t.test('a message that is valid but unusual is processed', async t => {
 await t.test('null counts as an omitted member, and unknown members are ignored', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
-  client.send('{"trace":[{}],"a2a-service-parameters":null,"params":{"id":"x"},"method":"GetTask","id":-0,"jsonrpc":"2.0"}')
+  client.send(
+    '{"trace":[{}],"a2a-service-parameters":null,"params":{"id":"x"},"method":"GetTask","id":-0,"jsonrpc":"2.0"}'
+  )
   t.match(await client.next(), { id: 0, error: { code: -32001 } })
 })
 
@@ -150,7 +182,9 @@ await t.test('a client that floods with pings and reads nothing is closed, while
   const { runtime } = agent
   const raw = await RawSocket.open(t, agent.url)
   const other = await JsonSocket.open(t, agent.url)
-  const pings = Buffer.concat(Array.from({ length: 1000 }, () => frameOf({ opcode: OPCODES.ping, payload: 'a'.repeat(125) })))
+  const pings = Buffer.concat(
+    Array.from({ length: 1000 }, () => frameOf({ opcode: OPCODES.ping, payload: 'a'.repeat(125) }))
+  )
   for (let sent = 0; sent < 500 && !raw.socket.destroyed; sent += 1) {
     raw.write(pings)
     if (sent % 100 === 0) t.match(await other.call('GetTask', { id: agent.done.id }), { result: { id: agent.done.id } })
@@ -164,7 +198,9 @@ await t.test('responses from a client are ignored until the tenth', async t => {
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   for (let count = 1; count < 10; count += 1) {
-    client.send(count % 2 === 0 ? '{"jsonrpc":"2.0","id":7,"result":{}}' : '{"jsonrpc":"2.0","id":null,"error":{"code":1}}')
+    client.send(
+      count % 2 === 0 ? '{"jsonrpc":"2.0","id":7,"result":{}}' : '{"jsonrpc":"2.0","id":null,"error":{"code":1}}'
+    )
     t.match(await client.call('GetTask', { id: 'x' }), { error: { code: -32001 } })
   }
   client.send('{"jsonrpc":"2.0","result":{}}')
@@ -190,7 +226,17 @@ await t.test('a cancelStream that names no stream is ignored', async t => {
   const before = agent.commits()
   const call = client.request('SendMessage', say('x', { taskId: agent.working.id }))
   t.match(await client.next(call), { error: { code: -32004 } })
-  for (const params of ['{"id":99}', '{"id":"99"}', '{"id":null}', '{"id":{}}', '{}', '[7]', 'null', '"7"', `{"id":${call}}`]) {
+  for (const params of [
+    '{"id":99}',
+    '{"id":"99"}',
+    '{"id":null}',
+    '{"id":{}}',
+    '{}',
+    '[7]',
+    'null',
+    '"7"',
+    `{"id":${call}}`
+  ]) {
     client.send(`{"jsonrpc":"2.0","method":"cancelStream","params":${params}}`)
   }
   client.send('{"jsonrpc":"2.0","method":"cancelStream"}')
@@ -217,7 +263,10 @@ await t.test('an id in use is refused, and its request continues', async t => {
   t.match(await client.next(), { id: '7', result: { task: { id: agent.working.id } } })
   for (const method of ['SubscribeToTask', 'GetTask', 'NoSuchMethod']) {
     client.send(`{"jsonrpc":"2.0","id":"7","method":"${method}","params":${params}}`)
-    t.match(await client.next(), { id: '7', error: { code: -32600, message: 'A request with the id "7" is in progress on this connection.' } })
+    t.match(await client.next(), {
+      id: '7',
+      error: { code: -32600, message: 'A request with the id "7" is in progress on this connection.' }
+    })
   }
   client.send(`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":${params}}`)
   t.match(await client.next(), { id: 7, result: { id: agent.working.id } }, 'a number is not its text')
@@ -233,7 +282,15 @@ function tooManyCalls(id: number): unknown {
     { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'RATE_LIMITED', domain: 'taskchart' },
     { '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '1s' }
   ]
-  return { jsonrpc: '2.0', id, error: { code: -31429, message: 'This connection has 2 calls in progress, which is its limit. Wait for one to end.', data } }
+  return {
+    jsonrpc: '2.0',
+    id,
+    error: {
+      code: -31429,
+      message: 'This connection has 2 calls in progress, which is its limit. Wait for one to end.',
+      data
+    }
+  }
 }
 
 await t.test('calls over the limit are refused one by one, and accepted after others end', async t => {
@@ -241,7 +298,10 @@ await t.test('calls over the limit are refused one by one, and accepted after ot
   const client = await JsonSocket.open(t, agent.url)
   for (let round = 0; round < 3; round += 1) {
     const contextId = `round-${round}`
-    const calls = [client.request('SendMessage', say('wait', { contextId })), client.request('SendMessage', say('wait', { contextId }))]
+    const calls = [
+      client.request('SendMessage', say('wait', { contextId })),
+      client.request('SendMessage', say('wait', { contextId }))
+    ]
     const tasks = await until(async () => {
       const tasks = await tasksIn(agent.store, { tenant: '', principal: 'anonymous', contextId })
       return tasks.length === 2 && tasks
@@ -255,7 +315,8 @@ await t.test('calls over the limit are refused one by one, and accepted after ot
     client.cancelStream(stream)
     t.strictSame(await client.next(), { jsonrpc: '2.0', id: stream, streamEnd: true })
     for (const { task } of tasks) await agent.runtime.cancelTask({ id: task.id })
-    for (const id of calls) t.match(await client.next(id), { result: { task: { status: { state: 'TASK_STATE_CANCELED' } } } })
+    for (const id of calls)
+      t.match(await client.next(id), { result: { task: { status: { state: 'TASK_STATE_CANCELED' } } } })
   }
 })
 
@@ -267,7 +328,10 @@ await t.test('streams over the limit are refused one by one, and accepted after 
     for (const id of streams) t.match(eventIn(await client.next(id)), { task: { id: agent.working.id } })
     const before = agent.commits()
     const third = client.request('SendStreamingMessage', say('hello'))
-    t.match(await client.next(), { id: third, error: { code: -31429, message: /^This connection has 2 streams in progress/ } })
+    t.match(await client.next(), {
+      id: third,
+      error: { code: -31429, message: /^This connection has 2 streams in progress/ }
+    })
     await unimpressed(t, client, agent, before)
     for (const id of streams) client.cancelStream(id)
     for (const id of streams) t.strictSame(await client.next(id), { jsonrpc: '2.0', id, streamEnd: true })
@@ -278,13 +342,19 @@ await t.test("a message over the runtime's limit closes with 1009, and deeper JS
   const { url } = await serve(t, { work: obedient }, { limits: { messageBytes: 1000, jsonDepth: 3 } })
   const client = await JsonSocket.open(t, url)
   t.match(await client.call('GetTask', { id: 'x', a: [[]] }), { error: { code: -32001 } })
-  t.match(await client.call('GetTask', { id: 'x', a: [[[]]] }), { error: { code: -32602, data: [{}, { fieldViolations: [{ field: 'params.a[0][0]' }] }] } })
+  t.match(await client.call('GetTask', { id: 'x', a: [[[]]] }), {
+    error: { code: -32602, data: [{}, { fieldViolations: [{ field: 'params.a[0][0]' }] }] }
+  })
   client.send('"'.padEnd(1001, '"'))
   await t.rejects(client.call('GetTask', { id: 'x' }), /was closed: 1009/)
 })
 
 /** Answers a handshake and ends the connection. */
-async function shaken(t: Test, url: string, given: BadHandshake['given']): Promise<{ answer: HttpAnswer; raw: RawSocket }> {
+async function shaken(
+  t: Test,
+  url: string,
+  given: BadHandshake['given']
+): Promise<{ answer: HttpAnswer; raw: RawSocket }> {
   const raw = await RawSocket.to(t, url)
   raw.write(handshake(url, given))
   return { answer: await raw.answer(), raw }
@@ -316,7 +386,9 @@ await t.test('an unusual but valid handshake is accepted, and the connection wor
       t.match(answer.headers, headers)
       t.notOk('sec-websocket-extensions' in answer.headers)
       if (!('sec-websocket-protocol' in headers)) t.notOk('sec-websocket-protocol' in answer.headers)
-      raw.send(`{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"},"a2a-service-parameters":{"a2a-version":"1.0"}}`)
+      raw.send(
+        `{"jsonrpc":"2.0","id":7,"method":"GetTask","params":{"id":"${agent.done.id}"},"a2a-service-parameters":{"a2a-version":"1.0"}}`
+      )
       t.match(await raw.json(), { id: 7, result: { id: agent.done.id } })
     })
   }
@@ -361,12 +433,25 @@ await t.test('connections that end at any point do no harm', async t => {
   const { hostname, port } = new URL(agent.url)
   const [head = ''] = handshake(agent.url).split('Sec-WebSocket-Version')
   const good = handshake(agent.url, { more: ['A2A-Version: 1.0'] })
-  const request = frameOf({ payload: `{"jsonrpc":"2.0","id":7,"method":"SubscribeToTask","params":{"id":"${agent.working.id}"}}` })
-  for (const bytes of ['', 'G', head, good, Buffer.concat([Buffer.from(good), request.subarray(0, 1)]), Buffer.concat([Buffer.from(good), request.subarray(0, 9)]), Buffer.concat([Buffer.from(good), request])]) {
+  const request = frameOf({
+    payload: `{"jsonrpc":"2.0","id":7,"method":"SubscribeToTask","params":{"id":"${agent.working.id}"}}`
+  })
+  for (const bytes of [
+    '',
+    'G',
+    head,
+    good,
+    Buffer.concat([Buffer.from(good), request.subarray(0, 1)]),
+    Buffer.concat([Buffer.from(good), request.subarray(0, 9)]),
+    Buffer.concat([Buffer.from(good), request])
+  ]) {
     for (const end of ['end', 'reset'] as const) {
       const socket = connect(Number(port), hostname)
       await new Promise<void>(resolve => {
-        socket.on('error', () => {}).on('close', () => resolve()).resume()
+        socket
+          .on('error', () => {})
+          .on('close', () => resolve())
+          .resume()
         socket.write(bytes, () => (end === 'end' ? socket.end() : socket.resetAndDestroy()))
       })
     }
@@ -394,7 +479,9 @@ await t.test('nothing is left after a thousand bad frames, streams and broken co
       else client.socket.send(Buffer.from('binary'))
       await client.closed()
     }
-    t.match(await agent.runtime.sendMessage({ message: userMessage('hello') }), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+    t.match(await agent.runtime.sendMessage({ message: userMessage('hello') }), {
+      task: { status: { state: 'TASK_STATE_COMPLETED' } }
+    })
   })
   await until(() => left() <= before, 'all sockets and timers to be gone')
   t.ok(left() <= before)
@@ -411,27 +498,40 @@ await t.test('50 clients that vanish leave nothing behind, and their tasks conti
   const task = await open(runtime, 'ask')
   await reaches(runtime, task.id, 'input-required')
 
-  const sockets = await Promise.all(Array.from({ length: 50 }, async () => {
-    const socket = new WebSocket(url, { headers: { 'a2a-version': '1.0' } })
-    await once(socket, 'open')
-    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } }))
-    socket.send(JSON.stringify({ jsonrpc: '2.0', id: 2, method: 'SendMessage', params: { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'ask' }] } } }))
-    await once(socket, 'message')
-    return socket
-  }))
+  const sockets = await Promise.all(
+    Array.from({ length: 50 }, async () => {
+      const socket = new WebSocket(url, { headers: { 'a2a-version': '1.0' } })
+      await once(socket, 'open')
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: task.id } }))
+      socket.send(
+        JSON.stringify({
+          jsonrpc: '2.0',
+          id: 2,
+          method: 'SendMessage',
+          params: { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'ask' }] } }
+        })
+      )
+      await once(socket, 'message')
+      return socket
+    })
+  )
   for (const socket of sockets) socket.terminate()
   const connections = () => new Promise<number>(resolve => server.getConnections((_, count) => resolve(count)))
   await until(async () => (await connections()) === 0)
   await until(() => process.getActiveResourcesInfo().length <= listeners)
   t.equal(clock.pending, timers)
-  t.match(taskIn(await runtime.sendMessage(say('over', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
+  t.match(taskIn(await runtime.sendMessage(say('over', { taskId: task.id }))), {
+    status: { state: 'TASK_STATE_COMPLETED' }
+  })
 })
 
 await t.test('an unfinished frame closes the connection with 4408 after 30 seconds of silence', async t => {
   const { url, clock } = await serve(t, { work: obedient })
   const timers = clock.pending
   const raw = await RawSocket.open(t, url)
-  const request = frameOf({ payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { filler: 'x'.repeat(300) } }) })
+  const request = frameOf({
+    payload: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { filler: 'x'.repeat(300) } })
+  })
   for (const end of [1, 3, 7, 100]) {
     raw.write(request.subarray(0, end))
     await until(() => clock.pending === timers + 1)
@@ -440,7 +540,9 @@ await t.test('an unfinished frame closes the connection with 4408 after 30 secon
     t.match(await raw.json(), { id: 1, result: {} }, `begun with ${end} bytes, and finished in time`)
     t.equal(clock.pending, timers)
   }
-  raw.write(Buffer.concat([frameOf({ payload: 'x', opcode: OPCODES.pong }), frameOf({ payload: 'x', promised: 70_000 })]))
+  raw.write(
+    Buffer.concat([frameOf({ payload: 'x', opcode: OPCODES.pong }), frameOf({ payload: 'x', promised: 70_000 })])
+  )
   await until(() => clock.pending === timers + 1)
   clock.increment(30_000)
   let last = await raw.frame()

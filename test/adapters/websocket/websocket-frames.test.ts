@@ -45,7 +45,12 @@ await t.test('a deferrable frame leaves with the next turn, or with an urgent on
 await t.test('what waits for the end of the turn is not written to a connection that has closed meanwhile', async t => {
   const written: Buffer[] = []
   const socket = { readyState: 1, OPEN: 1 }
-  const outbox = new Outbox(socket as never, { writableLength: 0, write: (bytes: Buffer) => written.push(bytes) } as never, new Intake(socket as never), new TestClock())
+  const outbox = new Outbox(
+    socket as never,
+    { writableLength: 0, write: (bytes: Buffer) => written.push(bytes) } as never,
+    new Intake(socket as never),
+    new TestClock()
+  )
   outbox.send('late')
   socket.readyState = 3
   await new Promise<void>(afterThisTick)
@@ -55,7 +60,11 @@ await t.test('what waits for the end of the turn is not written to a connection 
 await t.test('answers of a turn are read before the close frame that follows in it, of either side', async t => {
   const { url } = await serve(t, { work: obedient })
   const ping = frameOf({ payload: '{"jsonrpc":"2.0","id":1,"method":"ping"}' })
-  for (const [frame, code] of [[frameOf({ opcode: OPCODES.binary, payload: 'x' }), 1003], [closeFrame(1000), 1000], [frameOf({ opcode: 5 }), 1002]] as const) {
+  for (const [frame, code] of [
+    [frameOf({ opcode: OPCODES.binary, payload: 'x' }), 1003],
+    [closeFrame(1000), 1000],
+    [frameOf({ opcode: 5 }), 1002]
+  ] as const) {
     const raw = await RawSocket.open(t, url)
     raw.write(Buffer.concat([ping, frame]))
     t.match(await raw.json(), { id: 1, result: {} })
@@ -65,26 +74,51 @@ await t.test('answers of a turn are read before the close frame that follows in 
 })
 
 await t.test('messages are read however their frames are split, mixed and fragmented', async t => {
-  const text = (payload: string | Buffer, more: Partial<Parameters<typeof frameOf>[0]> = {}) => frameOf({ payload, ...more })
+  const text = (payload: string | Buffer, more: Partial<Parameters<typeof frameOf>[0]> = {}) =>
+    frameOf({ payload, ...more })
   const long = '€'.repeat(100)
   const bytes = Buffer.concat([
-    text('a'), text(long), text('kept \uFFFD'), frameOf({ opcode: OPCODES.ping, payload: 'p' }), text('b'),
-    text('c1', { isLast: false }), frameOf({ opcode: OPCODES.ping }), text('c2', { opcode: OPCODES.continuation }), text(''),
-    text('', { isLast: false }), text('d', { opcode: OPCODES.continuation }), text('e'), text('x'.repeat(126)), text('f'), text(Buffer.from([0xc3])), text('never read')
+    text('a'),
+    text(long),
+    text('kept \uFFFD'),
+    frameOf({ opcode: OPCODES.ping, payload: 'p' }),
+    text('b'),
+    text('c1', { isLast: false }),
+    frameOf({ opcode: OPCODES.ping }),
+    text('c2', { opcode: OPCODES.continuation }),
+    text(''),
+    text('', { isLast: false }),
+    text('d', { opcode: OPCODES.continuation }),
+    text('e'),
+    text('x'.repeat(126)),
+    text('f'),
+    text(Buffer.from([0xc3])),
+    text('never read')
   ])
   const read = async (chunks: readonly Buffer[]): Promise<string[]> => {
     const seen: string[] = []
     const stream = new EventEmitter()
     const receiver = new Receiver({ isServer: true, maxPayload: MEBIBYTE })
     const forward = (chunk: Buffer) => void receiver.write(chunk)
-    receiver.on('message', (data: Buffer) => seen.push(`ws ${data.toString().slice(0, 9)}`)).on('ping', () => seen.push('ping'))
+    receiver
+      .on('message', (data: Buffer) => seen.push(`ws ${data.toString().slice(0, 9)}`))
+      .on('ping', () => seen.push('ping'))
     receiver.on('error', ({ message }: Error) => {
       seen.push(message)
       stream.removeListener('data', forward)
     })
     stream.on('data', forward)
     const watch = new FrameWatch()
-    readWholeFrames(stream as never, { watch, most: MEBIBYTE, read: text => seen.push(text.slice(0, 9)), before() {}, fail: error => { throw error }, arrived: rest => rest && watch.follow(rest) })
+    readWholeFrames(stream as never, {
+      watch,
+      most: MEBIBYTE,
+      read: text => seen.push(text.slice(0, 9)),
+      before() {},
+      fail: error => {
+        throw error
+      },
+      arrived: rest => rest && watch.follow(rest)
+    })
     for (const chunk of chunks) {
       stream.emit('data', Buffer.from(chunk))
       await setImmediate()
@@ -92,7 +126,8 @@ await t.test('messages are read however their frames are split, mixed and fragme
     return seen.map(one => one.replace('ws ', ''))
   }
   const whole = ['a', long.slice(0, 9), 'kept \uFFFD', 'ping', 'b', 'ping', 'c1c2', '', 'd', 'e', 'x'.repeat(9), 'f']
-  for (let at = 0; at <= bytes.length; at += 1) t.match(await read([bytes.subarray(0, at), bytes.subarray(at)]), [...whole, /UTF-8/], `split at ${at}`)
+  for (let at = 0; at <= bytes.length; at += 1)
+    t.match(await read([bytes.subarray(0, at), bytes.subarray(at)]), [...whole, /UTF-8/], `split at ${at}`)
   t.match(await read(Array.from(bytes, byte => Buffer.from([byte]))), [...whole, /UTF-8/], 'byte by byte')
   t.match(await read([bytes.subarray(0, -20)]), whole)
   t.match(await read([text('a'), text('b', { isMasked: false })]), ['a', /MASK must be set/])
@@ -100,12 +135,29 @@ await t.test('messages are read however their frames are split, mixed and fragme
   t.match(await read([text('x'.repeat(70_000)), text('a')]), ['x'.repeat(9), 'a'])
 })
 
-await t.test('frames of any length and of any characters follow one another, also when they fill the memory for them', t => {
-  const texts = ['', 'a'.repeat(125), 'ä'.repeat(63), 'a'.repeat(126), '€'.repeat(21_845), '€'.repeat(21_846), '𐍈'.repeat(40), 'a'.repeat(200_000), '€'.repeat(100_000)]
-  for (const text of [...texts, ...texts]) {
-    const joined = [text.slice(0, 2), text.slice(2, 4), text.slice(4)]
-    t.strictSame(textsIn(framesOf(['', 'before', '', ...joined, 'af', 'te', 'r'])), ['before', text, 'after'], `${text.length} characters`)
+await t.test(
+  'frames of any length and of any characters follow one another, also when they fill the memory for them',
+  t => {
+    const texts = [
+      '',
+      'a'.repeat(125),
+      'ä'.repeat(63),
+      'a'.repeat(126),
+      '€'.repeat(21_845),
+      '€'.repeat(21_846),
+      '𐍈'.repeat(40),
+      'a'.repeat(200_000),
+      '€'.repeat(100_000)
+    ]
+    for (const text of [...texts, ...texts]) {
+      const joined = [text.slice(0, 2), text.slice(2, 4), text.slice(4)]
+      t.strictSame(
+        textsIn(framesOf(['', 'before', '', ...joined, 'af', 'te', 'r'])),
+        ['before', text, 'after'],
+        `${text.length} characters`
+      )
+    }
+    for (let i = 0; i < 100; i += 1) t.strictSame(textsIn(framesOf(['', 'x'.repeat(40_000), ''])), ['x'.repeat(40_000)])
+    t.end()
   }
-  for (let i = 0; i < 100; i += 1) t.strictSame(textsIn(framesOf(['', 'x'.repeat(40_000), ''])), ['x'.repeat(40_000)])
-  t.end()
-})
+)

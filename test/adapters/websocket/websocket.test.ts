@@ -16,7 +16,17 @@ import type { Runtime } from '../../../runtime/runtime.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { closeFrame, frameOf, handshake, OPCODES, RawSocket } from '../../fixtures/servers/raw-socket.ts'
-import { brief, deferred, generationOf, open, reaches, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  deferred,
+  generationOf,
+  open,
+  reaches,
+  say,
+  start,
+  taskIn,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { eventIn, JsonSocket, obedient, serve, type Reply } from '../../fixtures/servers/served-agent.ts'
 import { standsStill } from '../../fixtures/runtime/stands-still.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -44,7 +54,8 @@ await t.test('many calls and streams share one connection, and each frame names 
   const client = await JsonSocket.open(t, url)
   const calls = Array.from({ length: 20 }, (_, i) => client.request('SendMessage', say(`call ${i}`)))
   const streams = Array.from({ length: 20 }, (_, i) => client.request('SendStreamingMessage', say(`stream ${i}`)))
-  for (const [i, id] of calls.entries()) t.match(taskOf(await client.next(id)), { artifacts: [{ parts: [{ text: `call ${i}` }] }] })
+  for (const [i, id] of calls.entries())
+    t.match(taskOf(await client.next(id)), { artifacts: [{ parts: [{ text: `call ${i}` }] }] })
   for (const [i, id] of streams.entries()) {
     const replies = await client.stream(id)
     t.strictSame(told(replies), ['task:submitted', 'working', `artifact: stream ${i}`, 'completed'])
@@ -93,7 +104,9 @@ await t.test('cancelStream ends the stream and never the task, and frees its id'
     }
   }
   t.equal((await runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
-  t.match(taskOf(await client.call('SendMessage', say('red', { taskId: task.id }))), { status: { state: 'TASK_STATE_COMPLETED' } })
+  t.match(taskOf(await client.call('SendMessage', say('red', { taskId: task.id }))), {
+    status: { state: 'TASK_STATE_COMPLETED' }
+  })
   t.strictSame(client.unread, [])
 })
 
@@ -147,7 +160,10 @@ await t.test('messages to one task are processed in the order of their frames', 
 
 await t.test("a frame's service parameters override those of the handshake, in any case", async t => {
   const { url } = await serve(t, { work: obedient })
-  const versions = async (where: { url?: string; headers?: Record<string, string> }, frame?: Record<string, unknown>) => {
+  const versions = async (
+    where: { url?: string; headers?: Record<string, string> },
+    frame?: Record<string, unknown>
+  ) => {
     const client = await JsonSocket.open(t, where.url ?? url, { headers: where.headers ?? {} })
     const { error } = await client.call('GetTask', { id: 'nobody' }, frame && { 'a2a-service-parameters': frame })
     client.socket.terminate()
@@ -170,7 +186,13 @@ await t.test("a frame's service parameters override those of the handshake, in a
 await t.test('a request without a version counts as 0.3, and the error lists supported versions', async t => {
   const { url, commits } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url, { headers: {} })
-  for (const method of ['SendMessage', 'SendStreamingMessage', 'GetTask', 'ListTasks', 'GetExtendedAgentCard'] as const) {
+  for (const method of [
+    'SendMessage',
+    'SendStreamingMessage',
+    'GetTask',
+    'ListTasks',
+    'GetExtendedAgentCard'
+  ] as const) {
     const id = client.request(method, say('hello'))
     t.strictSame(await client.next(), {
       jsonrpc: '2.0',
@@ -178,7 +200,14 @@ await t.test('a request without a version counts as 0.3, and the error lists sup
       error: {
         code: -32009,
         message: 'The request names no A2A-Version, which means 0.3; this agent speaks 1.0. Send A2A-Version: 1.0.',
-        data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'VERSION_NOT_SUPPORTED', domain: 'a2a-protocol.org', metadata: { supportedVersions: '1.0' } }]
+        data: [
+          {
+            '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+            reason: 'VERSION_NOT_SUPPORTED',
+            domain: 'a2a-protocol.org',
+            metadata: { supportedVersions: '1.0' }
+          }
+        ]
       }
     })
   }
@@ -188,26 +217,43 @@ await t.test('a request without a version counts as 0.3, and the error lists sup
 await t.test('activated extensions are named beside each result, and generations appear only with theirs', async t => {
   const { url } = await serve(t, { work: obedient })
   const plain = await JsonSocket.open(t, url)
-  const extended = await JsonSocket.open(t, url, { headers: { ...VERSION, 'a2a-extensions': `urn:unknown, ${RELIABILITY_EXTENSION}` } })
+  const extended = await JsonSocket.open(t, url, {
+    headers: { ...VERSION, 'a2a-extensions': `urn:unknown, ${RELIABILITY_EXTENSION}` }
+  })
   const asked = { 'a2a-service-parameters': { 'A2A-Extensions': RELIABILITY_EXTENSION } }
   const notAsked = { 'a2a-service-parameters': { 'a2a-extensions': '' } }
   const activated = { 'a2a-extensions': RELIABILITY_EXTENSION }
 
-  for (const [client, more, isActive] of [[plain, {}, false], [plain, asked, true], [extended, {}, true], [extended, notAsked, false]] as const) {
+  for (const [client, more, isActive] of [
+    [plain, {}, false],
+    [plain, asked, true],
+    [extended, {}, true],
+    [extended, notAsked, false]
+  ] as const) {
     const replies = await client.stream(client.request('SendStreamingMessage', say('hello'), more))
     const end = replies.pop()
     t.strictSame(end, { jsonrpc: '2.0', id: end?.id, streamEnd: true })
-    t.strictSame(replies.map(reply => reply['a2a-service-parameters']), replies.map(() => (isActive ? activated : undefined)))
-    t.strictSame(replies.map(reply => generationOf(eventIn(reply))), isActive ? [1, 2, 3, 4] : [undefined, undefined, undefined, undefined])
+    t.strictSame(
+      replies.map(reply => reply['a2a-service-parameters']),
+      replies.map(() => (isActive ? activated : undefined))
+    )
+    t.strictSame(
+      replies.map(reply => generationOf(eventIn(reply))),
+      isActive ? [1, 2, 3, 4] : [undefined, undefined, undefined, undefined]
+    )
     const answer = await client.call('SendMessage', say('hello'), more)
     t.strictSame(answer['a2a-service-parameters'], isActive ? activated : undefined)
     t.equal(generationOf(answer.result as StreamResponse), isActive ? 4 : undefined)
     const refused = await client.call('GetTask', { id: 'nobody' }, more)
     t.notOk('a2a-service-parameters' in refused, 'an error names none')
   }
-  const unknown = await plain.call('SendMessage', say('hello'), { 'a2a-service-parameters': { 'a2a-extensions': 'urn:unknown,,' } })
+  const unknown = await plain.call('SendMessage', say('hello'), {
+    'a2a-service-parameters': { 'a2a-extensions': 'urn:unknown,,' }
+  })
   t.notOk('a2a-service-parameters' in unknown)
-  const query = await JsonSocket.open(t, `${url}?a2a-version=1.0&A2A-Extensions=${RELIABILITY_EXTENSION}`, { headers: {} })
+  const query = await JsonSocket.open(t, `${url}?a2a-version=1.0&A2A-Extensions=${RELIABILITY_EXTENSION}`, {
+    headers: {}
+  })
   t.equal(generationOf((await query.call('SendMessage', say('hello'))).result as StreamResponse), 4)
 })
 
@@ -225,7 +271,10 @@ await t.test("a disconnected client's calls and streams are aborted", async t =>
   const client = await JsonSocket.open(t, served.url)
   client.request('SendMessage', say('wait'))
   await client.next(client.request('SubscribeToTask', { id: task.id }))
-  t.strictSame(signals.map(signal => signal?.aborted), [false, false])
+  t.strictSame(
+    signals.map(signal => signal?.aborted),
+    [false, false]
+  )
   client.socket.terminate()
   await until(() => signals.every(signal => signal?.aborted), 'the signals to abort')
   t.equal((await runtime.getTask({ id: task.id })).status.state, 'TASK_STATE_WORKING')
@@ -265,11 +314,24 @@ await t.test('an error of the store is -32603 without its text, and is logged', 
   t.strictSame(await client.next(), {
     jsonrpc: '2.0',
     id: call,
-    error: { code: -32603, message: 'Internal error', data: [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'INTERNAL_ERROR', domain: 'a2a-protocol.org' }] }
+    error: {
+      code: -32603,
+      message: 'Internal error',
+      data: [
+        { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'INTERNAL_ERROR', domain: 'a2a-protocol.org' }
+      ]
+    }
   })
   const stream = client.request('SubscribeToTask', { id: 'x' })
   t.match(await client.next(), { id: stream, error: { code: -32603, message: 'Internal error' } })
-  t.match(log, ['getTask', 'subscribeToTask'].map(operation => ({ level: 'error', message: 'an operation failed', details: { operation, error: { message: 'disk s3cret is full' } } })))
+  t.match(
+    log,
+    ['getTask', 'subscribeToTask'].map(operation => ({
+      level: 'error',
+      message: 'an operation failed',
+      details: { operation, error: { message: 'disk s3cret is full' } }
+    }))
+  )
 })
 
 /** Knows those who say `Bearer <name>`, other than Bearer mallory. */
@@ -298,7 +360,12 @@ await t.test('authenticate receives all headers in lower case, and may be asynch
 })
 
 await t.test('an authenticate that throws or rejects refuses the caller, and is logged', async t => {
-  for (const authenticate of [() => { throw new Error('no directory') }, () => Promise.reject(new Error('no directory'))]) {
+  for (const authenticate of [
+    () => {
+      throw new Error('no directory')
+    },
+    () => Promise.reject(new Error('no directory'))
+  ]) {
     const { url, log } = await serve(t, { work: obedient }, { authenticate })
     t.equal((await answered(t, url, ['Authorization: Bearer anna'])).status, 401)
     t.match(log, [{ level: 'error', message: 'authenticate failed', details: { error: { message: 'no directory' } } }])
@@ -306,14 +373,23 @@ await t.test('an authenticate that throws or rejects refuses the caller, and is 
 })
 
 await t.test('a handshake error is reported before authentication', async t => {
-  const { url } = await serve(t, { work: obedient }, { authenticate: () => t.fail('nobody was to be authenticated') as never })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { authenticate: () => t.fail('nobody was to be authenticated') as never }
+  )
   t.equal((await answered(t, url, ['Origin: https://evil.example'])).status, 403)
   t.equal((await answered(t, url, ['A2A-Version: 9.9'])).status, 400)
 })
 
 await t.test('an unexpected error in a handshake gives 500 without its text, and is logged', async t => {
   const { runtime, log } = start(t, { work: obedient })
-  const settings = { ...runtime.settings, get origins(): string[] { throw new Error('s3cret') } }
+  const settings = {
+    ...runtime.settings,
+    get origins(): string[] {
+      throw new Error('s3cret')
+    }
+  }
   const served = await serveWebSocket({ ...runtime, settings }, { port: 0 })
   t.teardown(() => served.close())
   const { status, body } = await answered(t, served.url, ['Origin: https://app.example'])
@@ -326,7 +402,11 @@ await t.test('an unexpected error in a handshake gives 500 without its text, and
 await t.test('expired credentials fail calls and streams, and close the connection', async t => {
   const clock = new TestClock()
   const { work, run } = steeredWork()
-  const { url, runtime, commits } = await serve(t, { work }, { clock, authenticate: () => ({ id: 'anna', expiresAtMs: clock.now() + 60_000 }) })
+  const { url, runtime, commits } = await serve(
+    t,
+    { work },
+    { clock, authenticate: () => ({ id: 'anna', expiresAtMs: clock.now() + 60_000 }) }
+  )
   const client = await JsonSocket.open(t, url)
   const call = client.request('SendMessage', say('one'))
   const stream = client.request('SendStreamingMessage', say('two'))
@@ -351,7 +431,11 @@ await t.test('expired credentials fail calls and streams, and close the connecti
 await t.test('credentials may last longer than a timer, or expire at the handshake', async t => {
   const clock = new TestClock()
   const until = { long: clock.now() + 2 ** 31 + 5, past: clock.now() }
-  const { url } = await serve(t, { work: obedient }, { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: headers['x-long'] ? until.long : until.past }) })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { clock, authenticate: ({ headers }) => ({ id: 'anna', expiresAtMs: headers['x-long'] ? until.long : until.past }) }
+  )
   t.equal((await answered(t, url)).status, 401)
   const long = await JsonSocket.open(t, url, { headers: { ...VERSION, 'x-long': '1' }, autoPong: true })
   t.match(await long.call('GetTask', { id: 'x' }), { error: { code: -32001 } })
@@ -364,7 +448,11 @@ await t.test('credentials may last longer than a timer, or expire at the handsha
 await t.test('a frame after the expiry of its credentials is refused, also before the timer fires', async t => {
   let nowMs = 0
   const clock = { now: () => nowMs, setTimeout: () => undefined, clearTimeout: () => {} }
-  const { url, commits } = await serve(t, { work: obedient }, { clock, authenticate: () => ({ id: 'anna', expiresAtMs: 1000 }) })
+  const { url, commits } = await serve(
+    t,
+    { work: obedient },
+    { clock, authenticate: () => ({ id: 'anna', expiresAtMs: 1000 }) }
+  )
   const client = await JsonSocket.open(t, url)
   t.match(await client.call('GetTask', { id: 'x' }), { error: { code: -32001 } })
   nowMs = 1000
@@ -396,7 +484,11 @@ await t.test('closes a connection after two unanswered pings', async t => {
   late.socket.pong()
   await roundTrip(late)
   await beat([good, late, dead])
-  t.match(await dead.call('GetTask', { id: task.id }), { result: { id: task.id } }, 'two unanswered pings are tolerated')
+  t.match(
+    await dead.call('GetTask', { id: task.id }),
+    { result: { id: task.id } },
+    'two unanswered pings are tolerated'
+  )
   const alive = [good, late].map(({ socket }) => once(socket, 'ping'))
   clock.increment(PING_INTERVAL_MS)
   t.strictSame(await dead.closed(), { code: 1006, reason: '' })
@@ -419,14 +511,26 @@ const MEBIBYTE = 1024 * 1024
 
 /** Work that tells so many large artifacts, one commit each, when the test says so. */
 function flood(chunks: number, opened: Promise<void>) {
-  return setupWork({ types: { context: {} as { told: number } }, actors: { opened: fromPromise(() => opened), turn: fromPromise(async () => undefined) } }).createMachine({
+  return setupWork({
+    types: { context: {} as { told: number } },
+    actors: { opened: fromPromise(() => opened), turn: fromPromise(async () => undefined) }
+  }).createMachine({
     context: { told: 0 },
     initial: 'dry',
     states: {
       dry: { invoke: { src: 'opened', onDone: 'pouring' } },
       pouring: {
-        entry: [assign({ told: ({ context }) => context.told + 1 }), emit(({ context }) => artifact(`${context.told}:${CHUNK}`))],
-        invoke: { src: 'turn', onDone: [{ guard: ({ context }) => context.told < chunks, target: 'pouring', reenter: true }, { target: 'poured' }] }
+        entry: [
+          assign({ told: ({ context }) => context.told + 1 }),
+          emit(({ context }) => artifact(`${context.told}:${CHUNK}`))
+        ],
+        invoke: {
+          src: 'turn',
+          onDone: [
+            { guard: ({ context }) => context.told < chunks, target: 'pouring', reenter: true },
+            { target: 'poured' }
+          ]
+        }
       },
       poured: { type: 'final' }
     }
@@ -439,7 +543,10 @@ async function observed(t: Test, definition: Parameters<typeof serve>[1]) {
   const sockets: Socket[] = []
   server.on('connection', socket => sockets.push(socket))
   await listening(t, server)
-  return { ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, hastyTurns: Infinity } }, { server })), sockets }
+  return {
+    ...(await serve(t, definition, { limits: { taskBytes: 2 ** 30, hastyTurns: Infinity } }, { server })),
+    sockets
+  }
 }
 
 await t.test('a frame that cannot be handled ends its connection, and nothing else', async t => {
@@ -482,8 +589,16 @@ await t.test('a slow client uses little memory, blocks nothing, and receives eve
   t.ok(most < 2 * MEBIBYTE, `and held no more than its share: ${most}`)
   raw.send(JSON.stringify({ jsonrpc: '2.0', id: 'late', method: 'GetTask', params: { id: 'nobody' } }))
   await roundTrip(other)
-  const replies = new Map<unknown, Reply[]>([['slow', []], ['too', []], ['late', []]])
-  while ([...replies.values()].some(replies => replies.at(-1)?.streamEnd === undefined && replies.at(-1)?.error === undefined)) {
+  const replies = new Map<unknown, Reply[]>([
+    ['slow', []],
+    ['too', []],
+    ['late', []]
+  ])
+  while (
+    [...replies.values()].some(
+      replies => replies.at(-1)?.streamEnd === undefined && replies.at(-1)?.error === undefined
+    )
+  ) {
     const reply: Reply = await raw.json()
     replies.get(reply.id)?.push(reply)
   }
@@ -525,7 +640,10 @@ async function listening(t: Test, server: Server): Promise<string> {
 
 await t.test('a server needs either a port or a server', async t => {
   const { runtime } = start(t, { work: echo })
-  await t.rejects(serveWebSocket(runtime, { port: 0, server: createServer() }), new TypeError('Give serveWebSocket either a port, or the server of your app.'))
+  await t.rejects(
+    serveWebSocket(runtime, { port: 0, server: createServer() }),
+    new TypeError('Give serveWebSocket either a port, or the server of your app.')
+  )
 })
 
 await t.test('without a port a server listens on the first free one from 4242 to 4261', async t => {
@@ -548,7 +666,11 @@ await t.test('without a port a server listens on the first free one from 4242 to
 await t.test('only loopback addresses are bound without authenticate', async t => {
   const { runtime } = start(t, { work: echo })
   for (const host of ['0.0.0.0', '::', 'agent.example', '192.0.2.1', '128.0.0.1', '127.evil.example', '']) {
-    await t.rejects(serveWebSocket(runtime, { port: 0, host }), { name: 'TypeError', message: /Without authenticate anyone could use the agent/ }, host)
+    await t.rejects(
+      serveWebSocket(runtime, { port: 0, host }),
+      { name: 'TypeError', message: /Without authenticate anyone could use the agent/ },
+      host
+    )
   }
   for (const host of ['localhost', '127.0.0.1']) {
     const served = await serveWebSocket(runtime, { port: 0, host })
@@ -557,7 +679,12 @@ await t.test('only loopback addresses are bound without authenticate', async t =
 })
 
 await t.test('any address is bound with authenticate, and loopback still requires its names', async t => {
-  const { url } = await serve(t, { work: obedient }, { authenticate: byName, publicUrl: 'wss://agent.example/' }, { port: 0, host: '0.0.0.0' })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { authenticate: byName, publicUrl: 'wss://agent.example/' },
+    { port: 0, host: '0.0.0.0' }
+  )
   t.match(url, /^ws:\/\/0\.0\.0\.0:\d+\/$/)
   const local = url.replace('0.0.0.0', '127.0.0.1')
   t.equal((await answered(t, local, ['Authorization: Bearer anna'])).status, 101)
@@ -635,7 +762,9 @@ await t.test('close informs the clients, frees the port, may be called twice, an
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   t.match(await once(socket, 'error'), [{ code: 'ECONNREFUSED' }])
   await reaches(runtime, task.id, 'input-required')
-  t.match(await runtime.sendMessage(say('red', { taskId: task.id })), { task: { status: { state: 'TASK_STATE_COMPLETED' } } })
+  t.match(await runtime.sendMessage(say('red', { taskId: task.id })), {
+    task: { status: { state: 'TASK_STATE_COMPLETED' } }
+  })
   const again = await serveWebSocket(runtime, { port: Number(new URL(url).port) })
   t.teardown(() => again.close())
   await roundTrip(await JsonSocket.open(t, again.url))
@@ -646,7 +775,12 @@ await t.test('a handshake in progress gets no connection when the server closes'
   const asked = deferred()
   const server = createServer()
   await listening(t, server)
-  const { url, close } = await serve(t, { work: obedient }, { authenticate: () => (asked.resolve(), answer.promise) }, { server })
+  const { url, close } = await serve(
+    t,
+    { work: obedient },
+    { authenticate: () => (asked.resolve(), answer.promise) },
+    { server }
+  )
   const waiting = answered(t, url)
   await asked.promise
   await close()
@@ -735,14 +869,27 @@ await t.test('calls and events wait for a client that stops reading, and arrive 
 
 /** Waits until a connection is full and nothing goes out any more. */
 function stuck(server: Socket): Promise<void> {
-  return standsStill(() => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength, 'the connection to be full')
+  return standsStill(
+    () => server.writableLength > MEBIBYTE && server.bytesWritten - server.writableLength,
+    'the connection to be full'
+  )
 }
 
 await t.test('a connection stays open if it drains anything in 30 seconds', async t => {
   const clock = new TestClock()
   const closes: unknown[] = []
-  const stream = Object.assign(new EventEmitter(), { writableLength: 0, write: () => (stream.writableLength = 2 * MEBIBYTE) })
-  const socket = { readyState: 1, OPEN: 1, pause() {}, resume() {}, terminate() {}, close: (code: number) => closes.push(code) }
+  const stream = Object.assign(new EventEmitter(), {
+    writableLength: 0,
+    write: () => (stream.writableLength = 2 * MEBIBYTE)
+  })
+  const socket = {
+    readyState: 1,
+    OPEN: 1,
+    pause() {},
+    resume() {},
+    terminate() {},
+    close: (code: number) => closes.push(code)
+  }
   const outbox = new Outbox(socket as never, stream as never, new Intake(socket), clock)
   outbox.send('much', 'now')
   const drained = outbox.drained
@@ -795,7 +942,11 @@ await t.test('one connection over the limit gets 503, and another is accepted af
 await t.test('a handshake that waits for authentication counts as a connection', async t => {
   const answer = deferred<Principal>()
   const asked = deferred()
-  const { url } = await serve(t, { work: obedient }, { limits: { connections: 1 }, authenticate: () => (asked.resolve(), answer.promise) })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { limits: { connections: 1 }, authenticate: () => (asked.resolve(), answer.promise) }
+  )
   const first = answered(t, url)
   await asked.promise
   const second = answered(t, url)
@@ -809,8 +960,15 @@ await t.test('ping is answered with an empty object at once, whatever its versio
   const client = await JsonSocket.open(t, url, { headers: {} })
   client.send('{"jsonrpc":"2.0","id":7,"method":"ping"}')
   t.strictSame(await client.next(), { jsonrpc: '2.0', id: 7, result: {} })
-  client.send(`{"jsonrpc":"2.0","id":7,"method":"ping","a2a-service-parameters":{"a2a-extensions":"${RELIABILITY_EXTENSION}"}}`)
-  t.strictSame(await client.next(), { jsonrpc: '2.0', id: 7, result: {}, 'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION } })
+  client.send(
+    `{"jsonrpc":"2.0","id":7,"method":"ping","a2a-service-parameters":{"a2a-extensions":"${RELIABILITY_EXTENSION}"}}`
+  )
+  t.strictSame(await client.next(), {
+    jsonrpc: '2.0',
+    id: 7,
+    result: {},
+    'a2a-service-parameters': { 'a2a-extensions': RELIABILITY_EXTENSION }
+  })
 })
 
 /** The service parameters of a request with the reliability extension. */
@@ -822,16 +980,29 @@ await t.test("the reliability extension's conditions are service parameters, and
   const { url } = await serve(t, { work: obedient })
   const client = await JsonSocket.open(t, url)
   const task = taskOf(await client.call('SendMessage', say('ask')))
-  const now = generationOf({ task: (await client.call('GetTask', { id: task.id }, terms({}))).result as Task }) as number
+  const now = generationOf({
+    task: (await client.call('GetTask', { id: task.id }, terms({}))).result as Task
+  }) as number
   const resumed = client.request('SubscribeToTask', { id: task.id }, terms({ 'Taskchart-After-Generation': '1' }))
-  for (let generation = 2; generation <= now; generation += 1) t.equal(generationOf(eventIn(await client.next(resumed))), generation)
+  for (let generation = 2; generation <= now; generation += 1)
+    t.equal(generationOf(eventIn(await client.next(resumed))), generation)
   for (const bad of ['x', '-1', '1.5', '', '1e3', '9999999999999999']) {
-    t.match(await client.call('SubscribeToTask', { id: task.id }, terms({ 'taskchart-after-generation': bad })), { error: { code: -32602 } }, bad)
+    t.match(
+      await client.call('SubscribeToTask', { id: task.id }, terms({ 'taskchart-after-generation': bad })),
+      { error: { code: -32602 } },
+      bad
+    )
   }
-  t.match(await client.call('CancelTask', { id: task.id }, terms({ 'taskchart-if-generation-match': '1' })), { error: { code: -32010 } })
-  t.match(await client.call('GetTask', { id: task.id }, terms({ 'taskchart-current-generation': '1' })), { result: { id: task.id } })
+  t.match(await client.call('CancelTask', { id: task.id }, terms({ 'taskchart-if-generation-match': '1' })), {
+    error: { code: -32010 }
+  })
+  t.match(await client.call('GetTask', { id: task.id }, terms({ 'taskchart-current-generation': '1' })), {
+    result: { id: task.id }
+  })
   const without = { 'a2a-service-parameters': { 'taskchart-if-generation-match': '1' } }
-  t.match(await client.call('CancelTask', { id: task.id }, without), { result: { status: { state: 'TASK_STATE_CANCELED' } } })
+  t.match(await client.call('CancelTask', { id: task.id }, without), {
+    result: { status: { state: 'TASK_STATE_CANCELED' } }
+  })
 })
 
 /** Makes connections that hang in all the ways that only time ends, and gives how each ended, in the order of the ends. */
@@ -864,7 +1035,10 @@ async function slowClients(t: Test): Promise<string[]> {
 await t.test('closes hanging clients: after 5 seconds in a close, after 10 in a handshake', async t => {
   const ends = await slow
   t.equal(ends.at(-1), 'a handshake that does not end: 408')
-  t.strictSame(ends.slice(0, -1).toSorted(), ['no answer to the close of a bad frame: 1003', 'no answer to the close of the server: 1012'])
+  t.strictSame(ends.slice(0, -1).toSorted(), [
+    'no answer to the close of a bad frame: 1003',
+    'no answer to the close of the server: 1012'
+  ])
 })
 
 await t.test('a client may close with a code and reason of its own', async t => {

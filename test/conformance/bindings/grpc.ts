@@ -26,7 +26,9 @@ async function serve(t: Test, runtime: Runtime): Promise<string> {
   const port = await promisify(server.bindAsync.bind(server))('127.0.0.1:0', grpc.ServerCredentials.createInsecure())
   t.teardown(() => server.forceShutdown())
   const url = `127.0.0.1:${port}`
-  const requestHandler = toRequestHandler(runtime, { interfaces: [{ url, protocolBinding: 'GRPC', protocolVersion: '1.0' }] })
+  const requestHandler = toRequestHandler(runtime, {
+    interfaces: [{ url, protocolBinding: 'GRPC', protocolVersion: '1.0' }]
+  })
   const userBuilder = whileConnected(async ({ metadata }: { metadata: grpc.Metadata }) => {
     const [, name] = /^Bearer (\w+)$/.exec(String(metadata.get('authorization')[0])) ?? []
     return name === undefined ? new UnauthenticatedUser() : { isAuthenticated: true, userName: name }

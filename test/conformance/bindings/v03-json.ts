@@ -25,45 +25,69 @@ const EVENTS: readonly OperationMethod[] = ['SendMessage', 'SendStreamingMessage
 export const inJson03: Translation = {
   extensionsHeader: 'x-a2a-extensions',
   method: operation => METHODS[operation],
-  params: (operation, params) => (operation === 'SendMessage' || operation === 'SendStreamingMessage' ? toSend(params as Json) : toIds(operation, params as Json)),
+  params: (operation, params) =>
+    operation === 'SendMessage' || operation === 'SendStreamingMessage'
+      ? toSend(params as Json)
+      : toIds(operation, params as Json),
   result: (operation, result) => fromResult(operation, result as Json)
 }
 
 function toSend({ message, configuration, ...others }: Json): Json {
-  return { ...others, message: toMessage(message as Json), ...(configuration !== undefined && { configuration: toConfiguration(configuration as Json) }) }
+  return {
+    ...others,
+    message: toMessage(message as Json),
+    ...(configuration !== undefined && { configuration: toConfiguration(configuration as Json) })
+  }
 }
 
 function toIds(operation: OperationMethod, { taskId, id, ...others }: Json): Json {
-  if (operation === 'CreateTaskPushNotificationConfig') return { taskId, pushNotificationConfig: toWebhook03({ ...(id !== undefined && { id }), ...others }) }
-  return taskId === undefined ? { id, ...others } : { id: taskId, ...(id !== undefined && { pushNotificationConfigId: id }), ...others }
+  if (operation === 'CreateTaskPushNotificationConfig')
+    return { taskId, pushNotificationConfig: toWebhook03({ ...(id !== undefined && { id }), ...others }) }
+  return taskId === undefined
+    ? { id, ...others }
+    : { id: taskId, ...(id !== undefined && { pushNotificationConfigId: id }), ...others }
 }
 
 function toConfiguration({ returnImmediately, taskPushNotificationConfig, ...others }: Json): Json {
   return {
     ...others,
     ...(returnImmediately !== undefined && { blocking: !returnImmediately }),
-    ...(taskPushNotificationConfig !== undefined && { pushNotificationConfig: toWebhook03(taskPushNotificationConfig as Json) })
+    ...(taskPushNotificationConfig !== undefined && {
+      pushNotificationConfig: toWebhook03(taskPushNotificationConfig as Json)
+    })
   }
 }
 
 function toMessage({ role, parts, ...others }: Json): Json {
-  return { ...others, kind: 'message', ...(role !== undefined && { role: role === 'ROLE_AGENT' ? 'agent' : 'user' }), ...(parts !== undefined && { parts: (parts as Json[]).map(toPart) }) }
+  return {
+    ...others,
+    kind: 'message',
+    ...(role !== undefined && { role: role === 'ROLE_AGENT' ? 'agent' : 'user' }),
+    ...(parts !== undefined && { parts: (parts as Json[]).map(toPart) })
+  }
 }
 
 function toPart({ raw, url, mediaType, filename, ...others }: Json): Json {
   if (raw === undefined && url === undefined) return { ...others, kind: 'data' in others ? 'data' : 'text' }
-  return { ...others, kind: 'file', file: { ...(raw === undefined ? { uri: url } : { bytes: raw }), name: filename, mimeType: mediaType } }
+  return {
+    ...others,
+    kind: 'file',
+    file: { ...(raw === undefined ? { uri: url } : { bytes: raw }), name: filename, mimeType: mediaType }
+  }
 }
 
 function fromResult(operation: OperationMethod, result: Json): unknown {
   if (EVENTS.includes(operation)) return fromEvent(result)
-  return operation === 'GetTask' || operation === 'CancelTask' ? fromTask(result) : (fromPush03(operation, result) ?? result)
+  return operation === 'GetTask' || operation === 'CancelTask'
+    ? fromTask(result)
+    : (fromPush03(operation, result) ?? result)
 }
 
 function fromEvent({ kind, ...event }: Json): Json {
   if (kind === 'task') return { task: fromTask(event) }
   if (kind === 'message') return { message: fromMessage(event) }
-  if (kind === 'artifact-update') return { artifactUpdate: { ...event, artifact: fromArtifact(event.artifact as Json) } }
+  if (kind === 'artifact-update')
+    return { artifactUpdate: { ...event, artifact: fromArtifact(event.artifact as Json) } }
   const { final: _, status, ...others } = event
   return { statusUpdate: { ...others, status: fromStatus(status as Json) } }
 }
@@ -78,7 +102,11 @@ function fromTask({ status, artifacts, history, ...others }: Json): Json {
 }
 
 function fromStatus({ state, message, ...others }: Json): Json {
-  return { state: `TASK_STATE_${String(state).toUpperCase().replaceAll('-', '_')}`, ...(message !== undefined && { message: fromMessage(message as Json) }), ...others }
+  return {
+    state: `TASK_STATE_${String(state).toUpperCase().replaceAll('-', '_')}`,
+    ...(message !== undefined && { message: fromMessage(message as Json) }),
+    ...others
+  }
 }
 
 function fromMessage({ role, parts, ...others }: Json): Json {
@@ -92,7 +120,12 @@ function fromArtifact({ parts, ...others }: Json): Json {
 function fromPart({ kind, file, ...others }: Json): Json {
   if (kind !== 'file') return others
   const { bytes, uri, name, mimeType } = file as Json
-  return { ...others, ...(bytes === undefined ? { url: uri } : { raw: bytes }), ...(name !== undefined && { filename: name }), ...(mimeType !== undefined && { mediaType: mimeType }) }
+  return {
+    ...others,
+    ...(bytes === undefined ? { url: uri } : { raw: bytes }),
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType })
+  }
 }
 
 function withoutKind(object: Json): Json {

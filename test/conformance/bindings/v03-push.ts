@@ -12,7 +12,8 @@ export function toWebhook03({ authentication, ...others }: Json): Json {
 /** What an operation of webhooks gives, in the form of 1.0; `undefined` for other operations. */
 export function fromPush03(operation: OperationMethod, result: unknown): Json | undefined {
   if (operation === 'DeleteTaskPushNotificationConfig') return {}
-  if (operation === 'CreateTaskPushNotificationConfig' || operation === 'GetTaskPushNotificationConfig') return fromConfig(result as Json)
+  if (operation === 'CreateTaskPushNotificationConfig' || operation === 'GetTaskPushNotificationConfig')
+    return fromConfig(result as Json)
   if (operation !== 'ListTaskPushNotificationConfigs') return undefined
   const configs = Array.isArray(result) ? result : (result as { configs: unknown[] }).configs
   return { configs: configs.map(config => fromConfig(config as Json)) }
@@ -22,5 +23,9 @@ export function fromPush03(operation: OperationMethod, result: unknown): Json | 
 function fromConfig({ taskId, name, pushNotificationConfig }: Json): Json {
   const { authentication, ...others } = pushNotificationConfig as Json
   const { schemes = [], ...credentials } = (authentication ?? {}) as { schemes?: unknown[] }
-  return { ...others, taskId: taskId ?? String(name).split('/')[1], ...(authentication !== undefined && { authentication: { scheme: schemes[0], ...credentials } }) }
+  return {
+    ...others,
+    taskId: taskId ?? String(name).split('/')[1],
+    ...(authentication !== undefined && { authentication: { scheme: schemes[0], ...credentials } })
+  }
 }

@@ -27,14 +27,23 @@ function toConfiguration({ returnImmediately, taskPushNotificationConfig, ...oth
   return {
     ...others,
     blocking: returnImmediately !== true,
-    ...(taskPushNotificationConfig !== undefined && { pushNotification: toWebhook03(taskPushNotificationConfig as Json) })
+    ...(taskPushNotificationConfig !== undefined && {
+      pushNotification: toWebhook03(taskPushNotificationConfig as Json)
+    })
   }
 }
 
 function toPart({ raw, url, mediaType, filename, data, ...others }: Json): Json {
   if (data !== undefined) return { ...others, data: { data } }
   if (raw === undefined && url === undefined) return others
-  return { ...others, file: { ...(raw === undefined ? { fileWithUri: url } : { fileWithBytes: raw }), name: filename, mimeType: mediaType } }
+  return {
+    ...others,
+    file: {
+      ...(raw === undefined ? { fileWithUri: url } : { fileWithBytes: raw }),
+      name: filename,
+      mimeType: mediaType
+    }
+  }
 }
 
 function fromResult(operation: OperationMethod, result: Json): unknown {
@@ -44,7 +53,8 @@ function fromResult(operation: OperationMethod, result: Json): unknown {
   const { task, message, statusUpdate, artifactUpdate, ...others } = result as Record<string, Json>
   if (task) return { ...others, task: fromTask(task) }
   if (message) return { ...others, message: fromMessage(message) }
-  if (artifactUpdate) return { ...others, artifactUpdate: { ...artifactUpdate, artifact: fromArtifact(artifactUpdate.artifact as Json) } }
+  if (artifactUpdate)
+    return { ...others, artifactUpdate: { ...artifactUpdate, artifact: fromArtifact(artifactUpdate.artifact as Json) } }
   if (!statusUpdate) return result
   const { final: _, ...update } = statusUpdate
   return { ...others, statusUpdate: { ...update, status: fromStatus(statusUpdate.status as Json) } }
@@ -60,7 +70,11 @@ function fromTask({ status, artifacts, history, ...others }: Json): Json {
 }
 
 function fromStatus({ state, message, ...others }: Json): Json {
-  return { state: String(state).replace('CANCELLED', 'CANCELED'), ...(message !== undefined && { message: fromMessage(message as Json) }), ...others }
+  return {
+    state: String(state).replace('CANCELLED', 'CANCELED'),
+    ...(message !== undefined && { message: fromMessage(message as Json) }),
+    ...others
+  }
 }
 
 function fromMessage({ content, ...others }: Json): Json {
@@ -75,5 +89,10 @@ function fromPart({ file, data, ...others }: Json): Json {
   if (data !== undefined) return { ...others, data: (data as Json).data }
   if (file === undefined) return others
   const { fileWithBytes, fileWithUri, name, mimeType } = file as Json
-  return { ...others, ...(fileWithBytes === undefined ? { url: fileWithUri } : { raw: fileWithBytes }), ...(name !== undefined && { filename: name }), ...(mimeType !== undefined && { mediaType: mimeType }) }
+  return {
+    ...others,
+    ...(fileWithBytes === undefined ? { url: fileWithUri } : { raw: fileWithBytes }),
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType })
+  }
 }

@@ -30,7 +30,8 @@ export const webSocket03: Binding = {
   name: '0.3 WebSocket',
   version: '0.3',
   serve: serve03,
-  open: (t, address, terms = {}) => openWebSocket(t, address, terms, { ...inJson03, extensionsHeader: 'a2a-extensions' })
+  open: (t, address, terms = {}) =>
+    openWebSocket(t, address, terms, { ...inJson03, extensionsHeader: 'a2a-extensions' })
 }
 
 async function serve03(t: Test, runtime: Runtime): Promise<string> {

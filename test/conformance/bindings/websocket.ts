@@ -14,7 +14,12 @@ export const webSocket: Binding = {
 }
 
 /** A client with one connection, in the words of a version, until the test ends. */
-export async function openWebSocket(t: Test, address: string, usual: Terms, translation?: Translation): Promise<Caller> {
+export async function openWebSocket(
+  t: Test,
+  address: string,
+  usual: Terms,
+  translation?: Translation
+): Promise<Caller> {
   const caller = webSocketCaller(address.replace('http', 'ws'), usual, undefined, translation)
   t.teardown(() => caller.close())
   return caller

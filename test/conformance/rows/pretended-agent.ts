@@ -29,7 +29,9 @@ export interface Pretended {
 /** Pretends to be an agent until the test ends. Without interfaces the card lists its own address, with the tenant. */
 export async function pretend(t: Test, tenant?: string, interfaces?: readonly AgentInterface[]): Promise<Pretended> {
   const frames: object[] = []
-  const server = createServer((_, response) => response.setHeader('content-type', 'application/json').end(JSON.stringify(card)))
+  const server = createServer((_, response) =>
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(card))
+  )
   const sockets = new WebSocketServer({ server })
   sockets.on('connection', socket =>
     socket.on('message', (data: Buffer) => {
@@ -47,7 +49,12 @@ export async function pretend(t: Test, tenant?: string, interfaces?: readonly Ag
     server.closeAllConnections()
   })
   const host = `127.0.0.1:${(server.address() as AddressInfo).port}`
-  const own = { url: `ws://${host}/`, protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0', ...(tenant !== undefined && { tenant }) }
+  const own = {
+    url: `ws://${host}/`,
+    protocolBinding: WEBSOCKET_BINDING,
+    protocolVersion: '1.0',
+    ...(tenant !== undefined && { tenant })
+  }
   const card = { ...CARD, supportedInterfaces: interfaces ?? [own] }
   return { url: own.url, cardUrl: `http://${host}/`, frames }
 }

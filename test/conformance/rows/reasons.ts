@@ -9,4 +9,7 @@ export const RPC_HTTP_ONLY = only(['JSON-RPC', '0.3 JSON-RPC'], 'not JSON-RPC ov
 export const REST_ONLY = only(['REST'], 'not the REST of 1.0')
 export const GRPC_ONLY = only(['gRPC'], 'not gRPC')
 export const WEBSOCKET_ONLY = only(['WebSocket'], 'not the WebSocket binding')
-export const CARD_BY_HTTP = only(['WebSocket', 'JSON-RPC', 'REST', '0.3 WebSocket', '0.3 JSON-RPC', '0.3 REST'], 'the official gRPC server has no card; taskchart serves it over HTTP')
+export const CARD_BY_HTTP = only(
+  ['WebSocket', 'JSON-RPC', 'REST', '0.3 WebSocket', '0.3 JSON-RPC', '0.3 REST'],
+  'the official gRPC server has no card; taskchart serves it over HTTP'
+)

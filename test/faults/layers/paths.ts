@@ -13,7 +13,12 @@ const price = z.object({ euros: z.number().positive() })
 const chart = defineAgent({ card, work: everything })
 const bargainer = defineAgent({
   card,
-  negotiate: negotiation({ terms: price, rounds: 7, offerMs: 3600_000, respond: () => reply('It is never asked here.') }),
+  negotiate: negotiation({
+    terms: price,
+    rounds: 7,
+    offerMs: 3600_000,
+    respond: () => reply('It is never asked here.')
+  }),
   work: setupWork({ types: { context: typed<{ euros: number }>() } }).createMachine({
     context: ({ input }) => price.parse(input.terms),
     initial: 'done',
@@ -26,16 +31,44 @@ const inProcess = ['in process', 'in process, killed before every step'] as cons
 const end = 'the event "a cry" comes'
 
 const some: [name: string, agent: Agent, options: AgentTestOptions][] = [
-  ['a chart, alone and in process', chart, { cases, drivers: ['the chart', 'the chart, restored from JSON before every step', ...inProcess] }],
+  [
+    'a chart, alone and in process',
+    chart,
+    { cases, drivers: ['the chart', 'the chart, restored from JSON before every step', ...inProcess] }
+  ],
   ['a chart, restarted', chart, { cases, only: end, drivers: ['in process, restarted before every step'] }],
   ['a function', schedule, { drivers: inProcess }],
-  ['a negotiation', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'an offer"', drivers: ['in process'] }],
-  ['a negotiation, killed', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'accepts the offer', drivers: ['in process, killed before every step'] }],
+  [
+    'a negotiation',
+    bargainer,
+    { cases: { terms: { some: { euros: 10 } } }, only: 'an offer"', drivers: ['in process'] }
+  ],
+  [
+    'a negotiation, killed',
+    bargainer,
+    {
+      cases: { terms: { some: { euros: 10 } } },
+      only: 'accepts the offer',
+      drivers: ['in process, killed before every step']
+    }
+  ],
   ['a deal', bargainer, { cases: { terms: { some: { euros: 10 } } }, only: 'a deal on', drivers: inProcess }],
-  ['a chart over WebSocket, killed', chart, { cases, only: end, drivers: ['over WebSocket, killed before every step'] }],
-  ['a chart on SQLite, killed', chart, { cases, only: end, drivers: ['in process on SQLite, killed before every step'] }],
+  [
+    'a chart over WebSocket, killed',
+    chart,
+    { cases, only: end, drivers: ['over WebSocket, killed before every step'] }
+  ],
+  [
+    'a chart on SQLite, killed',
+    chart,
+    { cases, only: end, drivers: ['in process on SQLite, killed before every step'] }
+  ],
   ['a chart over JSON-RPC', chart, { cases, only: end, drivers: ['over JSON-RPC'] }],
-  ['a chart with the official client', chart, { cases, only: end, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] }]
+  [
+    'a chart with the official client',
+    chart,
+    { cases, only: end, drivers: ['over JSON-RPC, with the official client', 'over REST, with the official client'] }
+  ]
 ]
 
 for (const [name, agent, options] of some) {
@@ -45,5 +78,10 @@ for (const [name, agent, options] of some) {
 }
 
 for (const [name, agent, options] of exampleCharts) {
-  await t.test(`the example ${name}`, t => walkedWhole(t, agent, { ...options, drivers: ['the chart', 'the chart, restored from JSON before every step', ...inProcess] }))
+  await t.test(`the example ${name}`, t =>
+    walkedWhole(t, agent, {
+      ...options,
+      drivers: ['the chart', 'the chart, restored from JSON before every step', ...inProcess]
+    })
+  )
 }

@@ -14,7 +14,11 @@ const BOB = { principal: 'bob' }
 /** Opens a task in a new context. */
 const opened = (runtime: Runtime, call?: object) => open(runtime, 'x', {}, call)
 
-const overShare = (share: string, limit: number, what = 'liveContexts') => ({ code: 'RateLimited', retryAfterMs: 1000, metadata: { share: `${share}.${what}`, limit: String(limit) } })
+const overShare = (share: string, limit: number, what = 'liveContexts') => ({
+  code: 'RateLimited',
+  retryAfterMs: 1000,
+  metadata: { share: `${share}.${what}`, limit: String(limit) }
+})
 
 await t.test('shares count by user and by tenant, and name the limit reached: the own first', t => {
   const shares = new Shares(8, { principalShare: 0.25, tenantShare: 0.5 })
@@ -60,14 +64,21 @@ await t.test('a request over its share is accepted if its user has no other', t 
 await t.test('a message fits into a share of the unfinished bytes, whatever the limits', t => {
   const mostOf = (changes: LimitChanges) => unfinishedBytes(limitsWith(changes)).most
   t.strictSame(mostOf({}), { whole: 256 * 2 ** 20, user: 64 * 2 ** 20, tenant: 128 * 2 ** 20 })
-  t.strictSame(mostOf({ messageBytes: 100 * 2 ** 20 }), { whole: 400 * 2 ** 20, user: 100 * 2 ** 20, tenant: 200 * 2 ** 20 })
+  t.strictSame(mostOf({ messageBytes: 100 * 2 ** 20 }), {
+    whole: 400 * 2 ** 20,
+    user: 100 * 2 ** 20,
+    tenant: 200 * 2 ** 20
+  })
   t.end()
 })
 
 await t.test('a share is a fraction of the whole', t => {
   for (const name of ['principalShare', 'tenantShare'] as const) {
     t.equal(limitsWith({ [name]: 1 })[name], 1)
-    t.throws(() => limitsWith({ [name]: 1.1 }), { name: 'RangeError', message: `limits.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.` })
+    t.throws(() => limitsWith({ [name]: 1.1 }), {
+      name: 'RangeError',
+      message: `limits.${name} has to be a part from 0 to 1, not 1.1. Leave it out for the default.`
+    })
     t.throws(() => limitsWith({ [name]: 0 }), { name: 'RangeError' })
   }
   t.match(limitsWith(), { liveContexts: 10_000, principalShare: 0.25, tenantShare: 0.5 })
@@ -79,7 +90,10 @@ await t.test('the live contexts of one principal', async t => {
     const { runtime } = start(t, { work: steeredWork().work }, { limits: { liveContexts: 8 } })
     const [first] = [await opened(runtime, ANNA), await opened(runtime, { ...ANNA, tenant: 'blue' })]
     const error = await rejection(opened(runtime, { ...ANNA, tenant: 'green' }))
-    t.match(error, { ...overShare('perPrincipal', 2), message: 'You have reached the limit of 2 active contexts. Wait for a task to end, or cancel one.' })
+    t.match(error, {
+      ...overShare('perPrincipal', 2),
+      message: 'You have reached the limit of 2 active contexts. Wait for a task to end, or cancel one.'
+    })
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal })
     t.match(await rejection(opened(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000 })
     t.match(await rejection(opened(runtime, ANNA)), { code: 'RateLimited' }, 'its own share is named first')
@@ -114,7 +128,11 @@ await t.test('the live contexts of one tenant', async t => {
   const principals = ['anna', 'anna', 'bob', 'bob']
 
   await t.test('are at most half of all if there are several', async t => {
-    const { runtime } = start(t, { work: steeredWork().work }, { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } })
+    const { runtime } = start(
+      t,
+      { work: steeredWork().work },
+      { tenants: { blue: {}, green: {} }, limits: { liveContexts: 8 } }
+    )
     for (const principal of principals) await opened(runtime, { principal, tenant: 'blue' })
     const error = await rejection(opened(runtime, { principal: 'carl', tenant: 'blue' }))
     t.match(error, { ...overShare('perTenant', 4), message: /^This tenant has / })
@@ -123,8 +141,13 @@ await t.test('the live contexts of one tenant', async t => {
 
   await t.test('may be all if there is one, or tenants are only labels', async t => {
     for (const tenants of [{ blue: {} }, undefined]) {
-      const { runtime } = start(t, { work: steeredWork().work }, { ...(tenants && { tenants }), limits: { liveContexts: 8 } })
-      for (const principal of [...principals, 'carl', 'carl', 'dora', 'dora']) await opened(runtime, { principal, tenant: 'blue' })
+      const { runtime } = start(
+        t,
+        { work: steeredWork().work },
+        { ...(tenants && { tenants }), limits: { liveContexts: 8 } }
+      )
+      for (const principal of [...principals, 'carl', 'carl', 'dora', 'dora'])
+        await opened(runtime, { principal, tenant: 'blue' })
       t.match(await rejection(opened(runtime, { principal: 'emil', tenant: 'blue' })), { code: 'Overloaded' })
     }
   })
@@ -143,7 +166,10 @@ await t.test('the live contexts of unidentified callers', async t => {
     const task = await opened(runtime, first)
     await opened(runtime, first)
     const error = await rejection(opened(runtime, first))
-    t.match(error, { ...overShare('perConnection', 2), message: /^This connection has reached the limit of 2 active contexts/ })
+    t.match(error, {
+      ...overShare('perConnection', 2),
+      message: /^This connection has reached the limit of 2 active contexts/
+    })
     t.ok(await opened(runtime, second))
     await runtime.cancelTask({ id: task.id }, second)
     t.ok(await until(() => opened(runtime, first).catch(() => undefined)))
@@ -176,7 +202,8 @@ await t.test('the bytes of live contexts', async t => {
   /** Four fit in all, one in each share. */
   const LIMITS = { liveBytes: 400_000, messageBytes: 100_000 }
   const LARGE = 'x'.repeat(60_000)
-  const large = (runtime: Runtime, call: object, contextId?: string) => open(runtime, LARGE, contextId === undefined ? {} : { contextId }, call)
+  const large = (runtime: Runtime, call: object, contextId?: string) =>
+    open(runtime, LARGE, contextId === undefined ? {} : { contextId }, call)
   const OVER = overShare('perPrincipal', 100_000, 'liveBytes')
 
   await t.test('of one principal are at most a quarter of all while its tasks are open', async t => {
@@ -184,10 +211,18 @@ await t.test('the bytes of live contexts', async t => {
     const task = await large(runtime, ANNA)
     await large(runtime, ANNA, 'c')
     const error = await rejection(large(runtime, ANNA))
-    t.match(error, { ...OVER, message: 'You have reached the limit of 100000 bytes of contexts in memory. Wait for a task to end, or cancel one.' })
+    t.match(error, {
+      ...OVER,
+      message:
+        'You have reached the limit of 100000 bytes of contexts in memory. Wait for a task to end, or cancel one.'
+    })
     t.match(await rejection(large(runtime, ANNA, 'c')), OVER, 'in a context that is in memory')
     for (const principal of ['bob', 'bob', 'carl', 'carl', 'dora']) await large(runtime, { principal })
-    t.match(await rejection(large(runtime, { principal: 'emil' })), { code: 'Overloaded', retryAfterMs: 1000, message: 'The agent has too many bytes of contexts in memory. Send the request again later.' })
+    t.match(await rejection(large(runtime, { principal: 'emil' })), {
+      code: 'Overloaded',
+      retryAfterMs: 1000,
+      message: 'The agent has too many bytes of contexts in memory. Send the request again later.'
+    })
     await runtime.cancelTask({ id: task.id }, ANNA)
     t.ok(await until(() => large(runtime, ANNA).catch(() => undefined)))
   })
@@ -203,7 +238,16 @@ await t.test('the bytes of live contexts', async t => {
   })
 
   await t.test('exclude stored data: idle contexts make room, and ended tasks use nothing', async t => {
-    const { runtime } = start(t, { work: async function* () { yield* inputRequired('Which?'); return {} } }, { limits: LIMITS })
+    const { runtime } = start(
+      t,
+      {
+        work: async function* () {
+          yield* inputRequired('Which?')
+          return {}
+        }
+      },
+      { limits: LIMITS }
+    )
     for (let i = 0; i < 12; i += 1) await runtime.sendMessage(say(LARGE), ANNA)
     const { runtime: echoing } = start(t, { work: () => ({ artifact: 'x' }) }, { limits: LIMITS })
     for (let i = 0; i < 12; i += 1) await echoing.sendMessage(say(LARGE, { contextId: 'c' }), ANNA)
@@ -230,25 +274,38 @@ await t.test('the bytes of live contexts', async t => {
     const kept: Store = {
       ...inner,
       loadContext: (key, bytes) => (asked.push(bytes), inner.loadContext(key, bytes && 70_000)),
-      readSnapshot: (scope, taskId) => (asked.push(taskId), taskId === gone ? Promise.resolve(undefined) : inner.readSnapshot(scope, taskId)),
+      readSnapshot: (scope, taskId) => (
+        asked.push(taskId),
+        taskId === gone ? Promise.resolve(undefined) : inner.readSnapshot(scope, taskId)
+      ),
       close: async () => {}
     }
     let gone = ''
     const before = start(t, { work: painter() }, { store: kept })
     const ids = []
-    for (const words of [LARGE, 'x', LARGE, LARGE.repeat(2), 'x', LARGE]) ids.push((await open(before.runtime, words, { contextId: 'c' }, ANNA)).id)
+    for (const words of [LARGE, 'x', LARGE, LARGE.repeat(2), 'x', LARGE])
+      ids.push((await open(before.runtime, words, { contextId: 'c' }, ANNA)).id)
     await rest()
     await before.runtime.close()
     asked.length = 0
     gone = String(ids[5])
     const after = start(t, { work: painter() }, { store: kept, limits: { liveBytes: 880_000, messageBytes: 100_000 } })
     const states = []
-    t.equal((await after.runtime.sendMessage(say('red', { taskId: String(ids[1]) }), ANNA).then(taskIn)).status.state, 'TASK_STATE_COMPLETED')
+    t.equal(
+      (await after.runtime.sendMessage(say('red', { taskId: String(ids[1]) }), ANNA).then(taskIn)).status.state,
+      'TASK_STATE_COMPLETED'
+    )
     for (const id of ids) states.push((await after.runtime.getTask({ id }, ANNA)).status)
     t.match(states, [
-      { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_COMPLETED' }, { state: 'TASK_STATE_INPUT_REQUIRED' },
-      { state: 'TASK_STATE_FAILED', message: { parts: [{ text: /^This task cannot be resumed: the open tasks of its context/ }] } },
-      { state: 'TASK_STATE_INPUT_REQUIRED' }, { state: 'TASK_STATE_INPUT_REQUIRED' }
+      { state: 'TASK_STATE_INPUT_REQUIRED' },
+      { state: 'TASK_STATE_COMPLETED' },
+      { state: 'TASK_STATE_INPUT_REQUIRED' },
+      {
+        state: 'TASK_STATE_FAILED',
+        message: { parts: [{ text: /^This task cannot be resumed: the open tasks of its context/ }] }
+      },
+      { state: 'TASK_STATE_INPUT_REQUIRED' },
+      { state: 'TASK_STATE_INPUT_REQUIRED' }
     ])
     t.strictSame(asked, [220_000, ids[2], gone])
   })
@@ -260,11 +317,20 @@ await t.test('the bytes of live contexts', async t => {
     const before = start(t, { work: chart }, { store: kept })
     const tasks = []
     for (const contextId of ['a', 'b', 'c']) tasks.push(await open(before.runtime, LARGE, { contextId }, ANNA))
-    const sizes = await Promise.all(['a', 'b', 'c'].map(async contextId => (await inner.loadContext({ tenant: '', ...ANNA, contextId }))?.tasks[0]?.snapshot?.length ?? 0))
+    const sizes = await Promise.all(
+      ['a', 'b', 'c'].map(
+        async contextId =>
+          (await inner.loadContext({ tenant: '', ...ANNA, contextId }))?.tasks[0]?.snapshot?.length ?? 0
+      )
+    )
     await before.runtime.close()
-    t.ok(sizes.every(size => size > 60_000), 'the charts keep their messages')
+    t.ok(
+      sizes.every(size => size > 60_000),
+      'the charts keep their messages'
+    )
     const after = start(t, { work: chart }, { store: kept, limits: { ...LIMITS, idleContexts: 1 } })
-    for (const { id } of tasks) t.equal((await after.runtime.cancelTask({ id }, ANNA)).status.state, 'TASK_STATE_CANCELED')
+    for (const { id } of tasks)
+      t.equal((await after.runtime.cancelTask({ id }, ANNA)).status.state, 'TASK_STATE_CANCELED')
   })
 })
 

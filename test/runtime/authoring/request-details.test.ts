@@ -3,16 +3,44 @@ import { assign, fromPromise } from 'xstate'
 import { z } from 'zod'
 import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import type { SendMessageRequest } from '../../../machines/protocol/requests.ts'
-import { accepted, authRequired, inputRequired, memoryStore, negotiation, progress, reply, setupWork, type AgentDefinition, type Runtime, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  accepted,
+  authRequired,
+  inputRequired,
+  memoryStore,
+  negotiation,
+  progress,
+  reply,
+  setupWork,
+  type AgentDefinition,
+  type Runtime,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { closed, deferred, messageIn, open, reaches, rejection, say, start, taskIn, textOf, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  closed,
+  deferred,
+  messageIn,
+  open,
+  reaches,
+  rejection,
+  say,
+  start,
+  taskIn,
+  textOf,
+  userMessage
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../../fixtures/stores/sqlite.ts'
 
 const metadata = { 'https://example.com/ext/locale': 'fi', nested: { price: 1, list: [null] } }
 const details = { metadata, acceptedOutputModes: ['image/png', 'text/plain'], historyLength: 2 }
 
 /** A request with text, metadata and configuration. */
-function saying(text: string, more: Parameters<typeof say>[1] = {}, beside: typeof details | { metadata: object } = details): SendMessageRequest {
+function saying(
+  text: string,
+  more: Parameters<typeof say>[1] = {},
+  beside: typeof details | { metadata: object } = details
+): SendMessageRequest {
   const { metadata, ...configuration } = beside
   return { ...say(text, more, configuration), metadata: metadata as Record<string, unknown> }
 }
@@ -51,26 +79,39 @@ for (const [form, work] of Object.entries(WORKS)) {
   await t.test(`a ${form} receives the request's details, and none if there were none`, async t => {
     const { runtime } = start(t, { work })
     t.strictSame(await got(runtime, saying('first', { contextId: 'c' })), details)
-    t.strictSame(await got(runtime, saying('second', { contextId: 'c' })), details, 'also the work of a later task of the context')
+    t.strictSame(
+      await got(runtime, saying('second', { contextId: 'c' })),
+      details,
+      'also the work of a later task of the context'
+    )
     t.strictSame(await got(runtime, say('third', { contextId: 'c' })), {})
     t.strictSame(await got(runtime, say('none', {}, {})), {})
     t.strictSame(await got(runtime, say('none', {}, { returnImmediately: false, acceptedOutputModes: [] })), {})
     t.strictSame(await got(runtime, { message: userMessage('x'), metadata: {} }), { metadata: {} })
     t.strictSame(await got(runtime, say('x', {}, { historyLength: 0 })), { historyLength: 0 })
     const { id } = await open(runtime)
-    t.strictSame(JSON.parse(textOf((await reaches(runtime, id, 'completed')).artifacts?.[0]) ?? ''), { returnImmediately: true })
+    t.strictSame(JSON.parse(textOf((await reaches(runtime, id, 'completed')).artifacts?.[0]) ?? ''), {
+      returnImmediately: true
+    })
   })
 }
 
 await t.test('a negotiation function and respond receive them too', async t => {
-  const asked = start(t, { work: telling, negotiate: ({ request, message }) => (textOf(message) === 'work' ? accepted() : reply(JSON.stringify(request))) })
+  const asked = start(t, {
+    work: telling,
+    negotiate: ({ request, message }) => (textOf(message) === 'work' ? accepted() : reply(JSON.stringify(request)))
+  })
   t.strictSame(JSON.parse(textOf(messageIn(await asked.runtime.sendMessage(saying('hello')))) ?? ''), details)
   t.strictSame(JSON.parse(textOf(messageIn(await asked.runtime.sendMessage(say('hello')))) ?? ''), {})
   t.strictSame(await got(asked.runtime, saying('work')), details)
   const terms = z.object({ euros: z.number() })
   const bargained = start(t, {
     work: telling,
-    negotiate: negotiation({ terms, respond: ({ request, message }) => (textOf(message) === 'work' ? accepted({ euros: 1 }) : reply(JSON.stringify(request))) })
+    negotiate: negotiation({
+      terms,
+      respond: ({ request, message }) =>
+        textOf(message) === 'work' ? accepted({ euros: 1 }) : reply(JSON.stringify(request))
+    })
   })
   t.strictSame(JSON.parse(textOf(messageIn(await bargained.runtime.sendMessage(saying('hello')))) ?? ''), details)
   t.strictSame(await got(bargained.runtime, saying('work')), details)
@@ -104,32 +145,43 @@ await t.test("work receives the details of an answer's request", async t => {
   await runtime.sendMessage(saying('2', { taskId: other.id }, answer))
   await runtime.authorized(other.id, { token: 'x' })
   const done = await reaches(runtime, other.id, 'completed')
-  t.strictSame(JSON.parse(textOf(done.artifacts?.[0]) ?? ''), [{}, null, ['one', {}], ['2', answer], ['2', answer]], 'an authorization is no message')
+  t.strictSame(
+    JSON.parse(textOf(done.artifacts?.[0]) ?? ''),
+    [{}, null, ['one', {}], ['2', answer], ['2', answer]],
+    'an authorization is no message'
+  )
 })
 
-const STORES: Record<string, (t: Test) => Store> = { memory: () => memoryStore(), SQLite: t => sqliteStore(`${t.testdir()}/tasks.db`) }
+const STORES: Record<string, (t: Test) => Store> = {
+  memory: () => memoryStore(),
+  SQLite: t => sqliteStore(`${t.testdir()}/tasks.db`)
+}
 
 for (const [engine, make] of Object.entries(STORES)) {
-  await t.test(`work that runs again after a restart receives the same details from ${engine}`, { skip: engine === 'SQLite' && NO_SQLITE }, async t => {
-    const kept = make(t)
-    t.teardown(() => kept.close())
-    const store: Store = { ...kept, close: async () => {} }
-    const life = () => start(t, { work: asking }, { store })
-    let { runtime, clock } = life()
-    const restart = async () => {
-      await closed(runtime, clock)
-      const next = life()
-      runtime = next.runtime
-      clock = next.clock
+  await t.test(
+    `work that runs again after a restart receives the same details from ${engine}`,
+    { skip: engine === 'SQLite' && NO_SQLITE },
+    async t => {
+      const kept = make(t)
+      t.teardown(() => kept.close())
+      const store: Store = { ...kept, close: async () => {} }
+      const life = () => start(t, { work: asking }, { store })
+      let { runtime, clock } = life()
+      const restart = async () => {
+        await closed(runtime, clock)
+        const next = life()
+        runtime = next.runtime
+        clock = next.clock
+      }
+      const { id: taskId } = taskIn(await runtime.sendMessage(saying('go', {}, { metadata })))
+      await restart()
+      await runtime.sendMessage(saying('one', { taskId }, answer))
+      await restart()
+      await runtime.sendMessage(say('2', { taskId }))
+      await restart()
+      t.strictSame(await got(runtime, saying('three', { taskId }, { metadata: { third: 3 } })), EXPECTED)
     }
-    const { id: taskId } = taskIn(await runtime.sendMessage(saying('go', {}, { metadata })))
-    await restart()
-    await runtime.sendMessage(saying('one', { taskId }, answer))
-    await restart()
-    await runtime.sendMessage(say('2', { taskId }))
-    await restart()
-    t.strictSame(await got(runtime, saying('three', { taskId }, { metadata: { third: 3 } })), EXPECTED)
-  })
+  )
 }
 
 await t.test('the journal of restarted work is read once, and not if over the limit', async t => {
@@ -139,10 +191,13 @@ await t.test('the journal of restarted work is read once, and not if over the li
     reads += 1
     return kept.readJournal(...given)
   }
-  const life = (restoredBytes: number) => start(t, { work: asking }, { store: { ...kept, readJournal, close: async () => {} }, limits: { restoredBytes } })
+  const life = (restoredBytes: number) =>
+    start(t, { work: asking }, { store: { ...kept, readJournal, close: async () => {} }, limits: { restoredBytes } })
   const first = life(100_000)
   const { id: taskId } = taskIn(await first.runtime.sendMessage(saying('go', { contextId: 'c' })))
-  t.match(taskIn(await first.runtime.sendMessage(say('go', { contextId: 'c' }))).status, { state: 'TASK_STATE_INPUT_REQUIRED' })
+  t.match(taskIn(await first.runtime.sendMessage(say('go', { contextId: 'c' }))).status, {
+    state: 'TASK_STATE_INPUT_REQUIRED'
+  })
   t.equal(reads, 0, 'the work of a new task needs no journal')
   await closed(first.runtime, first.clock)
   const second = life(100_000)
@@ -171,15 +226,27 @@ await t.test('work that restarts after a crash receives them again', async t => 
 
 /** A chart that works until the gate opens, asks, and tells what the requests of the messages that it took said. */
 function chart(gate: Promise<void>) {
-  return setupWork({ types: { context: {} as { requests: unknown[] } }, actors: { gate: fromPromise(() => gate) } }).createMachine({
+  return setupWork({
+    types: { context: {} as { requests: unknown[] } },
+    actors: { gate: fromPromise(() => gate) }
+  }).createMachine({
     context: { requests: [] },
     initial: 'working',
-    on: { 'message.received': { actions: assign(({ context, event }) => ({ requests: [...context.requests, event.request ?? null] })) } },
+    on: {
+      'message.received': {
+        actions: assign(({ context, event }) => ({ requests: [...context.requests, event.request ?? null] }))
+      }
+    },
     states: {
       working: { invoke: { src: 'gate', onDone: 'asking' } },
       asking: {
         tags: 'input-required',
-        on: { 'message.received': { target: 'done', actions: assign(({ context, event }) => ({ requests: [...context.requests, event.request ?? null] })) } }
+        on: {
+          'message.received': {
+            target: 'done',
+            actions: assign(({ context, event }) => ({ requests: [...context.requests, event.request ?? null] }))
+          }
+        }
       },
       done: { type: 'final' }
     },
@@ -195,7 +262,11 @@ await t.test("a chart's events have the details of answers and steered messages"
   for (const request of [saying('a', { taskId }), say('b', { taskId })]) await runtime.sendMessage(atOnce(request))
   gate.resolve()
   await reaches(runtime, taskId, 'input-required')
-  t.strictSame(await got(runtime, saying('c', { taskId }, answer)), [{ ...details, returnImmediately: true }, { returnImmediately: true }, answer])
+  t.strictSame(await got(runtime, saying('c', { taskId }, answer)), [
+    { ...details, returnImmediately: true },
+    { returnImmediately: true },
+    answer
+  ])
 })
 
 await t.test('messages that wait for a question keep it', async t => {
@@ -215,14 +286,20 @@ await t.test('messages that wait for a question keep it', async t => {
   for (const request of [saying('1', { taskId }), say('2', { taskId })]) await runtime.sendMessage(atOnce(request))
   gate.resolve()
   const done = await reaches(runtime, taskId, 'completed')
-  t.strictSame(JSON.parse(textOf(done.artifacts?.[0]) ?? ''), [{ ...details, returnImmediately: true }, { returnImmediately: true }])
+  t.strictSame(JSON.parse(textOf(done.artifacts?.[0]) ?? ''), [
+    { ...details, returnImmediately: true },
+    { returnImmediately: true }
+  ])
 })
 
 await t.test('it counts towards the bytes of a task', async t => {
   const { runtime } = start(t, { work: asking }, { limits: { taskBytes: 2000 } })
   const { id: taskId } = taskIn(await runtime.sendMessage(say('go')))
   const large = saying('one', { taskId }, { metadata: { text: 'x'.repeat(2000) } })
-  t.match(await rejection(runtime.sendMessage(large)), { code: 'RateLimited', message: /has no room for a message of this size/ })
+  t.match(await rejection(runtime.sendMessage(large)), {
+    code: 'RateLimited',
+    message: /has no room for a message of this size/
+  })
   t.match(await reaches(runtime, taskId, 'input-required'), { id: taskId })
   const { status } = taskIn(await runtime.sendMessage(saying('go', {}, { metadata: { text: 'x'.repeat(2000) } })))
   t.equal(status.state, 'TASK_STATE_FAILED', 'as with a message of that size')
@@ -236,7 +313,8 @@ await t.test('metadata of progress and results is in their status events, and in
     }
   })
   const statuses: unknown[] = []
-  for await (const event of runtime.sendStreamingMessage(say('go'))) if ('statusUpdate' in event) statuses.push(event.statusUpdate.metadata)
+  for await (const event of runtime.sendStreamingMessage(say('go')))
+    if ('statusUpdate' in event) statuses.push(event.statusUpdate.metadata)
   t.strictSame(statuses, [undefined, { percent: 50, begun: true }, { percent: 100 }])
   t.strictSame(taskIn(await runtime.sendMessage(say('go'))).metadata, { percent: 100, begun: true })
 })

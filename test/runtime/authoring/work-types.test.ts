@@ -3,8 +3,33 @@ import t from 'tap'
 import { z } from 'zod'
 import { assign } from 'xstate'
 import {
-  accepted, answerOf, artifact, authRequired, data, dataOf, declined, defineAgent, failed, fromPromise, inputRequired, negotiation, offer, progress, reply, setupWork, text,
-  typed, type OpenOffer, type StandardSchema, type Authorization, type Message, type Question, type WorkArguments, type WorkFunction, type WorkGenerator, type WorkInput
+  accepted,
+  answerOf,
+  artifact,
+  authRequired,
+  data,
+  dataOf,
+  declined,
+  defineAgent,
+  failed,
+  fromPromise,
+  inputRequired,
+  negotiation,
+  offer,
+  progress,
+  reply,
+  setupWork,
+  text,
+  typed,
+  type OpenOffer,
+  type StandardSchema,
+  type Authorization,
+  type Message,
+  type Question,
+  type WorkArguments,
+  type WorkFunction,
+  type WorkGenerator,
+  type WorkInput
 } from '../../../runtime/index.ts'
 
 /** Holds if two types are the same, and not only assignable to each other. */
@@ -45,19 +70,29 @@ export function answersAreTyped() {
     await sleep(1000)
     // @ts-expect-error -- milliseconds are a number
     await sleep('1s')
-    const child = spawn(fromPromise<string, { n: number }>(async ({ input }) => String(input.n)), { input: { n: 1 } })
+    const child = spawn(
+      fromPromise<string, { n: number }>(async ({ input }) => String(input.n)),
+      { input: { n: 1 } }
+    )
     holds<Same<ReturnType<typeof child.getSnapshot>['output'], string | undefined>>()
-    // @ts-expect-error -- the input is that of the logic
-    spawn(fromPromise<string, { n: number }>(async ({ input }) => String(input.n)), { input: { n: '1' } })
+    spawn(
+      fromPromise<string, { n: number }>(async ({ input }) => String(input.n)),
+      // @ts-expect-error -- the input is that of the logic
+      { input: { n: '1' } }
+    )
 
     yield progress('on the way')
     yield artifact({ parts: [text(JSON.stringify([day, late, words, later]))] })
     return { artifact: 'done' }
   }
   // @ts-expect-error -- text is no word: progress(…) or artifact(…) is
-  const unclear: WorkGenerator = async function* () { yield 'text' }
+  const unclear: WorkGenerator = async function* () {
+    yield 'text'
+  }
   // @ts-expect-error -- a reason to end with is returned
-  const yielded: WorkGenerator = async function* () { yield failed('no') }
+  const yielded: WorkGenerator = async function* () {
+    yield failed('no')
+  }
 
   const functional: WorkFunction = async ({ ask, emit }) => {
     const day = await ask(inputRequired('Which day?'))
@@ -79,8 +114,14 @@ export function answersAreTyped() {
   holds<Same<ReturnType<typeof authRequired>, Question<Authorization>>>()
 
   return [
-    unclear, yielded,
-    defineAgent({ card: { name: 'A' }, work: generator, messages: 'queue', restart: { type: 'transient', intensity: 3 } }),
+    unclear,
+    yielded,
+    defineAgent({
+      card: { name: 'A' },
+      work: generator,
+      messages: 'queue',
+      restart: { type: 'transient', intensity: 3 }
+    }),
     defineAgent({ card: { name: 'A' }, work: functional, restart: 'transient' }),
     defineAgent({
       card: { name: 'A' },
@@ -90,8 +131,13 @@ export function answersAreTyped() {
         return { artifact: day }
       }
     }),
-    // @ts-expect-error -- a generator's words are typed in place, too
-    defineAgent({ card: { name: 'A' }, work: async function* () { yield 7 } }),
+    defineAgent({
+      card: { name: 'A' },
+      // @ts-expect-error -- a generator's words are typed in place, too
+      work: async function* () {
+        yield 7
+      }
+    }),
     // @ts-expect-error -- a task has an end
     defineAgent({ card: { name: 'A' }, work: functional, restart: 'permanent' }),
     // @ts-expect-error -- an intensity alone says nothing
@@ -151,7 +197,10 @@ export function inputIsTyped() {
     output: ({ context }) => ({ artifact: data(context) })
   })
   const start = { left: 3 }
-  const begun = setupWork({ types: { context: start } }).createMachine({ context: start, output: ({ context }) => ({ artifact: data(context.left) }) })
+  const begun = setupWork({ types: { context: start } }).createMachine({
+    context: start,
+    output: ({ context }) => ({ artifact: data(context.left) })
+  })
   const wanting = setupWork({ types: { input: typed<string>() } }).createMachine({})
   const agnostic = setupWork({}).createMachine({})
 
@@ -170,13 +219,15 @@ export function inputIsTyped() {
 
   return [
     defineAgent({
-      card, input: order,
+      card,
+      input: order,
       work({ input }) {
         holds<Same<typeof input, Ordered>>()
       }
     }),
     defineAgent({
-      card, input: order,
+      card,
+      input: order,
       work: async function* ({ input }) {
         holds<Same<typeof input, Ordered>>()
         const day = yield* inputRequired('When?', { schema: trip, jsonSchema: { type: 'object' } })
@@ -209,10 +260,16 @@ export function inputIsTyped() {
     defineAgent({ card, worker: general }),
     // @ts-expect-error -- there is no such tag
     setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'inputRequired' } } }),
-    // @ts-expect-error -- what to ask is said in meta
-    setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { question: 'Which day?' } } } }),
-    // @ts-expect-error -- a schema is one of Standard Schema
-    setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', meta: { prompt: '?', schema: { parse: Number } } } } })
+    setupWork({}).createMachine({
+      initial: 'a',
+      // @ts-expect-error -- what to ask is said in meta
+      states: { a: { tags: 'input-required', meta: { question: 'Which day?' } } }
+    }),
+    setupWork({}).createMachine({
+      initial: 'a',
+      // @ts-expect-error -- a schema is one of Standard Schema
+      states: { a: { tags: 'input-required', meta: { prompt: '?', schema: { parse: Number } } } }
+    })
   ]
 }
 
@@ -267,8 +324,12 @@ export function termsAreTyped() {
     }),
     defineAgent({ card, negotiate: () => accepted(), work: ({ terms }) => holds<Same<typeof terms, undefined>>() }),
     defineAgent({ card, work: ({ terms }) => holds<Same<typeof terms, Record<string, unknown> | undefined>>() }),
-    // @ts-expect-error -- a work for other terms
-    defineAgent({ card, negotiate: negotiation({ terms: price, respond: () => accepted() }), work: ({ terms }: WorkArguments<unknown, { pounds: number }>) => void terms })
+    defineAgent({
+      card,
+      negotiate: negotiation({ terms: price, respond: () => accepted() }),
+      // @ts-expect-error -- a work for other terms
+      work: ({ terms }: WorkArguments<unknown, { pounds: number }>) => void terms
+    })
   ]
 }
 

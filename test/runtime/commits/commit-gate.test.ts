@@ -17,7 +17,14 @@ await t.test('runtime logic runs only in a context of the runtime', async t => {
 
 await t.test('leaf logic without a start, and observing logic, wait for the commit as promises do', async t => {
   const held: Effect[] = []
-  const host = { key, clock: new TestClock(), noteMove: () => {}, noteHaste: () => {}, afterCommit: (effect: Effect) => void held.push(effect), logger: recordingLogger().logger } as unknown as ActorHost
+  const host = {
+    key,
+    clock: new TestClock(),
+    noteMove: () => {},
+    noteHaste: () => {},
+    afterCommit: (effect: Effect) => void held.push(effect),
+    logger: recordingLogger().logger
+  } as unknown as ActorHost
   const count = gated(fromTransition((n: number, e: { type: string }) => (e.type === 'add' ? n + 1 : n), 0))
   t.notOk(isMachine(count))
   const counter = createActor(count)
@@ -26,7 +33,9 @@ await t.test('leaf logic without a start, and observing logic, wait for the comm
   counter.send({ type: 'add' })
   t.match(counter.getSnapshot(), { context: 1 })
   let subscribed = 0
-  const ticks = createActor(gated(fromObservable(() => ({ subscribe: () => ((subscribed += 1), { unsubscribe: () => {} }) }))))
+  const ticks = createActor(
+    gated(fromObservable(() => ({ subscribe: () => ((subscribed += 1), { unsubscribe: () => {} }) })))
+  )
   hostActors(ticks.system, host)
   ticks.start()
   t.equal(subscribed, 0)

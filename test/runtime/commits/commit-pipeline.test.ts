@@ -8,7 +8,11 @@ import { deferred, rest, userMessage } from '../../fixtures/runtime/runtime-help
 
 const key = { tenant: '', principal: 'anna', contextId: 'c' }
 
-function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING', taskId = 't'): TaskEvent {
+function event(
+  generation: number,
+  state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING',
+  taskId = 't'
+): TaskEvent {
   return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
 }
 
@@ -19,9 +23,34 @@ await t.test('a commit pipeline', async t => {
     const broke: unknown[] = []
     const settled: number[] = []
     let number = 0
-    const commitOf = (turn: Turn): Commit | undefined => (turn.log.length > 0 ? ({ key, expected: number++, atMs: 0, snapshot: '', tasks: [], log: turn.log, journal: [], sends: [], webhooks: [] }) : undefined)
+    const commitOf = (turn: Turn): Commit | undefined =>
+      turn.log.length > 0
+        ? {
+            key,
+            expected: number++,
+            atMs: 0,
+            snapshot: '',
+            tasks: [],
+            log: turn.log,
+            journal: [],
+            sends: [],
+            webhooks: []
+          }
+        : undefined
     const store: Store = { ...memoryStore(), commit }
-    return { pipeline: new CommitPipeline(store, { commitOf, tell: turn => void told.push(turn), run: effect => void ran.push(effect), rested: () => void settled.push(told.length), broke: error => void broke.push(error) }), told, ran, broke, settled }
+    return {
+      pipeline: new CommitPipeline(store, {
+        commitOf,
+        tell: turn => void told.push(turn),
+        run: effect => void ran.push(effect),
+        rested: () => void settled.push(told.length),
+        broke: error => void broke.push(error)
+      }),
+      told,
+      ran,
+      broke,
+      settled
+    }
   }
 
   await t.test('groups one turn of the event loop, and opens another for the next', async t => {
@@ -62,7 +91,10 @@ await t.test('a commit pipeline', async t => {
     const { turn } = pipeline
     const order: string[] = []
     turn.waiting = [{ told: () => void order.push(`told, ${ran.length} ran`), failed: () => {} }]
-    turn.effects = [{ taskId: 's', run: () => {} }, { taskId: 't', run: () => {} }]
+    turn.effects = [
+      { taskId: 's', run: () => {} },
+      { taskId: 't', run: () => {} }
+    ]
     await rest()
     t.strictSame(order, ['told, 0 ran'])
     t.strictSame(ran, turn.effects)
@@ -90,7 +122,10 @@ await t.test('a commit pipeline', async t => {
   })
 
   await t.test('breaks once with the first failure, and all later turns fail', async t => {
-    for (const [commit, is] of [[async () => false, (error: unknown) => error === LOST_RACE], [() => Promise.reject(new Error('disk')), (error: unknown) => error instanceof Error]] as const) {
+    for (const [commit, is] of [
+      [async () => false, (error: unknown) => error === LOST_RACE],
+      [() => Promise.reject(new Error('disk')), (error: unknown) => error instanceof Error]
+    ] as const) {
       const { pipeline, told, broke } = piped(commit)
       const failed: unknown[] = []
       for (const n of [1, 2]) {
@@ -117,15 +152,35 @@ await t.test('a turn returns its events by task', async t => {
 
 await t.test('a task at its limit of events sends only its end; completion becomes failure', async t => {
   t.equal(factAtEventLimit({ type: 'artifact.produced', artifact: { parts: [] } }, 'why', true), undefined)
-  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const) t.equal(factAtEventLimit({ type: 'status.changed', state }, 'why', true), undefined)
+  for (const state of ['TASK_STATE_WORKING', 'TASK_STATE_INPUT_REQUIRED', 'TASK_STATE_AUTH_REQUIRED'] as const)
+    t.equal(factAtEventLimit({ type: 'status.changed', state }, 'why', true), undefined)
   for (const state of ['TASK_STATE_FAILED', 'TASK_STATE_CANCELED', 'TASK_STATE_REJECTED'] as const) {
     const fact = { type: 'status.changed', state } as const
     t.equal(factAtEventLimit(fact, 'why', true), fact)
   }
-  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } }, 'why', true), {
-    type: 'status.changed', state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'why' }] }
-  })
-  t.strictSame(factAtEventLimit({ type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } }, 'why', false), {
-    type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'why' }] }
-  }, 'without room also the words of another end')
+  t.strictSame(
+    factAtEventLimit(
+      { type: 'status.changed', state: 'TASK_STATE_COMPLETED', message: { parts: [{ text: 'done' }] } },
+      'why',
+      true
+    ),
+    {
+      type: 'status.changed',
+      state: 'TASK_STATE_FAILED',
+      message: { parts: [{ text: 'why' }] }
+    }
+  )
+  t.strictSame(
+    factAtEventLimit(
+      { type: 'status.changed', state: 'TASK_STATE_REJECTED', message: { parts: [{ text: 'too long' }] } },
+      'why',
+      false
+    ),
+    {
+      type: 'status.changed',
+      state: 'TASK_STATE_REJECTED',
+      message: { parts: [{ text: 'why' }] }
+    },
+    'without room also the words of another end'
+  )
 })

@@ -1,12 +1,41 @@
 import t, { type Test } from 'tap'
 import { fromPromise } from 'xstate'
 import { z } from 'zod'
-import { A2AError, accepted, inputRequired, memoryStore, reply, setupWork, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  A2AError,
+  accepted,
+  inputRequired,
+  memoryStore,
+  reply,
+  setupWork,
+  textOf as wordsOf,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import type { Commit, MessageRow, Store, TaskEvent } from '../../../runtime/store/store.ts'
 import { keepResult } from '../../fixtures/kills/guarantee-results.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import {
-  brief, closed, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, tasksIn, textOf, until, withGenerations, type Deferred
+  brief,
+  closed,
+  collect,
+  deferred,
+  heldStore,
+  messageIn,
+  next,
+  open,
+  reaches,
+  refusal,
+  rejection,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  tasksIn,
+  textOf,
+  until,
+  withGenerations,
+  type Deferred
 } from '../../fixtures/runtime/runtime-helpers.ts'
 
 const anyone = { tenant: '', principal: 'anonymous' }
@@ -18,7 +47,9 @@ function briefly({ log }: Commit): string[] {
 }
 
 /** A store whose next commits do not succeed, in the way the test says. */
-function failingStore(inner: Store = memoryStore()): Store & { failNext(how: (commit: Commit) => Promise<boolean>, times?: number): void } {
+function failingStore(
+  inner: Store = memoryStore()
+): Store & { failNext(how: (commit: Commit) => Promise<boolean>, times?: number): void } {
   const failures: ((commit: Commit) => Promise<boolean>)[] = []
   return {
     ...inner,
@@ -50,7 +81,11 @@ await t.test('decide, commit, tell', async t => {
     t.equal(runs.length, 0)
 
     await store.release()
-    t.strictSame([brief(await first), brief(await next(stream))], ['task:submitted', 'working'], 'a stream sends them in order')
+    t.strictSame(
+      [brief(await first), brief(await next(stream))],
+      ['task:submitted', 'working'],
+      'a stream sends them in order'
+    )
     await until(() => runs.length === 1)
   })
 
@@ -84,7 +119,9 @@ await t.test('decide, commit, tell', async t => {
     const stream = runtime.sendStreamingMessage(say('x'))
     t.strictSame([brief(await next(stream)), brief(await next(stream))], ['task:submitted', 'working'])
     const told: string[] = []
-    const reading = (async () => { for await (const response of stream) told.push(brief(response)) })()
+    const reading = (async () => {
+      for await (const response of stream) told.push(brief(response))
+    })()
     const { resolve, given } = await run()
     store.hold()
     resolve({ artifact: 'done' })
@@ -106,7 +143,10 @@ await t.test('decide, commit, tell', async t => {
     const [first, second] = [await run(0), await run(1)]
     await Promise.all([one, two].map(({ id }) => reaches(runtime, id, 'working')))
     const told: string[] = []
-    const watch = async (id: string) => { for await (const response of runtime.subscribeToTask({ id })) told.push(`${id === one.id ? 'one' : 'two'} ${brief(response)}`) }
+    const watch = async (id: string) => {
+      for await (const response of runtime.subscribeToTask({ id }))
+        told.push(`${id === one.id ? 'one' : 'two'} ${brief(response)}`)
+    }
     const watching = [watch(one.id), watch(two.id)]
     await until(() => told.length === 2)
     store.hold()
@@ -114,7 +154,11 @@ await t.test('decide, commit, tell', async t => {
     await until(() => store.held.length === 1)
     first.resolve({ artifact: 'a' })
     await until(() => store.held.length === 2)
-    t.strictSame(store.held.map(({ expected }) => expected), [3, 4], 'both are pending')
+    t.strictSame(
+      store.held.map(({ expected }) => expected),
+      [3, 4],
+      'both are pending'
+    )
     t.equal(told.length, 2)
     await store.release()
     t.strictSame(told.slice(2), ['two artifact: b', 'two completed'])
@@ -140,7 +184,8 @@ await t.test('decide, commit, tell', async t => {
     const { runtime } = start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store })
     await runtime.sendMessage(say('warm', inC))
     const answers: string[] = []
-    const ask = (word: string) => runtime.sendMessage(say(word, inC)).then(response => answers.push(textOf(messageIn(response)) ?? ''))
+    const ask = (word: string) =>
+      runtime.sendMessage(say(word, inC)).then(response => answers.push(textOf(messageIn(response)) ?? ''))
     const asking = [ask('1'), ask('2')]
     slowing = true
     await until(() => slow.length >= 1)
@@ -178,7 +223,11 @@ await t.test('decide, commit, tell', async t => {
     const answering = runtime.sendMessage(say('red', { taskId: id }))
     await until(() => store.held.length === 1)
     await rest()
-    t.strictSame(store.held.map(briefly), [['said: red', 'working', 'working: thank you', 'artifact: a sketch']], 'one step is one commit')
+    t.strictSame(
+      store.held.map(briefly),
+      [['said: red', 'working', 'working: thank you', 'artifact: a sketch']],
+      'one step is one commit'
+    )
     t.strictSame(seen, [])
     await store.release()
     t.strictSame(seen, ['colour chosen', 'painting', 'paint red'])
@@ -193,7 +242,11 @@ await t.test('decide, commit, tell', async t => {
     await before.runtime.close()
     const store = heldStore(inner)
     const seen: string[] = []
-    const { runtime } = start(t, { work: painter(async colour => (seen.push(`paint ${colour}`), 'x'), seen) }, { store })
+    const { runtime } = start(
+      t,
+      { work: painter(async colour => (seen.push(`paint ${colour}`), 'x'), seen) },
+      { store }
+    )
     await runtime.getTask({ id })
     store.hold()
     const answering = runtime.sendMessage(say('red', { taskId: id }))
@@ -210,7 +263,11 @@ await t.test('decide, commit, tell', async t => {
     const started: string[] = []
     const work = setupWork({ actors: { paint: fromPromise(async () => void started.push('paint')) } }).createMachine({
       initial: 'asking',
-      states: { asking: { tags: 'input-required', on: { 'message.received': 'painting' } }, painting: { invoke: { src: 'paint', onDone: 'done' } }, done: { type: 'final' } }
+      states: {
+        asking: { tags: 'input-required', on: { 'message.received': 'painting' } },
+        painting: { invoke: { src: 'paint', onDone: 'done' } },
+        done: { type: 'final' }
+      }
     })
     const { runtime } = start(t, { work }, { store })
     const { id } = taskIn(await runtime.sendMessage(say('a boat')))
@@ -266,7 +323,11 @@ await t.test('a commit that fails', async t => {
     t.notMatch(error.message, 'sda1')
     t.strictSame(await tasksIn(store, { ...anyone, ...inC }), [])
     t.match(log[0], { level: 'error', message: 'a commit failed', details: { contextId: 'c' } })
-    t.equal(taskIn(await runtime.sendMessage(say('x', inC))).status.state, 'TASK_STATE_COMPLETED', 'the next one is served')
+    t.equal(
+      taskIn(await runtime.sendMessage(say('x', inC))).status.state,
+      'TASK_STATE_COMPLETED',
+      'the next one is served'
+    )
   })
 
   await t.test('sends and starts nothing, and the context continues from the last commit', async t => {
@@ -297,7 +358,11 @@ await t.test('a commit that fails', async t => {
     const { id } = taskIn(await runtime.sendMessage(say('a boat', inC)))
     const other = taskIn(await runtime.sendMessage(say('a boat')))
     store.hold()
-    const outcomes = [runtime.sendMessage(say('red', { taskId: id })), runtime.cancelTask({ id }), runtime.sendMessage(say('a house', inC))].map(rejection)
+    const outcomes = [
+      runtime.sendMessage(say('red', { taskId: id })),
+      runtime.cancelTask({ id }),
+      runtime.sendMessage(say('a house', inC))
+    ].map(rejection)
     await until(() => store.held.length >= 1)
     await rest()
     await store.release(new Error('disk'))
@@ -325,7 +390,9 @@ await t.test('a commit that fails', async t => {
     await reaches(runtime, given.taskId, 'completed')
     const ends: string[] = []
     void waiting.then(response => ends.push(stateName(taskIn(response).status.state))).catch(() => {})
-    void collect(subscription).then(told => ends.push(...told.slice(-1).map(brief))).catch(() => {})
+    void collect(subscription)
+      .then(told => ends.push(...told.slice(-1).map(brief)))
+      .catch(() => {})
     await rest()
     t.strictSame(ends.toSorted(), ['completed', 'completed'])
   })
@@ -333,7 +400,10 @@ await t.test('a commit that fails', async t => {
   await t.test('with an unknown outcome is reported to streams and calls', async t => {
     const inner = failingStore()
     let isBroken = false
-    const store: Store = { ...inner, readTask: (...given) => (isBroken ? Promise.reject(new Error('no disk')) : inner.readTask(...given)) }
+    const store: Store = {
+      ...inner,
+      readTask: (...given) => (isBroken ? Promise.reject(new Error('no disk')) : inner.readTask(...given))
+    }
     const { work, run } = steeredWork()
     const { runtime } = start(t, { work }, { store })
     const { id } = await open(runtime, 'x')
@@ -386,7 +456,11 @@ await t.test('while the store refuses commits', async t => {
     const charged: number[] = []
     const gate = deferred()
     const inner = memoryStore()
-    const store: Store = { ...inner, commit: async commit => (refuses(commit) ? Promise.reject(new Error('database or disk is full')) : inner.commit(commit)) }
+    const store: Store = {
+      ...inner,
+      commit: async commit =>
+        refuses(commit) ? Promise.reject(new Error('database or disk is full')) : inner.commit(commit)
+    }
     const work: WorkFunction = async ({ ask, message, step }) => {
       if (wordsOf(message) === 'ask first') await ask(inputRequired('?'))
       if (wordsOf(message) === 'wait') await gate.promise
@@ -499,13 +573,17 @@ await t.test('while the store refuses commits', async t => {
 await t.test("a store that cannot be read gives an A2AError without the engine's text", async t => {
   const inner = memoryStore()
   let broken = false
-  const read: Store['readTask'] = (...args) => (broken ? Promise.reject(new Error('disk /dev/sda1')) : inner.readTask(...args))
+  const read: Store['readTask'] = (...args) =>
+    broken ? Promise.reject(new Error('disk /dev/sda1')) : inner.readTask(...args)
   const { runtime } = start(t, { work: painter() }, { store: { ...inner, readTask: read } })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
   broken = true
   const calls = [
-    runtime.getTask({ id }), runtime.cancelTask({ id }), runtime.sendMessage(say('red', { taskId: id })),
-    collect(runtime.sendStreamingMessage(say('red', { taskId: id }))), collect(runtime.subscribeToTask({ id }))
+    runtime.getTask({ id }),
+    runtime.cancelTask({ id }),
+    runtime.sendMessage(say('red', { taskId: id })),
+    collect(runtime.sendStreamingMessage(say('red', { taskId: id }))),
+    collect(runtime.subscribeToTask({ id }))
   ]
   for (const { code, message } of await Promise.all(calls.map(refusal))) {
     t.equal(code, 'InternalError')
@@ -518,14 +596,22 @@ await t.test('while the database is away', async t => {
   const awayStore = (inner: Store) => {
     let isAway = false
     let refusals = 0
-    const unlessAway = <Args extends readonly unknown[], T>(read: (...args: Args) => Promise<T>) => async (...args: Args): Promise<T> => {
-      if (isAway) throw new A2AError('Overloaded', `the database is away: ${(refusals += 1)}`)
-      return read(...args)
-    }
+    const unlessAway =
+      <Args extends readonly unknown[], T>(read: (...args: Args) => Promise<T>) =>
+      async (...args: Args): Promise<T> => {
+        if (isAway) throw new A2AError('Overloaded', `the database is away: ${(refusals += 1)}`)
+        return read(...args)
+      }
     const { readTask, readEvents, readJournal, readMessages, readTaskMessages, measureTasks } = inner
     const store: Store = {
-      ...inner, readTask: unlessAway(readTask), readEvents: unlessAway(readEvents), readJournal: unlessAway(readJournal), readMessages: unlessAway(readMessages),
-      readTaskMessages: unlessAway(readTaskMessages), measureTasks: unlessAway(measureTasks), close: async () => {}
+      ...inner,
+      readTask: unlessAway(readTask),
+      readEvents: unlessAway(readEvents),
+      readJournal: unlessAway(readJournal),
+      readMessages: unlessAway(readMessages),
+      readTaskMessages: unlessAway(readTaskMessages),
+      measureTasks: unlessAway(measureTasks),
+      close: async () => {}
     }
     return { store, away: (is: boolean) => (isAway = is), refusals: () => refusals }
   }
@@ -552,7 +638,11 @@ await t.test('while the database is away', async t => {
   })
   await t.test('a read is repeated at growing intervals until the runtime closes', async t => {
     const { store, away, refusals } = awayStore(memoryStore())
-    const { runtime, clock, log } = start(t, { work: async ({ history }) => ({ artifact: String((await history()).length) }) }, { store })
+    const { runtime, clock, log } = start(
+      t,
+      { work: async ({ history }) => ({ artifact: String((await history()).length) }) },
+      { store }
+    )
     away(true)
     const sent = rejection(runtime.sendMessage(say('x', inC)))
     for (const pause of [50, 100, 200, 400, 800, 1600, 2000, 2000]) {
@@ -603,26 +693,44 @@ await t.test('a lost race', async t => {
     t.match(await refusal(b.runtime.sendMessage(say('red', { taskId: taskB }))), { code: 'UnsupportedOperation' })
     for (const id of [taskA, taskB, taskC]) t.ok(await isGapless(store, id))
     t.equal((await a.runtime.getTask({ id: taskC })).status.state, 'TASK_STATE_INPUT_REQUIRED')
-    t.strictSame((await tasksIn(store, { ...anyone, ...inC })).map(({ task }) => task.id).toSorted(), [taskA, taskB, taskC].toSorted())
+    t.strictSame(
+      (await tasksIn(store, { ...anyone, ...inC })).map(({ task }) => task.id).toSorted(),
+      [taskA, taskB, taskC].toSorted()
+    )
   })
 
   await t.test('between two simultaneous calls answers both', async t => {
     const store = memoryStore()
     const shared: Store = { ...store, close: async () => {} }
-    const both = [start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared }), start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared })]
+    const both = [
+      start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared }),
+      start(t, { negotiate: ({ message }) => reply(`re ${textOf(message)}`) }, { store: shared })
+    ]
     for (let round = 0; round < 5; round += 1) {
       const answers = await Promise.all(both.map(({ runtime }, i) => runtime.sendMessage(say(`${round}.${i}`, inC))))
-      t.strictSame(answers.map(answer => textOf(messageIn(answer))), [`re ${round}.0`, `re ${round}.1`])
+      t.strictSame(
+        answers.map(answer => textOf(messageIn(answer))),
+        [`re ${round}.0`, `re ${round}.1`]
+      )
     }
     // A message that one has begun to answer may be found by the other, and answered by both.
     const said = (await store.readMessages({ ...anyone, ...inC }, 100)).map(({ message }) => textOf(message))
-    t.strictSame(new Set(said), new Set(Array.from({ length: 10 }, (_, i) => `${Math.floor(i / 2)}.${i % 2}`).flatMap(text => [text, `re ${text}`])))
+    t.strictSame(
+      new Set(said),
+      new Set(
+        Array.from({ length: 10 }, (_, i) => `${Math.floor(i / 2)}.${i % 2}`).flatMap(text => [text, `re ${text}`])
+      )
+    )
   })
 })
 
 await t.test('a restart', async t => {
   /** A second runtime over what the first left behind; what it reads has gone through JSON text. */
-  const throughJson = (inner: Store): Store => ({ ...inner, close: async () => {}, loadContext: async key => JSON.parse(JSON.stringify((await inner.loadContext(key)) ?? null)) ?? undefined })
+  const throughJson = (inner: Store): Store => ({
+    ...inner,
+    close: async () => {},
+    loadContext: async key => JSON.parse(JSON.stringify((await inner.loadContext(key)) ?? null)) ?? undefined
+  })
 
   await t.test('restores a chart in its state without repeating its effects, and it continues', async t => {
     const store = throughJson(memoryStore())
@@ -716,7 +824,10 @@ await t.test('a restart', async t => {
     const after = start(t, { work: echo, negotiate: () => accepted() }, { store })
     const { id } = taskIn(await after.runtime.sendMessage(message, reliably))
     await rest()
-    t.strictSame((await store.listTasks(anyone, { limit: 10 })).tasks.map(({ task }) => task.id), [id])
+    t.strictSame(
+      (await store.listTasks(anyone, { limit: 10 })).tasks.map(({ task }) => task.id),
+      [id]
+    )
   })
 
   await t.test('continues every context, also when another cannot be loaded', async t => {
@@ -726,7 +837,10 @@ await t.test('a restart', async t => {
     for (const contextId of ['one', 'bad', 'two']) await open(before.runtime, contextId, { contextId })
     await first.run(2)
     await before.runtime.close()
-    const store: Store = { ...inner, loadContext: key => (key.contextId === 'bad' ? Promise.reject(new Error('bad row')) : inner.loadContext(key)) }
+    const store: Store = {
+      ...inner,
+      loadContext: key => (key.contextId === 'bad' ? Promise.reject(new Error('bad row')) : inner.loadContext(key))
+    }
     const second = steeredWork()
     const { log } = start(t, { work: second.work }, { store })
     await rest()
@@ -743,15 +857,27 @@ await t.test('a restart', async t => {
 
   await t.test('fails tasks whose chart no longer has their state, and continues the others', async t => {
     const store = throughJson(memoryStore())
-    const asking = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: { tags: 'input-required', on: { 'message.received': {} } } } })
+    const asking = (state: string) =>
+      setupWork({}).createMachine({
+        initial: state,
+        states: { [state]: { tags: 'input-required', on: { 'message.received': {} } } }
+      })
     const before = start(t, { work: asking('old') }, { store })
     const { id } = taskIn(await before.runtime.sendMessage(say('x')))
     await before.runtime.close()
     const after = start(t, { work: asking('new') }, { store })
-    t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
+    t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), {
+      metadata: { state: 'TASK_STATE_FAILED' }
+    })
     const task = await after.runtime.getTask({ id })
-    t.equal(textOf(task.status.message), 'This task cannot be resumed with the present agent: the chart has no state (machine).old. It was stored under the same version, 1.0.0.')
-    t.equal(taskIn(await after.runtime.sendMessage(say('y', { contextId: task.contextId ?? '' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
+    t.equal(
+      textOf(task.status.message),
+      'This task cannot be resumed with the present agent: the chart has no state (machine).old. It was stored under the same version, 1.0.0.'
+    )
+    t.equal(
+      taskIn(await after.runtime.sendMessage(say('y', { contextId: task.contextId ?? '' }))).status.state,
+      'TASK_STATE_INPUT_REQUIRED'
+    )
   })
 
   await t.test('fails only a task whose own row cannot be restored', async t => {
@@ -765,11 +891,20 @@ await t.test('a restart', async t => {
       ...inner,
       loadContext: async key => {
         const stored = await inner.loadContext(key)
-        return stored && { ...stored, tasks: stored.tasks.map(task => (task.taskId === id ? { ...task, snapshot: spoil(String(task.snapshot)) } : task)) }
+        return (
+          stored && {
+            ...stored,
+            tasks: stored.tasks.map(task =>
+              task.taskId === id ? { ...task, snapshot: spoil(String(task.snapshot)) } : task
+            )
+          }
+        )
       }
     }
     const after = start(t, { work: painter() }, { store })
-    t.match(await refusal(after.runtime.sendMessage(say('red', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
+    t.match(await refusal(after.runtime.sendMessage(say('red', { taskId: id }))), {
+      metadata: { state: 'TASK_STATE_FAILED' }
+    })
     t.ok(await isGapless(inner, id))
     t.equal(taskIn(await after.runtime.sendMessage(say('red', { taskId: other }))).status.state, 'TASK_STATE_COMPLETED')
   })
@@ -777,14 +912,19 @@ await t.test('a restart', async t => {
   await t.test('fails the tasks of a chart with an actor that cannot be restored', async t => {
     const inner = (state: string) => setupWork({}).createMachine({ initial: state, states: { [state]: {} } })
     const outer = (name: string, state: string) =>
-      setupWork({ actors: { [name]: inner(state) } }).createMachine({ initial: 'a', states: { a: { tags: 'input-required', invoke: { src: name, id: 'inner', input: () => ({}) as never } } } })
+      setupWork({ actors: { [name]: inner(state) } }).createMachine({
+        initial: 'a',
+        states: { a: { tags: 'input-required', invoke: { src: name, id: 'inner', input: () => ({}) as never } } }
+      })
     for (const now of [outer('inner', 'new'), outer('renamed', 'old')]) {
       const store = throughJson(memoryStore())
       const before = start(t, { work: outer('inner', 'old') }, { store })
       const { id } = taskIn(await before.runtime.sendMessage(say('x')))
       await before.runtime.close()
       const after = start(t, { work: now }, { store })
-      t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), { metadata: { state: 'TASK_STATE_FAILED' } })
+      t.match(await refusal(after.runtime.sendMessage(say('y', { taskId: id }))), {
+        metadata: { state: 'TASK_STATE_FAILED' }
+      })
     }
   })
 
@@ -808,11 +948,18 @@ await t.test('a restart', async t => {
     t.ok(await refusal(after.runtime.sendMessage(say('x', inC))))
     await rest()
     t.ok(loads < 5, `${loads} loads`)
-    t.equal(taskIn(await after.runtime.sendMessage(say('x', { contextId: 'other' }))).status.state, 'TASK_STATE_INPUT_REQUIRED')
+    t.equal(
+      taskIn(await after.runtime.sendMessage(say('x', { contextId: 'other' }))).status.state,
+      'TASK_STATE_INPUT_REQUIRED'
+    )
   })
 
   await t.test('does not start a task whose message the store has lost', async t => {
-    const later: MessageRow = { taskId: 'x', generation: 3, message: { messageId: 'later', role: 'ROLE_USER', parts: [{ text: 'an answer' }] } }
+    const later: MessageRow = {
+      taskId: 'x',
+      generation: 3,
+      message: { messageId: 'later', role: 'ROLE_USER', parts: [{ text: 'an answer' }] }
+    }
     for (const left of [[], [later]]) {
       const inner = memoryStore()
       const store: Store = { ...inner, readTaskMessages: async () => left }
@@ -820,7 +967,13 @@ await t.test('a restart', async t => {
       await runtime.sendMessage(say('first', inC))
       const { id } = await open(runtime, 'second', inC)
       await until(async () => (await inner.readTask(anyone, id))?.task.status.state === 'TASK_STATE_FAILED')
-      t.match(log, [{ level: 'error', message: 'the work of a task failed', details: { taskId: id, error: { message: `The store does not hold the message that opened task ${id}.` } } }])
+      t.match(log, [
+        {
+          level: 'error',
+          message: 'the work of a task failed',
+          details: { taskId: id, error: { message: `The store does not hold the message that opened task ${id}.` } }
+        }
+      ])
     }
   })
 })
@@ -841,7 +994,11 @@ await t.test('limits', async t => {
 
   await t.test('a negotiation that accepts in a full context is refused with RateLimited', async t => {
     const { work } = steeredWork()
-    const { runtime } = start(t, { work, negotiate: ({ message }) => (textOf(message) === 'talk' ? reply('hi') : accepted()) }, { limits: { tasksPerContext: 1 } })
+    const { runtime } = start(
+      t,
+      { work, negotiate: ({ message }) => (textOf(message) === 'talk' ? reply('hi') : accepted()) },
+      { limits: { tasksPerContext: 1 } }
+    )
     await open(runtime, 'a', inC)
     t.match(await refusal(open(runtime, 'b', inC)), { code: 'RateLimited' })
     t.equal(textOf(messageIn(await runtime.sendMessage(say('talk', inC)))), 'hi')
@@ -852,7 +1009,8 @@ await t.test('limits', async t => {
     const loaded: string[] = []
     const store: Store = { ...inner, loadContext: key => (loaded.push(key.contextId), inner.loadContext(key)) }
     const { runtime } = start(t, { work: echo }, { store, limits: { liveContexts: 2 } })
-    const send = async (contextId: string) => stateName(taskIn(await runtime.sendMessage(say('x', { contextId }))).status.state)
+    const send = async (contextId: string) =>
+      stateName(taskIn(await runtime.sendMessage(say('x', { contextId }))).status.state)
     for (const contextId of ['a', 'b', 'a', 'c', 'a', 'b', 'b']) t.equal(await send(contextId), 'completed')
     t.strictSame(loaded, ['a', 'b', 'c', 'b'])
   })
@@ -881,7 +1039,11 @@ await t.test('limits', async t => {
   await t.test('a context that is loading when the runtime closes never starts', async t => {
     const inner = memoryStore()
     const gate = deferred()
-    const store: Store = { ...inner, loadContext: async key => (await gate.promise, inner.loadContext(key)), close: async () => {} }
+    const store: Store = {
+      ...inner,
+      loadContext: async key => (await gate.promise, inner.loadContext(key)),
+      close: async () => {}
+    }
     const { runtime } = start(t, { work: echo }, { store })
     const waiting = refusal(runtime.sendMessage(say('x', inC)))
     await rest()

@@ -10,7 +10,10 @@ function noting(): { told: string[]; observer: Observer } {
   const observer: Observer = {
     entered: ({ key, root }) => told.push(`${key.contextId} entered: ${root.id}`),
     left: ({ key, root }) => told.push(`${key.contextId} left: ${root.getSnapshot().status}`),
-    committed: ({ key, expected, tasks }) => told.push(`${key.contextId} commit ${expected}: ${tasks.map(({ state, generation }) => `${state} ${generation}`).join()}`),
+    committed: ({ key, expected, tasks }) =>
+      told.push(
+        `${key.contextId} commit ${expected}: ${tasks.map(({ state, generation }) => `${state} ${generation}`).join()}`
+      ),
     erased: ({ principal, contextId }) => told.push(`${principal} ${contextId} erased`)
   }
   return { told, observer }
@@ -22,7 +25,12 @@ await t.test('an observer receives loaded and passivated contexts, and every com
   runtime.observe(observer)
   await runtime.sendMessage(say('x', { contextId: 'c' }))
   await runtime.close()
-  t.strictSame(told, ['c entered: context', 'c commit 0: TASK_STATE_SUBMITTED 1', 'c commit 1: TASK_STATE_COMPLETED 4', 'c left: stopped'])
+  t.strictSame(told, [
+    'c entered: context',
+    'c commit 0: TASK_STATE_SUBMITTED 1',
+    'c commit 1: TASK_STATE_COMPLETED 4',
+    'c left: stopped'
+  ])
 })
 
 await t.test('an observer that is added later first receives the contexts in memory', async t => {
@@ -57,11 +65,17 @@ await t.test('an observer receives erasures, after the contexts have left memory
 })
 
 await t.test("an observer receives the author's errors with their tasks, also if the work restarts", async t => {
-  const { runtime } = start(t, { work: () => Promise.reject(new Error('mine')), restart: { type: 'transient', intensity: 1, periodMs: 1000 } })
+  const { runtime } = start(t, {
+    work: () => Promise.reject(new Error('mine')),
+    restart: { type: 'transient', intensity: 1, periodMs: 1000 }
+  })
   const told: unknown[] = []
   runtime.observe({ crashed: (taskId, error) => told.push([taskId, (error as Error).message]) })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
-  t.strictSame(told, [[id, 'mine'], [id, 'mine']])
+  t.strictSame(told, [
+    [id, 'mine'],
+    [id, 'mine']
+  ])
 })
 
 await t.test('an error of an observer is logged, and has no effect', async t => {

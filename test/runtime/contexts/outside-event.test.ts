@@ -16,17 +16,33 @@ const POLICIES: MessagePolicy[] = ['reject', 'steer', 'queue']
 const START = { type: 'task.start', taskId, input: undefined }
 const ASK = { type: 'work.asked', message: { parts: [] } }
 const NEED = { type: 'work.needsAuthorization', message: { parts: [] } }
-const CRASH = { type: 'work.crashed', taskId, message: { parts: [] }, crash: { atMs: 0, policy: { type: 'transient', intensity: 1, periodMs: 1 } } }
+const CRASH = {
+  type: 'work.crashed',
+  taskId,
+  message: { parts: [] },
+  crash: { atMs: 0, policy: { type: 'transient', intensity: 1, periodMs: 1 } }
+}
 const QUEUED = { type: 'message.queued', taskId, message }
 
 /** Work as a chart: one that takes whatever comes, one that takes nothing, and one whose guard throws. */
 const take = { actions: () => {} }
 const open = createMachine({ on: { 'message.received': take, 'authorization.received': take } })
 const deaf = createMachine({})
-const broken = createMachine({ on: { 'message.received': { ...take, guard: () => { throw new Error('secret') } } } })
+const broken = createMachine({
+  on: {
+    'message.received': {
+      ...take,
+      guard: () => {
+        throw new Error('secret')
+      }
+    }
+  }
+})
 
 function task(events: EventObject[], work: AnyActorLogic = open): AnyActorRef {
-  const actor = createActor(taskMachine.provide({ actors: { work: work as never } }), { input: { taskId, contextId: 'c' } })
+  const actor = createActor(taskMachine.provide({ actors: { work: work as never } }), {
+    input: { taskId, contextId: 'c' }
+  })
   actor.start()
   for (const event of events) actor.send(event as never)
   return actor
@@ -46,15 +62,25 @@ const all = (verdict: unknown) => [verdict, verdict, verdict]
 await t.test("an event is accepted, converted or refused by the task's state and the policy", async t => {
   const rows: [name: string, events: EventObject[], cancel: unknown[], words: unknown[], authorization: unknown[]][] = [
     // while it                 after                 cancel              a message                                  an authorization
-    ['waits for its start',     [],                   all('task.cancel'), [no, no, 'message.queued'],                all(no)],
-    ['works',                   [START],              all('task.cancel'), [no, 'message.steered', 'message.queued'], all(no)],
-    ['waits for input',         [START, ASK],         all('task.cancel'), all('message.received'),                   all(no)],
-    ['waits for authorization', [START, NEED],        all('task.cancel'), all('message.received'),                   all('authorization.received')],
-    ['restarts',                [START, CRASH],       all('task.cancel'), [no, no, 'message.queued'],                all(no)],
-    ['is canceled',             [START, ASK, cancel], all(no),            all(no),                                   all(no)]
+    ['waits for its start', [], all('task.cancel'), [no, no, 'message.queued'], all(no)],
+    ['works', [START], all('task.cancel'), [no, 'message.steered', 'message.queued'], all(no)],
+    ['waits for input', [START, ASK], all('task.cancel'), all('message.received'), all(no)],
+    [
+      'waits for authorization',
+      [START, NEED],
+      all('task.cancel'),
+      all('message.received'),
+      all('authorization.received')
+    ],
+    ['restarts', [START, CRASH], all('task.cancel'), [no, no, 'message.queued'], all(no)],
+    ['is canceled', [START, ASK, cancel], all(no), all(no), all(no)]
   ]
   for (const [name, events, ...expected] of rows) {
-    t.strictSame([cancel, words, authorization].map(event => verdicts(task(events), event)), expected, `a task that ${name}`)
+    t.strictSame(
+      [cancel, words, authorization].map(event => verdicts(task(events), event)),
+      expected,
+      `a task that ${name}`
+    )
   }
 })
 
@@ -78,7 +104,12 @@ await t.test('an accepted event is unchanged, and an early message only gets ano
 })
 
 await t.test('a queue accepts messages up to its limit, and another once one is processed', async t => {
-  for (const [length, verdict] of [[0, 'message.queued'], [1, 'message.queued'], [2, 'full'], [3, 'full']] as const) {
+  for (const [length, verdict] of [
+    [0, 'message.queued'],
+    [1, 'message.queued'],
+    [2, 'full'],
+    [3, 'full']
+  ] as const) {
     const actor = task([START, ...Array.from({ length }, () => QUEUED)])
     t.strictSame(verdicts(actor, words, 2), [no, 'message.steered', verdict])
   }
@@ -89,6 +120,12 @@ await t.test('a queue accepts messages up to its limit, and another once one is 
 await t.test('a task whose work was lost accepts only its cancellation', async t => {
   const stored = JSON.parse(JSON.stringify(task([START, ASK]).getPersistedSnapshot()))
   const work = fromPromise<WorkOutcome, unknown>(() => new Promise(() => {}))
-  const actor = createActor(taskMachine.provide({ actors: { work } }), { snapshot: { ...stored, children: {} }, input: { taskId, contextId: 'c' } }).start()
-  t.strictSame([cancel, words, authorization].map(event => verdicts(actor, event)), [all('task.cancel'), all(no), all(no)])
+  const actor = createActor(taskMachine.provide({ actors: { work } }), {
+    snapshot: { ...stored, children: {} },
+    input: { taskId, contextId: 'c' }
+  }).start()
+  t.strictSame(
+    [cancel, words, authorization].map(event => verdicts(actor, event)),
+    [all('task.cancel'), all(no), all(no)]
+  )
 })

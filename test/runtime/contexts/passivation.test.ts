@@ -17,17 +17,43 @@ import { Counters } from '../../../runtime/telemetry/counters.ts'
 import { TaskLoads } from '../../../runtime/work/task-loads.ts'
 import { painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
-import { brief, collect, deferred, messageIn, next, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until, cleanUps, countingIds, metering, recordingLogger, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  messageIn,
+  next,
+  open,
+  reaches,
+  refusal,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  until,
+  cleanUps,
+  countingIds,
+  metering,
+  recordingLogger,
+  userMessage
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const DAY = 24 * 60 * 60 * 1000
 const anyone = { tenant: '', principal: 'anonymous' }
 
 /** Asks, takes an answer, and gives up after a time. */
-const asker = (delay = 1000) => setupWork({}).createMachine({
-  initial: 'asking',
-  states: { asking: { tags: 'input-required', on: { 'message.received': 'done' }, after: { [delay]: 'late' } }, late: { type: 'final', tags: 'failed' }, done: { type: 'final' } }
-})
+const asker = (delay = 1000) =>
+  setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', on: { 'message.received': 'done' }, after: { [delay]: 'late' } },
+      late: { type: 'final', tags: 'failed' },
+      done: { type: 'final' }
+    }
+  })
 
 /** A store that counts its loads. */
 function countingStore(inner: Store = memoryStore()): { store: Store; loads: string[] } {
@@ -49,10 +75,14 @@ await t.test('a context without running work', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const ids: string[] = []
-    for (const contextId of ['a', 'b', 'c']) ids.push(taskIn(await runtime.sendMessage(say(`a boat for ${contextId}`, { contextId }))).id)
+    for (const contextId of ['a', 'b', 'c'])
+      ids.push(taskIn(await runtime.sendMessage(say(`a boat for ${contextId}`, { contextId }))).id)
     for (const id of ids) {
       const task = taskIn(await runtime.sendMessage(say('blue', { taskId: id })))
-      t.strictSame([stateName(task.status.state), task.artifacts?.map(textOf)], ['completed', ['a sketch', 'a blue boat']])
+      t.strictSame(
+        [stateName(task.status.state), task.artifacts?.map(textOf)],
+        ['completed', ['a sketch', 'a blue boat']]
+      )
     }
     t.strictSame(loads, ['a', 'b', 'c', 'a', 'b', 'c'])
   })
@@ -60,7 +90,10 @@ await t.test('a context without running work', async t => {
   await t.test('is restored to be canceled', async t => {
     const { store, loads } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
-    const [a] = [taskIn(await runtime.sendMessage(say('x', { contextId: 'a' }))), await runtime.sendMessage(say('x', { contextId: 'b' }))]
+    const [a] = [
+      taskIn(await runtime.sendMessage(say('x', { contextId: 'a' }))),
+      await runtime.sendMessage(say('x', { contextId: 'b' }))
+    ]
     t.equal((await runtime.cancelTask({ id: a.id })).status.state, 'TASK_STATE_CANCELED')
     t.strictSame(loads, ['a', 'b', 'a'])
   })
@@ -68,16 +101,20 @@ await t.test('a context without running work', async t => {
   await t.test('leaves while a canceled work still stops, whose signal aborts anyway', async t => {
     const { promise: slow, resolve: goOn } = deferred()
     let isCleanedUp = false
-    const { runtime } = start(t, {
-      work: async ({ message, ask }) => {
-        try {
-          if (textOf(message) === 'slow') await slow
-          await ask(inputRequired('?'))
-        } finally {
-          isCleanedUp ||= textOf(message) === 'slow'
+    const { runtime } = start(
+      t,
+      {
+        work: async ({ message, ask }) => {
+          try {
+            if (textOf(message) === 'slow') await slow
+            await ask(inputRequired('?'))
+          } finally {
+            isCleanedUp ||= textOf(message) === 'slow'
+          }
         }
-      }
-    }, { limits: { idleContexts: 1 } })
+      },
+      { limits: { idleContexts: 1 } }
+    )
     const { id } = await open(runtime, 'slow', { contextId: 'a' })
     await runtime.cancelTask({ id })
     await runtime.sendMessage(say('quick', { contextId: 'b' }))
@@ -143,9 +180,16 @@ await t.test('a context stays in memory', async t => {
     transition: fromTransition(state => state, 0)
   }
   const running = (leaf: AnyActorLogic) => {
-    const inner = setupWork({ actors: { leaf } }).createMachine({ invoke: { src: 'leaf', id: 'leaf' } as never, initial: 'a', states: { a: {} } })
+    const inner = setupWork({ actors: { leaf } }).createMachine({
+      invoke: { src: 'leaf', id: 'leaf' } as never,
+      initial: 'a',
+      states: { a: {} }
+    })
     return setupWork({ actors: { inner } }).createMachine({
-      tags: 'input-required', invoke: { src: 'inner', input: () => ({}) as never }, initial: 'a', states: { a: {} }
+      tags: 'input-required',
+      invoke: { src: 'inner', input: () => ({}) as never },
+      initial: 'a',
+      states: { a: {} }
     })
   }
 
@@ -154,13 +198,19 @@ await t.test('a context stays in memory', async t => {
       const agent = openRuntime(t, { work: running(leaf) }, { idleContexts: 1 })
       for (const contextId of ['a', 'b', 'c']) await agent.send(contextId)
       t.equal(agent.contexts.size, 3)
-      t.strictSame((await agent.store.readWakes(10, { atMs: 0, taskId: '' })).map(({ atMs }) => atMs), [0, 0, 0])
+      t.strictSame(
+        (await agent.store.readWakes(10, { atMs: 0, taskId: '' })).map(({ atMs }) => atMs),
+        [0, 0, 0]
+      )
     })
   }
 
   await t.test('except for logic that waits, has ended, or is a machine', async t => {
     const waiting = fromTransition(state => state, 0)
-    const says: AnyActorLogic = { ...waiting, getInitialSnapshot: (scope, input) => ({ ...waiting.getInitialSnapshot(scope, input as never), isWaiting: true }) }
+    const says: AnyActorLogic = {
+      ...waiting,
+      getInitialSnapshot: (scope, input) => ({ ...waiting.getInitialSnapshot(scope, input as never), isWaiting: true })
+    }
     for (const leaf of [says, fromPromise(async () => {}), setupWork({}).createMachine({})]) {
       const agent = openRuntime(t, { work: running(leaf) }, { idleContexts: 1 })
       for (const contextId of ['a', 'b', 'c']) await agent.send(contextId)
@@ -189,7 +239,11 @@ await t.test('a context stays in memory', async t => {
   await t.test('while one of its messages is negotiated', async t => {
     const answer = deferred()
     const { store, loads } = countingStore()
-    const { runtime } = start(t, { negotiate: async ({ message }) => (textOf(message) === 'slow' && (await answer.promise), reply('ok')) }, { store, limits: { idleContexts: 1 } })
+    const { runtime } = start(
+      t,
+      { negotiate: async ({ message }) => (textOf(message) === 'slow' && (await answer.promise), reply('ok')) },
+      { store, limits: { idleContexts: 1 } }
+    )
     const slow = runtime.sendMessage(say('slow', { contextId: 'a' }))
     for (const contextId of ['b', 'c', 'b']) await runtime.sendMessage(say('x', { contextId }))
     answer.resolve()
@@ -204,7 +258,9 @@ await t.test('nothing is lost or duplicated', async t => {
     const { store } = countingStore()
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const names = Array.from({ length: 30 }, (_, i) => `c${i}`)
-    const ids = await Promise.all(names.map(async contextId => taskIn(await runtime.sendMessage(say('x', { contextId }))).id))
+    const ids = await Promise.all(
+      names.map(async contextId => taskIn(await runtime.sendMessage(say('x', { contextId }))).id)
+    )
     const answers = await Promise.all(ids.map(id => runtime.sendMessage(say('red', within(id)))))
     for (const answer of answers) {
       const task = taskIn(answer)
@@ -220,7 +276,10 @@ await t.test('nothing is lost or duplicated', async t => {
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     await runtime.sendMessage(say('x', { contextId: 'b' }))
-    const both = await Promise.allSettled([runtime.sendMessage(say('red', within(id))), runtime.sendMessage(say('blue', within(id)))])
+    const both = await Promise.allSettled([
+      runtime.sendMessage(say('red', within(id))),
+      runtime.sendMessage(say('blue', within(id)))
+    ])
     t.strictSame(both.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
     t.strictSame(loads, ['a', 'b', 'a'])
   })
@@ -241,7 +300,11 @@ await t.test('nothing is lost or duplicated', async t => {
     await answering
     await rest()
     t.equal(agent.loads.filter(name => name === 'a').length, 2)
-    t.equal((await agent.store.readTask(anyone, a))?.task.status.state, 'TASK_STATE_COMPLETED', 'the message came first')
+    t.equal(
+      (await agent.store.readTask(anyone, a))?.task.status.state,
+      'TASK_STATE_COMPLETED',
+      'the message came first'
+    )
   })
 
   await t.test('when a context leaves memory between lookup and use', async t => {
@@ -254,7 +317,10 @@ await t.test('nothing is lost or duplicated', async t => {
   await t.test('when a commit fails while others leave: the context is restored from the store', async t => {
     const inner = memoryStore()
     let failures = 0
-    const store: Store = { ...inner, commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit)) }
+    const store: Store = {
+      ...inner,
+      commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit))
+    }
     const { runtime } = start(t, { work: painter() }, { store, limits: { idleContexts: 1 } })
     const ids: string[] = []
     for (const contextId of ['a', 'b']) ids.push(taskIn(await runtime.sendMessage(say('x', { contextId }))).id)
@@ -288,7 +354,11 @@ await t.test('nothing is lost or duplicated', async t => {
     const inner = memoryStore()
     const gate = deferred()
     let slow = false
-    const store: Store = { ...inner, loadContext: async key => (slow && (await gate.promise), inner.loadContext(key)), close: async () => {} }
+    const store: Store = {
+      ...inner,
+      loadContext: async key => (slow && (await gate.promise), inner.loadContext(key)),
+      close: async () => {}
+    }
     const { runtime, clock, log } = start(t, { work: asker() }, { store, limits: { idleContexts: 1 } })
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'a' })))
     await runtime.sendMessage(say('x', { contextId: 'b' }))
@@ -361,7 +431,8 @@ await t.test('a restart', async t => {
       })
       run.resolve({})
     }
-    const states = async () => Promise.all(second.runs.map(async ({ given }) => (await inner.readTask(anyone, given.taskId))?.task.status.state))
+    const states = async () =>
+      Promise.all(second.runs.map(async ({ given }) => (await inner.readTask(anyone, given.taskId))?.task.status.state))
     await until(async () => (await states()).every(state => state === 'TASK_STATE_COMPLETED'))
     t.equal(new Set(second.runs.map(({ given }) => given.taskId)).size, 50)
     t.strictSame(after.log, [])
@@ -394,14 +465,28 @@ await t.test('five hundred finished tasks leave no context, actor, timer or list
   await rest()
   t.equal(agent.contexts.size, 10)
   t.strictSame([running, agent.clock.pending, agent.feeds.size, agent.log.length], [0, 0, 0, 0])
-  for (const id of ids) if ((await agent.store.readTask(anyone, id))?.task.status.state !== 'TASK_STATE_COMPLETED') t.fail(id)
+  for (const id of ids)
+    if ((await agent.store.readTask(anyone, id))?.task.status.state !== 'TASK_STATE_COMPLETED') t.fail(id)
 })
 
 await t.test('a closed context accepts nothing more, and informs waiting calls', async t => {
   const agent = defineAgent({ card: { name: 'A' }, work: () => ({}) })
   const contexts = new ContextRegistry({
-    store: memoryStore(), reads: memoryStore(), clock: new TestClock(), ids: countingIds(), logger: recordingLogger().logger, limits: defaultLimits, metering: metering(memoryStore()),
-    feeds: new TaskSubscriptions(), loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(new TestClock()), observers: new Observers(recordingLogger().logger), counters: new Counters()
+    store: memoryStore(),
+    reads: memoryStore(),
+    clock: new TestClock(),
+    ids: countingIds(),
+    logger: recordingLogger().logger,
+    limits: defaultLimits,
+    metering: metering(memoryStore()),
+    feeds: new TaskSubscriptions(),
+    loads: new TaskLoads({ store: memoryStore(), logger: recordingLogger().logger, limits: defaultLimits }),
+    logic: contextLogic(agent),
+    agent,
+    cleanUps: cleanUps(),
+    recoveryQueue: new RecoveryQueue(new TestClock()),
+    observers: new Observers(recordingLogger().logger),
+    counters: new Counters()
   })
   t.teardown(() => contexts.close())
   const live = await contexts.get({ tenant: '', principal: 'ann', contextId: 'c' })
@@ -420,11 +505,42 @@ await t.test('entries that work journals after its context has closed are droppe
   const clock = new TestClock()
   const ids = countingIds()
   const store = memoryStore()
-  const pipeline = new CommitPipeline(store, { commitOf: () => undefined, tell() {}, run() {}, rested() {}, broke() {} })
+  const pipeline = new CommitPipeline(store, {
+    commitOf: () => undefined,
+    tell() {},
+    run() {},
+    rested() {},
+    broke() {}
+  })
   const host = new ContextHost(
     key,
-    { store, reads: store, clock, ids, logger: recordingLogger().logger, limits: defaultLimits, metering: metering(store), feeds: new TaskSubscriptions(), loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(clock), observers: new Observers(recordingLogger().logger), counters: new Counters() },
-    { pipeline, tasks: new TaskLedger('c', { clock, ids }), timers: undefined as never, calls: { has: () => false }, owner: { isRefused: false }, root: undefined as never, commits: 0, noteFact() {} }
+    {
+      store,
+      reads: store,
+      clock,
+      ids,
+      logger: recordingLogger().logger,
+      limits: defaultLimits,
+      metering: metering(store),
+      feeds: new TaskSubscriptions(),
+      loads: new TaskLoads({ store, logger: recordingLogger().logger, limits: defaultLimits }),
+      logic: contextLogic(agent),
+      agent,
+      cleanUps: cleanUps(),
+      recoveryQueue: new RecoveryQueue(clock),
+      observers: new Observers(recordingLogger().logger),
+      counters: new Counters()
+    },
+    {
+      pipeline,
+      tasks: new TaskLedger('c', { clock, ids }),
+      timers: undefined as never,
+      calls: { has: () => false },
+      owner: { isRefused: false },
+      root: undefined as never,
+      commits: 0,
+      noteFact() {}
+    }
   )
   const { turn } = pipeline
   host.keep({ taskId: 't', key: 'k', value: 1 })

@@ -9,21 +9,40 @@ import { collect, open, rest, say, taskIn } from '../../fixtures/runtime/runtime
 failOnLooseErrors(t)
 
 const listen = fromCallback(() => {})
-const chart = (...names: string[]) => setupWork({ actors: { listen } }).createMachine({
-  id: 'work', initial: names[0] ?? '',
-  states: Object.fromEntries(names.map((name, i) => [name, name.startsWith('at work')
-    ? { invoke: { id: 'ear', src: 'listen' as const } }
-    : { tags: 'input-required' as const, on: { 'message.received': names[i + 1] ?? name } }]))
-})
+const chart = (...names: string[]) =>
+  setupWork({ actors: { listen } }).createMachine({
+    id: 'work',
+    initial: names[0] ?? '',
+    states: Object.fromEntries(
+      names.map((name, i) => [
+        name,
+        name.startsWith('at work')
+          ? { invoke: { id: 'ear', src: 'listen' as const } }
+          : { tags: 'input-required' as const, on: { 'message.received': names[i + 1] ?? name } }
+      ])
+    )
+  })
 
 /** What would become of the tasks of a life with another agent; nothing may be written meanwhile. */
-async function outlook(life: Lives, now: Omit<AgentDefinition, 'card'>, store: Partial<Store> = {}): Promise<Record<string, Omit<Verdict, 'taskId' | 'state'>>> {
+async function outlook(
+  life: Lives,
+  now: Omit<AgentDefinition, 'card'>,
+  store: Partial<Store> = {}
+): Promise<Record<string, Omit<Verdict, 'taskId' | 'state'>>> {
   const reading: Store = { ...life.store, commit: () => t.fail('nothing is written') as never, ...store }
-  const verdicts = await collect(dryRunRestore(defineAgent({ card: { name: 'Test' }, ...now }), reading, [anyone, { tenant: 'other', principal: 'nobody' }]))
-  return Object.fromEntries(verdicts.map(({ taskId, state, ...verdict }) => (t.type(state, 'string'), [taskId, verdict])))
+  const verdicts = await collect(
+    dryRunRestore(defineAgent({ card: { name: 'Test' }, ...now }), reading, [
+      anyone,
+      { tenant: 'other', principal: 'nobody' }
+    ])
+  )
+  return Object.fromEntries(
+    verdicts.map(({ taskId, state, ...verdict }) => (t.type(state, 'string'), [taskId, verdict]))
+  )
 }
 
-const waiting = async (life: Lives, contextId = 'c') => taskIn(await life.runtime.sendMessage(say('go', { contextId }))).id
+const waiting = async (life: Lives, contextId = 'c') =>
+  taskIn(await life.runtime.sendMessage(say('go', { contextId }))).id
 const inC = { ...anyone, contextId: 'c' }
 
 await t.test('the tasks of a chart continue, are migrated, or fail with the reason', async t => {
@@ -33,17 +52,41 @@ await t.test('the tasks of a chart continue, are migrated, or fail with the reas
   const ended = await waiting(life)
   await life.runtime.cancelTask({ id: ended })
 
-  const all = (verdict: object) => ({ [ids[0] ?? '']: { ...inC, storedVersion: '1', ...verdict }, [ids[1] ?? '']: { ...inC, storedVersion: '1', ...verdict }, [ids[2] ?? '']: { ...anyone, contextId: 'd', storedVersion: '1', ...verdict } })
+  const all = (verdict: object) => ({
+    [ids[0] ?? '']: { ...inC, storedVersion: '1', ...verdict },
+    [ids[1] ?? '']: { ...inC, storedVersion: '1', ...verdict },
+    [ids[2] ?? '']: { ...anyone, contextId: 'd', storedVersion: '1', ...verdict }
+  })
   t.strictSame(await outlook(life, { work: chart('a', 'b'), version: '1' }), all({ outlook: 'ok' }))
   t.strictSame(await outlook(life, { work: chart('b', 'a'), version: '2' }), all({ outlook: 'ok' }))
   const migrate: AgentDefinition['migrate'] = ({ snapshot }) => ({ ...snapshot, value: 'c' })
   t.strictSame(await outlook(life, { work: chart('c'), version: '2', migrate }), all({ outlook: 'migrates' }))
   const changed = await outlook(life, { work: chart('a'), version: '2' })
-  t.strictSame(Object.values(changed).map(({ outlook }) => outlook).toSorted(), ['fails', 'ok', 'ok'])
-  t.equal(changed[ids[1] ?? '']?.reason, 'This task cannot be resumed with the present agent: the chart has no state work.b. It was stored by version 1, and this is version 2.')
-  const broken = await outlook(life, { work: chart('c'), version: '2', migrate: () => { throw new Error('no c') } })
-  t.match(broken[ids[0] ?? ''], { outlook: 'fails', reason: 'The migration of this task from version 1 to version 2 failed: migrate threw an error. (no c)' })
-  t.match(await outlook(life, { negotiate: () => ({}) as never, version: '2' }), all({ outlook: 'fails', reason: /the agent has no work/ }))
+  t.strictSame(
+    Object.values(changed)
+      .map(({ outlook }) => outlook)
+      .toSorted(),
+    ['fails', 'ok', 'ok']
+  )
+  t.equal(
+    changed[ids[1] ?? '']?.reason,
+    'This task cannot be resumed with the present agent: the chart has no state work.b. It was stored by version 1, and this is version 2.'
+  )
+  const broken = await outlook(life, {
+    work: chart('c'),
+    version: '2',
+    migrate: () => {
+      throw new Error('no c')
+    }
+  })
+  t.match(broken[ids[0] ?? ''], {
+    outlook: 'fails',
+    reason: 'The migration of this task from version 1 to version 2 failed: migrate threw an error. (no c)'
+  })
+  t.match(
+    await outlook(life, { negotiate: () => ({}) as never, version: '2' }),
+    all({ outlook: 'fails', reason: /the agent has no work/ })
+  )
   t.strictSame(life.log, [])
 })
 
@@ -58,25 +101,41 @@ await t.test('the predicted outcome equals the real one', async t => {
 })
 
 await t.test('functions and generators run again, and tasks that had not started continue', async t => {
-  const life = lives(t, { work: async ({ sleep }) => { await sleep(1000) }, version: '1' })
+  const life = lives(t, {
+    work: async ({ sleep }) => {
+      await sleep(1000)
+    },
+    version: '1'
+  })
   const { id } = await open(life.runtime, 'go', { contextId: 'c' })
   await rest()
-  t.strictSame(await outlook(life, { work: async () => {} }), { [id]: { ...inC, storedVersion: '1', outlook: 'runs again' } })
-  t.match(await outlook(life, { work: async () => {}, recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /does not restart such work/ } })
+  t.strictSame(await outlook(life, { work: async () => {} }), {
+    [id]: { ...inC, storedVersion: '1', outlook: 'runs again' }
+  })
+  t.match(await outlook(life, { work: async () => {}, recovery: 'fail' }), {
+    [id]: { outlook: 'fails', reason: /does not restart such work/ }
+  })
   const { commit } = life.store
   let commits = 0
-  Object.assign(life.store, { commit: (given: Parameters<typeof commit>[0]) => ((commits += 1) > 1 ? new Promise(() => {}) : commit(given)) })
+  Object.assign(life.store, {
+    commit: (given: Parameters<typeof commit>[0]) => ((commits += 1) > 1 ? new Promise(() => {}) : commit(given))
+  })
   // What a second task of a context is given has to be read.
   const { id: submitted } = await open(life.runtime, 'go', { contextId: 'c' })
   await rest()
-  t.match(await outlook(life, { work: chart('a'), recovery: 'fail' }), { [submitted]: { outlook: 'ok' }, [id]: { outlook: 'fails', reason: /was no statechart, and is one now/ } })
+  t.match(await outlook(life, { work: chart('a'), recovery: 'fail' }), {
+    [submitted]: { outlook: 'ok' },
+    [id]: { outlook: 'fails', reason: /was no statechart, and is one now/ }
+  })
 })
 
 await t.test('a running chart fails if its agent wants that', async t => {
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)
   await rest()
-  t.match(await outlook(life, { work: chart('at work'), recovery: 'fail' }), { [id]: { outlook: 'fails', reason: /does not restart such work/ } })
+  t.match(await outlook(life, { work: chart('at work'), recovery: 'fail' }), {
+    [id]: { outlook: 'fails', reason: /does not restart such work/ }
+  })
   t.match(await outlook(life, { work: chart('at work') }), { [id]: { outlook: 'ok' } })
 })
 
@@ -84,23 +143,45 @@ await t.test('an actor whose logic cannot be restored fails its task', async t =
   const life = lives(t, { work: chart('at work') })
   const { id } = await open(life.runtime)
   await rest()
-  const bad = { ...listen, restoreSnapshot: () => { throw new Error('not mine') } }
-  const work = setupWork({ actors: { listen: bad } }).createMachine({ id: 'work', initial: 'at work', states: { 'at work': { invoke: { id: 'ear', src: 'listen' } } } })
-  t.match(await outlook(life, { work }), { [id]: { outlook: 'fails', reason: 'The work ended with an error. (not mine)' } })
+  const bad = {
+    ...listen,
+    restoreSnapshot: () => {
+      throw new Error('not mine')
+    }
+  }
+  const work = setupWork({ actors: { listen: bad } }).createMachine({
+    id: 'work',
+    initial: 'at work',
+    states: { 'at work': { invoke: { id: 'ear', src: 'listen' } } }
+  })
+  t.match(await outlook(life, { work }), {
+    [id]: { outlook: 'fails', reason: 'The work ended with an error. (not mine)' }
+  })
 })
 
 await t.test('unreadable, newer and removed tasks do not hide the others', async t => {
   const life = lives(t, { work: chart('a') })
-  const ids = [await waiting(life, 'broken'), await waiting(life, 'newer'), await waiting(life, 'gone'), await waiting(life, 'c')]
+  const ids = [
+    await waiting(life, 'broken'),
+    await waiting(life, 'newer'),
+    await waiting(life, 'gone'),
+    await waiting(life, 'c')
+  ]
   const { loadContext } = life.store
-  const verdicts = await outlook(life, { work: chart('a') }, {
-    loadContext: async key => {
-      const stored = await loadContext(key)
-      if (key.contextId === 'broken') throw new Error('row 7 is damaged')
-      if (key.contextId === 'gone') return undefined
-      return stored && key.contextId === 'newer' ? { ...stored, snapshot: JSON.stringify({ ...JSON.parse(stored.snapshot), format: 9 }) } : stored
+  const verdicts = await outlook(
+    life,
+    { work: chart('a') },
+    {
+      loadContext: async key => {
+        const stored = await loadContext(key)
+        if (key.contextId === 'broken') throw new Error('row 7 is damaged')
+        if (key.contextId === 'gone') return undefined
+        return stored && key.contextId === 'newer'
+          ? { ...stored, snapshot: JSON.stringify({ ...JSON.parse(stored.snapshot), format: 9 }) }
+          : stored
+      }
     }
-  })
+  )
   t.match(verdicts, {
     [ids[0] ?? '']: { outlook: 'fails', reason: 'The work ended with an error. (row 7 is damaged)' },
     [ids[1] ?? '']: { outlook: 'fails', reason: /newer taskchart, in format 9/ },
@@ -116,7 +197,16 @@ await t.test('any number of tasks is rehearsed', async t => {
 })
 
 await t.test('a task with an actor that has failed continues', async t => {
-  const work = setupWork({ actors: { fails: fromPromise(async () => { throw new Error('no luck') }) } }).createMachine({ initial: 'asking', states: { asking: { tags: 'input-required', invoke: { src: 'fails', onError: {} } } } })
+  const work = setupWork({
+    actors: {
+      fails: fromPromise(async () => {
+        throw new Error('no luck')
+      })
+    }
+  }).createMachine({
+    initial: 'asking',
+    states: { asking: { tags: 'input-required', invoke: { src: 'fails', onError: {} } } }
+  })
   const life = lives(t, { work })
   const id = await waiting(life)
   await rest()

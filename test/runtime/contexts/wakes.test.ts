@@ -18,7 +18,8 @@ function waking(inMs: Record<string, number>, wake: (name: string) => Promise<vo
   const woken: string[] = []
   const reads: number[] = []
   const all: Wake[] = []
-  const add = (name: string, ms: number) => void all.push({ key: keyOf(name), taskId: name, atMs: ms === 0 ? 0 : start + ms })
+  const add = (name: string, ms: number) =>
+    void all.push({ key: keyOf(name), taskId: name, atMs: ms === 0 ? 0 : start + ms })
   for (const [name, ms] of Object.entries(inMs)) add(name, ms)
   const readWakes: Store['readWakes'] = async (limit, after) => {
     reads.push(clock.now() - start)
@@ -28,14 +29,17 @@ function waking(inMs: Record<string, number>, wake: (name: string) => Promise<vo
       .slice(0, limit)
   }
   const store: Store = { ...memoryStore(), readWakes: (limit, after) => readWakes(limit, after) }
-  const wakes = new WakeScheduler({ store, clock: withLongTimers(clock), logger }, {
-    has: ({ contextId }) => awake.has(contextId),
-    wake: async ({ contextId }) => {
-      woken.push(`${contextId}@${clock.now() - start}`)
-      await wake(contextId)
-      awake.add(contextId)
+  const wakes = new WakeScheduler(
+    { store, clock: withLongTimers(clock), logger },
+    {
+      has: ({ contextId }) => awake.has(contextId),
+      wake: async ({ contextId }) => {
+        woken.push(`${contextId}@${clock.now() - start}`)
+        await wake(contextId)
+        awake.add(contextId)
+      }
     }
-  })
+  )
   const pass = async (ms: number) => {
     clock.increment(ms)
     await rest()
@@ -86,7 +90,9 @@ await t.test('a passivated context moves the timer only if its time is earlier',
 
 await t.test('a context that leaves memory while others are woken is not forgotten', async t => {
   const gate = deferred()
-  const { wakes, woken, add, pass, start } = waking({ slow: -1 }, name => (name === 'slow' ? gate.promise : Promise.resolve()))
+  const { wakes, woken, add, pass, start } = waking({ slow: -1 }, name =>
+    name === 'slow' ? gate.promise : Promise.resolve()
+  )
   wakes.start()
   await rest()
   add('a', 100)
@@ -114,7 +120,10 @@ await t.test('contexts in memory are skipped', async t => {
 })
 
 await t.test('with many contexts in memory it reads on after the last one', async t => {
-  const { wakes, woken, awake, pass } = waking({ ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, 100 + i])), last: 500 })
+  const { wakes, woken, awake, pass } = waking({
+    ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, 100 + i])),
+    last: 500
+  })
   for (let i = 0; i < 40; i += 1) awake.add(`t${i}`)
   wakes.start()
   await rest()
@@ -141,7 +150,9 @@ await t.test('many contexts are woken page by page, a few at once, each once', a
 
 await t.test('a context that cannot be loaded is retried at growing intervals, and blocks no other', async t => {
   let broken = true
-  const { wakes, woken, log, pass, clock } = waking({ bad: -10, good: -5, later: 10_000_000 }, name => (name === 'bad' && broken ? Promise.reject(new Error('bad row')) : Promise.resolve()))
+  const { wakes, woken, log, pass, clock } = waking({ bad: -10, good: -5, later: 10_000_000 }, name =>
+    name === 'bad' && broken ? Promise.reject(new Error('bad row')) : Promise.resolve()
+  )
   wakes.start()
   await rest()
   t.strictSame(woken, ['bad@0', 'good@0'])
@@ -205,7 +216,10 @@ await t.test('a context that is missing from memory is looked up again later', a
 await t.test('closing leaves no timer, wakes nothing and logs nothing, also during a read', async t => {
   for (const fails of [false, true]) {
     const gate = deferred()
-    const { wakes, woken, clock, log, pass } = waking({ ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, -5])), later: 100 }, () => gate.promise)
+    const { wakes, woken, clock, log, pass } = waking(
+      { ...Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`t${i}`, -5])), later: 100 },
+      () => gate.promise
+    )
     wakes.start()
     await rest()
     t.equal(woken.length, 32)

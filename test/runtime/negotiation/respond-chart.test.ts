@@ -3,7 +3,19 @@ import { assign, createMachine, emit, fromPromise, raise } from 'xstate'
 import { z } from 'zod'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import {
-  accepted, declined, defineAgent, negotiation, offer, reply, setupNegotiation, setupWork, text, textOf, typed, type AgentDefinition, type Runtime
+  accepted,
+  declined,
+  defineAgent,
+  negotiation,
+  offer,
+  reply,
+  setupNegotiation,
+  setupWork,
+  text,
+  textOf,
+  typed,
+  type AgentDefinition,
+  type Runtime
 } from '../../../runtime/index.ts'
 import type { RespondChart } from '../../../runtime/negotiation/respond-chart.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
@@ -26,7 +38,13 @@ const stubborn = setupNegotiation({
       on: {
         'message.received': [
           { guard: 'agrees', target: 'b', actions: emit(accepted()) },
-          { guard: 'isPatient', actions: [assign({ euros: ({ context }) => context.euros - 10 }), emit(({ context }) => offer({ euros: context.euros }))] },
+          {
+            guard: 'isPatient',
+            actions: [
+              assign({ euros: ({ context }) => context.euros - 10 }),
+              emit(({ context }) => offer({ euros: context.euros }))
+            ]
+          },
           { target: 'b', actions: emit(declined('No.')) }
         ]
       }
@@ -42,9 +60,13 @@ const work = setupWork({ types: { context: typed<Terms>(), terms: typed(terms) }
   output: ({ context }) => ({ artifact: text(`for ${context.euros}`) })
 })
 
-const mover = (respond: RespondChart<Terms>): Omit<AgentDefinition, 'card'> => ({ negotiate: negotiation({ terms, respond, rounds: 9 }), work })
+const mover = (respond: RespondChart<Terms>): Omit<AgentDefinition, 'card'> => ({
+  negotiate: negotiation({ terms, respond, rounds: 9 }),
+  work
+})
 
-const tell = (runtime: Runtime, ...words: string[]) => runtime.sendMessage(say('', { contextId: 'c', parts: words.map(text) }))
+const tell = (runtime: Runtime, ...words: string[]) =>
+  runtime.sendMessage(say('', { contextId: 'c', parts: words.map(text) }))
 
 function brief(response: SendMessageResponse): string {
   if ('task' in response) return taskIn(response).artifacts?.map(textOf).join() ?? ''
@@ -52,25 +74,43 @@ function brief(response: SendMessageResponse): string {
   return made ? String(made.terms['euros']) : textOf(messageIn(response))
 }
 
-await t.test('a chart that negotiates is in the state in which its last answer left it, also after a kill, until there is a deal or none', async t => {
-  const life = lives(t, mover(stubborn))
-  const said = async (words: string) => brief(await tell(life.runtime, words))
-  t.equal(await said('a piano'), '50')
-  await life.kill()
-  t.equal(await said('less'), '40')
-  t.equal(await said('deal'), 'for 40')
-  t.equal(await said('another'), '50', 'a deal ends it')
-  await said('less')
-  await said('less')
-  await life.kill()
-  t.equal(await said('less'), 'No.')
-  t.equal(await said('again'), '50', 'it ends without a deal too')
-  const made = offerIn(messageIn(await tell(life.runtime, 'less')))
-  t.equal(brief(await life.runtime.sendMessage(say('', { contextId: 'c', parts: [acceptOffer({ offerId: made?.offerId ?? '' })] }))), 'for 40', 'the client accepts by the id')
-  t.equal(await said('again'), '50')
-  await life.kill(mover(setupNegotiation({ types: { terms: typed(terms) } }).createMachine({ initial: 'other', states: { other: { on: { 'message.received': { actions: emit(reply('anew')) } } } } })))
-  t.equal(await said('less'), 'anew', 'a chart without that state begins')
-})
+await t.test(
+  'a chart that negotiates is in the state in which its last answer left it, also after a kill, until there is a deal or none',
+  async t => {
+    const life = lives(t, mover(stubborn))
+    const said = async (words: string) => brief(await tell(life.runtime, words))
+    t.equal(await said('a piano'), '50')
+    await life.kill()
+    t.equal(await said('less'), '40')
+    t.equal(await said('deal'), 'for 40')
+    t.equal(await said('another'), '50', 'a deal ends it')
+    await said('less')
+    await said('less')
+    await life.kill()
+    t.equal(await said('less'), 'No.')
+    t.equal(await said('again'), '50', 'it ends without a deal too')
+    const made = offerIn(messageIn(await tell(life.runtime, 'less')))
+    t.equal(
+      brief(
+        await life.runtime.sendMessage(
+          say('', { contextId: 'c', parts: [acceptOffer({ offerId: made?.offerId ?? '' })] })
+        )
+      ),
+      'for 40',
+      'the client accepts by the id'
+    )
+    t.equal(await said('again'), '50')
+    await life.kill(
+      mover(
+        setupNegotiation({ types: { terms: typed(terms) } }).createMachine({
+          initial: 'other',
+          states: { other: { on: { 'message.received': { actions: emit(reply('anew')) } } } }
+        })
+      )
+    )
+    t.equal(await said('less'), 'anew', 'a chart without that state begins')
+  }
+)
 
 await t.test('a chart may answer later, when an actor has', async t => {
   const price = fromPromise<number, { for: string }>(async ({ input }) => input.for.length)
@@ -79,7 +119,11 @@ await t.test('a chart may answer later, when an actor has', async t => {
     states: {
       a: { on: { 'message.received': 'pricing' } },
       pricing: {
-        invoke: { src: 'price', input: ({ event }) => ({ for: textOf(event.message) }), onDone: { target: 'a', actions: emit(({ event }) => offer({ euros: event.output })) } }
+        invoke: {
+          src: 'price',
+          input: ({ event }) => ({ for: textOf(event.message) }),
+          onDone: { target: 'a', actions: emit(({ event }) => offer({ euros: event.output })) }
+        }
       }
     }
   })
@@ -89,14 +133,40 @@ await t.test('a chart may answer later, when an actor has', async t => {
 })
 
 await t.test('a chart that fails leaves its negotiation as it was, and the log says why', async t => {
-  const failing = (then: object) => setupNegotiation({ types: { terms: typed(terms) }, actors: { never: fromPromise(() => Promise.reject(new Error('no price'))) } }).createMachine({
-    id: 'failing', initial: 'a',
-    states: { a: { on: { 'message.received': [{ guard: ({ event }) => textOf(event.message) === 'hello', actions: emit(({ event }) => reply(`round ${event.round}`)) }, then as never] } }, b: {}, c: { invoke: { src: 'never' } } }
-  })
+  const failing = (then: object) =>
+    setupNegotiation({
+      types: { terms: typed(terms) },
+      actors: { never: fromPromise(() => Promise.reject(new Error('no price'))) }
+    }).createMachine({
+      id: 'failing',
+      initial: 'a',
+      states: {
+        a: {
+          on: {
+            'message.received': [
+              {
+                guard: ({ event }) => textOf(event.message) === 'hello',
+                actions: emit(({ event }) => reply(`round ${event.round}`))
+              },
+              then as never
+            ]
+          }
+        },
+        b: {},
+        c: { invoke: { src: 'never' } }
+      }
+    })
   const rows: [then: object, error: RegExp][] = [
     [{ target: 'b' }, /^The chart failing gave 0 answers to a message, and is in "b"\. Emit one there/],
     [{ actions: [emit(reply('x')), emit(reply('y'))] }, /^The chart failing gave 2 answers/],
-    [{ actions: () => { throw new Error('broken') } }, /^broken/],
+    [
+      {
+        actions: () => {
+          throw new Error('broken')
+        }
+      },
+      /^broken/
+    ],
     [{ target: 'c' }, /^no price/],
     [{ actions: emit(offer({ euros: 'x' })) }, /terms\.euros/],
     [{ actions: emit({ type: 'hello' }) }, /has to answer offer/],
@@ -113,7 +183,12 @@ await t.test('a chart that fails leaves its negotiation as it was, and the log s
 
 await t.test('a chart that has ended with a reply begins again with the next message', async t => {
   const once = setupNegotiation({ types: { terms: typed(terms) } }).createMachine({
-    initial: 'a', states: { a: { on: { 'message.received': { target: 'b', actions: emit(reply('a')) } } }, b: { on: { 'message.received': { target: 'c', actions: emit(reply('b')) } } }, c: { type: 'final' } }
+    initial: 'a',
+    states: {
+      a: { on: { 'message.received': { target: 'b', actions: emit(reply('a')) } } },
+      b: { on: { 'message.received': { target: 'c', actions: emit(reply('b')) } } },
+      c: { type: 'final' }
+    }
   })
   const { runtime } = start(t, mover(once))
   for (const answer of ['a', 'b', 'a']) t.equal(brief(await tell(runtime, 'x')), answer)
@@ -123,15 +198,27 @@ await t.test('a constant context that a chart changes in place is that of its ne
   const heard = { texts: [] as string[] }
   const listening = setupNegotiation({ types: { terms: typed(terms), context: typed<typeof heard>() } }).createMachine({
     context: heard,
-    on: { 'message.received': { actions: [assign(({ context, event }) => ({ texts: (context.texts.push(textOf(event.message)), context.texts) })), emit(({ context }) => reply(context.texts.join()))] } }
+    on: {
+      'message.received': {
+        actions: [
+          assign(({ context, event }) => ({ texts: (context.texts.push(textOf(event.message)), context.texts) })),
+          emit(({ context }) => reply(context.texts.join()))
+        ]
+      }
+    }
   })
   const { runtime } = start(t, mover(listening))
-  for (const contextId of ['one', 'another']) t.equal(brief(await runtime.sendMessage(say('hello', { contextId }))), 'hello')
+  for (const contextId of ['one', 'another'])
+    t.equal(brief(await runtime.sendMessage(say('hello', { contextId }))), 'hello')
 })
 
 await t.test('a chart that waits too long for its actor is too late', async t => {
-  const waits = setupNegotiation({ types: { terms: typed(terms) }, actors: { never: fromPromise(() => new Promise<never>(() => {})) } }).createMachine({
-    initial: 'a', states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }
+  const waits = setupNegotiation({
+    types: { terms: typed(terms) },
+    actors: { never: fromPromise(() => new Promise<never>(() => {})) }
+  }).createMachine({
+    initial: 'a',
+    states: { a: { on: { 'message.received': 'b' } }, b: { invoke: { src: 'never' } } }
   })
   const { runtime, clock } = start(t, mover(waits), { limits: { negotiationMs: 1000 } })
   const late = refusal(tell(runtime, 'x'))
@@ -141,10 +228,17 @@ await t.test('a chart that waits too long for its actor is too late', async t =>
 })
 
 await t.test('a chart that cannot negotiate as written is refused, with what to write instead', async (t: Test) => {
-  const refused = (config: object, message: RegExp) => t.throws(() => negotiation({ terms, respond: createMachine({ id: 'x', ...config }) as never }), { name: 'TypeError', message })
+  const refused = (config: object, message: RegExp) =>
+    t.throws(() => negotiation({ terms, respond: createMachine({ id: 'x', ...config }) as never }), {
+      name: 'TypeError',
+      message
+    })
   refused({ context: { at: new Date(0) } }, /^The chart x has a context that cannot be stored: context\.at is a Date/)
   refused({ initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} } }, /^The state x\.a has a delay/)
-  refused({ invoke: { src: fromPromise(async () => 1) } }, /^The state x invokes logic without a name\. Name it: setupNegotiation\(\{ actors/)
+  refused(
+    { invoke: { src: fromPromise(async () => 1) } },
+    /^The state x invokes logic without a name\. Name it: setupNegotiation\(\{ actors/
+  )
   refused({ invoke: { src: 'nobody' } }, /^The state x invokes logic without a name/)
   t.doesNotThrow(() => negotiation({ terms, respond: createMachine({ entry: raise({ type: 'x' }) }) as never }))
 })
@@ -160,7 +254,9 @@ export function termsAreTyped() {
   })
   // @ts-expect-error -- the work's terms are those of the negotiation
   defineAgent({ card: { name: 'A' }, negotiate: negotiation({ terms: price, respond: () => reply('x') }), work })
-  // @ts-expect-error -- a chart's terms have a type
-  setupWork({ types: { terms: typed(terms) } }).createMachine({ context: ({ input }) => ({ price: input.terms.price }) })
+  setupWork({ types: { terms: typed(terms) } }).createMachine({
+    // @ts-expect-error -- a chart's terms have a type
+    context: ({ input }) => ({ price: input.terms.price })
+  })
   setupWork({}).createMachine({ context: ({ input }) => ({ terms: input.terms?.['anything'] }) })
 }

@@ -6,7 +6,22 @@ import { steeredWork } from '../../fixtures/runtime/agents.ts'
 import { failOnLooseErrors } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
 import {
-  brief, collect, deferred, heldStore, messageIn, next, open, reaches, refusal, rest, say, start, taskIn, textOf, until, withGenerations
+  brief,
+  collect,
+  deferred,
+  heldStore,
+  messageIn,
+  next,
+  open,
+  reaches,
+  refusal,
+  rest,
+  say,
+  start,
+  taskIn,
+  textOf,
+  until,
+  withGenerations
 } from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
@@ -47,7 +62,8 @@ await t.test('erasing a principal', async t => {
         await new Promise(resolve => signal.addEventListener('abort', resolve))
         done.push(`aborted: ${signal.reason.message}`)
         emit(progress('too late'))
-        for (const late of [() => step('late', () => 2), () => ask(inputRequired('late?')), () => sleep(5)]) await late().catch(({ name }: Error) => done.push(name))
+        for (const late of [() => step('late', () => 2), () => ask(inputRequired('late?')), () => sleep(5)])
+          await late().catch(({ name }: Error) => done.push(name))
         await cleaned.promise
         done.push('cleaned up')
       }
@@ -68,7 +84,10 @@ await t.test('erasing a principal', async t => {
     await closing
     t.equal(done.at(-1), 'cleaned up')
     t.equal(clock.pending, 0)
-    t.strictSame(log.map(({ message }) => message), ['a word was dropped because its work had ended'])
+    t.strictSame(
+      log.map(({ message }) => message),
+      ['a word was dropped because its work had ended']
+    )
   })
 
   await t.test('ends only its open streams and waiting calls, with TaskNotFound', async t => {
@@ -99,7 +118,14 @@ await t.test('erasing a principal', async t => {
 
   await t.test('removes queued messages, sleeping timers, deadlines and sends', async t => {
     let runs = 0
-    const { runtime, store, clock } = start(t, { messages: 'queue', deadlineMs: 100_000, work: async ({ sleep }) => { runs += 1; await sleep(50_000) } })
+    const { runtime, store, clock } = start(t, {
+      messages: 'queue',
+      deadlineMs: 100_000,
+      work: async ({ sleep }) => {
+        runs += 1
+        await sleep(50_000)
+      }
+    })
     const { id } = await open(runtime, 'go', { contextId: 'c', messageId: 'm' }, { ...anna, ...withGenerations })
     await reaches(runtime, id, 'working', anna)
     await runtime.sendMessage(say('more', { taskId: id }, { returnImmediately: true }), anna)
@@ -142,19 +168,28 @@ await t.test('erasing a principal', async t => {
 
 await t.test("erasing one context leaves the principal's others unchanged, and frees its name", async t => {
   const { runtime, store } = start(t, { work: asking })
-  const [c, d] = [taskIn(await runtime.sendMessage(say('c', { contextId: 'c' }), anna)), taskIn(await runtime.sendMessage(say('d', { contextId: 'd' }), anna))]
+  const [c, d] = [
+    taskIn(await runtime.sendMessage(say('c', { contextId: 'c' }), anna)),
+    taskIn(await runtime.sendMessage(say('d', { contextId: 'd' }), anna))
+  ]
   const followed = runtime.subscribeToTask({ id: d.id }, anna)
   await next(followed)
   const gone = runtime.subscribeToTask({ id: c.id }, anna)
   await next(gone)
   t.equal(await runtime.erase({ ...anna, contextId: 'c' }), true)
   t.equal((await refusal(gone.next())).code, 'TaskNotFound')
-  t.strictSame((await runtime.listTasks({}, anna)).tasks.map(({ id }) => id), [d.id])
+  t.strictSame(
+    (await runtime.listTasks({}, anna)).tasks.map(({ id }) => id),
+    [d.id]
+  )
   t.equal((await refusal(runtime.sendMessage(say('Monday', { taskId: c.id }), anna))).code, 'TaskNotFound')
   t.equal((await refusal(runtime.cancelTask({ id: c.id }, anna))).code, 'TaskNotFound')
   t.equal(await store.loadContext({ ...annas, contextId: 'c' }), undefined)
   const fresh = taskIn(await runtime.sendMessage(say('again', { contextId: 'c' }), anna))
-  t.strictSame((await store.readMessages({ ...annas, contextId: 'c' }, 10)).map(({ message }) => textOf(message)), ['again'])
+  t.strictSame(
+    (await store.readMessages({ ...annas, contextId: 'c' }, 10)).map(({ message }) => textOf(message)),
+    ['again']
+  )
   t.equal((await store.readTask(annas, fresh.id))?.generation, 4)
   await runtime.cancelTask({ id: d.id }, anna)
   t.equal(brief(await next(followed)), 'canceled')
@@ -162,7 +197,10 @@ await t.test("erasing one context leaves the principal's others unchanged, and f
 
 await t.test('erasing one context keeps an unanswered message of another', async t => {
   const gate = deferred()
-  const { runtime } = start(t, { negotiate: async () => (await gate.promise, accepted()), work: () => ({ message: 'done' }) })
+  const { runtime } = start(t, {
+    negotiate: async () => (await gate.promise, accepted()),
+    work: () => ({ message: 'done' })
+  })
   const asked = runtime.sendMessage(say('hi', { contextId: 'd' }), anna)
   await rest()
   t.equal(await runtime.erase({ ...anna, contextId: 'c' }), false)
@@ -171,7 +209,11 @@ await t.test('erasing one context keeps an unanswered message of another', async
 })
 
 await t.test('a context that is not in memory is erased with its wake', async t => {
-  const agent = openRuntime(t, { work: async ({ ask }) => void (await ask(inputRequired('?', { deadlineMs: 1000 }))) }, { idleContexts: 1 })
+  const agent = openRuntime(
+    t,
+    { work: async ({ ask }) => void (await ask(inputRequired('?', { deadlineMs: 1000 }))) },
+    { idleContexts: 1 }
+  )
   const [id] = [await agent.send('c'), await agent.send('d')]
   t.equal((await wakes(agent.store)).length, 2)
   t.equal(await erase(agent, { tenant: '', principal: 'anonymous', contextId: 'c' }), true)
@@ -185,11 +227,15 @@ await t.test("an erase waits for a context's load, and later calls start with a 
   const inner = memoryStore()
   const gate = deferred()
   let slow = false
-  const store: Store = { ...inner, close: async () => {}, loadContext: async key => {
-    const stored = await inner.loadContext(key)
-    if (slow) await gate.promise
-    return stored
-  } }
+  const store: Store = {
+    ...inner,
+    close: async () => {},
+    loadContext: async key => {
+      const stored = await inner.loadContext(key)
+      if (slow) await gate.promise
+      return stored
+    }
+  }
   const first = start(t, { work: asking }, { store })
   const { id } = taskIn(await first.runtime.sendMessage(say('x', { contextId: 'c' }), anna))
   await first.runtime.close()
@@ -208,40 +254,50 @@ await t.test("an erase waits for a context's load, and later calls start with a 
   t.equal((await answer).code, 'TaskNotFound')
   t.equal((await late).code, 'TaskNotFound')
   const fresh = await opened.then(taskIn, (error: { code: string }) => error.code)
-  if (typeof fresh !== 'string') t.strictSame((await store.readMessages({ ...annas, contextId: 'c' }, 10)).map(({ message }) => textOf(message)), ['new'])
+  if (typeof fresh !== 'string')
+    t.strictSame(
+      (await store.readMessages({ ...annas, contextId: 'c' }, 10)).map(({ message }) => textOf(message)),
+      ['new']
+    )
   else t.equal(fresh, 'TaskNotFound')
   t.equal(await store.readTask(annas, id), undefined)
 })
 
-await t.test('requests of a principal wait during its erasure, new contexts are refused, and others continue', async t => {
-  const gate = deferred()
-  const inner = memoryStore()
-  const store: Store = { ...inner, erase: async whose => (await gate.promise, inner.erase(whose)) }
-  const { runtime } = start(t, { work: () => ({}) }, { store })
-  await runtime.sendMessage(say('x', { contextId: 'c' }), anna)
-  const erased = runtime.erase(anna)
-  const waiting = runtime.sendMessage(say('y', { contextId: 'c' }), anna)
-  t.match(await refusal(runtime.sendMessage(say('z'), anna)), { code: 'Overloaded' })
-  t.equal(taskIn(await runtime.sendMessage(say('z'), bob)).status.state, 'TASK_STATE_COMPLETED')
-  let closed = false
-  const closing = runtime.close().then(() => (closed = true))
-  await rest()
-  t.equal(closed, false, 'a closing runtime waits for it')
-  gate.resolve()
-  t.equal(await erased, true)
-  await closing
-  t.equal((await refusal(waiting)).code, 'Overloaded')
-  t.equal((await refusal(runtime.erase(anna))).code, 'Overloaded')
-})
+await t.test(
+  'requests of a principal wait during its erasure, new contexts are refused, and others continue',
+  async t => {
+    const gate = deferred()
+    const inner = memoryStore()
+    const store: Store = { ...inner, erase: async whose => (await gate.promise, inner.erase(whose)) }
+    const { runtime } = start(t, { work: () => ({}) }, { store })
+    await runtime.sendMessage(say('x', { contextId: 'c' }), anna)
+    const erased = runtime.erase(anna)
+    const waiting = runtime.sendMessage(say('y', { contextId: 'c' }), anna)
+    t.match(await refusal(runtime.sendMessage(say('z'), anna)), { code: 'Overloaded' })
+    t.equal(taskIn(await runtime.sendMessage(say('z'), bob)).status.state, 'TASK_STATE_COMPLETED')
+    let closed = false
+    const closing = runtime.close().then(() => (closed = true))
+    await rest()
+    t.equal(closed, false, 'a closing runtime waits for it')
+    gate.resolve()
+    t.equal(await erased, true)
+    await closing
+    t.equal((await refusal(waiting)).code, 'Overloaded')
+    t.equal((await refusal(runtime.erase(anna))).code, 'Overloaded')
+  }
+)
 
 await t.test('a pending commit of an erased context is erased too', async t => {
   const inner = memoryStore()
   const synced = deferred()
-  const store: Store = { ...inner, commit: async commit => {
-    const written = await inner.commit(commit)
-    await synced.promise
-    return written
-  } }
+  const store: Store = {
+    ...inner,
+    commit: async commit => {
+      const written = await inner.commit(commit)
+      await synced.promise
+      return written
+    }
+  }
   const { runtime } = start(t, { work: () => ({}) }, { store })
   const sent = refusal(runtime.sendMessage(say('x', { contextId: 'c' }), anna))
   await until(async () => (await inner.loadContext({ ...annas, contextId: 'c' })) !== undefined)
@@ -255,11 +311,14 @@ await t.test('a pending commit of an erased context is erased too', async t => {
 await t.test('a message whose task is erased after its turn gets TaskNotFound', async t => {
   const inner = memoryStore()
   const gates: { read: () => boolean; gate: Promise<void> }[] = []
-  const store: Store = { ...inner, readTask: async (...args) => {
-    const held = gates.findIndex(({ read }) => read())
-    if (held >= 0) await gates.splice(held, 1)[0]?.gate
-    return inner.readTask(...args)
-  } }
+  const store: Store = {
+    ...inner,
+    readTask: async (...args) => {
+      const held = gates.findIndex(({ read }) => read())
+      if (held >= 0) await gates.splice(held, 1)[0]?.gate
+      return inner.readTask(...args)
+    }
+  }
   const { runtime } = start(t, { work: async ({ ask }) => void (await ask(inputRequired('?'))) }, { store })
   for (const during of ['sendMessage', 'authorized'] as const) {
     const { id } = taskIn(await runtime.sendMessage(say('x', { contextId: 'c' }), anna))
@@ -267,7 +326,9 @@ await t.test('a message whose task is erased after its turn gets TaskNotFound', 
     let reads = 0
     // The first read finds the task; the one after the decision finds nothing.
     gates.push({ read: () => (reads += 1) > 1, gate: gate.promise })
-    const call = refusal(during === 'sendMessage' ? runtime.sendMessage(say('yes', { taskId: id }), anna) : runtime.authorized(id, 1, anna))
+    const call = refusal(
+      during === 'sendMessage' ? runtime.sendMessage(say('yes', { taskId: id }), anna) : runtime.authorized(id, 1, anna)
+    )
     await until(() => reads > 1)
     t.equal(await runtime.erase(anna), true)
     gate.resolve()
@@ -279,10 +340,13 @@ await t.test('an erase that the store refuses rejects, and the tasks continue', 
   const inner = memoryStore()
   const { work, runs, run } = steeredWork()
   let fails = true
-  const store: Store = { ...inner, erase: async whose => {
-    if (fails) throw new Error('disk')
-    return inner.erase(whose)
-  } }
+  const store: Store = {
+    ...inner,
+    erase: async whose => {
+      if (fails) throw new Error('disk')
+      return inner.erase(whose)
+    }
+  }
   const { runtime, clock } = start(t, { work }, { store })
   const { id } = await open(runtime, 'go', { contextId: 'c' }, anna)
   await run(0)
@@ -310,8 +374,16 @@ await t.test('an erase during an uncommitted turn leaves nothing of it', async t
 await t.test('an invalid name is refused, so that nothing else is erased', async t => {
   const { runtime } = start(t, { work: () => ({}) })
   await runtime.sendMessage(say('x'), anna)
-  for (const wrong of [{ ...anna, contextId: undefined }, { principal: undefined }, { ...anna, tenant: null }, { ...anna, contextId: 5 }]) {
-    await t.rejects(runtime.erase(wrong as unknown as DataToErase), { name: 'TypeError', message: /^erase: .* has to be a text/ })
+  for (const wrong of [
+    { ...anna, contextId: undefined },
+    { principal: undefined },
+    { ...anna, tenant: null },
+    { ...anna, contextId: 5 }
+  ]) {
+    await t.rejects(runtime.erase(wrong as unknown as DataToErase), {
+      name: 'TypeError',
+      message: /^erase: .* has to be a text/
+    })
   }
   t.equal(await runtime.erase(anna), true)
 })

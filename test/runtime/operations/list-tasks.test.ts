@@ -5,7 +5,18 @@ import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { CallContext } from '../../../runtime/access/call-context.ts'
 import type { Runtime, RuntimeOptions } from '../../../runtime/runtime.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import { open, reaches, refusal, rejection, say, start, taskIn, until, withGenerations, type Started } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  open,
+  reaches,
+  refusal,
+  rejection,
+  say,
+  start,
+  taskIn,
+  until,
+  withGenerations,
+  type Started
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { obedient } from '../../fixtures/servers/served-agent.ts'
 
 /** The time at which the test's clock begins. */
@@ -35,7 +46,12 @@ function listed(t: Test, options: Partial<RuntimeOptions> = {}): Listed {
 const idsOf = ({ tasks }: ListTasksResponse) => tasks.map(({ id }) => id)
 
 /** Every page of a list, one after the other; `between` runs after each. */
-async function walk(runtime: Runtime, params: ListTasksRequest, call?: CallContext, between: () => Promise<void> = async () => {}): Promise<ListTasksResponse[]> {
+async function walk(
+  runtime: Runtime,
+  params: ListTasksRequest,
+  call?: CallContext,
+  between: () => Promise<void> = async () => {}
+): Promise<ListTasksResponse[]> {
   const pages: ListTasksResponse[] = []
   do {
     const pageToken = pages.at(-1)?.nextPageToken ?? ''
@@ -47,17 +63,30 @@ async function walk(runtime: Runtime, params: ListTasksRequest, call?: CallConte
 
 await t.test('the caller’s tasks are listed as they are, the latest status first', async t => {
   const { runtime, clock, rested } = listed(t)
-  t.strictSame(await runtime.listTasks({}), { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 }, 'an empty list has every member')
+  t.strictSame(
+    await runtime.listTasks({}),
+    { tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 },
+    'an empty list has every member'
+  )
   const asked = await rested('ask')
   clock.increment(1)
   const done = await rested('hello', asked.contextId)
   clock.increment(1)
   const waiting = await rested('wait')
   const { artifacts: _, ...shown } = done
-  t.strictSame(await runtime.listTasks({}), { tasks: [waiting, shown, asked], nextPageToken: '', pageSize: 50, totalSize: 3 })
+  t.strictSame(await runtime.listTasks({}), {
+    tasks: [waiting, shown, asked],
+    nextPageToken: '',
+    pageSize: 50,
+    totalSize: 3
+  })
   clock.increment(1)
   await runtime.sendMessage(say('now', { taskId: asked.id }))
-  t.strictSame(idsOf(await runtime.listTasks({})), [asked.id, waiting.id, done.id], 'a task with a new status moves to the front')
+  t.strictSame(
+    idsOf(await runtime.listTasks({})),
+    [asked.id, waiting.id, done.id],
+    'a task with a new status moves to the front'
+  )
 })
 
 await t.test('pages may change size and details on the way', async t => {
@@ -68,7 +97,10 @@ await t.test('pages may change size and details on the way', async t => {
   }
   const whole = (await walk(runtime, {})).flatMap(idsOf)
   const first = await runtime.listTasks({ pageSize: 3 })
-  const second = await runtime.listTasks({ pageSize: 100, historyLength: 0, includeArtifacts: true, pageToken: first.nextPageToken }, withGenerations)
+  const second = await runtime.listTasks(
+    { pageSize: 100, historyLength: 0, includeArtifacts: true, pageToken: first.nextPageToken },
+    withGenerations
+  )
   const third = await runtime.listTasks({ pageToken: second.nextPageToken })
   t.strictSame([first, second, third].flatMap(idsOf), whole)
 })
@@ -86,9 +118,16 @@ await t.test('filters', async t => {
     for (const contextId of [undefined, 'context 1', 'context 2', 'context']) {
       for (const status of [undefined, 'TASK_STATE_WORKING', 'TASK_STATE_COMPLETED', 'TASK_STATE_FAILED'] as const) {
         for (const statusTimestampAfter of times) {
-          const filters = { ...(contextId && { contextId }), ...(status && { status }), ...(statusTimestampAfter && { statusTimestampAfter }) }
-          const expected = all.filter(task =>
-            (!contextId || task.contextId === contextId) && (!status || task.status.state === status) && Date.parse(task.status.timestamp ?? '') >= Date.parse(statusTimestampAfter ?? START)
+          const filters = {
+            ...(contextId && { contextId }),
+            ...(status && { status }),
+            ...(statusTimestampAfter && { statusTimestampAfter })
+          }
+          const expected = all.filter(
+            task =>
+              (!contextId || task.contextId === contextId) &&
+              (!status || task.status.state === status) &&
+              Date.parse(task.status.timestamp ?? '') >= Date.parse(statusTimestampAfter ?? START)
           )
           const pages = await walk(runtime, { ...filters, pageSize: 5 })
           t.strictSame(new Set(pages.flatMap(idsOf)), new Set(expected.map(({ id }) => id)), JSON.stringify(filters))
@@ -100,7 +139,13 @@ await t.test('filters', async t => {
   })
 
   await t.test('that are empty or unspecified count as none', async t => {
-    const filters = { contextId: '', pageToken: '', status: 'TASK_STATE_UNSPECIFIED', statusTimestampAfter: null, pageSize: null }
+    const filters = {
+      contextId: '',
+      pageToken: '',
+      status: 'TASK_STATE_UNSPECIFIED',
+      statusTimestampAfter: null,
+      pageSize: null
+    }
     t.equal((await runtime.listTasks(filters as unknown as ListTasksRequest)).totalSize, 36)
   })
 
@@ -109,7 +154,15 @@ await t.test('filters', async t => {
     const count = all.filter(({ status }) => Date.parse(status.timestamp ?? '') === newest).length
     const utc = new Date(newest).toISOString()
     const local = (hours: number) => new Date(newest + hours * 3_600_000).toISOString().slice(0, -1)
-    for (const same of [utc, utc.replace('Z', '000000Z'), utc.replace('Z', '999999Z'), utc.toLowerCase(), `${local(2)}+02:00`, `${local(-9)}-09:00`, `${local(14)}000+14:00`]) {
+    for (const same of [
+      utc,
+      utc.replace('Z', '000000Z'),
+      utc.replace('Z', '999999Z'),
+      utc.toLowerCase(),
+      `${local(2)}+02:00`,
+      `${local(-9)}-09:00`,
+      `${local(14)}000+14:00`
+    ]) {
       t.equal((await runtime.listTasks({ statusTimestampAfter: same })).totalSize, count, same)
     }
     for (const later of [new Date(newest + 1).toISOString(), `${local(2)}+01:59`, '9999-12-31T23:59:59.999Z']) {
@@ -126,7 +179,10 @@ await t.test('a listed task has the requested details', async t => {
   await rested('wait')
 
   await t.test('a listed task has the newest messages, all of them without a length', async t => {
-    const lengthsOf = async (params: ListTasksRequest) => (await runtime.listTasks({ ...params, status: 'TASK_STATE_COMPLETED' })).tasks.map(({ history }) => history?.length)
+    const lengthsOf = async (params: ListTasksRequest) =>
+      (await runtime.listTasks({ ...params, status: 'TASK_STATE_COMPLETED' })).tasks.map(
+        ({ history }) => history?.length
+      )
     t.same(await lengthsOf({}), [3])
     t.same(await lengthsOf({ historyLength: 9 }), [3])
     t.same(await lengthsOf({ historyLength: 2 }), [2])
@@ -151,14 +207,24 @@ await t.test('a page token', async t => {
   }
   const filters: ListTasksRequest = { contextId, status: 'TASK_STATE_WORKING', statusTimestampAfter: START }
   const { nextPageToken: token } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
-  const refusedWith = (pageToken: string, params: ListTasksRequest = filters, call: CallContext = anna) => refusal(runtime.listTasks({ ...params, pageToken }, call))
-  const asRefused = { code: 'InvalidParams', message: /^Invalid parameters: pageToken must be .*Leave it out to begin again$/ }
+  const refusedWith = (pageToken: string, params: ListTasksRequest = filters, call: CallContext = anna) =>
+    refusal(runtime.listTasks({ ...params, pageToken }, call))
+  const asRefused = {
+    code: 'InvalidParams',
+    message: /^Invalid parameters: pageToken must be .*Leave it out to begin again$/
+  }
 
   await t.test('is valid for the same list repeatedly, however the filters are written', async t => {
     const page = await runtime.listTasks({ ...filters, pageToken: token }, anna)
     t.match(page, { tasks: [{ status: { state: 'TASK_STATE_WORKING' } }], nextPageToken: '', totalSize: 2 })
     t.strictSame(await runtime.listTasks({ ...filters, pageToken: token }, anna), page)
-    t.strictSame(await runtime.listTasks({ ...filters, statusTimestampAfter: '2026-01-02T05:04:05.006+02:00', pageToken: token }, anna), page)
+    t.strictSame(
+      await runtime.listTasks(
+        { ...filters, statusTimestampAfter: '2026-01-02T05:04:05.006+02:00', pageToken: token },
+        anna
+      ),
+      page
+    )
   })
 
   await t.test('is valid after a restart', async t => {
@@ -169,11 +235,23 @@ await t.test('a page token', async t => {
   })
 
   await t.test('is refused for another caller or other filters', async t => {
-    for (const caller of [{ principal: 'bob' }, { principal: 'ann' }, {}, { ...anna, tenant: 'a' }, { tenant: 'anna', principal: '' }]) {
+    for (const caller of [
+      { principal: 'bob' },
+      { principal: 'ann' },
+      {},
+      { ...anna, tenant: 'a' },
+      { tenant: 'anna', principal: '' }
+    ]) {
       t.match(await refusedWith(token, filters, caller), asRefused, JSON.stringify(caller))
     }
     const { contextId: _, ...noContext } = filters
-    const others: ListTasksRequest[] = [{}, noContext, { ...filters, contextId: 'cc' }, { ...filters, status: 'TASK_STATE_COMPLETED' }, { ...filters, statusTimestampAfter: '2026-01-02T03:04:05.005Z' }]
+    const others: ListTasksRequest[] = [
+      {},
+      noContext,
+      { ...filters, contextId: 'cc' },
+      { ...filters, status: 'TASK_STATE_COMPLETED' },
+      { ...filters, statusTimestampAfter: '2026-01-02T03:04:05.005Z' }
+    ]
     for (const other of others) t.match(await refusedWith(token, other), asRefused, JSON.stringify(other))
     const { nextPageToken: theirs } = await runtime.listTasks({ ...filters, pageSize: 1 }, { principal: 'bob' })
     t.match(await refusedWith(theirs), asRefused)
@@ -181,25 +259,51 @@ await t.test('a page token', async t => {
 
   await t.test('is refused if a character is changed, or if it was made up', async t => {
     for (let i = 0; i < token.length; i += 1) {
-      t.match(await refusedWith(`${token.slice(0, i)}${token[i] === 'A' ? 'B' : 'A'}${token.slice(i + 1)}`), asRefused, `character ${i}`)
+      t.match(
+        await refusedWith(`${token.slice(0, i)}${token[i] === 'A' ? 'B' : 'A'}${token.slice(i + 1)}`),
+        asRefused,
+        `character ${i}`
+      )
     }
     const text = (place: string) => token.slice(0, 43) + Buffer.from(place).toString('base64url')
     const madeUp = [
-      token.slice(0, -1), `${token}A`, ` ${token}`, `${token}=`, token.toLowerCase(), token.slice(43), token.slice(0, 43), encodeURIComponent(`${token}/`),
-      text('2026-01-02T03:04:05.006Z x'), text(''), text(' '), text('x'), '0', 'null', '{}', '../../etc/passwd', '\u0000', 'é', '😀'.repeat(100), '[', 'A'.repeat(10_000)
+      token.slice(0, -1),
+      `${token}A`,
+      ` ${token}`,
+      `${token}=`,
+      token.toLowerCase(),
+      token.slice(43),
+      token.slice(0, 43),
+      encodeURIComponent(`${token}/`),
+      text('2026-01-02T03:04:05.006Z x'),
+      text(''),
+      text(' '),
+      text('x'),
+      '0',
+      'null',
+      '{}',
+      '../../etc/passwd',
+      '\u0000',
+      'é',
+      '😀'.repeat(100),
+      '[',
+      'A'.repeat(10_000)
     ]
     for (const each of madeUp) t.match(await refusedWith(each), asRefused, each.slice(0, 60))
   })
 
   await t.test('is refused by field, with what to do', async t => {
     const error = await rejection(runtime.listTasks({ pageToken: 'x' }))
-    const description = 'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
+    const description =
+      'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
     t.match(error, { code: 'InvalidParams', violations: [{ field: 'pageToken', description }] })
   })
 
   await t.test('reveals nothing of other callers', async t => {
     const text = Buffer.from(token.slice(43), 'base64url').toString()
-    const { tasks: [last] } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
+    const {
+      tasks: [last]
+    } = await runtime.listTasks({ ...filters, pageSize: 1 }, anna)
     t.equal(text, `${last?.status.timestamp} ${last?.id}`)
   })
 })
@@ -230,19 +334,32 @@ await t.test('no task is repeated or missed while others move and arrive', async
   const shown = pages.flatMap(idsOf)
   t.equal(new Set(shown).size, shown.length)
   for (const { id } of before) if (!moved.has(id)) t.ok(shown.includes(id), id)
-  t.ok(moved.size > 10 && [...moved].some(id => shown.includes(id)) && [...moved].some(id => !shown.includes(id)), 'some of both kinds moved')
+  t.ok(
+    moved.size > 10 && [...moved].some(id => shown.includes(id)) && [...moved].some(id => !shown.includes(id)),
+    'some of both kinds moved'
+  )
 
   const [newest] = before
-  const { tasks: since } = await runtime.listTasks({ pageSize: 100, ...(newest?.status.timestamp && { statusTimestampAfter: newest.status.timestamp }) })
+  const { tasks: since } = await runtime.listTasks({
+    pageSize: 100,
+    ...(newest?.status.timestamp && { statusTimestampAfter: newest.status.timestamp })
+  })
   const { tasks: now } = await runtime.listTasks({ pageSize: 100 })
   const known = new Set([...shown, ...since.map(({ id }) => id)])
-  t.same(now.filter(({ id }) => !known.has(id)), [], 'moved tasks are in a list of changes since the first page')
+  t.same(
+    now.filter(({ id }) => !known.has(id)),
+    [],
+    'moved tasks are in a list of changes since the first page'
+  )
 })
 
 await t.test('a list is refused for its version, then its tenant and parameters, and after closing', async t => {
   const { runtime } = listed(t)
   await t.rejects(runtime.listTasks({ pageSize: 0 }, { version: '' }), { code: 'VersionNotSupported' })
-  t.match(await rejection(runtime.listTasks({ pageSize: 0, pageToken: 'x' })), { code: 'InvalidParams', violations: [{ field: 'pageSize' }] })
+  t.match(await rejection(runtime.listTasks({ pageSize: 0, pageToken: 'x' })), {
+    code: 'InvalidParams',
+    violations: [{ field: 'pageSize' }]
+  })
   await runtime.close()
   await t.rejects(runtime.listTasks({}), { code: 'Overloaded' })
 })

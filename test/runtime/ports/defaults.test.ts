@@ -26,8 +26,15 @@ await t.test('the defaults are the system clock, random ids and the console', as
   t.equal(new Set(many.map(id => id.slice(8))).size, many.length, 'those of one millisecond differ too')
   const madeAt = many.at(-1)?.slice(0, 8) ?? ''
   t.ok(timeIn(madeAt) >= before && timeIn(madeAt) <= Date.now(), 'each begins with its time')
-  t.strictSame(many.map(id => id.slice(0, 8)).toSorted(), many.map(id => id.slice(0, 8)), 'in the order of texts')
-  t.ok(many.every(id => /^[0-9A-Za-z]{22}$/.test(id)), 'each has 22 letters and digits')
+  t.strictSame(
+    many.map(id => id.slice(0, 8)).toSorted(),
+    many.map(id => id.slice(0, 8)),
+    'in the order of texts'
+  )
+  t.ok(
+    many.every(id => /^[0-9A-Za-z]{22}$/.test(id)),
+    'each has 22 letters and digits'
+  )
   t.equal(new Set(many.join('')).size, 62, 'all letters and digits occur')
   for (const level of ['warn', 'error'] as const) {
     const written = t.capture(console, level, () => {})
@@ -39,7 +46,8 @@ await t.test('the defaults are the system clock, random ids and the console', as
 await t.test('a test clock fires timers in order, including those set meanwhile', async t => {
   const clock = new TestClock('2026-01-01T00:00:00.000Z')
   const fired: string[] = []
-  const note = (name: string) => () => void fired.push(`${name}@${clock.now() - Date.parse('2026-01-01T00:00:00.000Z')}`)
+  const note = (name: string) => () =>
+    void fired.push(`${name}@${clock.now() - Date.parse('2026-01-01T00:00:00.000Z')}`)
   clock.setTimeout(note('late'), 100)
   clock.setTimeout(() => {
     note('first')()

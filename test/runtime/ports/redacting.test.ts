@@ -10,10 +10,44 @@ import { recordingLogger, rest, say, start, taskIn } from '../../fixtures/runtim
 const SECRET = 'hunter2-4f9a'
 
 await t.test('names of secrets are recognized in every spelling, and other names are not', t => {
-  for (const name of ['authorization', 'Authorization', 'Proxy-Authorization', 'cookie', 'set-cookie', 'token', 'accessToken', 'refresh_token', 'apiKey', 'API_KEY', 'x-api-key', 'password', 'db.password', 'secret', 'clientSecret', 'credentials', 'credential', 'privateKey', 'auth', 'jwt']) {
+  for (const name of [
+    'authorization',
+    'Authorization',
+    'Proxy-Authorization',
+    'cookie',
+    'set-cookie',
+    'token',
+    'accessToken',
+    'refresh_token',
+    'apiKey',
+    'API_KEY',
+    'x-api-key',
+    'password',
+    'db.password',
+    'secret',
+    'clientSecret',
+    'credentials',
+    'credential',
+    'privateKey',
+    'auth',
+    'jwt'
+  ]) {
     t.ok(isSecretName(name), name)
   }
-  for (const name of ['', 'taskId', 'contextId', 'message', 'author', 'key', 'tokenCount', 'maxTokens', 'keyboard', 'secretary', 'details']) t.notOk(isSecretName(name), name)
+  for (const name of [
+    '',
+    'taskId',
+    'contextId',
+    'message',
+    'author',
+    'key',
+    'tokenCount',
+    'maxTokens',
+    'keyboard',
+    'secretary',
+    'details'
+  ])
+    t.notOk(isSecretName(name), name)
   t.end()
 })
 
@@ -27,7 +61,10 @@ await t.test('a text loses only its secrets', t => {
     [`Basic aHVudGVyOjI= refused`, 'Basic [redacted] refused'],
     [`connect postgres://anna:${SECRET}@db:5432/x failed`, 'connect postgres://[redacted]@db:5432/x failed'],
     [`https://${SECRET}@example.com/`, 'https://[redacted]@example.com/'],
-    [`GET https://example.com/a?access_token=${SECRET}&page=2#x`, 'GET https://example.com/a?access_token=[redacted]&page=2#x'],
+    [
+      `GET https://example.com/a?access_token=${SECRET}&page=2#x`,
+      'GET https://example.com/a?access_token=[redacted]&page=2#x'
+    ],
     [`?api_key=${SECRET}&api-key=${SECRET}`, '?api_key=[redacted]&api-key=[redacted]'],
     [`{"apiKey":"${SECRET} with spaces","page":2}`, '{"apiKey":[redacted],"page":2}'],
     [`"{\\"password\\":\\"${SECRET}\\",\\"page\\":2}"`, '"{\\"password\\":[redacted],\\"page\\":2}"'],
@@ -37,7 +74,10 @@ await t.test('a text loses only its secrets', t => {
     [`jwt eyJhbGciOi.eyJzdWIi.c2ln-_ ended`, 'jwt [redacted] ended'],
     ['key sk-proj-abcdefghijklmnop1234 is wrong', 'key [redacted] is wrong'],
     ['Unexpected token < in JSON at position 0', 'Unexpected token < in JSON at position 0'],
-    ['mail anna@example.com, see http://example.com/@anna and a://b/c@d', 'mail anna@example.com, see http://example.com/@anna and a://b/c@d'],
+    [
+      'mail anna@example.com, see http://example.com/@anna and a://b/c@d',
+      'mail anna@example.com, see http://example.com/@anna and a://b/c@d'
+    ],
     ['', '']
   ]
   for (const [text, shown] of texts) t.equal(redactedText(text), shown)
@@ -45,7 +85,21 @@ await t.test('a text loses only its secrets', t => {
 })
 
 await t.test('redacting a text takes linear time, whatever it contains', async t => {
-  for (const piece of ['a', '://', 'token:"', 'token ', 'Bearer ', 'eyJa.', '\\', 'authorization="', 'sk-', 'Basic aaaa', ' ', '@', "token='"]) {
+  for (const piece of [
+    'a',
+    '://',
+    'token:"',
+    'token ',
+    'Bearer ',
+    'eyJa.',
+    '\\',
+    'authorization="',
+    'sk-',
+    'Basic aaaa',
+    ' ',
+    '@',
+    "token='"
+  ]) {
     const tookMs = await cpuMs(() => {
       for (let i = 0; i < 20; i += 1) redactedText(piece.repeat(100_000))
     })
@@ -56,15 +110,40 @@ await t.test('redacting a text takes linear time, whatever it contains', async t
 
 await t.test('values under names of secrets are removed at any depth, and others are unchanged', t => {
   const details = {
-    taskId: 't', n: 1, yes: true, nothing: null, none: undefined, big: 10n, sign: Symbol('s'), call: () => SECRET,
-    when: new Date(0), never: new Date(NaN), at: new URL(`https://anna:${SECRET}@x.example/?token=${SECRET}`), bytes: Buffer.from(SECRET), buffer: new ArrayBuffer(3),
+    taskId: 't',
+    n: 1,
+    yes: true,
+    nothing: null,
+    none: undefined,
+    big: 10n,
+    sign: Symbol('s'),
+    call: () => SECRET,
+    when: new Date(0),
+    never: new Date(NaN),
+    at: new URL(`https://anna:${SECRET}@x.example/?token=${SECRET}`),
+    bytes: Buffer.from(SECRET),
+    buffer: new ArrayBuffer(3),
     headers: { Authorization: `Bearer ${SECRET}`, cookie: [SECRET], accept: '*/*', token: null },
     list: [{ password: { deep: SECRET } }, new Set([`Bearer ${SECRET}`])],
-    map: new Map<unknown, unknown>([['apiKey', SECRET], [1, 'one']])
+    map: new Map<unknown, unknown>([
+      ['apiKey', SECRET],
+      [1, 'one']
+    ])
   }
   t.strictSame(redacted(details), {
-    taskId: 't', n: 1, yes: true, nothing: null, none: undefined, big: '10', sign: 'Symbol(s)', call: '[function]',
-    when: '1970-01-01T00:00:00.000Z', never: 'Invalid Date', at: 'https://[redacted]@x.example/?token=[redacted]', bytes: `[${SECRET.length} bytes]`, buffer: '[3 bytes]',
+    taskId: 't',
+    n: 1,
+    yes: true,
+    nothing: null,
+    none: undefined,
+    big: '10',
+    sign: 'Symbol(s)',
+    call: '[function]',
+    when: '1970-01-01T00:00:00.000Z',
+    never: 'Invalid Date',
+    at: 'https://[redacted]@x.example/?token=[redacted]',
+    bytes: `[${SECRET.length} bytes]`,
+    buffer: '[3 bytes]',
     headers: { Authorization: '[redacted]', cookie: '[redacted]', accept: '*/*', token: null },
     list: [{ password: '[redacted]' }, ['Bearer [redacted]']],
     map: { apiKey: '[redacted]', 1: 'one' }
@@ -74,12 +153,24 @@ await t.test('values under names of secrets are removed at any depth, and others
 
 await t.test('an error stays an error without the secrets of its message, stack, causes and members', t => {
   const cause = new TypeError(`password=${SECRET}`)
-  const error = Object.assign(new AggregateError([new Error(`Bearer ${SECRET}`)], `Bearer ${SECRET}`, { cause }), { code: 'E1', token: SECRET, config: { headers: { authorization: SECRET } } })
+  const error = Object.assign(new AggregateError([new Error(`Bearer ${SECRET}`)], `Bearer ${SECRET}`, { cause }), {
+    code: 'E1',
+    token: SECRET,
+    config: { headers: { authorization: SECRET } }
+  })
   const shown = redacted({ error }) as { error: AggregateError & { cause: Error; config: object } }
   t.notMatch(inspect(shown, { depth: 20, showHidden: true }), SECRET)
   t.ok(shown.error instanceof Error)
-  t.strictSame([shown.error.name, shown.error.message, shown.error.cause.name, shown.error.cause.message], ['AggregateError', 'Bearer [redacted]', 'TypeError', 'password=[redacted]'])
-  t.match(shown.error, { code: 'E1', token: '[redacted]', config: { headers: { authorization: '[redacted]' } }, errors: [{ message: 'Bearer [redacted]' }] })
+  t.strictSame(
+    [shown.error.name, shown.error.message, shown.error.cause.name, shown.error.cause.message],
+    ['AggregateError', 'Bearer [redacted]', 'TypeError', 'password=[redacted]']
+  )
+  t.match(shown.error, {
+    code: 'E1',
+    token: '[redacted]',
+    config: { headers: { authorization: '[redacted]' } },
+    errors: [{ message: 'Bearer [redacted]' }]
+  })
   t.match(shown.error.stack, /^AggregateError: Bearer \[redacted\]\n +at .*redacting\.test/)
   t.match(redacted(new DOMException('x', 'AbortError')), { name: 'AbortError', message: 'x' })
   t.match(redacted(Object.create(Error.prototype, { message: { value: 'made by hand' } })), new Error('made by hand'))
@@ -92,15 +183,26 @@ await t.test('an error stays an error without the secrets of its message, stack,
 await t.test('any value gives a result of limited size', t => {
   const cycle: Record<string, unknown> = { name: 'c' }
   cycle.self = cycle
-  const own = { fine: 1, get bad() { throw new Error(SECRET) } }
-  const trap = () => { throw new Error(SECRET) }
+  const own = {
+    fine: 1,
+    get bad() {
+      throw new Error(SECRET)
+    }
+  }
+  const trap = () => {
+    throw new Error(SECRET)
+  }
   const proxy = new Proxy({}, { ownKeys: trap, getPrototypeOf: trap, get: trap })
   const halfProxy = new Proxy({ a: 1 }, { get: trap })
   const error = Object.defineProperty(new Error('x'), 'message', { get: trap })
   const shared = { a: 1 }
   const polluted = JSON.parse('{"__proto__":{"admin":true}}') as object
   t.strictSame(redacted({ cycle, own, proxy, halfProxy, twice: [shared, shared] }), {
-    cycle: { name: 'c', self: '[circular]' }, own: { fine: 1, bad: '[unreadable]' }, proxy: '[unreadable]', halfProxy: { a: '[unreadable]' }, twice: [shared, shared]
+    cycle: { name: 'c', self: '[circular]' },
+    own: { fine: 1, bad: '[unreadable]' },
+    proxy: '[unreadable]',
+    halfProxy: { a: '[unreadable]' },
+    twice: [shared, shared]
   })
   t.match(redacted(error), { message: '[unreadable]' })
   t.equal((redacted(polluted) as { admin?: boolean }).admin, undefined)
@@ -111,10 +213,26 @@ await t.test('any value gives a result of limited size', t => {
   for (let i = 0; i < 1000; i += 1) chain = new Error(`${i}`, { cause: chain })
   t.ok(inspect(redacted(chain), { depth: 100 }).length < 20_000)
   t.equal((redacted(Array.from({ length: 1_000_000 }, (_, i) => i)) as unknown[]).length, 65)
-  t.equal(Object.keys(redacted(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))) as object).length, 65)
+  t.equal(
+    Object.keys(redacted(Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`k${i}`, i]))) as object).length,
+    65
+  )
   const wide = Array.from({ length: 64 }, () => Array.from({ length: 64 }, () => ({})))
   t.equal((JSON.stringify(redacted(wide)).match(/\{\}/g) ?? []).length < 1000, true)
-  for (const value of ['x', 1, null, undefined, Object.create(null), new (class { readonly a = 1 })(), new WeakMap(), Promise.resolve(), /x/]) t.doesNotThrow(() => redacted(value))
+  for (const value of [
+    'x',
+    1,
+    null,
+    undefined,
+    Object.create(null),
+    new (class {
+      readonly a = 1
+    })(),
+    new WeakMap(),
+    Promise.resolve(),
+    /x/
+  ])
+    t.doesNotThrow(() => redacted(value))
   t.end()
 })
 
@@ -124,13 +242,21 @@ await t.test('a guarded logger removes secrets, and survives a logger that throw
   guarded.warn(`Bearer ${SECRET}`, { token: SECRET })
   guarded.error('e', { error: new Error('x') })
   guarded.info?.('nobody hears', {})
-  t.match(log, [{ level: 'warn', message: 'Bearer [redacted]', details: { token: '[redacted]' } }, { level: 'error', message: 'e' }])
+  t.match(log, [
+    { level: 'warn', message: 'Bearer [redacted]', details: { token: '[redacted]' } },
+    { level: 'error', message: 'e' }
+  ])
   t.equal(log.length, 2)
   const told: string[] = []
   guardedLogger({ ...logger, info: message => void told.push(message) }).info?.('heard', {})
   t.strictSame(told, ['heard'])
-  const throws = () => { throw new Error('full') }
-  for (const bad of [{ warn: throws, error: throws }, { warn: async () => throws(), error: async () => throws() }]) {
+  const throws = () => {
+    throw new Error('full')
+  }
+  for (const bad of [
+    { warn: throws, error: throws },
+    { warn: async () => throws(), error: async () => throws() }
+  ]) {
     guardedLogger(bad).warn('x', {})
     guardedLogger(bad).error('x', {})
   }
@@ -139,7 +265,9 @@ await t.test('a guarded logger removes secrets, and survives a logger that throw
 
 await t.test('a runtime logs no secrets, and a logger that throws has no effect', async t => {
   const { logger, log } = recordingLogger()
-  const bad = () => { throw new Error(`Bearer ${SECRET}`, { cause: { headers: { cookie: SECRET } } }) }
+  const bad = () => {
+    throw new Error(`Bearer ${SECRET}`, { cause: { headers: { cookie: SECRET } } })
+  }
   const one = start(t, { work: bad }, { logger })
   t.equal(taskIn(await one.runtime.sendMessage(say('x'))).status.state, 'TASK_STATE_FAILED')
   t.equal(log.length, 1)

@@ -2,7 +2,11 @@ import t from 'tap'
 import { afterTurns, afterThisTick } from '../../../runtime/primitives/event-loop.ts'
 
 await t.test('a callback after some turns waits only while others arrive', async t => {
-  for (const [company, waited] of [[0, 2], [2, 3], [9, 5]] as const) {
+  for (const [company, waited] of [
+    [0, 2],
+    [2, 3],
+    [9, 5]
+  ] as const) {
     let turns = 0
     const called: number[] = []
     afterTurns(5, () => called.push(turns))

@@ -9,7 +9,10 @@ interface Entry {
 }
 
 await t.test('an index by time deletes only its own entries', t => {
-  const index = new TimeIndex<Entry>(({ atMs }) => atMs, ({ id }) => id)
+  const index = new TimeIndex<Entry>(
+    ({ atMs }) => atMs,
+    ({ id }) => id
+  )
   const entry = (id: string, atMs: number) => ({ id, atMs })
   index.delete(entry('nobody', 1))
   index.add(entry('a', 1))

@@ -27,7 +27,13 @@ const away = () => new A2AError('Overloaded', 'The database is away.')
 await t.test('a read is repeated while the database is away, at growing intervals', async t => {
   const { clock, counts, read } = reads(away(), away(), away())
   const answer = read()
-  for (const [ms, expected] of [[49, 1], [1, 2], [99, 2], [1, 3], [200, 4]] as const) {
+  for (const [ms, expected] of [
+    [49, 1],
+    [1, 2],
+    [99, 2],
+    [1, 3],
+    [200, 4]
+  ] as const) {
     await rest()
     clock.increment(ms)
     await rest()
@@ -40,7 +46,15 @@ await t.test('each read of work is one of the store', async t => {
   const reads = new PatientReads(memoryStore(), new TestClock())
   const key = { ...WHOSE, contextId: 'c' }
   t.equal(await reads.readTask(WHOSE, 'x'), undefined)
-  t.strictSame(await Promise.all([reads.readEvents(WHOSE, 'x', 0, 1), reads.readJournal(WHOSE, 'x'), reads.readMessages(key, 1), reads.measureTasks({ ...key, taskIds: ['x'] })]), [[], [], [], []])
+  t.strictSame(
+    await Promise.all([
+      reads.readEvents(WHOSE, 'x', 0, 1),
+      reads.readJournal(WHOSE, 'x'),
+      reads.readMessages(key, 1),
+      reads.measureTasks({ ...key, taskIds: ['x'] })
+    ]),
+    [[], [], [], []]
+  )
   t.match(await reads.readTaskMessages(WHOSE, 'x', 0, 1), [])
 })
 

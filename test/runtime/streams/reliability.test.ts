@@ -4,7 +4,22 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { CallContext, Conditions } from '../../../runtime/access/call-context.ts'
 import { progress, setupWork, text } from '../../../runtime/index.ts'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import { collect, deferred, generationOf, messageIn, next, open, reaches, refusal, rest, say, start, taskIn, userMessage, withGenerations } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  collect,
+  deferred,
+  generationOf,
+  messageIn,
+  next,
+  open,
+  reaches,
+  refusal,
+  rest,
+  say,
+  start,
+  taskIn,
+  userMessage,
+  withGenerations
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 const extensions = [RELIABILITY_EXTENSION]
 const given = (conditions: Conditions): CallContext => ({ extensions, conditions })
@@ -17,7 +32,12 @@ const asksTwice = setupWork({ types: { context: {} as { answers: string[] } } })
     first: {
       tags: 'input-required',
       meta: { prompt: 'First?' },
-      on: { 'message.received': { target: 'second', actions: assign({ answers: ({ event }) => [JSON.stringify(event.message.parts)] }) } }
+      on: {
+        'message.received': {
+          target: 'second',
+          actions: assign({ answers: ({ event }) => [JSON.stringify(event.message.parts)] })
+        }
+      }
     },
     second: {
       tags: 'input-required',
@@ -49,7 +69,10 @@ await t.test('a subscription with a cursor', async t => {
     await runtime.sendMessage(say('one', { taskId: task.id }))
     await runtime.sendMessage(say('two', { taskId: task.id }))
     const generations = (await events).map(generationOf)
-    t.same(generations, Array.from(generations, (_, i) => i + 1))
+    t.same(
+      generations,
+      Array.from(generations, (_, i) => i + 1)
+    )
     t.equal(generations.length > 6, true)
   })
 
@@ -64,7 +87,9 @@ await t.test('a subscription with a cursor', async t => {
   await t.test('receives the same event objects as every other, encoded once', async t => {
     const { runtime } = start(t, { work: () => ({ artifact: text('x') }) })
     const task = taskIn(await runtime.sendMessage(say('go')))
-    const streams = [given({ afterGeneration: 0 }), given({ afterGeneration: 0 })].map(call => collect(runtime.subscribeToTask({ id: task.id }, call)))
+    const streams = [given({ afterGeneration: 0 }), given({ afterGeneration: 0 })].map(call =>
+      collect(runtime.subscribeToTask({ id: task.id }, call))
+    )
     const [one = [], other = []] = await Promise.all(streams)
     t.equal(one.length, 4)
     t.ok(one.every((event, i) => event === other[i]))
@@ -73,16 +98,24 @@ await t.test('a subscription with a cursor', async t => {
   await t.test('that is ahead of the task, or invalid, is refused', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const task = taskIn(await runtime.sendMessage(say('go')))
-    t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 99 })))), { code: 'InvalidParams', message: /afterGeneration must not be ahead/ })
+    t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration: 99 })))), {
+      code: 'InvalidParams',
+      message: /afterGeneration must not be ahead/
+    })
     for (const afterGeneration of [-1, 0.5, NaN]) {
-      t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration })))), { code: 'InvalidParams', message: /afterGeneration must be a generation/ })
+      t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, given({ afterGeneration })))), {
+        code: 'InvalidParams',
+        message: /afterGeneration must be a generation/
+      })
     }
   })
 
   await t.test('is ignored unless the extension is active', async t => {
     const { runtime } = start(t, { work: () => ({}) })
     const task = taskIn(await runtime.sendMessage(say('go')))
-    t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, { conditions: { afterGeneration: 0 } }))), { code: 'UnsupportedOperation' })
+    t.match(await refusal(next(runtime.subscribeToTask({ id: task.id }, { conditions: { afterGeneration: 0 } }))), {
+      code: 'UnsupportedOperation'
+    })
   })
 })
 
@@ -92,16 +125,28 @@ await t.test('a message or cancel with a condition', async t => {
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'input-required')
     const before = await runtime.getTask({ id: taskId }, withGenerations)
-    t.match(await refusal(runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 1 }))), { code: 'TaskGenerationMismatch' })
-    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 1 }))), { code: 'TaskGenerationMismatch' })
+    t.match(await refusal(runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 1 }))), {
+      code: 'TaskGenerationMismatch'
+    })
+    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 1 }))), {
+      code: 'TaskGenerationMismatch'
+    })
     t.same(await runtime.getTask({ id: taskId }, withGenerations), before)
     taskIn(await runtime.sendMessage(say('one', { taskId }), given({ ifGenerationMatch: 3 })))
     const { metadata } = await runtime.getTask({ id: taskId }, withGenerations)
     t.match(metadata, { [RELIABILITY_EXTENSION]: { generation: 6 } })
-    t.match(await runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 })), { status: { state: 'TASK_STATE_CANCELED' } })
-    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 }))), { code: 'TaskGenerationMismatch' })
-    t.match(await refusal(runtime.sendMessage(say('x', { taskId }), given({ ifGenerationMatch: 6 }))), { code: 'TaskGenerationMismatch' })
-    t.match(await refusal(runtime.sendMessage(say('y', { taskId }), given({ ifGenerationMatch: 7 }))), { code: 'UnsupportedOperation' })
+    t.match(await runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 })), {
+      status: { state: 'TASK_STATE_CANCELED' }
+    })
+    t.match(await refusal(runtime.cancelTask({ id: taskId }, given({ ifGenerationMatch: 6 }))), {
+      code: 'TaskGenerationMismatch'
+    })
+    t.match(await refusal(runtime.sendMessage(say('x', { taskId }), given({ ifGenerationMatch: 6 }))), {
+      code: 'TaskGenerationMismatch'
+    })
+    t.match(await refusal(runtime.sendMessage(say('y', { taskId }), given({ ifGenerationMatch: 7 }))), {
+      code: 'UnsupportedOperation'
+    })
   })
 })
 
@@ -151,7 +196,12 @@ await t.test('a resent message', async t => {
   await t.test('opens one task, also while the first is pending, and each caller waits', async t => {
     const gate = deferred()
     let runs = 0
-    const { runtime } = start(t, { work: async () => { runs += 1; await gate.promise } })
+    const { runtime } = start(t, {
+      work: async () => {
+        runs += 1
+        await gate.promise
+      }
+    })
     const request = say('go')
     const first = runtime.sendMessage(request, withGenerations)
     const second = runtime.sendMessage(structuredClone(request), withGenerations)
@@ -162,7 +212,10 @@ await t.test('a resent message', async t => {
     gate.resolve()
     const tasks = (await Promise.all([first, second, third])).map(taskIn)
     t.same(new Set(tasks.map(({ id }) => id)).size, 1)
-    t.same(tasks.map(({ status }) => status.state), Array(3).fill('TASK_STATE_COMPLETED'))
+    t.same(
+      tasks.map(({ status }) => status.state),
+      Array(3).fill('TASK_STATE_COMPLETED')
+    )
     t.equal((await streamed.next()).done, false)
     await streamed.return?.()
     t.equal(runs, 1)
@@ -174,7 +227,10 @@ await t.test('a resent message', async t => {
     const { id: taskId } = await open(runtime)
     await reaches(runtime, taskId, 'input-required')
     const answer = say('one', { taskId })
-    const [first, second] = await Promise.all([runtime.sendMessage(answer, withGenerations), runtime.sendMessage(answer, withGenerations)])
+    const [first, second] = await Promise.all([
+      runtime.sendMessage(answer, withGenerations),
+      runtime.sendMessage(answer, withGenerations)
+    ])
     t.same(taskIn(second), taskIn(first))
     t.match(taskIn(second).status.message?.parts, [{ text: 'Second?' }])
   })
@@ -207,7 +263,8 @@ await t.test('a resent message', async t => {
   await t.test('counts as new for another caller, and after its record has expired', async t => {
     const { runtime, clock } = start(t, { work: () => ({}) })
     const request = say('go')
-    const send = async (principal: string) => taskIn(await runtime.sendMessage(request, { ...withGenerations, principal })).id
+    const send = async (principal: string) =>
+      taskIn(await runtime.sendMessage(request, { ...withGenerations, principal })).id
     const first = await send('ann')
     t.equal(await send('ann'), first)
     t.not(await send('bob'), first)
@@ -221,7 +278,10 @@ await t.test('a resent message', async t => {
     const commit: typeof store.commit = given => (broken ? Promise.reject(new TypeError('disk')) : store.commit(given))
     const { runtime } = start(t, { work: () => ({}) }, { store: { ...store, commit } })
     const request = say('go')
-    const [first, second] = await Promise.allSettled([runtime.sendMessage(request, withGenerations), runtime.sendMessage(request, withGenerations)])
+    const [first, second] = await Promise.allSettled([
+      runtime.sendMessage(request, withGenerations),
+      runtime.sendMessage(request, withGenerations)
+    ])
     t.same([first.status, second.status], ['rejected', 'rejected'])
     broken = false
     t.equal(taskIn(await runtime.sendMessage(request, withGenerations)).status.state, 'TASK_STATE_COMPLETED')

@@ -19,7 +19,27 @@ import { TaskStream, type Opened } from '../../../runtime/streams/task-stream.ts
 import { Counters } from '../../../runtime/telemetry/counters.ts'
 import { TaskLoads } from '../../../runtime/work/task-loads.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-import { brief, cleanUps, collect, countingIds, deferred, generationOf, metering, next, open, reaches, recordingLogger, refusal, rejection, say, start, taskIn, until, withGenerations, type Deferred } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  cleanUps,
+  collect,
+  countingIds,
+  deferred,
+  generationOf,
+  metering,
+  next,
+  open,
+  reaches,
+  recordingLogger,
+  refusal,
+  rejection,
+  say,
+  start,
+  taskIn,
+  until,
+  withGenerations,
+  type Deferred
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 
 const generationsIn = (responses: StreamResponse[]) => responses.map(generationOf)
@@ -67,7 +87,10 @@ await t.test('a slow reader continues from the log, with each event once and in 
 await t.test('a slow stream reads no more events at a time than it may buffer', async t => {
   const inner = memoryStore()
   const reads: number[] = []
-  const store: Store = { ...inner, readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit)) }
+  const store: Store = {
+    ...inner,
+    readEvents: (scope, taskId, after, limit) => (reads.push(limit), inner.readEvents(scope, taskId, after, limit))
+  }
   const ready = deferred()
   const { runtime } = start(t, { work: painterOf(20, ready.promise) }, { store, limits: { bufferedEvents: 4 } })
   const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -111,7 +134,12 @@ await t.test('200 simultaneous tasks each stream only their own events', async t
       painting.resolve(`a red ${i} boat`)
       answered.push(...(await collect(stream)))
       const own = [...asked, ...answered].every(response => JSON.stringify(response).includes(taskId))
-      return { taskId, own, picture: answered.map(brief).includes(`artifact: a red ${i} boat`), generations: generationsIn([...asked, ...answered.slice(1)]) }
+      return {
+        taskId,
+        own,
+        picture: answered.map(brief).includes(`artifact: a red ${i} boat`),
+        generations: generationsIn([...asked, ...answered.slice(1)])
+      }
     })
   )
   t.equal(new Set(streams.map(({ taskId }) => taskId)).size, 200)
@@ -167,7 +195,8 @@ await t.test('ended streams and calls leave no listener, however they ended', as
   const { feeds, services } = assembled(t)
   const call = (more: CallContext = {}) => admit('sendMessage', say('a boat'), more)
   const stream = (open: () => Promise<Opened>) => new TaskStream(open, error => error)
-  const subscribed = (request: unknown, more: CallContext = {}) => stream(() => subscribeToTask(services, admit('subscribeToTask', request, more)))
+  const subscribed = (request: unknown, more: CallContext = {}) =>
+    stream(() => subscribeToTask(services, admit('subscribeToTask', request, more)))
   t.equal(feeds.size, 0)
 
   const ended = await collect(stream(() => sendStreamingMessage(services, call())))
@@ -207,7 +236,9 @@ await t.test('ended streams and calls leave no listener, however they ended', as
   t.equal(feeds.size, 0, 'a refused subscription')
 
   const waiter = new AbortController()
-  const waiting = rejection(sendMessage(services, admit('sendMessage', say('red', { taskId: id }), { signal: waiter.signal })))
+  const waiting = rejection(
+    sendMessage(services, admit('sendMessage', say('red', { taskId: id }), { signal: waiter.signal }))
+  )
   await until(() => feeds.size === 1)
   waiter.abort(new Error('gone'))
   t.equal((await waiting).message, 'gone')
@@ -218,17 +249,24 @@ await t.test('simultaneous reads of a stream are answered in order, and later on
   const { runtime } = start(t, { work: echo })
   const stream = runtime.sendStreamingMessage(say('x'))
   const steps = await Promise.all(Array.from({ length: 6 }, () => stream.next()))
-  t.strictSame(steps.map(step => (step.done ? 'over' : brief(step.value))), ['task:submitted', 'working', 'artifact: x', 'completed', 'over', 'over'])
+  t.strictSame(
+    steps.map(step => (step.done ? 'over' : brief(step.value))),
+    ['task:submitted', 'working', 'artifact: x', 'completed', 'over', 'over']
+  )
   t.ok((await stream.next()).done)
 })
 
 await t.test('a stream whose reader leaves before or during its opening ends', async t => {
   const { feeds, services } = assembled(t)
   let opened = 0
-  const stream = () => new TaskStream(() => {
-    opened += 1
-    return sendStreamingMessage(services, admit('sendMessage', say('a boat'), {}))
-  }, error => error)
+  const stream = () =>
+    new TaskStream(
+      () => {
+        opened += 1
+        return sendStreamingMessage(services, admit('sendMessage', say('a boat'), {}))
+      },
+      error => error
+    )
   const unread = stream()
   t.ok((await unread.return()).done)
   t.ok((await unread.next()).done)
@@ -244,7 +282,10 @@ await t.test('a stream whose reader leaves before or during its opening ends', a
 await t.test('a progress with metadata and no words is sent unchanged', async t => {
   const work = setupWork({}).createMachine({
     initial: 'a',
-    states: { a: { entry: [emit(progress()), emit({ type: 'progress', metadata: { percent: 50 } } as const)], always: 'b' }, b: { type: 'final' } }
+    states: {
+      a: { entry: [emit(progress()), emit({ type: 'progress', metadata: { percent: 50 } } as const)], always: 'b' },
+      b: { type: 'final' }
+    }
   })
   const { runtime } = start(t, { work })
   const told = await collect(runtime.sendStreamingMessage(say('x')))
@@ -255,7 +296,10 @@ await t.test('a progress with metadata and no words is sent unchanged', async t 
 
 /** Work that asks, waits, and then tells so many artifacts in one step. */
 function painterOf(pictures: number, ready: Promise<void>) {
-  return setupWork({ types: { context: {} as { left: number } }, actors: { ready: fromPromise(() => ready) } }).createMachine({
+  return setupWork({
+    types: { context: {} as { left: number } },
+    actors: { ready: fromPromise(() => ready) }
+  }).createMachine({
     context: { left: pictures },
     options: { maxIterations: 2 * pictures + 10 },
     initial: 'asking',
@@ -265,7 +309,14 @@ function painterOf(pictures: number, ready: Promise<void>) {
       telling: {
         always: [
           { guard: ({ context }) => context.left === 0, target: 'done' },
-          { target: 'telling', reenter: true, actions: [assign({ left: ({ context }) => context.left - 1 }), emit(({ context }) => artifact(`${context.left}`))] }
+          {
+            target: 'telling',
+            reenter: true,
+            actions: [
+              assign({ left: ({ context }) => context.left - 1 }),
+              emit(({ context }) => artifact(`${context.left}`))
+            ]
+          }
         ]
       },
       done: { type: 'final' }
@@ -279,8 +330,38 @@ function assembled(t: Test) {
   const feeds = new TaskSubscriptions()
   const store = memoryStore()
   const { logger } = recordingLogger()
-  const shared = { store, reads: store, clock: new TestClock(), ids: countingIds(), limits: defaultLimits, metering: metering(store), feeds, logger }
-  const contexts = new ContextRegistry({ ...shared, loads: new TaskLoads(shared), logic: contextLogic(agent), agent, cleanUps: cleanUps(), recoveryQueue: new RecoveryQueue(shared.clock), observers: new Observers(logger), counters: new Counters() })
+  const shared = {
+    store,
+    reads: store,
+    clock: new TestClock(),
+    ids: countingIds(),
+    limits: defaultLimits,
+    metering: metering(store),
+    feeds,
+    logger
+  }
+  const contexts = new ContextRegistry({
+    ...shared,
+    loads: new TaskLoads(shared),
+    logic: contextLogic(agent),
+    agent,
+    cleanUps: cleanUps(),
+    recoveryQueue: new RecoveryQueue(shared.clock),
+    observers: new Observers(logger),
+    counters: new Counters()
+  })
   t.teardown(() => contexts.close())
-  return { feeds, contexts, services: { ...shared, contexts, sendsUnderWay: new ReleasingMap<never>(), connections: new Connections(), takesMessages: false, dedupe: false, inputModes: inputModesOf(agent.card) } }
+  return {
+    feeds,
+    contexts,
+    services: {
+      ...shared,
+      contexts,
+      sendsUnderWay: new ReleasingMap<never>(),
+      connections: new Connections(),
+      takesMessages: false,
+      dedupe: false,
+      inputModes: inputModesOf(agent.card)
+    }
+  }
 }

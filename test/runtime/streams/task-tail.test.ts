@@ -9,7 +9,11 @@ import { collect, deferred, rejection, rest, until } from '../../fixtures/runtim
 
 const scope = { tenant: '', principal: 'anna' }
 
-function event(generation: number, state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING', taskId = 't'): TaskEvent {
+function event(
+  generation: number,
+  state: 'TASK_STATE_WORKING' | 'TASK_STATE_COMPLETED' = 'TASK_STATE_WORKING',
+  taskId = 't'
+): TaskEvent {
   return { taskId, generation, update: { statusUpdate: { taskId, contextId: 'c', status: { state } } } }
 }
 
@@ -29,11 +33,18 @@ async function* told(tail: TaskTail): AsyncGenerator<TaskEvent, void, undefined>
 }
 
 await t.test('a tail', async t => {
-  const ends = ({ update }: TaskEvent) => 'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
+  const ends = ({ update }: TaskEvent) =>
+    'statusUpdate' in update && update.statusUpdate.status.state === 'TASK_STATE_COMPLETED'
   const tailed = (log: TaskEvent[] = [], limit = 2, signal?: AbortSignal) => {
     const feeds = new TaskSubscriptions()
     const reads: number[] = []
-    const store: Store = { ...memoryStore(), readEvents: async (_, __, after, most) => (reads.push(after), log.filter(({ generation }) => generation > after).slice(0, most)) }
+    const store: Store = {
+      ...memoryStore(),
+      readEvents: async (_, __, after, most) => (
+        reads.push(after),
+        log.filter(({ generation }) => generation > after).slice(0, most)
+      )
+    }
     const tail = new TaskTail({ feeds, store, limits: { bufferedEvents: limit } }, scope, 't', { signal }).until(ends)
     const tell = (...events: TaskEvent[]) => {
       log.push(...events)
@@ -159,9 +170,11 @@ await t.test('a tail', async t => {
     for (const early of [true, false]) {
       const { tail, tell, feeds } = tailed([], 10)
       if (early) tell(event(1))
-      const reading = rejection(tail.each(() => {
-        throw new Error('blind')
-      }))
+      const reading = rejection(
+        tail.each(() => {
+          throw new Error('blind')
+        })
+      )
       await rest()
       if (!early) t.doesNotThrow(() => tell(event(1)))
       t.equal((await reading).message, 'blind')
@@ -210,7 +223,15 @@ await t.test('a tail', async t => {
 
   await t.test('ends with the error of an unreadable log', async t => {
     const { tail, feeds } = tailed()
-    const broken = new TaskTail({ feeds, store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) }, limits: { bufferedEvents: 1 } }, scope, 't')
+    const broken = new TaskTail(
+      {
+        feeds,
+        store: { ...memoryStore(), readEvents: () => Promise.reject(new Error('disk')) },
+        limits: { bufferedEvents: 1 }
+      },
+      scope,
+      't'
+    )
     feeds.publish('t', [event(2)])
     t.equal((await rejection(taken(broken))).message, 'disk')
     broken.end()
@@ -222,7 +243,8 @@ await t.test('a tail', async t => {
 await t.test('a consumed stream ends with its reader, and maps its errors like its steps', async t => {
   const first = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: 'hello' }] } }
   const failure = (error: unknown) => new Error('for its client', { cause: error })
-  const tail = () => new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } }, scope, 't')
+  const tail = () =>
+    new TaskTail({ feeds: new TaskSubscriptions(), store: memoryStore(), limits: { bufferedEvents: 2 } }, scope, 't')
   for (const enough of [true, false]) {
     const following = { tail: tail(), call: { reliable: false, numbered: undefined } }
     const stream = new TaskStream(() => (enough ? { first, following } : { first }), failure)
@@ -239,7 +261,12 @@ await t.test('a consumed stream ends with its reader, and maps its errors like i
 await t.test('a feed informs only its listeners, and a listener may be removed twice', async t => {
   const feeds = new TaskSubscriptions()
   const heard: string[] = []
-  const listener = (name: string) => ({ scope: { tenant: '', principal: 'anna' }, told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`), advanced: () => {}, closed: () => void heard.push(`${name} closed`) })
+  const listener = (name: string) => ({
+    scope: { tenant: '', principal: 'anna' },
+    told: (events: readonly TaskEvent[]) => void heard.push(`${name} ${events.length}`),
+    advanced: () => {},
+    closed: () => void heard.push(`${name} closed`)
+  })
   const [one, two, three, other] = [listener('one'), listener('two'), listener('three'), listener('other')]
   for (const each of [one, two, three]) feeds.listen('t', each)
   feeds.listen('u', other)

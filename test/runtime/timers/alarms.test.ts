@@ -15,7 +15,12 @@ await t.test('timers of any length', async t => {
     const clock = new TestClock()
     const fired: string[] = []
     const long = withLongTimers(clock)
-    return { clock, long, fired, set: (name: string, delayMs: number) => long.setTimeout(() => void fired.push(name), delayMs) }
+    return {
+      clock,
+      long,
+      fired,
+      set: (name: string, delayMs: number) => long.setTimeout(() => void fired.push(name), delayMs)
+    }
   }
 
   await t.test("one longer than Node's maximum fires at its time, and not before", t => {
@@ -99,7 +104,8 @@ await t.test('alarms', async t => {
     const clock = new TestClock()
     const rung: string[] = []
     const alarms = new Alarms(withLongTimers(clock))
-    const set = (taskId: string, name: string, inMs: number) => alarms.set(taskId, name, clock.now() + inMs, () => void rung.push(`${taskId} ${name}`))
+    const set = (taskId: string, name: string, inMs: number) =>
+      alarms.set(taskId, name, clock.now() + inMs, () => void rung.push(`${taskId} ${name}`))
     return { clock, alarms, rung, set }
   }
 
@@ -156,7 +162,14 @@ await t.test('alarms', async t => {
 
   await t.test('canceled ones never ring: by name, by task, or all', t => {
     const { clock, alarms, rung, set } = alarmed()
-    for (const [taskId, name] of [['t', 'a'], ['t', 'b'], ['u', 'a'], ['u', 'b'], ['v', 'a']] as const) set(taskId, name, 10)
+    for (const [taskId, name] of [
+      ['t', 'a'],
+      ['t', 'b'],
+      ['u', 'a'],
+      ['u', 'b'],
+      ['v', 'a']
+    ] as const)
+      set(taskId, name, 10)
     t.ok(alarms.clear('t', 'a'))
     t.notOk(alarms.clear('t', 'a'))
     t.notOk(alarms.clear('nobody', 'a'))
@@ -178,11 +191,15 @@ await t.test('a task’s alarms', async t => {
     const hand = fromCallback(({ system, self }) => void hosts.push({ host: hostOf(system), taskId: familyOf(self) }))
     const work = setupWork({ actors: { hand } }).createMachine({
       initial: 'handing',
-      states: { handing: { invoke: { src: 'hand' }, after: { 0: 'asking' } }, asking: { tags: 'input-required', on: { 'message.received': {} } } }
+      states: {
+        handing: { invoke: { src: 'hand' }, after: { 0: 'asking' } },
+        asking: { tags: 'input-required', on: { 'message.received': {} } }
+      }
     })
     return { work, host: () => until(() => hosts.at(-1)) }
   }
-  const rowOf = async (store: Store, contextId: string) => (await store.loadContext({ tenant: '', principal: 'anonymous', contextId }))?.tasks[0]
+  const rowOf = async (store: Store, contextId: string) =>
+    (await store.loadContext({ tenant: '', principal: 'anonymous', contextId }))?.tasks[0]
 
   await t.test('are stored with it as its next wake, until they ring or are canceled', async t => {
     const { work, host } = hosted()
@@ -235,7 +252,9 @@ await t.test('a task’s alarms', async t => {
     const { runtime, clock, log } = start(t, { work })
     const { id } = await open(runtime)
     const { host: live } = await host()
-    live.setAlarm(id, 'bad', clock.now() + 1, () => { throw new Error('x') })
+    live.setAlarm(id, 'bad', clock.now() + 1, () => {
+      throw new Error('x')
+    })
     clock.increment(1)
     await reaches(runtime, id, 'failed')
     t.match(log, [{ message: 'the work of a task failed' }])

@@ -4,7 +4,17 @@ import type { Store } from '../../../runtime/store/store.ts'
 import { notInTime } from '../../../runtime/timers/task-timers.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
-import { deferred, open, reaches, rest, say, start, stateName, taskIn, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  deferred,
+  open,
+  reaches,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 const MINUTE = 60_000
 
@@ -76,8 +86,14 @@ await t.test('a task with a deadline', async t => {
   })
 
   await t.test('ends by the earlier one of two timers that passed while nothing ran', async t => {
-    for (const [delay, state] of [[MINUTE - 1, 'completed'], [MINUTE + 1, 'failed']] as const) {
-      const work = setupWork({}).createMachine({ initial: 'a', states: { a: { tags: 'input-required', after: { [delay]: 'b' } }, b: { type: 'final' } } })
+    for (const [delay, state] of [
+      [MINUTE - 1, 'completed'],
+      [MINUTE + 1, 'failed']
+    ] as const) {
+      const work = setupWork({}).createMachine({
+        initial: 'a',
+        states: { a: { tags: 'input-required', after: { [delay]: 'b' } }, b: { type: 'final' } }
+      })
       const agent = lives(t, { work, deadlineMs: MINUTE })
       const { id } = taskIn(await agent.runtime.sendMessage(say('x')))
       await agent.runtime.close()
@@ -99,7 +115,11 @@ await t.test('a task that is canceled or closed before its work starts sets no a
   for (const closes of [false, true]) {
     const inner = memoryStore()
     const gate = deferred()
-    const slow: Store = { ...inner, close: async () => {}, readTaskMessages: async (...args) => (await gate.promise, inner.readTaskMessages(...args)) }
+    const slow: Store = {
+      ...inner,
+      close: async () => {},
+      readTaskMessages: async (...args) => (await gate.promise, inner.readTaskMessages(...args))
+    }
     const { runtime, clock } = start(t, { work: echo, deadlineMs: MINUTE }, { store: slow })
     const opened = await open(runtime, 'x', refersToOthers)
     if (closes) await runtime.close()
@@ -112,14 +132,26 @@ await t.test('a task that is canceled or closed before its work starts sets no a
 })
 
 await t.test('a deadline is printed in the largest unit that divides it', t => {
-  const inWords: [number, string][] = [[1, '1 millisecond'], [1.5, '1.5 milliseconds'], [1500, '1500 milliseconds'], [90_000, '90 seconds'], [60_000, '1 minute'], [7_200_000, '2 hours'], [86_400_000, '1 day']]
-  for (const [ms, words] of inWords) t.strictSame(notInTime(ms), { parts: [{ text: `The task was not finished within ${words}.` }] })
+  const inWords: [number, string][] = [
+    [1, '1 millisecond'],
+    [1.5, '1.5 milliseconds'],
+    [1500, '1500 milliseconds'],
+    [90_000, '90 seconds'],
+    [60_000, '1 minute'],
+    [7_200_000, '2 hours'],
+    [86_400_000, '1 day']
+  ]
+  for (const [ms, words] of inWords)
+    t.strictSame(notInTime(ms), { parts: [{ text: `The task was not finished within ${words}.` }] })
   t.end()
 })
 
 await t.test('a deadline that is not a number of milliseconds above 0 is refused at once', t => {
   for (const deadlineMs of [0, -1, NaN, Infinity, '5' as never]) {
-    t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, deadlineMs }), { name: 'RangeError', message: /deadlineMs has to be milliseconds above 0/ })
+    t.throws(() => defineAgent({ card: { name: 'A' }, work: echo, deadlineMs }), {
+      name: 'RangeError',
+      message: /deadlineMs has to be milliseconds above 0/
+    })
   }
   t.equal(defineAgent({ card: { name: 'A' }, work: echo, deadlineMs: 5 }).deadlineMs, 5)
   t.end()

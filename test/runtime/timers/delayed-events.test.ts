@@ -28,21 +28,32 @@ async function rowOf({ store }: Lives): Promise<{ wakeAtMs: number | undefined; 
 }
 
 /** Asks, and gives up when nobody answers in time. */
-const asking = (delay: number) => setupWork({}).createMachine({
-  initial: 'asking',
-  states: {
-    asking: { tags: 'input-required', after: { [delay]: 'late' }, on: { 'message.received': 'done' } },
-    late: { type: 'final', tags: 'failed', meta: { reason: 'nobody answered' } },
-    done: { type: 'final' }
-  }
-})
+const asking = (delay: number) =>
+  setupWork({}).createMachine({
+    initial: 'asking',
+    states: {
+      asking: { tags: 'input-required', after: { [delay]: 'late' }, on: { 'message.received': 'done' } },
+      late: { type: 'final', tags: 'failed', meta: { reason: 'nobody answered' } },
+      done: { type: 'final' }
+    }
+  })
 
 await t.test('a state’s `after`', async t => {
   await t.test('is stored with the task and its due time', async t => {
     const agent = lives(t, { work: asking(1000) })
     await openTask(agent)
     const dueMs = agent.clock.now() + 1000
-    t.strictSame(await rowOf(agent), { wakeAtMs: dueMs, delayed: [{ source: ['work'], event: { type: 'xstate.after.1000.(machine).asking' }, id: 'xstate.after.1000.(machine).asking', dueMs }] })
+    t.strictSame(await rowOf(agent), {
+      wakeAtMs: dueMs,
+      delayed: [
+        {
+          source: ['work'],
+          event: { type: 'xstate.after.1000.(machine).asking' },
+          id: 'xstate.after.1000.(machine).asking',
+          dueMs
+        }
+      ]
+    })
   })
 
   await t.test('continues after a restart with the remaining time, and not before', async t => {
@@ -132,14 +143,23 @@ await t.test('a state’s `after`', async t => {
 })
 
 /** Says when each of its timers fires. */
-const regions = (...delays: number[]) => setupWork({}).createMachine({
-  tags: 'input-required',
-  type: 'parallel',
-  states: Object.fromEntries(delays.map((delay, i) => [`r${i}`, {
-    initial: 'waiting',
-    states: { waiting: { after: { [delay]: 'over' } }, over: { type: 'final' as const, entry: emit(artifact(`after ${delay}`)) } }
-  }]))
-})
+const regions = (...delays: number[]) =>
+  setupWork({}).createMachine({
+    tags: 'input-required',
+    type: 'parallel',
+    states: Object.fromEntries(
+      delays.map((delay, i) => [
+        `r${i}`,
+        {
+          initial: 'waiting',
+          states: {
+            waiting: { after: { [delay]: 'over' } },
+            over: { type: 'final' as const, entry: emit(artifact(`after ${delay}`)) }
+          }
+        }
+      ])
+    )
+  })
 
 await t.test('several timers at once', async t => {
   await t.test('keep their own times through restarts, and the earliest is the task’s wake', async t => {
@@ -184,7 +204,10 @@ await t.test('each fires once', async t => {
   await t.test('one whose commit fails fires again when the context is loaded again', async t => {
     const inner = memoryStore()
     let failures = 0
-    const store: Store = { ...inner, commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit)) }
+    const store: Store = {
+      ...inner,
+      commit: commit => (failures > 0 ? ((failures -= 1), Promise.reject(new Error('disk'))) : inner.commit(commit))
+    }
     const agent = lives(t, { work: regions(100, 200) }, { store })
     const id = await openTask(agent)
     failures = 1
@@ -198,15 +221,20 @@ await t.test('each fires once', async t => {
 })
 
 await t.test('delayed events', async t => {
-  const ring = (name: unknown, delay: number, id?: string) => raise({ type: 'rung', name } as EventObject, { delay, ...(id !== undefined && { id }) })
+  const ring = (name: unknown, delay: number, id?: string) =>
+    raise({ type: 'rung', name } as EventObject, { delay, ...(id !== undefined && { id }) })
   /** A chart that schedules what the test says, and tells what arrives. */
-  const scheduling = (...actions: ReturnType<typeof ring>[]) => setupWork({ types: { events: {} as { type: 'rung'; name: string } } }).createMachine({
-    tags: 'input-required',
-    entry: actions as never[],
-    on: { rung: { actions: emit(({ event }) => artifact(event.name)) }, 'message.received': { actions: cancel('first') } },
-    initial: 'a',
-    states: { a: {} }
-  })
+  const scheduling = (...actions: ReturnType<typeof ring>[]) =>
+    setupWork({ types: { events: {} as { type: 'rung'; name: string } } }).createMachine({
+      tags: 'input-required',
+      entry: actions as never[],
+      on: {
+        rung: { actions: emit(({ event }) => artifact(event.name)) },
+        'message.received': { actions: cancel('first') }
+      },
+      initial: 'a',
+      states: { a: {} }
+    })
 
   await t.test('raised by a chart arrive after a restart with their data, also without an id', async t => {
     const agent = lives(t, { work: scheduling(ring('first', 100, 'first'), ring('second', 50)) })
@@ -268,13 +296,22 @@ await t.test('actors below the work', async t => {
   })
   const middle = setupWork({ actors: { timer } }).createMachine({
     initial: 'a',
-    states: { a: { invoke: { src: 'timer', id: 'inner', input: () => ({}) as never, onDone: 'over' } }, over: { type: 'final' } }
+    states: {
+      a: { invoke: { src: 'timer', id: 'inner', input: () => ({}) as never, onDone: 'over' } },
+      over: { type: 'final' }
+    }
   })
 
   await t.test('an invoked machine’s timers continue after a restart, at any depth', async t => {
     const work = setupWork({ actors: { middle } }).createMachine({
       initial: 'a',
-      states: { a: { tags: 'input-required', invoke: { src: 'middle', id: 'outer', input: () => ({}) as never, onDone: 'done' } }, done: { type: 'final' } }
+      states: {
+        a: {
+          tags: 'input-required',
+          invoke: { src: 'middle', id: 'outer', input: () => ({}) as never, onDone: 'done' }
+        },
+        done: { type: 'final' }
+      }
     })
     const agent = lives(t, { work })
     const id = await openTask(agent)
@@ -288,7 +325,10 @@ await t.test('actors below the work', async t => {
   })
 
   await t.test('a spawned machine’s timers continue after a restart, and end when it is stopped', async t => {
-    const work = setupWork({ actors: { timer }, types: { events: {} as { type: 'xstate.done.actor.spawned' } } }).createMachine({
+    const work = setupWork({
+      actors: { timer },
+      types: { events: {} as { type: 'xstate.done.actor.spawned' } }
+    }).createMachine({
       entry: spawnChild('timer', { id: 'spawned', input: {} as never }),
       tags: 'input-required',
       initial: 'a',
@@ -311,7 +351,9 @@ await t.test('actors below the work', async t => {
   await t.test('a pending event for a child or the parent arrives after a restart', async t => {
     const heard: string[] = []
     const child = setupWork({ types: { events: {} as { type: 'ping' } } }).createMachine({
-      on: { ping: { actions: [() => void heard.push('ping'), sendParent({ type: 'pong' }, { delay: 100 })] } }, initial: 'a', states: { a: {} }
+      on: { ping: { actions: [() => void heard.push('ping'), sendParent({ type: 'pong' }, { delay: 100 })] } },
+      initial: 'a',
+      states: { a: {} }
     })
     const work = setupWork({ actors: { child }, types: { events: {} as { type: 'pong' } } }).createMachine({
       tags: 'input-required',
@@ -338,7 +380,12 @@ await t.test('actors below the work', async t => {
     const work = setupWork({ actors: { child }, types: { events: {} as { type: 'ping' } } }).createMachine({
       initial: 'a',
       states: {
-        a: { tags: 'input-required', entry: sendTo('child', { type: 'ping' }, { delay: 100 }), invoke: { src: 'child', id: 'child' }, on: { 'message.received': 'b' } },
+        a: {
+          tags: 'input-required',
+          entry: sendTo('child', { type: 'ping' }, { delay: 100 }),
+          invoke: { src: 'child', id: 'child' },
+          on: { 'message.received': 'b' }
+        },
         b: { tags: 'input-required', invoke: { src: 'child', id: 'child' } }
       }
     })
@@ -355,11 +402,26 @@ await t.test('actors below the work', async t => {
   await t.test('an event for an actor that its chart lost is dropped after a restart', async t => {
     const agent = lives(t, { work: asking(1000) })
     const id = await openTask(agent)
-    const spoil = (text: string) => JSON.stringify({ ...JSON.parse(text), delayed: [{ source: ['gone'], event: { type: 'x' }, dueMs: 0 }, { source: ['work'], target: [id, 'gone', 'x'], event: { type: 'x' }, dueMs: 0 }] })
-    const store: Store = { ...agent.store, loadContext: async key => {
-      const stored = await agent.store.loadContext(key)
-      return stored && { ...stored, tasks: stored.tasks.map(task => ({ ...task, snapshot: spoil(String(task.snapshot)) })) }
-    } }
+    const spoil = (text: string) =>
+      JSON.stringify({
+        ...JSON.parse(text),
+        delayed: [
+          { source: ['gone'], event: { type: 'x' }, dueMs: 0 },
+          { source: ['work'], target: [id, 'gone', 'x'], event: { type: 'x' }, dueMs: 0 }
+        ]
+      })
+    const store: Store = {
+      ...agent.store,
+      loadContext: async key => {
+        const stored = await agent.store.loadContext(key)
+        return (
+          stored && {
+            ...stored,
+            tasks: stored.tasks.map(task => ({ ...task, snapshot: spoil(String(task.snapshot)) }))
+          }
+        )
+      }
+    }
     await agent.runtime.close()
     const after = start(t, { work: asking(1000) }, { store, clock: agent.clock })
     await rest()
@@ -385,13 +447,20 @@ await t.test('each task of a context has its own timers', async t => {
 await t.test("an author’s own timers on an actor's clock are not stored, and still fire", async t => {
   const fired: string[] = []
   const own = fromCallback(({ system }) => {
-    const { _clock: clock } = system as typeof system & { _clock: { setTimeout(run: () => void, ms: number): unknown; clearTimeout(timer: unknown): void } }
+    const { _clock: clock } = system as typeof system & {
+      _clock: { setTimeout(run: () => void, ms: number): unknown; clearTimeout(timer: unknown): void }
+    }
     const taken = clock.setTimeout(() => void fired.push('taken back'), 10)
     clock.setTimeout(() => void fired.push('own'), 10)
     clock.clearTimeout(taken)
     t.ok(hostOf(system))
   })
-  const work = setupWork({ actors: { own } }).createMachine({ tags: 'input-required', invoke: { src: 'own' }, initial: 'a', states: { a: {} } })
+  const work = setupWork({ actors: { own } }).createMachine({
+    tags: 'input-required',
+    invoke: { src: 'own' },
+    initial: 'a',
+    states: { a: {} }
+  })
   const agent = lives(t, { work })
   await openTask(agent)
   t.strictSame((await rowOf(agent))?.delayed, [])
@@ -402,7 +471,11 @@ await t.test("an author’s own timers on an actor's clock are not stored, and s
 await t.test('a restored context without requests commits nothing', async t => {
   const inner = memoryStore()
   let commits = 0
-  const agent = lives(t, { work: asking(30 * DAY) }, { store: { ...inner, commit: commit => ((commits += 1), inner.commit(commit)) } })
+  const agent = lives(
+    t,
+    { work: asking(30 * DAY) },
+    { store: { ...inner, commit: commit => ((commits += 1), inner.commit(commit)) } }
+  )
   await openTask(agent)
   const before = commits
   await agent.restart()
@@ -415,7 +488,11 @@ await t.test('a restored chart has its own context, history and timers', async t
     context: { rounds: 0 },
     tags: 'input-required',
     initial: 'a',
-    states: { a: { after: { 100: { target: 'b', actions: assign({ rounds: ({ context }) => context.rounds + 1 }) } } }, b: { after: { 100: [{ guard: ({ context }) => context.rounds === 3, target: 'c' }, { target: 'a' }] } }, c: { type: 'final' } }
+    states: {
+      a: { after: { 100: { target: 'b', actions: assign({ rounds: ({ context }) => context.rounds + 1 }) } } },
+      b: { after: { 100: [{ guard: ({ context }) => context.rounds === 3, target: 'c' }, { target: 'a' }] } },
+      c: { type: 'final' }
+    }
   })
   const agent = lives(t, { work })
   const id = await openTask(agent)
@@ -436,7 +513,10 @@ await t.test('a scheduled event is stored without another change, and removed wh
         tags: 'input-required',
         on: {
           'message.received': [
-            { guard: ({ event }) => textOf(event.message) === 'later', actions: raise({ type: 'late' }, { id: 'late', delay: 10 * DAY }) },
+            {
+              guard: ({ event }) => textOf(event.message) === 'later',
+              actions: raise({ type: 'late' }, { id: 'late', delay: 10 * DAY })
+            },
             { actions: cancel('late') }
           ],
           late: 'done'

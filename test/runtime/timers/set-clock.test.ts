@@ -11,10 +11,21 @@ const SLEEP = 2 * HOURS
 type Work = NonNullable<AgentDefinition['work']>
 
 const asleep: Record<string, { readonly work: Work; readonly from: string; readonly to: string }> = {
-  'a sleep of a function': { work: async ({ sleep }) => (await sleep(SLEEP), { artifact: 'awake' }), from: 'working', to: 'completed' },
-  'a question with a deadline': { work: async ({ ask }) => (await ask(inputRequired('Which?', { deadlineMs: SLEEP })), { artifact: 'asked' }), from: 'input-required', to: 'failed' },
+  'a sleep of a function': {
+    work: async ({ sleep }) => (await sleep(SLEEP), { artifact: 'awake' }),
+    from: 'working',
+    to: 'completed'
+  },
+  'a question with a deadline': {
+    work: async ({ ask }) => (await ask(inputRequired('Which?', { deadlineMs: SLEEP })), { artifact: 'asked' }),
+    from: 'input-required',
+    to: 'failed'
+  },
   'a delayed transition': {
-    work: setupWork({}).createMachine({ initial: 'waiting', states: { waiting: { after: { [SLEEP]: 'awake' } }, awake: { type: 'final' } } }),
+    work: setupWork({}).createMachine({
+      initial: 'waiting',
+      states: { waiting: { after: { [SLEEP]: 'awake' } }, awake: { type: 'final' } }
+    }),
     from: 'working',
     to: 'completed'
   }
@@ -48,7 +59,11 @@ await t.test('within a minute after the clock is set ahead', async t => {
   })
 
   await t.test('retention removes what is old, however rarely it looks', async t => {
-    const { runtime, clock } = start(t, { work: async () => ({ artifact: 'done' }) }, { retention: { endedTasksMs: HOURS, sweepEveryMs: SLEEP } })
+    const { runtime, clock } = start(
+      t,
+      { work: async () => ({ artifact: 'done' }) },
+      { retention: { endedTasksMs: HOURS, sweepEveryMs: SLEEP } }
+    )
     const { id } = await open(runtime)
     await reaches(runtime, id, 'completed')
     await runtime.settled()

@@ -14,7 +14,23 @@ import { afterAttempt } from '../../../runtime/webhooks/retry-policy.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import { anyone, lastingStore } from '../../fixtures/runtime/lives.ts'
 import { deliveryOf, receivers } from '../../fixtures/runtime/receiver.ts'
-import { closed, countingIds, deferred, heldStore, messageIn, open, reaches, recordingLogger, refusal, rejection, rest, say, start, taskIn, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  closed,
+  countingIds,
+  deferred,
+  heldStore,
+  messageIn,
+  open,
+  reaches,
+  recordingLogger,
+  refusal,
+  rejection,
+  rest,
+  say,
+  start,
+  taskIn,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP } from '../../fixtures/sample.ts'
 import { NO_SQLITE } from '../../fixtures/stores/sqlite.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
@@ -26,10 +42,16 @@ const bob = { principal: 'bob' }
 const HOUR_MS = 3_600_000
 
 /** Asks once, and then is done. */
-const asking: WorkFunction = async ({ ask }) => ({ artifact: `heard ${JSON.stringify(await ask(inputRequired('Which?')))}`.slice(0, 5) })
+const asking: WorkFunction = async ({ ask }) => ({
+  artifact: `heard ${JSON.stringify(await ask(inputRequired('Which?')))}`.slice(0, 5)
+})
 
 /** Opens a task that asks, with a webhook. */
-async function asked(runtime: ReturnType<typeof start>['runtime'], config: TaskPushNotificationConfig = { url: A }, call = {}): Promise<string> {
+async function asked(
+  runtime: ReturnType<typeof start>['runtime'],
+  config: TaskPushNotificationConfig = { url: A },
+  call = {}
+): Promise<string> {
   const { id } = taskIn(await runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: config }), call))
   return id
 }
@@ -41,7 +63,12 @@ function pushing(t: Test, options: Partial<RuntimeOptions> = {}, definition: Par
 }
 
 /** Moves the clock on until something holds, a step at a time, and gives how much that took. */
-async function passed(clock: TestClock, stepMs: number, fact: () => boolean, turn: () => Promise<unknown> = () => setImmediate()): Promise<number> {
+async function passed(
+  clock: TestClock,
+  stepMs: number,
+  fact: () => boolean,
+  turn: () => Promise<unknown> = () => setImmediate()
+): Promise<number> {
   for (let steps = 0; ; steps += 1) {
     for (let turns = 0; turns < 8; turns += 1) await turn()
     if (fact()) return steps * stepMs
@@ -52,14 +79,22 @@ async function passed(clock: TestClock, stepMs: number, fact: () => boolean, tur
 
 await t.test('a webhook of a message receives every event of its task in order', async t => {
   const { runtime, sender } = pushing(t)
-  const taskId = await asked(runtime, { url: A, token: 'tok', authentication: { scheme: 'Bearer', credentials: 'cred' } })
+  const taskId = await asked(runtime, {
+    url: A,
+    token: 'tok',
+    authentication: { scheme: 'Bearer', credentials: 'cred' }
+  })
   await until(() => sender.heard.length === 3)
   t.strictSame(sender.heard, [`${A} submitted`, `${A} working`, `${A} input-required: Which?`])
   await runtime.sendMessage(say('this', { taskId }))
   await until(() => sender.heard.length === 6)
   t.strictSame(sender.heard.slice(3), [`${A} working`, `${A} artifact: heard`, `${A} completed`])
   const [first, second] = sender.posts.map(({ headers }) => headers)
-  t.match(first, { 'Content-Type': 'application/a2a+json', 'X-A2A-Notification-Token': 'tok', Authorization: 'Bearer cred' })
+  t.match(first, {
+    'Content-Type': 'application/a2a+json',
+    'X-A2A-Notification-Token': 'tok',
+    Authorization: 'Bearer cred'
+  })
   t.match(first?.['Taskchart-Delivery-Id'], new RegExp(`^${taskId}/[\\w-]{22}/1$`))
   t.equal(second?.['Taskchart-Delivery-Id'], first?.['Taskchart-Delivery-Id']?.replace(/1$/, '2'))
   const { configs } = await runtime.listTaskPushNotificationConfigs({ taskId })
@@ -73,11 +108,27 @@ await t.test('the four operations store, return, list and delete configurations'
   const whole = { taskId, id: 'mine', url: A, token: 'tok', authentication: { scheme: 'Bearer', credentials: 'cred' } }
 
   await t.test('Create returns the configuration with its id or a new one, effective at once', async t => {
-    t.strictSame(await runtime.createTaskPushNotificationConfig(whole), { id: 'mine', taskId, url: A, token: 'tok', authentication: whole.authentication })
+    t.strictSame(await runtime.createTaskPushNotificationConfig(whole), {
+      id: 'mine',
+      taskId,
+      url: A,
+      token: 'tok',
+      authentication: whole.authentication
+    })
     const other = await runtime.createTaskPushNotificationConfig({ taskId, url: B })
     t.match(other.id, /^id-/)
     t.strictSame(other, { id: other.id, taskId, url: B })
-    t.strictSame(await runtime.createTaskPushNotificationConfig({ tenant: 'x', taskId: (await open(runtime, 'go', {}, { tenant: 'x' })).id, id: 'i', url: A }).then(({ tenant }) => tenant), 'x')
+    t.strictSame(
+      await runtime
+        .createTaskPushNotificationConfig({
+          tenant: 'x',
+          taskId: (await open(runtime, 'go', {}, { tenant: 'x' })).id,
+          id: 'i',
+          url: A
+        })
+        .then(({ tenant }) => tenant),
+      'x'
+    )
     await rest()
     t.strictSame(sender.heard, [], 'earlier events are not sent')
   })
@@ -89,25 +140,48 @@ await t.test('the four operations store, return, list and delete configurations'
     t.strictSame(configs[0], shown)
     t.equal(configs.length, 2)
     t.equal(nextPageToken, undefined)
-    t.match(await refusal(runtime.getTaskPushNotificationConfig({ taskId, id: 'min' })), { code: 'TaskNotFound', message: `Task ${taskId} has no push notification configuration min.` })
+    t.match(await refusal(runtime.getTaskPushNotificationConfig({ taskId, id: 'min' })), {
+      code: 'TaskNotFound',
+      message: `Task ${taskId} has no push notification configuration min.`
+    })
   })
 
   await t.test('List returns pages, whose tokens are valid for their task and caller', async t => {
     const first = await runtime.listTaskPushNotificationConfigs({ taskId, pageSize: 1 })
-    t.strictSame(first.configs.map(({ id }) => id), ['mine'])
-    const second = await runtime.listTaskPushNotificationConfigs({ taskId, pageSize: 1, pageToken: first.nextPageToken ?? '' })
-    t.strictSame(second.configs.map(({ url }) => url), [B])
+    t.strictSame(
+      first.configs.map(({ id }) => id),
+      ['mine']
+    )
+    const second = await runtime.listTaskPushNotificationConfigs({
+      taskId,
+      pageSize: 1,
+      pageToken: first.nextPageToken ?? ''
+    })
+    t.strictSame(
+      second.configs.map(({ url }) => url),
+      [B]
+    )
     t.equal(second.nextPageToken, undefined)
     const { id: other } = await open(runtime)
-    for (const [of, pageToken] of [[taskId, 'x'], [other, first.nextPageToken ?? '']] as const) {
-      t.match(await refusal(runtime.listTaskPushNotificationConfigs({ taskId: of, pageToken })), { code: 'InvalidParams', message: /pageToken/ })
+    for (const [of, pageToken] of [
+      [taskId, 'x'],
+      [other, first.nextPageToken ?? '']
+    ] as const) {
+      t.match(await refusal(runtime.listTaskPushNotificationConfigs({ taskId: of, pageToken })), {
+        code: 'InvalidParams',
+        message: /pageToken/
+      })
     }
     t.strictSame((await runtime.listTaskPushNotificationConfigs({ taskId: other })).configs, [])
   })
 
   await t.test('Delete removes it, also when it is repeated', async t => {
-    for (let twice = 0; twice < 2; twice += 1) t.strictSame(await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'mine' }), {})
-    t.strictSame((await runtime.listTaskPushNotificationConfigs({ taskId })).configs.map(({ url }) => url), [B])
+    for (let twice = 0; twice < 2; twice += 1)
+      t.strictSame(await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'mine' }), {})
+    t.strictSame(
+      (await runtime.listTaskPushNotificationConfigs({ taskId })).configs.map(({ url }) => url),
+      [B]
+    )
     await runtime.sendMessage(say('this', { taskId }))
     await until(() => sender.heard.length === 3)
     t.strictSame(sender.heard, [`${B} working`, `${B} artifact: heard`, `${B} completed`])
@@ -144,17 +218,26 @@ await t.test('without a sender all operations and webhooks of messages are refus
 await t.test('an unusable webhook is refused with the reason, without effect', async t => {
   const { runtime, sender } = pushing(t)
   const { id: taskId } = await open(runtime)
-  const wrong = async (config: Partial<TaskPushNotificationConfig>) => (await refusal(runtime.createTaskPushNotificationConfig({ taskId, url: A, ...config }))).message
+  const wrong = async (config: Partial<TaskPushNotificationConfig>) =>
+    (await refusal(runtime.createTaskPushNotificationConfig({ taskId, url: A, ...config }))).message
   t.match(await wrong({ url: `${A}${'x'.repeat(2048)}` }), 'url must have at most 2048 characters')
   t.match(await wrong({ token: 'a\r\nX-Evil: 1' }), 'token must be the text of an HTTP header')
   t.match(await wrong({ token: 'x'.repeat(8193) }), 'token must be')
   t.match(await wrong({ authentication: { scheme: 'Bearer', credentials: '€' } }), 'authentication.credentials must be')
-  t.match(await wrong({ authentication: { scheme: 'Bearer x' } }), 'authentication.scheme must be an HTTP authentication scheme')
+  t.match(
+    await wrong({ authentication: { scheme: 'Bearer x' } }),
+    'authentication.scheme must be an HTTP authentication scheme'
+  )
   sender.fault = url => (url === B ? 'must be nicer' : undefined)
   t.match(await wrong({ url: B }), 'Invalid parameters: url must be nicer')
   const sent = runtime.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: B } }))
-  t.match(await refusal(sent), { code: 'InvalidParams', message: 'Invalid parameters: configuration.taskPushNotificationConfig.url must be nicer' })
-  t.match(await refusal(runtime.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: A, taskId } }))), { message: /taskPushNotificationConfig\.taskId must be the task of the message/ })
+  t.match(await refusal(sent), {
+    code: 'InvalidParams',
+    message: 'Invalid parameters: configuration.taskPushNotificationConfig.url must be nicer'
+  })
+  t.match(await refusal(runtime.sendMessage(say('x', {}, { taskPushNotificationConfig: { url: A, taskId } }))), {
+    message: /taskPushNotificationConfig\.taskId must be the task of the message/
+  })
   t.strictSame((await runtime.listTaskPushNotificationConfigs({ taskId })).configs, [])
   t.equal((await runtime.listTasks({})).totalSize, 1)
 })
@@ -174,28 +257,60 @@ await t.test('a task and a principal have limited numbers of webhooks', async t 
   const { runtime } = pushing(t, { limits: { webhooksPerTask: 2, webhooksPerPrincipal: 3 } })
   const taskId = await asked(runtime, { id: 'a', url: A })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
-  const full = { code: 'RateLimited', message: `Task ${taskId} has 2 push notification configurations, which is the limit. Delete one first.` }
+  const full = {
+    code: 'RateLimited',
+    message: `Task ${taskId} has 2 push notification configurations, which is the limit. Delete one first.`
+  }
   t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId, id: 'c', url: B })), full)
-  t.match(await refusal(runtime.sendMessage(say('x', { taskId }, { taskPushNotificationConfig: { id: 'c', url: B } }))), full)
+  t.match(
+    await refusal(runtime.sendMessage(say('x', { taskId }, { taskPushNotificationConfig: { id: 'c', url: B } }))),
+    full
+  )
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: A })
   const other = await asked(runtime)
-  t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId: other, url: B })), { code: 'RateLimited', message: /^You have 3 active push/ })
-  t.equal((await runtime.createTaskPushNotificationConfig({ taskId: await asked(runtime, { url: A }, bob), url: B }, bob)).url, B, 'others are not affected')
+  t.match(await refusal(runtime.createTaskPushNotificationConfig({ taskId: other, url: B })), {
+    code: 'RateLimited',
+    message: /^You have 3 active push/
+  })
+  t.equal(
+    (await runtime.createTaskPushNotificationConfig({ taskId: await asked(runtime, { url: A }, bob), url: B }, bob))
+      .url,
+    B,
+    'others are not affected'
+  )
   await runtime.deleteTaskPushNotificationConfig({ taskId, id: 'a' })
   t.ok(await runtime.createTaskPushNotificationConfig({ taskId: other, url: B }))
 })
 
 await t.test('a message updates the webhook with its address, or adds one for a new address', async t => {
-  const { runtime, sender } = pushing(t, {}, { work: async ({ ask }) => { for (;;) await ask(inputRequired('More?')) } })
+  const { runtime, sender } = pushing(
+    t,
+    {},
+    {
+      work: async ({ ask }) => {
+        for (;;) await ask(inputRequired('More?'))
+      }
+    }
+  )
   const taskId = await asked(runtime, { url: A, token: 'old' })
   await until(() => sender.heard.length === 3)
   await runtime.sendMessage(say('1', { taskId }, { taskPushNotificationConfig: { url: A, token: 'new', taskId } }))
   await until(() => sender.heard.length === 5)
   await runtime.sendMessage(say('2', { taskId }, { taskPushNotificationConfig: { url: B } }))
   await until(() => sender.heard.length === 9)
-  t.strictSame(sender.heard.slice(3).filter(each => each.startsWith(A)), [`${A} working`, `${A} input-required: More?`, `${A} working`, `${A} input-required: More?`])
-  t.strictSame(sender.heard.filter(each => each.startsWith(B)), [`${B} working`, `${B} input-required: More?`], 'starting with the event that the message caused')
-  t.strictSame(sender.posts.filter(({ url }) => url === A).map(({ headers }) => headers['X-A2A-Notification-Token']), ['old', 'old', 'old', 'new', 'new', 'new', 'new'])
+  t.strictSame(
+    sender.heard.slice(3).filter(each => each.startsWith(A)),
+    [`${A} working`, `${A} input-required: More?`, `${A} working`, `${A} input-required: More?`]
+  )
+  t.strictSame(
+    sender.heard.filter(each => each.startsWith(B)),
+    [`${B} working`, `${B} input-required: More?`],
+    'starting with the event that the message caused'
+  )
+  t.strictSame(
+    sender.posts.filter(({ url }) => url === A).map(({ headers }) => headers['X-A2A-Notification-Token']),
+    ['old', 'old', 'old', 'new', 'new', 'new', 'new']
+  )
 })
 
 await t.test('a message answered without a task, or lost with its process, adds no webhook', async t => {
@@ -223,74 +338,113 @@ await t.test('a message answered without a task, or lost with its process, adds 
 
 /** Stores that outlive a runtime: one in memory, one in a file. */
 const STORES: readonly [name: string, open: (t: Test) => () => Store][] = [
-  ['in memory', () => {
-    const store = lastingStore()
-    return () => store
-  }],
-  ['in a file', t => {
-    const file = `${t.testdir()}/tasks.db`
-    return () => sqliteStore(file)
-  }]
+  [
+    'in memory',
+    () => {
+      const store = lastingStore()
+      return () => store
+    }
+  ],
+  [
+    'in a file',
+    t => {
+      const file = `${t.testdir()}/tasks.db`
+      return () => sqliteStore(file)
+    }
+  ]
 ]
 
 for (const [name, storeFor] of STORES) {
-  await t.test(`a receiver that is down for 24 hours later receives every event once: ${name}`, { skip: name === 'in a file' && NO_SQLITE }, async t => {
-    const open = storeFor(t)
-    // Each turn reads the store, which takes longer in a file.
-    const stepMs = name === 'in memory' || IS_DEEP ? 60_000 : 600_000
-    const clock = new TestClock()
-    const sender = receivers()
-    const { logger, log } = recordingLogger()
-    const work: WorkFunction = async ({ ask, emit }) => {
-      for (let n = 1; n <= 20; n += 1) emit(artifact({ artifactId: 'a', parts: [{ text: `${n}` }] }, { append: n > 1 }))
-      await ask(inputRequired('Which?'))
-      emit(progress('last words'))
-      return { artifact: 'done' }
+  await t.test(
+    `a receiver that is down for 24 hours later receives every event once: ${name}`,
+    { skip: name === 'in a file' && NO_SQLITE },
+    async t => {
+      const open = storeFor(t)
+      // Each turn reads the store, which takes longer in a file.
+      const stepMs = name === 'in memory' || IS_DEEP ? 60_000 : 600_000
+      const clock = new TestClock()
+      const sender = receivers()
+      const { logger, log } = recordingLogger()
+      const work: WorkFunction = async ({ ask, emit }) => {
+        for (let n = 1; n <= 20; n += 1)
+          emit(artifact({ artifactId: 'a', parts: [{ text: `${n}` }] }, { append: n > 1 }))
+        await ask(inputRequired('Which?'))
+        emit(progress('last words'))
+        return { artifact: 'done' }
+      }
+      const run = () =>
+        createRuntime({
+          agent: defineAgent({ card: { name: 'Test' }, work, cancelGraceMs: 0 }),
+          clock,
+          ids: countingIds(),
+          logger,
+          store: open(),
+          push: sender
+        })
+      const isDown = (url: string) => url === A
+      sender.answer = ({ url }) => (isDown(url) ? { failure: 'no connection (ECONNREFUSED)' } : { status: 200 })
+      let runtime = run()
+      const startMs = clock.now()
+      const taskId = await asked(runtime)
+      // What the store was asked before is done when this is answered.
+      const read = async () => {
+        await runtime.getTask({ id: taskId, historyLength: 0 })
+        await setImmediate()
+      }
+      await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
+      await passed(clock, stepMs, () => clock.now() - startMs > 12 * HOUR_MS, read)
+      await closed(runtime, clock)
+      runtime = run()
+      t.teardown(() => closed(runtime, clock))
+      await runtime.sendMessage(say('this', { taskId }))
+      await until(() => sender.heard.length === 4)
+      t.strictSame(
+        sender.heard.map(each => each.slice(0, B.length)),
+        [B, B, B, B],
+        'the other receiver is not delayed'
+      )
+      await passed(clock, stepMs, () => clock.now() - startMs > 24 * HOUR_MS, read)
+      const tries = sender.posts.filter(({ url }) => url === A)
+      t.strictSame(new Set(tries.map(deliveryOf)).size, 1, 'only the first event is tried')
+      t.ok(tries.length > 25 && tries.length < 60, `${tries.length} tries in a day`)
+      sender.answer = () => ({ status: 200 })
+      await passed(clock, stepMs, () => sender.heard.filter(each => each.startsWith(A)).length === 27, read)
+      const heard = sender.posts.slice(-27)
+      t.strictSame(
+        heard.map(post => Number(deliveryOf(post).split('/')[2])),
+        Array.from({ length: 27 }, (_, i) => i + 1)
+      )
+      await passed(clock, HOUR_MS, () => clock.now() - startMs > 30 * HOUR_MS, read)
+      t.equal(sender.heard.length, 31, 'nothing arrives twice')
+      t.strictSame(log, [])
     }
-    const run = () => createRuntime({ agent: defineAgent({ card: { name: 'Test' }, work, cancelGraceMs: 0 }), clock, ids: countingIds(), logger, store: open(), push: sender })
-    const isDown = (url: string) => url === A
-    sender.answer = ({ url }) => (isDown(url) ? { failure: 'no connection (ECONNREFUSED)' } : { status: 200 })
-    let runtime = run()
-    const startMs = clock.now()
-    const taskId = await asked(runtime)
-    // What the store was asked before is done when this is answered.
-    const read = async () => {
-      await runtime.getTask({ id: taskId, historyLength: 0 })
-      await setImmediate()
-    }
-    await runtime.createTaskPushNotificationConfig({ taskId, id: 'b', url: B })
-    await passed(clock, stepMs, () => clock.now() - startMs > 12 * HOUR_MS, read)
-    await closed(runtime, clock)
-    runtime = run()
-    t.teardown(() => closed(runtime, clock))
-    await runtime.sendMessage(say('this', { taskId }))
-    await until(() => sender.heard.length === 4)
-    t.strictSame(sender.heard.map(each => each.slice(0, B.length)), [B, B, B, B], 'the other receiver is not delayed')
-    await passed(clock, stepMs, () => clock.now() - startMs > 24 * HOUR_MS, read)
-    const tries = sender.posts.filter(({ url }) => url === A)
-    t.strictSame(new Set(tries.map(deliveryOf)).size, 1, 'only the first event is tried')
-    t.ok(tries.length > 25 && tries.length < 60, `${tries.length} tries in a day`)
-    sender.answer = () => ({ status: 200 })
-    await passed(clock, stepMs, () => sender.heard.filter(each => each.startsWith(A)).length === 27, read)
-    const heard = sender.posts.slice(-27)
-    t.strictSame(heard.map(post => Number(deliveryOf(post).split('/')[2])), Array.from({ length: 27 }, (_, i) => i + 1))
-    await passed(clock, HOUR_MS, () => clock.now() - startMs > 30 * HOUR_MS, read)
-    t.equal(sender.heard.length, 31, 'nothing arrives twice')
-    t.strictSame(log, [])
-  })
+  )
 }
 
 await t.test('the delay after a failure doubles up to an hour, with jitter and Retry-After', t => {
   const failing = (tries: number, spread: number, answer: Parameters<typeof afterAttempt>[1] = { status: 503 }) => {
-    const next = afterAttempt({ told: 0, tries, failingSinceMs: 0 }, answer, { generation: 1, isLast: false, nowMs: 1_000_000, spread, triesMs: 10_000_000 })
+    const next = afterAttempt({ told: 0, tries, failingSinceMs: 0 }, answer, {
+      generation: 1,
+      isLast: false,
+      nowMs: 1_000_000,
+      spread,
+      triesMs: 10_000_000
+    })
     return next === 'gone' ? NaN : (next.dueAtMs ?? NaN) - 1_000_000
   }
-  t.strictSame([0, 1, 2, 11, 12, 40].map(tries => failing(tries, 0)), [1000, 2000, 4000, 2_048_000, HOUR_MS, HOUR_MS])
-  t.strictSame([0, 12].map(tries => failing(tries, 0.5)), [750, 2_700_000])
+  t.strictSame(
+    [0, 1, 2, 11, 12, 40].map(tries => failing(tries, 0)),
+    [1000, 2000, 4000, 2_048_000, HOUR_MS, HOUR_MS]
+  )
+  t.strictSame(
+    [0, 12].map(tries => failing(tries, 0.5)),
+    [750, 2_700_000]
+  )
   t.equal(failing(0, 0, { status: 429, retryAfter: '120' }), 120_000)
   t.equal(failing(0, 0, { status: 503, retryAfter: new Date(1_060_000).toUTCString() }), 60_000)
   t.equal(failing(0, 0, { status: 503, retryAfter: '999999999' }), HOUR_MS, 'but no longer than an hour')
-  for (const retryAfter of ['soon', '', '-5', 'x'.repeat(100)]) t.equal(failing(0, 0, { status: 503, retryAfter }), 1000, retryAfter)
+  for (const retryAfter of ['soon', '', '-5', 'x'.repeat(100)])
+    t.equal(failing(0, 0, { status: 503, retryAfter }), 1000, retryAfter)
   t.end()
 })
 
@@ -302,23 +456,56 @@ await t.test('each response of a receiver has its effect on the next attempt', t
   t.strictSame(after({ status: 200 }, { isLast: true }), { told: 5, tries: 0, end: 'told' })
   t.equal(after({ status: 410 }), 'gone')
   t.equal(after('gone'), 'gone', 'its task was removed')
-  for (const status of [101, 301, 302, 307, 401, 403, 404, 405, 409, 451]) t.match(after({ status }), { told: 4, tries: 3, refusals: 8, failure: `HTTP ${status}`, end: 'given up' })
+  for (const status of [101, 301, 302, 307, 401, 403, 404, 405, 409, 451])
+    t.match(after({ status }), { told: 4, tries: 3, refusals: 8, failure: `HTTP ${status}`, end: 'given up' })
   for (const status of [400, 413, 415, 422]) {
     const rejected = { events: 1, generation: 5, failure: `HTTP ${status}` }
     t.strictSame(after({ status }), { told: 5, tries: 0, rejected })
     t.strictSame(after({ status }, { isLast: true }), { told: 5, tries: 0, rejected, end: 'told' })
     const second = { generation: 6, isLast: false, nowMs: 50, spread: 0, triesMs: 100 }
-    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status }, second), { told: 6, tries: 0, rejected: { events: 2, generation: 6, failure: `HTTP ${status}` } })
-    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status: 200 }, second), { told: 6, tries: 0, rejected }, 'a success keeps the rejections')
-    t.match(afterAttempt({ told: 5, tries: 0, rejected }, { status: 503 }, second), { told: 5, tries: 1, rejected }, 'so does a failure')
+    t.strictSame(afterAttempt({ told: 5, tries: 0, rejected }, { status }, second), {
+      told: 6,
+      tries: 0,
+      rejected: { events: 2, generation: 6, failure: `HTTP ${status}` }
+    })
+    t.strictSame(
+      afterAttempt({ told: 5, tries: 0, rejected }, { status: 200 }, second),
+      { told: 6, tries: 0, rejected },
+      'a success keeps the rejections'
+    )
+    t.match(
+      afterAttempt({ told: 5, tries: 0, rejected }, { status: 503 }, second),
+      { told: 5, tries: 1, rejected },
+      'so does a failure'
+    )
   }
   t.match(after({ failure: 'not there', isRefused: true }), { end: 'given up', failure: 'not there' })
-  for (const status of [408, 429, 500, 503, 599]) t.strictSame(after({ status }), { told: 4, tries: 3, refusals: 0, failingSinceMs: 0, failure: `HTTP ${status}`, dueAtMs: 4050 })
+  for (const status of [408, 429, 500, 503, 599])
+    t.strictSame(after({ status }), {
+      told: 4,
+      tries: 3,
+      refusals: 0,
+      failingSinceMs: 0,
+      failure: `HTTP ${status}`,
+      dueAtMs: 4050
+    })
   t.match(after({ failure: 'no connection' }, { nowMs: 99 }), { refusals: 0, dueAtMs: 4099 })
   t.match(after({ failure: 'no connection' }, { nowMs: 100 }), { end: 'given up' })
-  t.strictSame(afterAttempt({ told: 0, tries: 0 }, { status: 404 }, { generation: 1, isLast: false, nowMs: 9, spread: 0, triesMs: 100 }), {
-    told: 0, tries: 1, refusals: 1, failingSinceMs: 9, failure: 'HTTP 404', dueAtMs: 1009
-  })
+  t.strictSame(
+    afterAttempt(
+      { told: 0, tries: 0 },
+      { status: 404 },
+      { generation: 1, isLast: false, nowMs: 9, spread: 0, triesMs: 100 }
+    ),
+    {
+      told: 0,
+      tries: 1,
+      refusals: 1,
+      failingSinceMs: 9,
+      failure: 'HTTP 404',
+      dueAtMs: 1009
+    }
+  )
   t.end()
 })
 
@@ -327,7 +514,13 @@ await t.test('a refused webhook is given up after a few attempts, and can be reg
   sender.answer = ({ body }) => (body.includes('WORKING') ? { status: 404 } : { status: 200 })
   const taskId = await asked(runtime, { id: 'w', url: 'https://a.example/?key=hidden', token: 'hidden' })
   await passed(clock, 1000, () => log.length > 0)
-  t.strictSame(log, [{ level: 'warn', message: 'a webhook is given up', details: { taskId, webhook: 'w', generation: 2, tries: 8, failure: 'HTTP 404' } }])
+  t.strictSame(log, [
+    {
+      level: 'warn',
+      message: 'a webhook is given up',
+      details: { taskId, webhook: 'w', generation: 2, tries: 8, failure: 'HTTP 404' }
+    }
+  ])
   t.equal(sender.posts.length, 9)
   const [dead] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
   t.match(dead?.row.progress, { told: 1, tries: 8, end: 'given up' })
@@ -337,7 +530,10 @@ await t.test('a refused webhook is given up after a few attempts, and can be reg
   sender.answer = () => ({ status: 200 })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'w', url: B })
   await until(() => sender.heard.length === 6)
-  t.strictSame(sender.heard.slice(1).map(each => each.replace(B, '').trim()), ['working', 'input-required: Which?', 'working', 'artifact: heard', 'completed'])
+  t.strictSame(
+    sender.heard.slice(1).map(each => each.replace(B, '').trim()),
+    ['working', 'input-required: Which?', 'working', 'artifact: heard', 'completed']
+  )
   t.notMatch(JSON.stringify(log), 'hidden')
 })
 
@@ -346,12 +542,29 @@ await t.test('a rejected event does not block the next, is logged, and counts ov
   sender.answer = ({ body }) => (body.includes('WORKING') ? { status: 422 } : { status: 200 })
   const taskId = await asked(runtime, { id: 'w', url: A })
   await until(() => sender.heard.length === 2)
-  t.strictSame(sender.heard.map(each => each.replace(A, '').trim()), ['submitted', 'input-required: Which?'])
-  t.strictSame(log, [{ level: 'warn', message: 'a receiver rejected an event', details: { taskId, webhook: 'w', events: 1, generation: 2, failure: 'HTTP 422' } }])
+  t.strictSame(
+    sender.heard.map(each => each.replace(A, '').trim()),
+    ['submitted', 'input-required: Which?']
+  )
+  t.strictSame(log, [
+    {
+      level: 'warn',
+      message: 'a receiver rejected an event',
+      details: { taskId, webhook: 'w', events: 1, generation: 2, failure: 'HTTP 422' }
+    }
+  ])
   await runtime.sendMessage(say('this', { taskId }))
-  await until(async () => (await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId))[0]?.row.progress.end === 'told')
+  await until(
+    async () =>
+      (await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId))[0]?.row.progress.end === 'told'
+  )
   const [row] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
-  t.strictSame(row?.row.progress, { told: 6, tries: 0, rejected: { events: 2, generation: 4, failure: 'HTTP 422' }, end: 'told' })
+  t.strictSame(row?.row.progress, {
+    told: 6,
+    tries: 0,
+    rejected: { events: 2, generation: 4, failure: 'HTTP 422' },
+    end: 'told'
+  })
 })
 
 await t.test('a webhook whose receiver keeps failing is given up after its time limit', async t => {
@@ -375,13 +588,14 @@ await t.test('a receiver that answers 410 loses its webhook', async t => {
 
 await t.test('a receiver that does not answer times out, and is retried', async t => {
   const { runtime, sender, clock, store } = pushing(t)
-  sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve({ failure: 'aborted' })))
+  sender.answer = (_, signal) =>
+    new Promise(resolve => signal.addEventListener('abort', () => resolve({ failure: 'aborted' })))
   const taskId = await asked(runtime)
   await until(() => sender.posts.length === 1)
   clock.increment(14_999)
   await rest()
   t.equal(sender.posts.length, 1)
-  t.equal(await passed(clock, 500, () => sender.posts.length === 2) <= 2000, true)
+  t.equal((await passed(clock, 500, () => sender.posts.length === 2)) <= 2000, true)
   const [webhook] = await store.readWebhooks({ tenant: '', principal: 'anonymous' }, taskId)
   t.match(webhook?.row.progress, { tries: 1, failure: 'no answer within 15000 ms' })
 })
@@ -390,7 +604,8 @@ await t.test('simultaneous posts are shared: a quarter for a principal, half for
   const hosts = Array.from({ length: 4 }, (_, host) => `https://host-${host}.example/`)
   const under = async (options: Partial<RuntimeOptions>, calls: readonly object[]) => {
     const { runtime, sender } = pushing(t, { limits: { webhooksAtOnce: 8 }, ...options })
-    sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve({ status: 200 })))
+    sender.answer = (_, signal) =>
+      new Promise(resolve => signal.addEventListener('abort', () => resolve({ status: 200 })))
     for (const call of calls) for (const url of hosts) await asked(runtime, { url }, call)
     await rest()
     return sender.posts.length
@@ -406,10 +621,13 @@ await t.test('simultaneous posts are shared: a quarter for a principal, half for
 await t.test('deletion stops pending, scheduled and queued posts at once', async t => {
   const { runtime, sender, clock } = pushing(t, { limits: { webhooksAtOncePerHost: 1 } })
   let aborted = 0
-  sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => {
-    aborted += 1
-    resolve({ status: 200 })
-  }))
+  sender.answer = (_, signal) =>
+    new Promise(resolve =>
+      signal.addEventListener('abort', () => {
+        aborted += 1
+        resolve({ status: 200 })
+      })
+    )
   const taskId = await asked(runtime, { id: 'under way', url: A })
   await runtime.createTaskPushNotificationConfig({ taskId, id: 'waits', url: A })
   const other = await asked(runtime, { id: 'waits too', url: A })
@@ -457,11 +675,20 @@ await t.test('a webhook is removed with its expired task', async t => {
 
 await t.test('a webhook of an older version gets nothing of a task that was removed, and no part of it', async t => {
   const update = { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' as const } } }
-  const events: TaskEvent[] = [{ taskId: 't', generation: 1, update }, { taskId: 't', generation: 2, update }]
+  const events: TaskEvent[] = [
+    { taskId: 't', generation: 1, update },
+    { taskId: 't', generation: 2, update }
+  ]
   const row = { taskId: 't', id: 'w', webhook: { url: A }, version: '0.3', progress: { told: 1, tries: 0 } }
   for (const left of [[], events.slice(0, 1)]) {
-    const store = { ...memoryStore(), readEvents: async (_: unknown, __: string, after: number) => left.slice(after) } as Store
-    const services = { store, writings: new Map([['0.3', () => t.fail('it is written')]]) } as unknown as DeliveryServices
+    const store = {
+      ...memoryStore(),
+      readEvents: async (_: unknown, __: string, after: number) => left.slice(after)
+    } as Store
+    const services = {
+      store,
+      writings: new Map([['0.3', () => t.fail('it is written')]])
+    } as unknown as DeliveryServices
     t.strictSame(await deliver(services, anyone, row, events[1] as TaskEvent, new AbortController().signal), 'gone')
   }
 })
@@ -469,18 +696,30 @@ await t.test('a webhook of an older version gets nothing of a task that was remo
 await t.test('nothing is lost while the store fails, and reads and writes are retried', async t => {
   const inner = lastingStore()
   const troubled = new Set<keyof Store>()
-  const trouble = (name: keyof Store) => async (...args: unknown[]) => {
-    if (troubled.has(name)) throw new TypeError(`no ${name}`)
-    return (inner[name] as (...args: unknown[]) => unknown)(...args)
-  }
-  const store = { ...inner, readEvents: trouble('readEvents'), noteWebhooks: trouble('noteWebhooks'), readWebhooks: trouble('readWebhooks'), readOpenWebhooks: trouble('readOpenWebhooks'), deleteWebhook: trouble('deleteWebhook') } as Store
+  const trouble =
+    (name: keyof Store) =>
+    async (...args: unknown[]) => {
+      if (troubled.has(name)) throw new TypeError(`no ${name}`)
+      return (inner[name] as (...args: unknown[]) => unknown)(...args)
+    }
+  const store = {
+    ...inner,
+    readEvents: trouble('readEvents'),
+    noteWebhooks: trouble('noteWebhooks'),
+    readWebhooks: trouble('readWebhooks'),
+    readOpenWebhooks: trouble('readOpenWebhooks'),
+    deleteWebhook: trouble('deleteWebhook')
+  } as Store
 
   await t.test('an unreadable event, and progress that cannot be stored', async t => {
     const { runtime, sender, clock, log } = pushing(t, { store })
     troubled.add('readEvents')
     await asked(runtime)
     await until(() => log.length === 1)
-    t.match(log[0], { message: 'an event could not be delivered to a webhook', details: { error: { message: 'no readEvents' } } })
+    t.match(log[0], {
+      message: 'an event could not be delivered to a webhook',
+      details: { error: { message: 'no readEvents' } }
+    })
     troubled.clear()
     troubled.add('noteWebhooks')
     await passed(clock, 500, () => log.length === 2)
@@ -496,7 +735,10 @@ await t.test('nothing is lost while the store fails, and reads and writes are re
     await until(() => log.length === 1)
     troubled.add('readWebhooks')
     await asked(runtime)
-    t.strictSame(log.map(({ message }) => message), ['the webhooks could not be read', 'the webhooks could not be read'])
+    t.strictSame(
+      log.map(({ message }) => message),
+      ['the webhooks could not be read', 'the webhooks could not be read']
+    )
     troubled.clear()
     await passed(clock, 500, () => sender.heard.length === 3)
   })
@@ -514,12 +756,19 @@ await t.test('nothing is lost while the store fails, and reads and writes are re
   await t.test('a commit with an unknown outcome', async t => {
     troubled.clear()
     const held = heldStore(inner)
-    const { runtime, sender, log, clock } = pushing(t, { store: { ...held, commit: async commit => {
-      const written = await held.commit(commit)
-      if (commit.webhooks.length > 0) throw new TypeError('lost on the way')
-      return written
-    } } })
-    t.match(await refusal(runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: { url: A } }))), { code: 'Overloaded' })
+    const { runtime, sender, log, clock } = pushing(t, {
+      store: {
+        ...held,
+        commit: async commit => {
+          const written = await held.commit(commit)
+          if (commit.webhooks.length > 0) throw new TypeError('lost on the way')
+          return written
+        }
+      }
+    })
+    t.match(await refusal(runtime.sendMessage(say('go', {}, { taskPushNotificationConfig: { url: A } }))), {
+      code: 'Overloaded'
+    })
     clock.increment(1000)
     await until(() => sender.heard.length === 3)
     t.match(log[0], { message: 'a commit failed' })
@@ -546,7 +795,8 @@ await t.test('closing waits a while for pending posts, and their responses survi
   await until(() => sender.heard.length === 3)
   t.strictSame(sender.heard, [`${A} submitted`, `${A} working`, `${A} input-required: Which?`])
 
-  sender.answer = (_, signal) => new Promise(resolve => signal.addEventListener('abort', () => resolve({ failure: 'aborted' })))
+  sender.answer = (_, signal) =>
+    new Promise(resolve => signal.addEventListener('abort', () => resolve({ failure: 'aborted' })))
   await asked(second.runtime, { url: B })
   await until(() => sender.posts.length === 4)
   const last = second.runtime.close()
@@ -557,7 +807,11 @@ await t.test('closing waits a while for pending posts, and their responses survi
   sender.answer = () => ({ status: 200 })
   start(t, { work: asking }, { store, push: sender })
   await until(() => sender.heard.length === 6)
-  t.equal(deliveryOf(sender.posts[3] ?? { url: '', headers: {}, body: '' }), deliveryOf(sender.posts[4] ?? { url: '', headers: {}, body: '' }), 'the same delivery again')
+  t.equal(
+    deliveryOf(sender.posts[3] ?? { url: '', headers: {}, body: '' }),
+    deliveryOf(sender.posts[4] ?? { url: '', headers: {}, body: '' }),
+    'the same delivery again'
+  )
 })
 
 await t.test('a closing runtime ignores progress of deleted webhooks and unreadable ones', async t => {
@@ -602,7 +856,12 @@ await t.test('a runtime resumes thousands of stored webhooks', async t => {
   const { runtime, clock } = start(t, { work: asking }, { store, push: sender, limits: { webhooksPerTask: 1000 } })
   const { id: taskId } = await open(runtime)
   await reaches(runtime, taskId, 'input-required')
-  for (let n = 0; n < 600; n += 1) await store.writeWebhook({ tenant: '', principal: 'anonymous' }, { taskId, id: `${n}`, webhook: { url: `https://h${n}.example/` }, version: '1.0' }, 1000)
+  for (let n = 0; n < 600; n += 1)
+    await store.writeWebhook(
+      { tenant: '', principal: 'anonymous' },
+      { taskId, id: `${n}`, webhook: { url: `https://h${n}.example/` }, version: '1.0' },
+      1000
+    )
   await closed(runtime, clock)
   const again = start(t, { work: asking }, { store, push: sender })
   await again.runtime.cancelTask({ id: taskId })
@@ -629,9 +888,19 @@ await t.test("a webhook of an older version receives updates in that version, wi
   await runtime.sendMessage(say('this', { taskId }))
   await rest()
   t.strictSame(sender.posts, [], 'it is not written yet')
-  runtime.writesWebhooks('0.1', (update, task) => ({ type: 'text/plain', text: JSON.stringify({ statusUpdate: { status: { state: `${task.status.state}/${task.artifacts?.length ?? 0}/${Object.keys(update).join()}` } } }) }))
+  runtime.writesWebhooks('0.1', (update, task) => ({
+    type: 'text/plain',
+    text: JSON.stringify({
+      statusUpdate: {
+        status: { state: `${task.status.state}/${task.artifacts?.length ?? 0}/${Object.keys(update).join()}` }
+      }
+    })
+  }))
   await passed(clock, 500, () => sender.heard.length === 3)
-  t.strictSame(sender.heard.map(each => each.slice(A.length + 1)), ['working/0/statusupdate', 'working/1/artifactupdate', 'completed/1/statusupdate'])
+  t.strictSame(
+    sender.heard.map(each => each.slice(A.length + 1)),
+    ['working/0/statusupdate', 'working/1/artifactupdate', 'completed/1/statusupdate']
+  )
   t.equal(sender.posts[0]?.headers['Content-Type'], 'text/plain')
 })
 
@@ -639,12 +908,15 @@ await t.test('jobs are limited in total and by name, and wait only for their own
   const slots = new KeyedSemaphore(name => (name === 'all' ? 3 : name === 'b' ? 1 : 2))
   const begun: string[] = []
   const gates = new Map<string, ReturnType<typeof deferred>>()
-  const slot = (id: string, ...names: string[]) => ({ names: [...names, 'all'], run: () => {
-    begun.push(id)
-    const gate = deferred()
-    gates.set(id, gate)
-    return gate.promise
-  } })
+  const slot = (id: string, ...names: string[]) => ({
+    names: [...names, 'all'],
+    run: () => {
+      begun.push(id)
+      const gate = deferred()
+      gates.set(id, gate)
+      return gate.promise
+    }
+  })
   const ended = async (id: string) => {
     gates.get(id)?.resolve(undefined)
     await rest()
@@ -664,5 +936,8 @@ await t.test('jobs are limited in total and by name, and wait only for their own
   for (const id of ['a2', 'a3', 'b2']) await ended(id)
   t.strictSame(begun.slice(5), ['c1'])
   await ended('c1')
-  t.strictSame(['a', 'b', 'c', 'all'].map(name => slots.runningOf(name)), [0, 0, 0, 0])
+  t.strictSame(
+    ['a', 'b', 'c', 'all'].map(name => slots.runningOf(name)),
+    [0, 0, 0, 0]
+  )
 })

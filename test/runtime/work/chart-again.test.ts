@@ -1,5 +1,15 @@
 import t from 'tap'
-import { assign, emit, fromCallback, fromTransition, sendTo, setup, spawnChild, stopChild, type EventObject } from 'xstate'
+import {
+  assign,
+  emit,
+  fromCallback,
+  fromTransition,
+  sendTo,
+  setup,
+  spawnChild,
+  stopChild,
+  type EventObject
+} from 'xstate'
 import { testAgent } from '../../../adapters/testing/index.ts'
 import { defineAgent, fromPromise, progress, setupWork, textOf } from '../../../runtime/index.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
@@ -12,38 +22,75 @@ const SECOND = 1000
 
 /** A chart with all that may be under way in one when its process is killed. */
 function trip(booked: string[]) {
-  const look = fromPromise<string, { place: string }>(async ({ input, step }) => step('look', ({ idempotencyKey }) => (booked.push(idempotencyKey), `a plan for ${input.place}`)))
+  const look = fromPromise<string, { place: string }>(async ({ input, step }) =>
+    step('look', ({ idempotencyKey }) => (booked.push(idempotencyKey), `a plan for ${input.place}`))
+  )
   const knock = fromCallback<{ type: 'x' }>(({ sendBack }) => sendBack({ type: 'knocked' }))
   const pack = setup({ actors: { look } }).createMachine({
     initial: 'waiting',
-    states: { waiting: { after: { 5000: 'packing' } }, packing: { invoke: { src: 'look', input: { place: 'the bag' }, onDone: 'packed' } }, packed: { type: 'final' } }
+    states: {
+      waiting: { after: { 5000: 'packing' } },
+      packing: { invoke: { src: 'look', input: { place: 'the bag' }, onDone: 'packed' } },
+      packed: { type: 'final' }
+    }
   })
   return setupWork({
     types: { context: {} as { plan: string; visits: number }, events: {} as { type: 'knocked' } },
     actors: { look, knock, pack }
   }).createMachine({
-    id: 'trip', context: { plan: '', visits: 0 }, initial: 'looking',
+    id: 'trip',
+    context: { plan: '', visits: 0 },
+    initial: 'looking',
     states: {
-      looking: { entry: emit(progress('looking')), invoke: { src: 'look', input: { place: 'Rome' }, onDone: { target: 'resting', actions: assign({ plan: ({ event }) => event.output }) } } },
+      looking: {
+        entry: emit(progress('looking')),
+        invoke: {
+          src: 'look',
+          input: { place: 'Rome' },
+          onDone: { target: 'resting', actions: assign({ plan: ({ event }) => event.output }) }
+        }
+      },
       resting: { after: { 10_000: 'preparing' } },
       preparing: {
-        type: 'parallel', onDone: { target: 'house', actions: emit(progress('ready')) },
+        type: 'parallel',
+        onDone: { target: 'house', actions: emit(progress('ready')) },
         states: {
-          bag: { initial: 'packing', states: { packing: { invoke: { src: 'pack', onDone: 'packed' } }, packed: { type: 'final' } } },
-          day: { initial: 'asking', states: { asking: { tags: 'input-required', meta: { prompt: 'Which day?' }, on: { 'message.received': 'known' } }, known: { type: 'final' } } }
+          bag: {
+            initial: 'packing',
+            states: { packing: { invoke: { src: 'pack', onDone: 'packed' } }, packed: { type: 'final' } }
+          },
+          day: {
+            initial: 'asking',
+            states: {
+              asking: { tags: 'input-required', meta: { prompt: 'Which day?' }, on: { 'message.received': 'known' } },
+              known: { type: 'final' }
+            }
+          }
         }
       },
       house: {
         initial: 'hall',
         states: {
           hall: { after: { 1000: 'garden' } },
-          garden: { tags: 'input-required', meta: { prompt: 'Who is there?' }, on: { 'message.received': '#trip.door' } },
+          garden: {
+            tags: 'input-required',
+            meta: { prompt: 'Who is there?' },
+            on: { 'message.received': '#trip.door' }
+          },
           before: { type: 'history' }
         }
       },
       door: {
-        entry: [spawnChild('knock', { id: ({ context }) => `knock ${context.visits}` }), assign({ visits: ({ context }) => context.visits + 1 })],
-        on: { knocked: [{ guard: ({ context }) => context.visits > 1, target: 'done' }, { target: 'house.before', actions: emit(progress('back')) }] }
+        entry: [
+          spawnChild('knock', { id: ({ context }) => `knock ${context.visits}` }),
+          assign({ visits: ({ context }) => context.visits + 1 })
+        ],
+        on: {
+          knocked: [
+            { guard: ({ context }) => context.visits > 1, target: 'done' },
+            { target: 'house.before', actions: emit(progress('back')) }
+          ]
+        }
       },
       done: { type: 'final' }
     },
@@ -52,8 +99,19 @@ function trip(booked: string[]) {
 }
 
 const TOLD = [
-  'submitted', 'working', 'working: looking', 'input-required: Which day?', 'working', 'working: ready', 'input-required: Who is there?', 'working', 'working: back',
-  'input-required: Who is there?', 'working', 'artifact: a plan for Rome', 'completed'
+  'submitted',
+  'working',
+  'working: looking',
+  'input-required: Which day?',
+  'working',
+  'working: ready',
+  'input-required: Who is there?',
+  'working',
+  'working: back',
+  'input-required: Who is there?',
+  'working',
+  'artifact: a plan for Rome',
+  'completed'
 ]
 
 /** Answers what a task asks and has time go by, until it is completed; `between` happens before each of the client's moves. */
@@ -64,7 +122,8 @@ async function converse(life: Lives, id: string, between: () => Promise<unknown>
     const { status } = await life.runtime.getTask({ id })
     if (stateName(status.state) === 'completed') return
     // Not awaited: of a process that is killed there is no answer.
-    if (stateName(status.state) === 'input-required') life.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true })).catch(() => {})
+    if (stateName(status.state) === 'input-required')
+      life.runtime.sendMessage(say('x', { taskId: id }, { returnImmediately: true })).catch(() => {})
     await life.pass(5 * SECOND)
   }
 }
@@ -118,12 +177,26 @@ await t.test('a chart whose process ends at any point of a conversation', async 
 })
 
 await t.test('actors that spawnChild created without an id', async t => {
-  const ear = (begun: string[]) => fromCallback<{ type: 'x' }, { name: string }>(({ input: { name }, sendBack }) => { begun.push(name); sendBack({ type: 'knocked' }) })
-  const listening = (begun: string[]) => setupWork({ types: { context: {} as { heard: number }, events: {} as { type: 'knocked' } }, actors: { ear: ear(begun) } })
+  const ear = (begun: string[]) =>
+    fromCallback<{ type: 'x' }, { name: string }>(({ input: { name }, sendBack }) => {
+      begun.push(name)
+      sendBack({ type: 'knocked' })
+    })
+  const listening = (begun: string[]) =>
+    setupWork({
+      types: { context: {} as { heard: number }, events: {} as { type: 'knocked' } },
+      actors: { ear: ear(begun) }
+    })
 
   await t.test('are restored, if there is one', async t => {
     const begun: string[] = []
-    const life = lives(t, { work: listening(begun).createMachine({ context: { heard: 0 }, entry: spawnChild('ear', { input: { name: 'a' } }), on: { knocked: {} } }) })
+    const life = lives(t, {
+      work: listening(begun).createMachine({
+        context: { heard: 0 },
+        entry: spawnChild('ear', { input: { name: 'a' } }),
+        on: { knocked: {} }
+      })
+    })
     await open(life.runtime)
     await until(() => begun.length === 1)
     await life.kill()
@@ -135,8 +208,11 @@ await t.test('actors that spawnChild created without an id', async t => {
     const spawning = (name: string) => setting.spawnChild('ear', { input: { name } })
     for (const [how, chart] of Object.entries({
       'at once': setting.createMachine({ context: { heard: 0 }, entry: [spawning('a'), spawning('b')] }),
-      'later': setting.createMachine({
-        context: { heard: 0 }, entry: spawning('a'), initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': { actions: spawning('b') } } } }
+      later: setting.createMachine({
+        context: { heard: 0 },
+        entry: spawning('a'),
+        initial: 'a',
+        states: { a: { tags: 'input-required', on: { 'message.received': { actions: spawning('b') } } } }
       })
     })) {
       for (const isKilled of [false, true]) {
@@ -146,7 +222,9 @@ await t.test('actors that spawnChild created without an id', async t => {
         if (isKilled) await life.kill()
         await life.runtime.sendMessage(say('x', { taskId }, { returnImmediately: true })).catch(() => {})
         t.equal(stateName((await reaches(life.runtime, taskId, 'failed')).status.state), 'failed', how)
-        t.match(life.log, [{ details: { error: /Two spawned actors have no id, so one replaces the other\. Give each an id/ } }])
+        t.match(life.log, [
+          { details: { error: /Two spawned actors have no id, so one replaces the other\. Give each an id/ } }
+        ])
       }
     }
   })
@@ -155,7 +233,12 @@ await t.test('actors that spawnChild created without an id', async t => {
     const begun: string[] = []
     const done = fromPromise(async () => void begun.push('done'))
     const work = setupWork({ actors: { done } }).createMachine({
-      entry: spawnChild('done'), initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': { target: 'b', actions: spawnChild('done') } } }, b: { type: 'final' } }
+      entry: spawnChild('done'),
+      initial: 'a',
+      states: {
+        a: { tags: 'input-required', on: { 'message.received': { target: 'b', actions: spawnChild('done') } } },
+        b: { type: 'final' }
+      }
     })
     const life = lives(t, { work })
     const { id: taskId } = await open(life.runtime)
@@ -172,7 +255,14 @@ await t.test('a chart with an actor that has failed goes on after a kill', async
   })
   const work = setupWork({ actors: { fails } }).createMachine({
     initial: 'trying',
-    states: { trying: { invoke: { src: 'fails', onError: '.asking' }, initial: 'waiting', states: { waiting: {}, asking: { tags: 'input-required', on: { 'message.received': '#(machine).done' } } } }, done: { type: 'final' } }
+    states: {
+      trying: {
+        invoke: { src: 'fails', onError: '.asking' },
+        initial: 'waiting',
+        states: { waiting: {}, asking: { tags: 'input-required', on: { 'message.received': '#(machine).done' } } }
+      },
+      done: { type: 'final' }
+    }
   })
   const life = lives(t, { work })
   const { id } = await open(life.runtime)
@@ -185,9 +275,20 @@ await t.test('a chart with an actor that has failed goes on after a kill', async
 await t.test('a chart sees the snapshots of its actors once, whenever it is killed', async t => {
   const counter = fromTransition((count: number, { type }: EventObject) => (type === 'add' ? count + 1 : count), 0)
   const work = setupWork({ types: { context: {} as { seen: number } }, actors: { counter } }).createMachine({
-    context: { seen: 0 }, initial: 'asking',
-    invoke: { src: 'counter', id: 'counter', onSnapshot: { actions: assign({ seen: ({ context }) => context.seen + 1 }) } },
-    states: { asking: { tags: 'input-required', meta: { prompt: ({ context }) => `seen ${context.seen} times` }, on: { 'message.received': { actions: sendTo('counter', { type: 'add' }) } } } }
+    context: { seen: 0 },
+    initial: 'asking',
+    invoke: {
+      src: 'counter',
+      id: 'counter',
+      onSnapshot: { actions: assign({ seen: ({ context }) => context.seen + 1 }) }
+    },
+    states: {
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: ({ context }) => `seen ${context.seen} times` },
+        on: { 'message.received': { actions: sendTo('counter', { type: 'add' }) } }
+      }
+    }
   })
   const life = lives(t, { work })
   const { id } = await open(life.runtime)
@@ -199,10 +300,20 @@ await t.test('a chart sees the snapshots of its actors once, whenever it is kill
 })
 
 await t.test('a chart that has failed takes no event that came with the one at which it failed', async t => {
-  const broken = setup({}).createMachine({ context: () => { throw new Error('a broken actor') } })
+  const broken = setup({}).createMachine({
+    context: () => {
+      throw new Error('a broken actor')
+    }
+  })
   const work = setupWork({ actors: { broken } }).createMachine({
     initial: 'working',
-    states: { working: { entry: spawnChild('broken', { id: 'unheard' }), invoke: { src: 'broken', id: 'heard', onError: 'done' } }, done: { type: 'final' } }
+    states: {
+      working: {
+        entry: spawnChild('broken', { id: 'unheard' }),
+        invoke: { src: 'broken', id: 'heard', onError: 'done' }
+      },
+      done: { type: 'final' }
+    }
   })
   const life = lives(t, { work, restart: { type: 'temporary' } })
   await reaches(life.runtime, (await open(life.runtime)).id, 'failed')
@@ -212,7 +323,19 @@ await t.test('an invoked actor that the chart has stopped is not missing after t
   const ear = fromCallback<EventObject>(() => {})
   const work = setupWork({ actors: { ear } }).createMachine({
     initial: 'a',
-    states: { a: { tags: 'input-required', invoke: { src: 'ear', id: 'ear' }, on: { 'message.received': [{ guard: ({ event }) => textOf(event.message) === 'stop', actions: stopChild('ear') }, { target: 'b' }] } }, b: { type: 'final' } }
+    states: {
+      a: {
+        tags: 'input-required',
+        invoke: { src: 'ear', id: 'ear' },
+        on: {
+          'message.received': [
+            { guard: ({ event }) => textOf(event.message) === 'stop', actions: stopChild('ear') },
+            { target: 'b' }
+          ]
+        }
+      },
+      b: { type: 'final' }
+    }
   })
   const life = lives(t, { work })
   const { id: taskId } = await open(life.runtime)
@@ -224,7 +347,15 @@ await t.test('an invoked actor that the chart has stopped is not missing after t
 
 await t.test('progress that a chart tells while it asks is dropped, and the log says so once', async t => {
   const work = setupWork({}).createMachine({
-    initial: 'a', states: { a: { tags: 'input-required', after: { 1000: { actions: emit(progress('late')) } , 2000: { actions: emit(progress('later')) } }, on: { 'message.received': 'b' } }, b: { type: 'final' } }
+    initial: 'a',
+    states: {
+      a: {
+        tags: 'input-required',
+        after: { 1000: { actions: emit(progress('late')) }, 2000: { actions: emit(progress('later')) } },
+        on: { 'message.received': 'b' }
+      },
+      b: { type: 'final' }
+    }
   })
   const life = lives(t, { work })
   const { id } = await open(life.runtime)
@@ -232,25 +363,51 @@ await t.test('progress that a chart tells while it asks is dropped, and the log 
   await life.pass(SECOND)
   await life.pass(SECOND)
   t.strictSame(await life.told(id), ['submitted', 'working', 'input-required: The agent needs an answer to go on.'])
-  t.match(life.log, [{ level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }])
+  t.match(life.log, [
+    { level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }
+  ])
   t.equal(life.log.length, 1)
   await testAgent(someWalks(t), defineAgent({ card: { name: 'Late' }, work }))
 })
 
-await t.test('a constant context that an assignment changes in place is that of its task alone, also in a chart below it', async t => {
-  const listed = { names: ['first'], by: { none: undefined } }
-  const push = ({ context }: { context: typeof listed }) => ({ names: (context.names.push('next'), context.names) })
-  const below = setup({ types: { context: {} as typeof listed } }).createMachine({
-    context: listed, initial: 'a', states: { a: { type: 'final', entry: assign(push) } }, output: ({ context }) => context.names.length
-  })
-  const work = setupWork({ types: { context: {} as typeof listed }, actors: { below } }).createMachine({
-    context: listed, initial: 'a', entry: assign(push),
-    states: { a: { invoke: { src: 'below', onDone: { target: 'b', actions: assign({ names: ({ context, event }) => [...context.names, `${event.output as number}`] }) } } }, b: { type: 'final' } },
-    output: ({ context }) => ({ artifact: `${context.names.join()} ${String('none' in context.by)}` })
-  })
-  const { runtime } = lives(t, { work })
-  for (const contextId of ['one', 'another']) {
-    t.equal(taskIn(await runtime.sendMessage(say('x', { contextId }))).artifacts?.map(textOf).join(), 'first,next,2 true')
+await t.test(
+  'a constant context that an assignment changes in place is that of its task alone, also in a chart below it',
+  async t => {
+    const listed = { names: ['first'], by: { none: undefined } }
+    const push = ({ context }: { context: typeof listed }) => ({ names: (context.names.push('next'), context.names) })
+    const below = setup({ types: { context: {} as typeof listed } }).createMachine({
+      context: listed,
+      initial: 'a',
+      states: { a: { type: 'final', entry: assign(push) } },
+      output: ({ context }) => context.names.length
+    })
+    const work = setupWork({ types: { context: {} as typeof listed }, actors: { below } }).createMachine({
+      context: listed,
+      initial: 'a',
+      entry: assign(push),
+      states: {
+        a: {
+          invoke: {
+            src: 'below',
+            onDone: {
+              target: 'b',
+              actions: assign({ names: ({ context, event }) => [...context.names, `${event.output as number}`] })
+            }
+          }
+        },
+        b: { type: 'final' }
+      },
+      output: ({ context }) => ({ artifact: `${context.names.join()} ${String('none' in context.by)}` })
+    })
+    const { runtime } = lives(t, { work })
+    for (const contextId of ['one', 'another']) {
+      t.equal(
+        taskIn(await runtime.sendMessage(say('x', { contextId })))
+          .artifacts?.map(textOf)
+          .join(),
+        'first,next,2 true'
+      )
+    }
+    t.strictSame(listed, { names: ['first'], by: { none: undefined } })
   }
-  t.strictSame(listed, { names: ['first'], by: { none: undefined } })
-})
+)

@@ -16,7 +16,11 @@ function waitingFor(cleanUps: CleanupTracker): { isOver: () => Promise<boolean> 
   return { isOver: () => rest().then(() => over) }
 }
 
-const late = (taskId: string, cancelGraceMs: number) => ({ level: 'warn', message: 'a work did not stop within its grace period', details: { taskId, cancelGraceMs } })
+const late = (taskId: string, cancelGraceMs: number) => ({
+  level: 'warn',
+  message: 'a work did not stop within its grace period',
+  details: { taskId, cancelGraceMs }
+})
 
 await t.test('nothing is waited for without clean-ups', async t => {
   const { cleanUps, clock } = cleaning()

@@ -15,5 +15,8 @@ await t.test('memory that a running task used is freed by the next minor garbage
   const flags = ['--expose-gc', '--no-opt', '--no-maglev', '--min-semi-space-size=16', '--max-semi-space-size=16']
   const { stdout } = await runBare(...flags, leftBehind)
   const { held, inUse } = JSON.parse(stdout) as { held: number; inUse: number }
-  t.ok(inUse > 0 && held - inUse < MOST_BYTES, `a task leaves ${held.toFixed(0)} bytes, ${inUse.toFixed(0)} of them in use`)
+  t.ok(
+    inUse > 0 && held - inUse < MOST_BYTES,
+    `a task leaves ${held.toFixed(0)} bytes, ${inUse.toFixed(0)} of them in use`
+  )
 })

@@ -1,6 +1,18 @@
 import t from 'tap'
 import { assign } from 'xstate'
-import { failed, inputRequired, isA2AError, memoryStore, prerequisites, progress, rejected, setupWork, taskCompleted, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  failed,
+  inputRequired,
+  isA2AError,
+  memoryStore,
+  prerequisites,
+  progress,
+  rejected,
+  setupWork,
+  taskCompleted,
+  textOf as wordsOf,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
@@ -42,12 +54,18 @@ const chart = setupWork({
   initial: 'reading',
   states: {
     reading: { always: [{ guard: 'needsNone', target: 'asking' }, { target: 'waiting' }] },
-    asking: { tags: 'input-required', on: { 'message.received': { target: 'done', actions: assign({ words: ({ event }) => wordsOf(event.message) }) } } },
+    asking: {
+      tags: 'input-required',
+      on: { 'message.received': { target: 'done', actions: assign({ words: ({ event }) => wordsOf(event.message) }) } }
+    },
     waiting: {
       invoke: {
         src: 'taskCompleted',
         input: ({ context: { taskId } }) => ({ taskId }),
-        onDone: { target: 'working', actions: assign({ words: ({ event: { output } }) => (output.artifacts ?? []).map(wordsOf).join() }) }
+        onDone: {
+          target: 'working',
+          actions: assign({ words: ({ event: { output } }) => (output.artifacts ?? []).map(wordsOf).join() })
+        }
       }
     },
     working: { after: { second: 'done' } },
@@ -62,7 +80,10 @@ await t.test('work that needs other tasks', async t => {
     const slow = await open(runtime, 'sleeps: a', { contextId })
     const asks = await open(runtime, 'asks', { contextId: 'other' })
     const done = await open(runtime, 'says: c')
-    const { id } = await open(runtime, 'after: d', { contextId, referenceTaskIds: [slow.id, asks.id, done.id, 'unknown'] })
+    const { id } = await open(runtime, 'after: d', {
+      contextId,
+      referenceTaskIds: [slow.id, asks.id, done.id, 'unknown']
+    })
     const spoken = async () => textOf((await runtime.getTask({ id })).status.message)
     await rest()
     t.equal(await spoken(), undefined)
@@ -85,8 +106,13 @@ await t.test('work that needs other tasks', async t => {
   await t.test('fails with the reason, without a retry, when one of them ends without success', async t => {
     const { runtime, log } = start(t, { work: does, restart: { type: 'transient' } })
     const never = await open(runtime, 'asks')
-    const after = async (needed: string) => (await reaches(runtime, (await open(runtime, 'after: x', { referenceTaskIds: [never.id, needed] })).id, 'failed')).status.message
-    for (const [words, text] of [['fails: No room.', 'has failed: No room.'], ['rejects: Not today.', 'has been rejected: Not today.']] as const) {
+    const after = async (needed: string) =>
+      (await reaches(runtime, (await open(runtime, 'after: x', { referenceTaskIds: [never.id, needed] })).id, 'failed'))
+        .status.message
+    for (const [words, text] of [
+      ['fails: No room.', 'has failed: No room.'],
+      ['rejects: Not today.', 'has been rejected: Not today.']
+    ] as const) {
       const { id } = await open(runtime, words)
       t.equal(textOf(await after(id)), `Task ${id}, which this one needs, ${text}`)
     }
@@ -94,7 +120,10 @@ await t.test('work that needs other tasks', async t => {
     const waiting = await open(runtime, 'after: x', { referenceTaskIds: [id] })
     await rest()
     await runtime.cancelTask({ id })
-    t.equal(textOf((await reaches(runtime, waiting.id, 'failed')).status.message), `Task ${id}, which this one needs, has been canceled.`)
+    t.equal(
+      textOf((await reaches(runtime, waiting.id, 'failed')).status.message),
+      `Task ${id}, which this one needs, has been canceled.`
+    )
     t.strictSame(log, [], 'this is not logged')
     const broken = await open(runtime, 'breaks')
     t.match(textOf(await after(broken.id)), /has failed: The work ended with an error\.$/)
@@ -116,21 +145,34 @@ await t.test('work that needs other tasks', async t => {
       work: async work => {
         const [what, id = ''] = wordsOf(work.message).split(' ')
         if (what !== 'needs') return does(work)
-        const needed = await work.completed(id === 'itself' ? work.taskId : id).catch((error: unknown) => void caught.push(error))
+        const needed = await work
+          .completed(id === 'itself' ? work.taskId : id)
+          .catch((error: unknown) => void caught.push(error))
         return { artifact: needed ? (needed.artifacts ?? []).map(wordsOf).join() : 'none' }
       }
     })
     const call = { principal: 'anna' }
-    const needs = async (id: string) => reaches(runtime, (await open(runtime, `needs ${id}`, {}, call)).id, 'completed', call)
-    const [own, foreign, bad] = [await open(runtime, 'says: hello', {}, call), await open(runtime, 'says: secret', {}, { principal: 'bob' }), await open(runtime, 'fails: x', {}, call)]
+    const needs = async (id: string) =>
+      reaches(runtime, (await open(runtime, `needs ${id}`, {}, call)).id, 'completed', call)
+    const [own, foreign, bad] = [
+      await open(runtime, 'says: hello', {}, call),
+      await open(runtime, 'says: secret', {}, { principal: 'bob' }),
+      await open(runtime, 'fails: x', {}, call)
+    ]
     t.match((await needs(own.id)).artifacts, [{ parts: [{ text: 'hello' }] }])
-    for (const id of [foreign.id, 'unknown', bad.id, 'itself']) t.match((await needs(id)).artifacts, [{ parts: [{ text: 'none' }] }])
-    t.match(caught.map(error => (isA2AError(error) ? [error.code, error.message.replace(/^Task \S+,/, 'Task …,'), error.metadata.state] : error)), [
-      ['TaskNotFound', 'Task …, which this one needs, was not found.', undefined],
-      ['TaskNotFound', 'Task …, which this one needs, was not found.', undefined],
-      ['UnsupportedOperation', 'Task …, which this one needs, has failed: x', 'TASK_STATE_FAILED'],
-      TypeError
-    ])
+    for (const id of [foreign.id, 'unknown', bad.id, 'itself'])
+      t.match((await needs(id)).artifacts, [{ parts: [{ text: 'none' }] }])
+    t.match(
+      caught.map(error =>
+        isA2AError(error) ? [error.code, error.message.replace(/^Task \S+,/, 'Task …,'), error.metadata.state] : error
+      ),
+      [
+        ['TaskNotFound', 'Task …, which this one needs, was not found.', undefined],
+        ['TaskNotFound', 'Task …, which this one needs, was not found.', undefined],
+        ['UnsupportedOperation', 'Task …, which this one needs, has failed: x', 'TASK_STATE_FAILED'],
+        TypeError
+      ]
+    )
   })
 
   await t.test('waits at most until its deadline for a task that waits for its client', async t => {
@@ -140,7 +182,9 @@ await t.test('work that needs other tasks', async t => {
     const { id } = await open(runtime, 'after: x', { referenceTaskIds: [asks.id] })
     await rest()
     clock.increment(5000)
-    t.match((await reaches(runtime, id, 'failed')).status.message?.parts, [{ text: 'The task was not finished within 5 seconds.' }])
+    t.match((await reaches(runtime, id, 'failed')).status.message?.parts, [
+      { text: 'The task was not finished within 5 seconds.' }
+    ])
   })
 
   await t.test('reads other tasks of its caller in their current state', async t => {
@@ -163,16 +207,21 @@ await t.test('work that needs other tasks', async t => {
 await t.test('a task that waits for another counts as working, and leaves nothing behind', async t => {
   let neededId = ''
   const heard: string[] = []
-  const { feeds, clock, loads, send } = openRuntime(t, {
-    work: async ({ ask, completed, contextId: own }) => {
-      const question = ask(inputRequired('?'))
-      // A question beside it does not let the task leave memory.
-      if (own === 'waits') await Promise.all([question, completed(neededId).then(({ id }) => heard.push(id))])
-      else if (own === 'gives up') await Promise.race([question, completed(neededId)])
-      else if (own === 'comes late') await Promise.all([question, completed(neededId), completed('unknown').catch(() => heard.push('none'))])
-      else await question
-    }
-  }, { idleContexts: 1 })
+  const { feeds, clock, loads, send } = openRuntime(
+    t,
+    {
+      work: async ({ ask, completed, contextId: own }) => {
+        const question = ask(inputRequired('?'))
+        // A question beside it does not let the task leave memory.
+        if (own === 'waits') await Promise.all([question, completed(neededId).then(({ id }) => heard.push(id))])
+        else if (own === 'gives up') await Promise.race([question, completed(neededId)])
+        else if (own === 'comes late')
+          await Promise.all([question, completed(neededId), completed('unknown').catch(() => heard.push('none'))])
+        else await question
+      }
+    },
+    { idleContexts: 1 }
+  )
 
   neededId = await send('needed')
   const timers = clock.size
@@ -189,7 +238,10 @@ await t.test('a task that waits for another counts as working, and leaves nothin
   await until(() => heard.length > 1)
   t.equal(feeds.size, 0, 'nor one for an ended or missing task')
   await send('waits', waiting)
-  t.strictSame(loads.filter(id => id !== 'needed'), ['waits', 'gives up', 'a', 'b', 'c', 'comes late'])
+  t.strictSame(
+    loads.filter(id => id !== 'needed'),
+    ['waits', 'gives up', 'a', 'b', 'c', 'comes late']
+  )
 
   neededId = await send('needed')
   const last = await send('gives up')
@@ -198,7 +250,10 @@ await t.test('a task that waits for another counts as working, and leaves nothin
   t.equal(feeds.size, 0, 'nor one of work that ended before')
 })
 
-for (const [form, work] of [['a function', does], ['a statechart', chart]] as const) {
+for (const [form, work] of [
+  ['a function', does],
+  ['a statechart', chart]
+] as const) {
   await t.test(`${form} that waits for a task`, async t => {
     /** A task that asks, and one that waits for it. */
     const waiting = async (life: Lives) => {
@@ -230,7 +285,8 @@ for (const [form, work] of [['a function', does], ['a statechart', chart]] as co
     await t.test('detects a task that completed while it was stopped', async t => {
       const inner = memoryStore()
       let isCut = false
-      const commit: Store['commit'] = commit => (isCut && commit.key.contextId === 'other' ? new Promise(() => {}) : inner.commit(commit))
+      const commit: Store['commit'] = commit =>
+        isCut && commit.key.contextId === 'other' ? new Promise(() => {}) : inner.commit(commit)
       const life = lives(t, { work }, { store: { ...inner, commit } })
       const { id, neededId } = await waiting(life)
       isCut = true

@@ -3,11 +3,39 @@ import { assign } from 'xstate'
 import type { Artifact, Task } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
 import {
-  artifact, artifactChoices, artifactToRefine, chosenArtifact, inputRequired, memoryStore, progress, readArtifact, refined, setupWork, text, textOf as wordsOf, whichArtifact,
-  type ArtifactChoice, type ArtifactWords, type EarlierArtifact, type RefiningOptions, type Runtime, type WorkArguments, type WorkFunction
+  artifact,
+  artifactChoices,
+  artifactToRefine,
+  chosenArtifact,
+  inputRequired,
+  memoryStore,
+  progress,
+  readArtifact,
+  refined,
+  setupWork,
+  text,
+  textOf as wordsOf,
+  whichArtifact,
+  type ArtifactChoice,
+  type ArtifactWords,
+  type EarlierArtifact,
+  type RefiningOptions,
+  type Runtime,
+  type WorkArguments,
+  type WorkFunction
 } from '../../../runtime/index.ts'
 import { failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
-import { open, reaches, rest, say, start, stateName, taskIn, textOf, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  open,
+  reaches,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  userMessage
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -35,7 +63,10 @@ function onlyOf({ artifacts = [], status }: Task): Artifact {
   return only
 }
 
-const referring = (task: Task, artifactId = onlyOf(task).artifactId): Part => ({ text: 'this', metadata: { taskId: task.id, artifactId } })
+const referring = (task: Task, artifactId = onlyOf(task).artifactId): Part => ({
+  text: 'this',
+  metadata: { taskId: task.id, artifactId }
+})
 
 await t.test('the artifacts that a message may refine', async t => {
   await t.test('are ordered by completion of their tasks, with incomplete ones last', async t => {
@@ -137,13 +168,19 @@ await t.test('the artifact to refine', async t => {
     clock.increment(1)
     const ship = await make(runtime, 'ship')
     const [one, two] = [ship, boat].map(task => ({ artifactId: onlyOf(task).artifactId, taskId: task.id }))
-    const choices = [{ data: { ...one, name: 'ship' }, metadata: one }, { data: { ...two, name: 'boat' }, metadata: two }]
+    const choices = [
+      { data: { ...one, name: 'ship' }, metadata: one },
+      { data: { ...two, name: 'boat' }, metadata: two }
+    ]
     const { id: taskId, status } = await make(runtime, 'refine')
     t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
     t.strictSame(status.message?.parts, [{ text: 'Which artifact do you mean: ship or boat?' }, ...choices])
 
     const again = await make(runtime, 'the blue one', { taskId })
-    t.strictSame(again.status.message?.parts, [{ text: 'There is no artifact of that name, or you named several. Say ship or boat.' }, ...choices])
+    t.strictSame(again.status.message?.parts, [
+      { text: 'There is no artifact of that name, or you named several. Say ship or boat.' },
+      ...choices
+    ])
     t.match((await make(runtime, 'boat and ship', { taskId })).status.state, 'TASK_STATE_INPUT_REQUIRED')
     t.match(onlyOf(await make(runtime, 'the boat', { taskId })), { name: 'boat', parts: [{ text: 'red boat' }] })
 
@@ -162,34 +199,101 @@ await t.test('the artifact to refine', async t => {
   })
 
   await t.test('is recognized in an answer by number, name without extension, or description', async t => {
-    const drawn = Object.entries({ 'sail.png': 'a boat', '.env': '', 'cat.txt': `a ${'very '.repeat(100)}black animal`, 'my_dog.gif': 'a brown animal', 'dog.png': 'a small animal' })
-    const earlierArtifacts = drawn.map(([name, description]) => ({ taskId: 't', artifact: { artifactId: `${name}!`, name, description, parts: [text('')] } }))
+    const drawn = Object.entries({
+      'sail.png': 'a boat',
+      '.env': '',
+      'cat.txt': `a ${'very '.repeat(100)}black animal`,
+      'my_dog.gif': 'a brown animal',
+      'dog.png': 'a small animal'
+    })
+    const earlierArtifacts = drawn.map(([name, description]) => ({
+      taskId: 't',
+      artifact: { artifactId: `${name}!`, name, description, parts: [text('')] }
+    }))
     const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
     const answers: Record<string, string | undefined> = {
-      '2': '.env', 'number 3, please': 'cat.txt', 'No. 4': 'my_dog.gif', 'the second one': '.env', 'The 3rd!': 'cat.txt',
-      sail: 'sail.png', 'the SAIL': 'sail.png', 'my dog': 'my_dog.gif', 'the cat': 'cat.txt', 'the boat': 'sail.png', 'the brown animal': 'my_dog.gif',
-      '6': undefined, '0': undefined, '2 of them': undefined, 'the first or the second': undefined, 'wait a second': undefined, the: undefined, 'a black one': undefined,
-      'not the second one': undefined, 'not the cat': undefined, "I don't want the boat": undefined, 'the animal': undefined
+      '2': '.env',
+      'number 3, please': 'cat.txt',
+      'No. 4': 'my_dog.gif',
+      'the second one': '.env',
+      'The 3rd!': 'cat.txt',
+      sail: 'sail.png',
+      'the SAIL': 'sail.png',
+      'my dog': 'my_dog.gif',
+      'the cat': 'cat.txt',
+      'the boat': 'sail.png',
+      'the brown animal': 'my_dog.gif',
+      '6': undefined,
+      '0': undefined,
+      '2 of them': undefined,
+      'the first or the second': undefined,
+      'wait a second': undefined,
+      the: undefined,
+      'a black one': undefined,
+      'not the second one': undefined,
+      'not the cat': undefined,
+      "I don't want the boat": undefined,
+      'the animal': undefined
     }
-    for (const [answer, name] of Object.entries(answers)) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
-    t.equal(artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length, 5, 'a request is not read as an answer')
+    for (const [answer, name] of Object.entries(answers))
+      t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
+    t.equal(
+      artifactChoices({ message: userMessage('make the cat red'), earlierArtifacts }).length,
+      5,
+      'a request is not read as an answer'
+    )
   })
 
-  await t.test('is recognized by its bytes, whatever the form of the base64, and among equal ones by the name or the words', async t => {
-    const file = (raw: string, filename?: string): Part => ({ raw, ...(filename !== undefined && { filename }), mediaType: 'image/png' })
-    const files: [string, Part][] = [['sail.png', file('+/+/')], ['two.png', file('QQ==')], ['three.png', file('QQ==')], ['far.png', { url: 'https://example.com/far.png' }]]
-    const earlierArtifacts = files.map(([name, part], i) => ({ taskId: `t${i}`, artifact: { artifactId: 'x', name, parts: [part] } }))
-    const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
-    const answers: [Part[], string | undefined][] = [
-      [[file('-_-_')], 'sail.png'], [[text('I mean this.'), file('+/+/')], 'sail.png'], [[text('not this'), file('+/+/')], undefined],
-      [[file('QQ')], undefined], [[file('QQ=='), text('the second one')], 'two.png'], [[file('QQ=='), text('the first one')], undefined], [[file('QQ==', 'three.png')], 'three.png'],
-      [[file('AAAA')], undefined], [[file('AAAA'), text('two.png')], 'two.png']
-    ]
-    for (const [parts, name] of answers) t.equal(chosenArtifact(choices, { ...userMessage(''), parts })?.name, name, JSON.stringify(parts))
-    t.match(artifactChoices({ message: { ...userMessage(''), parts: [text('refine this'), file('+/+/')] }, earlierArtifacts }), [{ name: 'sail.png' }], 'in a request')
-    for (const words of ['refine, but not the second one', 'not the newest one, please']) t.equal(artifactChoices({ message: userMessage(words), earlierArtifacts }).length, 4, words)
-    for (const [words, name] of [['the last few', undefined], ['the oldest', 'far.png'], ['the newest', 'sail.png']] as const) t.equal(chosenArtifact(choices, userMessage(words))?.name, name, words)
-  })
+  await t.test(
+    'is recognized by its bytes, whatever the form of the base64, and among equal ones by the name or the words',
+    async t => {
+      const file = (raw: string, filename?: string): Part => ({
+        raw,
+        ...(filename !== undefined && { filename }),
+        mediaType: 'image/png'
+      })
+      const files: [string, Part][] = [
+        ['sail.png', file('+/+/')],
+        ['two.png', file('QQ==')],
+        ['three.png', file('QQ==')],
+        ['far.png', { url: 'https://example.com/far.png' }]
+      ]
+      const earlierArtifacts = files.map(([name, part], i) => ({
+        taskId: `t${i}`,
+        artifact: { artifactId: 'x', name, parts: [part] }
+      }))
+      const choices = artifactChoices({ message: userMessage('refine'), earlierArtifacts })
+      const answers: [Part[], string | undefined][] = [
+        [[file('-_-_')], 'sail.png'],
+        [[text('I mean this.'), file('+/+/')], 'sail.png'],
+        [[text('not this'), file('+/+/')], undefined],
+        [[file('QQ')], undefined],
+        [[file('QQ=='), text('the second one')], 'two.png'],
+        [[file('QQ=='), text('the first one')], undefined],
+        [[file('QQ==', 'three.png')], 'three.png'],
+        [[file('AAAA')], undefined],
+        [[file('AAAA'), text('two.png')], 'two.png']
+      ]
+      for (const [parts, name] of answers)
+        t.equal(chosenArtifact(choices, { ...userMessage(''), parts })?.name, name, JSON.stringify(parts))
+      t.match(
+        artifactChoices({
+          message: { ...userMessage(''), parts: [text('refine this'), file('+/+/')] },
+          earlierArtifacts
+        }),
+        [{ name: 'sail.png' }],
+        'in a request'
+      )
+      for (const words of ['refine, but not the second one', 'not the newest one, please'])
+        t.equal(artifactChoices({ message: userMessage(words), earlierArtifacts }).length, 4, words)
+      for (const [words, name] of [
+        ['the last few', undefined],
+        ['the oldest', 'far.png'],
+        ['the newest', 'sail.png']
+      ] as const)
+        t.equal(chosenArtifact(choices, userMessage(words))?.name, name, words)
+    }
+  )
 
   await t.test('is asked for again among those that an answer left', async t => {
     const { runtime, clock } = start(t, { work: artist() })
@@ -199,11 +303,23 @@ await t.test('the artifact to refine', async t => {
     }
     const { id: taskId } = await make(runtime, 'refine')
     const asked = await make(runtime, 'the boat', { taskId })
-    t.match(asked.status.message?.parts, [{ text: 'Which artifact do you mean: big-boat.png or small-boat.png?' }, { data: {} }, { data: {} }])
-    t.equal(onlyOf(await make(runtime, 'the second', { taskId })).name, 'small-boat.png', 'by its number in the new list')
+    t.match(asked.status.message?.parts, [
+      { text: 'Which artifact do you mean: big-boat.png or small-boat.png?' },
+      { data: {} },
+      { data: {} }
+    ])
+    t.equal(
+      onlyOf(await make(runtime, 'the second', { taskId })).name,
+      'small-boat.png',
+      'by its number in the new list'
+    )
     const { id: other } = await make(runtime, 'refine')
     await make(runtime, 'the boat', { taskId: other })
-    t.equal(onlyOf(await make(runtime, 'the ship, then', { taskId: other })).name, 'ship.png', 'the others can still be chosen')
+    t.equal(
+      onlyOf(await make(runtime, 'the ship, then', { taskId: other })).name,
+      'ship.png',
+      'the others can still be chosen'
+    )
   })
 
   await t.test('is asked for if there is none, and may be any of the caller’s', async t => {
@@ -214,23 +330,39 @@ await t.test('the artifact to refine', async t => {
     const boat = elsewhere.artifacts?.[0]?.artifactId
     const { id: taskId, status } = await make(runtime, 'refine')
     t.strictSame(status.message?.parts, [{ text: 'Which picture do you mean? There is none here yet.' }])
-    const refused: Part[][] = [[referring(foreign)], [referring(elsewhere, 'unknown')], [referring(empty, 'x')], [referring(elsewhere, boat), referring(foreign)], [text('boat')]]
+    const refused: Part[][] = [
+      [referring(foreign)],
+      [referring(elsewhere, 'unknown')],
+      [referring(empty, 'x')],
+      [referring(elsewhere, boat), referring(foreign)],
+      [text('boat')]
+    ]
     for (const parts of refused) {
       const again = await make(runtime, '', { taskId, parts })
-      t.match(again.status, { state: 'TASK_STATE_INPUT_REQUIRED', message: { parts: [{ text: 'There is no picture of that name.' }] } })
+      t.match(again.status, {
+        state: 'TASK_STATE_INPUT_REQUIRED',
+        message: { parts: [{ text: 'There is no picture of that name.' }] }
+      })
     }
-    t.match(onlyOf(await make(runtime, '', { taskId, parts: [referring(elsewhere, boat)] })), { name: 'boat', parts: [{ text: 'red boat' }] })
+    t.match(onlyOf(await make(runtime, '', { taskId, parts: [referring(elsewhere, boat)] })), {
+      name: 'boat',
+      parts: [{ text: 'red boat' }]
+    })
   })
 
   await t.test('may be absent if it is optional, unless the message references a missing one', async t => {
     const { runtime } = start(t, { work: artist({ optional: true }) })
     t.equal(textOf(onlyOf(await make(runtime, 'refine'))), 'new')
-    const { status } = await make(runtime, '', { contextId: 'other', parts: [{ text: 'refine', metadata: { taskId: 'x', artifactId: 'y' } }] })
+    const { status } = await make(runtime, '', {
+      contextId: 'other',
+      parts: [{ text: 'refine', metadata: { taskId: 'x', artifactId: 'y' } }]
+    })
     t.equal(status.state, 'TASK_STATE_INPUT_REQUIRED')
   })
 
   await t.test('is asked for in the author’s own words', async t => {
-    const prompt: RefiningOptions['prompt'] = (choices, isAgain) => `${isAgain ? 'Nochmal: ' : ''}${choices.map(({ name }) => name).join(' oder ')}?`
+    const prompt: RefiningOptions['prompt'] = (choices, isAgain) =>
+      `${isAgain ? 'Nochmal: ' : ''}${choices.map(({ name }) => name).join(' oder ')}?`
     const { runtime } = start(t, { work: artist({ prompt }) })
     await make(runtime, 'Boot Schiff')
     const { id: taskId, status } = await make(runtime, 'refine')
@@ -240,7 +372,10 @@ await t.test('the artifact to refine', async t => {
 
   await t.test('fails the task with the reason if it is erased before it is read', async t => {
     const { runtime } = start(t, { work: artist() })
-    const [boat, ship] = [await make(runtime, 'boat', { contextId: 'other' }), await make(runtime, 'ship', { contextId: 'other' })]
+    const [boat, ship] = [
+      await make(runtime, 'boat', { contextId: 'other' }),
+      await make(runtime, 'ship', { contextId: 'other' })
+    ]
     const { id: taskId } = await make(runtime, '', { parts: [{ text: 'refine' }, referring(boat), referring(ship)] })
     await runtime.erase({ principal: 'anna', contextId: 'other' })
     const { status } = await make(runtime, 'boat', { taskId })
@@ -249,9 +384,22 @@ await t.test('the artifact to refine', async t => {
 
   await t.test('fails the task if the store cannot find it', async t => {
     const inner = memoryStore()
-    const { runtime } = start(t, { work: artist() }, { store: { ...inner, readTask: (scope, id, ...more) => (id === 'broken' ? Promise.reject(new Error('disk')) : inner.readTask(scope, id, ...more)) } })
+    const { runtime } = start(
+      t,
+      { work: artist() },
+      {
+        store: {
+          ...inner,
+          readTask: (scope, id, ...more) =>
+            id === 'broken' ? Promise.reject(new Error('disk')) : inner.readTask(scope, id, ...more)
+        }
+      }
+    )
     const { id: taskId } = await make(runtime, 'refine')
-    const { status } = await make(runtime, '', { taskId, parts: [{ text: 'x', metadata: { taskId: 'broken', artifactId: 'y' } }] })
+    const { status } = await make(runtime, '', {
+      taskId,
+      parts: [{ text: 'x', metadata: { taskId: 'broken', artifactId: 'y' } }]
+    })
     t.match(status, { state: 'TASK_STATE_FAILED', message: { parts: [{ text: 'The work ended with an error.' }] } })
   })
 })
@@ -295,8 +443,15 @@ await t.test('after a restart', async t => {
     await life.pass(1000)
     t.equal(textOf(onlyOf(await reaches(life.runtime, taskId, 'completed'))), 'red canoe')
     t.strictSame(await life.told(taskId), [
-      'submitted', 'working', 'input-required: Which artifact do you mean: ship or boat? ? ?', 'working',
-      'input-required: There is no artifact of that name, or you named several. Say ship or boat. ? ?', 'working', 'working: begun', 'artifact: red canoe', 'completed'
+      'submitted',
+      'working',
+      'input-required: Which artifact do you mean: ship or boat? ? ?',
+      'working',
+      'input-required: There is no artifact of that name, or you named several. Say ship or boat. ? ?',
+      'working',
+      'working: begun',
+      'artifact: red canoe',
+      'completed'
     ])
     t.strictSame(life.log, [])
   })
@@ -304,26 +459,55 @@ await t.test('after a restart', async t => {
 
 await t.test("a refinement has its original's name and an id of its own, whatever its content", async t => {
   const original = { artifact: { artifactId: 'v1', name: 'boat.txt', description: 'A boat.', parts: [text('boat')] } }
-  for (const content of ['red', text('red'), [text('red')], { parts: [text('red')] }, { ...original.artifact, parts: [text('red')], description: undefined as never }]) {
+  for (const content of [
+    'red',
+    text('red'),
+    [text('red')],
+    { parts: [text('red')] },
+    { ...original.artifact, parts: [text('red')], description: undefined as never }
+  ]) {
     t.strictSame(refined(original, content), { parts: [text('red')], name: 'boat.txt' })
   }
-  t.strictSame(refined(original, { artifactId: 'v2', description: 'Red.', parts: [text('red')] }), { description: 'Red.', parts: [text('red')], name: 'boat.txt', artifactId: 'v2' })
-  t.strictSame(refined({ artifact: { artifactId: 'v1', parts: [text('boat')] } }, 'red'), { parts: [text('red')], name: 'v1' }, 'one without a name is listed by its id')
+  t.strictSame(refined(original, { artifactId: 'v2', description: 'Red.', parts: [text('red')] }), {
+    description: 'Red.',
+    parts: [text('red')],
+    name: 'boat.txt',
+    artifactId: 'v2'
+  })
+  t.strictSame(
+    refined({ artifact: { artifactId: 'v1', parts: [text('boat')] } }, 'red'),
+    { parts: [text('red')], name: 'v1' },
+    'one without a name is listed by its id'
+  )
   t.throws(() => refined(original, { parts: [] }), { code: 'InvalidAgentResponse' })
 })
 
 await t.test('choices are the newest of each name, and unnamed ones go by id', t => {
-  const earlier = (taskId: string, artifactId: string, name?: string): EarlierArtifact => ({ taskId, artifact: { artifactId, parts: [text('x')], ...(name !== undefined && { name }) } })
-  const earlierArtifacts = [earlier('t3', 'a3', 'boat'), earlier('t2', 'a2'), earlier('t1', 'a1', 'boat'), earlier('t1', 'a0', '')]
+  const earlier = (taskId: string, artifactId: string, name?: string): EarlierArtifact => ({
+    taskId,
+    artifact: { artifactId, parts: [text('x')], ...(name !== undefined && { name }) }
+  })
+  const earlierArtifacts = [
+    earlier('t3', 'a3', 'boat'),
+    earlier('t2', 'a2'),
+    earlier('t1', 'a1', 'boat'),
+    earlier('t1', 'a0', '')
+  ]
   const choices = artifactChoices({ message: userMessage('make it red'), earlierArtifacts })
-  t.strictSame(choices, [{ artifactId: 'a3', taskId: 't3', name: 'boat' }, { artifactId: 'a2', taskId: 't2', name: 'a2' }, { artifactId: 'a0', taskId: 't1', name: 'a0' }])
+  t.strictSame(choices, [
+    { artifactId: 'a3', taskId: 't3', name: 'boat' },
+    { artifactId: 'a2', taskId: 't2', name: 'a2' },
+    { artifactId: 'a0', taskId: 't1', name: 'a0' }
+  ])
   t.strictSame(artifactChoices({ message: userMessage('make a2 red'), earlierArtifacts }), [choices[1]])
   t.strictSame(artifactChoices({ message: userMessage('make a boat of a2'), earlierArtifacts }), choices)
   t.end()
 })
 
 await t.test('an answer chooses by these rules', t => {
-  const choices = ['boat.png', 'my boat.png', 'Sailboat', '船.png', 'a+b (1)', 'boat_2.png'].map((name, i): ArtifactChoice => ({ artifactId: `a-${i}`, taskId: `t-${i}`, name }))
+  const choices = ['boat.png', 'my boat.png', 'Sailboat', '船.png', 'a+b (1)', 'boat_2.png'].map(
+    (name, i): ArtifactChoice => ({ artifactId: `a-${i}`, taskId: `t-${i}`, name })
+  )
   const table: [answer: string, name: string | undefined][] = [
     ['boat.png', 'boat.png'],
     ['The BOAT.PNG.', 'boat.png'],
@@ -341,21 +525,33 @@ await t.test('an answer chooses by these rules', t => {
     ['', undefined]
   ]
   for (const [answer, name] of table) t.equal(chosenArtifact(choices, userMessage(answer))?.name, name, answer)
-  const alike = [{ artifactId: 'plan', taskId: 't-1', name: 'Rome' }, { artifactId: 'plan', taskId: 't-2', name: 'Oslo' }]
+  const alike = [
+    { artifactId: 'plan', taskId: 't-1', name: 'Rome' },
+    { artifactId: 'plan', taskId: 't-2', name: 'Oslo' }
+  ]
   t.equal(chosenArtifact(alike, userMessage('the plan')), undefined, 'an ambiguous id chooses neither')
   t.equal(chosenArtifact(alike, userMessage('oslo'))?.taskId, 't-2')
-  const [one, two] = choices.map(({ taskId, artifactId }): Part => ({ text: 'Sailboat', metadata: { taskId, artifactId } }))
-  const referring = (...parts: (Part | undefined)[]) => chosenArtifact(choices, userMessage('', { parts: parts.flatMap(part => part ?? []) }))?.name
+  const [one, two] = choices.map(({ taskId, artifactId }): Part => ({
+    text: 'Sailboat',
+    metadata: { taskId, artifactId }
+  }))
+  const referring = (...parts: (Part | undefined)[]) =>
+    chosenArtifact(choices, userMessage('', { parts: parts.flatMap(part => part ?? []) }))?.name
   t.equal(referring(two), 'my boat.png', 'a reference takes precedence over words')
   t.equal(referring(two, two), 'my boat.png')
   t.equal(referring(one, two), undefined)
-  t.equal(referring({ text: 'Sailboat', metadata: { taskId: 't-0', artifactId: 'a-1' } }), undefined, 'both ids have to match')
+  t.equal(
+    referring({ text: 'Sailboat', metadata: { taskId: 't-0', artifactId: 'a-1' } }),
+    undefined,
+    'both ids have to match'
+  )
   t.equal(referring({ data: null }, { data: { taskId: 't-0' } }, { text: 'Sailboat' }), 'Sailboat')
   t.end()
 })
 
 await t.test('a question lists at most 20 artifacts, and an answer may name any', t => {
-  const choices = (count: number) => Array.from({ length: count }, (_, i): ArtifactChoice => ({ artifactId: `a${i}`, taskId: 't', name: `n${i}` }))
+  const choices = (count: number) =>
+    Array.from({ length: count }, (_, i): ArtifactChoice => ({ artifactId: `a${i}`, taskId: 't', name: `n${i}` }))
   t.match(whichArtifact(choices(1)).parts[0], { text: 'Which artifact do you mean: n0?' })
   t.match(whichArtifact(choices(3)).parts[0], { text: 'Which artifact do you mean: n0, n1, or n2?' })
   const { parts } = whichArtifact(choices(21), { isAgain: true })
@@ -396,7 +592,10 @@ await t.test('a statechart asks and chooses by the same functions, and reads fro
         invoke: {
           src: 'readArtifact',
           input: ({ context }) => context.choices,
-          onDone: { target: 'done', actions: assign({ artifact: ({ event: { output } }) => refined(output, `red ${wordsOf(output.artifact)}`) }) }
+          onDone: {
+            target: 'done',
+            actions: assign({ artifact: ({ event: { output } }) => refined(output, `red ${wordsOf(output.artifact)}`) })
+          }
         }
       },
       done: { type: 'final' }
@@ -415,20 +614,33 @@ await t.test('a statechart asks and chooses by the same functions, and reads fro
   const asked = await make(life.runtime, 'refine', { contextId: 'd' }, 'anonymous')
   t.equal(stateName(asked.status.state), 'input-required')
   await life.again()
-  t.match(textOf((await make(life.runtime, 'which?', { taskId: asked.id, contextId: 'd' }, 'anonymous')).status.message), /no artifact of that name/)
-  t.equal(textOf(onlyOf(await make(life.runtime, 'the ship', { taskId: asked.id, contextId: 'd' }, 'anonymous'))), 'red ship')
+  t.match(
+    textOf((await make(life.runtime, 'which?', { taskId: asked.id, contextId: 'd' }, 'anonymous')).status.message),
+    /no artifact of that name/
+  )
+  t.equal(
+    textOf(onlyOf(await make(life.runtime, 'the ship', { taskId: asked.id, contextId: 'd' }, 'anonymous'))),
+    'red ship'
+  )
 })
 
 await t.test('a statechart that reads an artifact before one is chosen fails', async t => {
-  const work = setupWork({ types: { context: {} as { choices: ArtifactChoice[] } }, actors: { readArtifact } }).createMachine({
+  const work = setupWork({
+    types: { context: {} as { choices: ArtifactChoice[] } },
+    actors: { readArtifact }
+  }).createMachine({
     context: ({ input }) => ({ choices: artifactChoices(input) }),
     invoke: { src: 'readArtifact', input: ({ context }) => context.choices }
   })
   const life = lives(t, { work: artist() })
   await make(life.runtime, 'boat ship', {}, 'anonymous')
   await life.restart({ work })
-  for (const more of [{}, { contextId: 'none' }]) t.match(await make(life.runtime, 'refine', more, 'anonymous'), { status: { state: 'TASK_STATE_FAILED' } })
-  t.match(life.log.map(({ details }) => String(details.error)), [/takes exactly one choice/, /takes exactly one choice/])
+  for (const more of [{}, { contextId: 'none' }])
+    t.match(await make(life.runtime, 'refine', more, 'anonymous'), { status: { state: 'TASK_STATE_FAILED' } })
+  t.match(
+    life.log.map(({ details }) => String(details.error)),
+    [/takes exactly one choice/, /takes exactly one choice/]
+  )
 })
 
 /** Never called: that it compiles, and what does not, is the test. */

@@ -3,10 +3,27 @@ import { assign, createActor, emit, sendParent, sendTo, setup } from 'xstate'
 import { z } from 'zod'
 import { proveAgent, testAgent } from '../../../adapters/testing/index.ts'
 import { outlineOf } from '../../../adapters/drawing/outline.ts'
-import { answerOf, defineAgent, progress, propertiesOf, setupWork, text, textOf as wordsOf } from '../../../runtime/index.ts'
+import {
+  answerOf,
+  defineAgent,
+  progress,
+  propertiesOf,
+  setupWork,
+  text,
+  textOf as wordsOf
+} from '../../../runtime/index.ts'
 import { QUESTION } from '../../../machines/protocol/uris.ts'
 import { failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
-import { open, reaches, refusal, say, start, stateName, taskIn, textOf } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  open,
+  reaches,
+  refusal,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf
+} from '../../fixtures/runtime/runtime-helpers.ts'
 import { someWalks } from '../../fixtures/charts/some-walks.ts'
 
 failOnLooseErrors(t)
@@ -18,32 +35,57 @@ function person(more: { readonly delayMs?: number } = {}) {
   const schema = z.coerce.number().int()
   return setupWork({
     types: { context: {} as Answers, events: {} as { type: 'colour.guessed' } }
-  }).extend({
-    guards: { isColour: ({ event }) => 'message' in event && wordsOf(event.message) !== 'none' }
-  }).createMachine({
-    id: 'person', type: 'parallel', context: { age: 0, colour: '' },
-    states: {
-      age: {
-        initial: more.delayMs === undefined ? 'asking' : 'waiting',
-        states: {
-          waiting: { after: { [more.delayMs ?? 0]: 'asking' } },
-          asking: { tags: 'input-required', meta: { prompt: 'Age?', schema }, on: { 'message.received': { target: 'known', actions: assign({ age: ({ event }) => answerOf(event, schema) }) } } },
-          known: { type: 'final' }
+  })
+    .extend({
+      guards: { isColour: ({ event }) => 'message' in event && wordsOf(event.message) !== 'none' }
+    })
+    .createMachine({
+      id: 'person',
+      type: 'parallel',
+      context: { age: 0, colour: '' },
+      states: {
+        age: {
+          initial: more.delayMs === undefined ? 'asking' : 'waiting',
+          states: {
+            waiting: { after: { [more.delayMs ?? 0]: 'asking' } },
+            asking: {
+              tags: 'input-required',
+              meta: { prompt: 'Age?', schema },
+              on: {
+                'message.received': {
+                  target: 'known',
+                  actions: assign({ age: ({ event }) => answerOf(event, schema) })
+                }
+              }
+            },
+            known: { type: 'final' }
+          }
+        },
+        colour: {
+          initial: 'asking',
+          states: {
+            asking: {
+              tags: 'input-required',
+              meta: { prompt: 'Colour?' },
+              on: {
+                'colour.guessed': 'known',
+                'message.received': [
+                  {
+                    guard: 'isColour',
+                    target: 'known',
+                    actions: assign({ colour: ({ event }) => wordsOf(event.message) })
+                  },
+                  'refused'
+                ]
+              }
+            },
+            refused: { type: 'final' },
+            known: { type: 'final' }
+          }
         }
       },
-      colour: {
-        initial: 'asking',
-        states: {
-          asking: {
-            tags: 'input-required', meta: { prompt: 'Colour?' },
-            on: { 'colour.guessed': 'known', 'message.received': [{ guard: 'isColour', target: 'known', actions: assign({ colour: ({ event }) => wordsOf(event.message) }) }, 'refused'] }
-          },
-          refused: { type: 'final' }, known: { type: 'final' }
-        }
-      }
-    },
-    output: ({ context: { age, colour } }) => ({ artifact: text(`${age} ${colour}`) })
-  })
+      output: ({ context: { age, colour } }) => ({ artifact: text(`${age} ${colour}`) })
+    })
 }
 
 /** The answer to the open question of a task, sent as a client that names it. */
@@ -76,7 +118,16 @@ await t.test('two regions that ask', async t => {
       t.equal(textOf(taskIn(await life.runtime.sendMessage(say('blue', { taskId: id }))).status.message), 'Age?')
       if (isKilled) await life.kill()
       t.equal(textOf(taskIn(await life.runtime.sendMessage(say('30', { taskId: id }))).artifacts?.[0]), '30 blue')
-      t.strictSame(await life.told(id), ['submitted', 'working', 'input-required: Colour?', 'working', 'input-required: Age?', 'working', 'artifact: 30 blue', 'completed'])
+      t.strictSame(await life.told(id), [
+        'submitted',
+        'working',
+        'input-required: Colour?',
+        'working',
+        'input-required: Age?',
+        'working',
+        'artifact: 30 blue',
+        'completed'
+      ])
     }
   })
 
@@ -84,7 +135,8 @@ await t.test('two regions that ask', async t => {
     const work = person({ delayMs: 1000 })
     const { never, precedes } = propertiesOf(work)
     const agent = defineAgent({
-      card: { name: 'Person' }, work,
+      card: { name: 'Person' },
+      work,
       properties: {
         'no colour without an answer': never(({ context }) => context.colour === 'none'),
         'age is known before a colour': precedes('age.known', 'colour.known')
@@ -93,7 +145,13 @@ await t.test('two regions that ask', async t => {
     const cases = { messages: { number: '7', colour: 'red', none: 'none' } }
     await testAgent(someWalks(t), agent, { cases })
     const { verdicts } = await proveAgent(agent, { cases, only: ' colour' })
-    t.strictSame(verdicts.map(({ property, outcome }) => [property, outcome]), [['no colour without an answer', 'proved'], ['age is known before a colour', 'confirmed']])
+    t.strictSame(
+      verdicts.map(({ property, outcome }) => [property, outcome]),
+      [
+        ['no colour without an answer', 'proved'],
+        ['age is known before a colour', 'confirmed']
+      ]
+    )
   })
 
   await t.test('are the same chart for plain XState, and no drawing shows the guard', async t => {
@@ -111,11 +169,27 @@ await t.test('two regions that ask', async t => {
   })
 
   await t.test('of which one waits for an authorization, each get what they asked for', async t => {
-    const work = setupWork({ types: { context: {} as { colour: string }, events: {} as { type: 'authorization.received'; data: unknown } } }).createMachine({
-      id: 'shop', type: 'parallel', context: { colour: '' },
+    const work = setupWork({
+      types: { context: {} as { colour: string }, events: {} as { type: 'authorization.received'; data: unknown } }
+    }).createMachine({
+      id: 'shop',
+      type: 'parallel',
+      context: { colour: '' },
       states: {
-        colour: { initial: 'asking', states: { asking: { tags: 'input-required', meta: { prompt: 'Colour?' }, on: { '*': 'known' } }, known: { type: 'final' } } },
-        payment: { initial: 'asking', states: { asking: { tags: 'auth-required', meta: { prompt: 'Pay.' }, on: { 'authorization.received': 'paid' } }, paid: { type: 'final' } } }
+        colour: {
+          initial: 'asking',
+          states: {
+            asking: { tags: 'input-required', meta: { prompt: 'Colour?' }, on: { '*': 'known' } },
+            known: { type: 'final' }
+          }
+        },
+        payment: {
+          initial: 'asking',
+          states: {
+            asking: { tags: 'auth-required', meta: { prompt: 'Pay.' }, on: { 'authorization.received': 'paid' } },
+            paid: { type: 'final' }
+          }
+        }
       },
       output: { message: 'Thanks.' }
     })
@@ -124,30 +198,61 @@ await t.test('two regions that ask', async t => {
     t.equal(textOf(status.message), 'Colour?')
     t.equal((await refusal(runtime.authorized(taskId, 'paid'))).code, 'UnsupportedOperation')
     t.equal(stateName(taskIn(await runtime.sendMessage(say('red', { taskId }))).status.state), 'auth-required')
-    t.equal((await refusal(runtime.sendMessage(say('blue', { taskId })))).code, 'UnsupportedOperation', 'a message is no answer for the region that has one')
+    t.equal(
+      (await refusal(runtime.sendMessage(say('blue', { taskId })))).code,
+      'UnsupportedOperation',
+      'a message is no answer for the region that has one'
+    )
     t.equal(stateName((await runtime.authorized(taskId, 'paid')).status.state), 'completed')
   })
 })
 
 await t.test('an answer', async t => {
-  const asks = setupWork({ types: { context: {} as { said: string[] } }, actions: { note: assign({ said: ({ context, event }) => [...context.said, wordsOf(event.message)] }) } })
+  const asks = setupWork({
+    types: { context: {} as { said: string[] } },
+    actions: { note: assign({ said: ({ context, event }) => [...context.said, wordsOf(event.message)] }) }
+  })
   const work = asks.createMachine({
-    context: { said: [] }, initial: 'one',
+    context: { said: [] },
+    initial: 'one',
     states: {
-      one: { tags: 'input-required', meta: { prompt: 'One?' }, on: { 'message.received': { target: 'two', actions: 'note' } } },
-      two: { tags: 'input-required', meta: { prompt: 'Two?' }, on: { 'message.received': { target: 'end', actions: 'note' } } },
+      one: {
+        tags: 'input-required',
+        meta: { prompt: 'One?' },
+        on: { 'message.received': { target: 'two', actions: 'note' } }
+      },
+      two: {
+        tags: 'input-required',
+        meta: { prompt: 'Two?' },
+        on: { 'message.received': { target: 'end', actions: 'note' } }
+      },
       end: { type: 'final' }
     },
     output: ({ context }) => ({ artifact: text(context.said.join(' ')) })
   })
 
-  await t.test('of the second of two clients who answer at once is no answer to the next question, which it has not seen', async t => {
-    const { runtime } = start(t, { work })
-    const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-    const [first, second] = await Promise.allSettled([runtime.sendMessage(say('1', { taskId })), runtime.sendMessage(say('2', { taskId }))])
-    t.match([first, second], [{ status: 'fulfilled' }, { status: 'rejected', reason: { code: 'UnsupportedOperation', message: /no longer asks the question that this message answers/ } }])
-    t.equal(textOf(taskIn(await runtime.sendMessage(say('3', { taskId }))).artifacts?.[0]), '1 3')
-  })
+  await t.test(
+    'of the second of two clients who answer at once is no answer to the next question, which it has not seen',
+    async t => {
+      const { runtime } = start(t, { work })
+      const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
+      const [first, second] = await Promise.allSettled([
+        runtime.sendMessage(say('1', { taskId })),
+        runtime.sendMessage(say('2', { taskId }))
+      ])
+      t.match(
+        [first, second],
+        [
+          { status: 'fulfilled' },
+          {
+            status: 'rejected',
+            reason: { code: 'UnsupportedOperation', message: /no longer asks the question that this message answers/ }
+          }
+        ]
+      )
+      t.equal(textOf(taskIn(await runtime.sendMessage(say('3', { taskId }))).artifacts?.[0]), '1 3')
+    }
+  )
 
   await t.test('that is queued is for whatever is asked next', async t => {
     const { runtime } = start(t, { work, messages: 'queue' })
@@ -156,57 +261,125 @@ await t.test('an answer', async t => {
     t.equal(textOf((await runtime.getTask({ id: taskId })).artifacts?.[0]), '1 2')
   })
 
-  await t.test('that names its question is refused if another one is open, also after the end of the process', async t => {
-    for (const messages of ['reject', 'queue'] as const) {
-      for (const isKilled of [false, true]) {
-        const life = lives(t, { work, messages })
-        const again = async () => void (isKilled && (await life.kill()))
-        const { id: taskId, status: one } = taskIn(await life.runtime.sendMessage(say('x')))
-        await again()
-        const wrong = await refusal(life.runtime.sendMessage(naming('other', '1', taskId)))
-        t.match(wrong, { code: 'UnsupportedOperation', message: new RegExp(`Task ${taskId} no longer asks`) })
-        const { status: two } = taskIn(await life.runtime.sendMessage(naming(one.message?.messageId, '1', taskId)))
-        t.equal(textOf(two.message), 'Two?')
-        await again()
-        t.equal((await refusal(life.runtime.sendMessage(naming(one.message?.messageId, '2', taskId)))).code, 'UnsupportedOperation')
-        t.equal(textOf(taskIn(await life.runtime.sendMessage(naming(two.message?.messageId, '2', taskId))).artifacts?.[0]), '1 2')
+  await t.test(
+    'that names its question is refused if another one is open, also after the end of the process',
+    async t => {
+      for (const messages of ['reject', 'queue'] as const) {
+        for (const isKilled of [false, true]) {
+          const life = lives(t, { work, messages })
+          const again = async () => void (isKilled && (await life.kill()))
+          const { id: taskId, status: one } = taskIn(await life.runtime.sendMessage(say('x')))
+          await again()
+          const wrong = await refusal(life.runtime.sendMessage(naming('other', '1', taskId)))
+          t.match(wrong, { code: 'UnsupportedOperation', message: new RegExp(`Task ${taskId} no longer asks`) })
+          const { status: two } = taskIn(await life.runtime.sendMessage(naming(one.message?.messageId, '1', taskId)))
+          t.equal(textOf(two.message), 'Two?')
+          await again()
+          t.equal(
+            (await refusal(life.runtime.sendMessage(naming(one.message?.messageId, '2', taskId)))).code,
+            'UnsupportedOperation'
+          )
+          t.equal(
+            textOf(taskIn(await life.runtime.sendMessage(naming(two.message?.messageId, '2', taskId))).artifacts?.[0]),
+            '1 2'
+          )
+        }
       }
     }
-  })
+  )
 
   await t.test('that names a question in another way, or of no task, is refused', async t => {
     const { runtime } = start(t, { work })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-    for (const wrong of [7, '', null]) t.match(await refusal(runtime.sendMessage(say('1', { taskId, metadata: { [QUESTION]: wrong } }))), { code: 'InvalidParams', message: /message\.metadata.*must be the messageId/ })
-    t.match(await refusal(runtime.sendMessage(say('1', { metadata: { [QUESTION]: 'q' } }))), { code: 'InvalidParams', message: /add the task's id as taskId/ })
+    for (const wrong of [7, '', null])
+      t.match(await refusal(runtime.sendMessage(say('1', { taskId, metadata: { [QUESTION]: wrong } }))), {
+        code: 'InvalidParams',
+        message: /message\.metadata.*must be the messageId/
+      })
+    t.match(await refusal(runtime.sendMessage(say('1', { metadata: { [QUESTION]: 'q' } }))), {
+      code: 'InvalidParams',
+      message: /add the task's id as taskId/
+    })
   })
 })
 
 await t.test('charts below the work', async t => {
   const size = setup({ types: { context: {} as { size: string } } }).createMachine({
-    id: 'size', context: { size: '' }, initial: 'asking',
+    id: 'size',
+    context: { size: '' },
+    initial: 'asking',
     states: {
-      asking: { tags: 'input-required', meta: { prompt: 'Size?', schema: z.enum(['small', 'large']) }, on: { 'message.received': { target: 'known', actions: assign({ size: ({ event }) => (event as { answer?: string }).answer ?? '' }) } } },
+      asking: {
+        tags: 'input-required',
+        meta: { prompt: 'Size?', schema: z.enum(['small', 'large']) },
+        on: {
+          'message.received': {
+            target: 'known',
+            actions: assign({ size: ({ event }) => (event as { answer?: string }).answer ?? '' })
+          }
+        }
+      },
       known: { type: 'final' }
     },
     output: ({ context }) => context.size
   })
   const drink = setup({ types: { context: {} as { size: string } }, actors: { size } }).createMachine({
-    id: 'drink', context: { size: '' }, initial: 'choosing',
-    states: { choosing: { invoke: { src: 'size', id: 'inner', onDone: { target: 'chosen', actions: assign({ size: ({ event }) => event.output as string }) } } }, chosen: { type: 'final' } },
+    id: 'drink',
+    context: { size: '' },
+    initial: 'choosing',
+    states: {
+      choosing: {
+        invoke: {
+          src: 'size',
+          id: 'inner',
+          onDone: { target: 'chosen', actions: assign({ size: ({ event }) => event.output as string }) }
+        }
+      },
+      chosen: { type: 'final' }
+    },
     output: ({ context }) => context.size
   })
-  const order = (withOwn: boolean) => setupWork({ types: { context: {} as { drink: string; name: string } }, actors: { drink, size } }).createMachine({
-    id: 'order', context: { drink: '', name: '' }, type: 'parallel',
-    states: {
-      drink: { initial: 'ordering', states: { ordering: { invoke: { src: 'drink', id: 'drink', onDone: { target: 'ordered', actions: [assign({ drink: ({ event }) => event.output as string }), emit(progress('Noted.'))] } } }, ordered: { type: 'final' } } },
-      name: {
-        initial: withOwn ? 'asking' : 'known',
-        states: { asking: { tags: 'input-required', meta: { prompt: 'Your name?' }, on: { 'message.received': { target: 'known', actions: assign({ name: ({ event }) => wordsOf(event.message) }) } } }, known: { type: 'final' } }
-      }
-    },
-    output: ({ context: { drink, name } }) => ({ artifact: text(`${drink} for ${name}`) })
-  })
+  const order = (withOwn: boolean) =>
+    setupWork({ types: { context: {} as { drink: string; name: string } }, actors: { drink, size } }).createMachine({
+      id: 'order',
+      context: { drink: '', name: '' },
+      type: 'parallel',
+      states: {
+        drink: {
+          initial: 'ordering',
+          states: {
+            ordering: {
+              invoke: {
+                src: 'drink',
+                id: 'drink',
+                onDone: {
+                  target: 'ordered',
+                  actions: [assign({ drink: ({ event }) => event.output as string }), emit(progress('Noted.'))]
+                }
+              }
+            },
+            ordered: { type: 'final' }
+          }
+        },
+        name: {
+          initial: withOwn ? 'asking' : 'known',
+          states: {
+            asking: {
+              tags: 'input-required',
+              meta: { prompt: 'Your name?' },
+              on: {
+                'message.received': {
+                  target: 'known',
+                  actions: assign({ name: ({ event }) => wordsOf(event.message) })
+                }
+              }
+            },
+            known: { type: 'final' }
+          }
+        }
+      },
+      output: ({ context: { drink, name } }) => ({ artifact: text(`${drink} for ${name}`) })
+    })
 
   await t.test('ask through the task, as deep as they nest, and get the answers', async t => {
     for (const isKilled of [false, true]) {
@@ -221,7 +394,15 @@ await t.test('charts below the work', async t => {
       t.equal((await refusal(life.runtime.sendMessage(say('huge', { taskId })))).code, 'InvalidParams')
       t.equal(textOf(taskIn(await life.runtime.sendMessage(say('small', { taskId }))).artifacts?.[0]), 'small for Ann')
       t.strictSame(await life.told(taskId), [
-        'submitted', 'working', 'input-required: Your name?', 'working', 'input-required: Size?', 'working', 'working: Noted.', 'artifact: small for Ann', 'completed'
+        'submitted',
+        'working',
+        'input-required: Your name?',
+        'working',
+        'input-required: Size?',
+        'working',
+        'working: Noted.',
+        'artifact: small for Ann',
+        'completed'
       ])
       t.strictSame(life.log, [])
     }
@@ -230,12 +411,23 @@ await t.test('charts below the work', async t => {
   await t.test('are walked by tests, and proofs see their questions', async t => {
     const work = order(true)
     const { never, told } = propertiesOf(work)
-    const agent = defineAgent({ card: { name: 'Order' }, work, properties: { 'nothing is noted': never(told('WORKING', (one: { message?: unknown }) => one.message !== undefined)), 'nobody is huge': never(({ context }) => context.drink === 'huge') } })
+    const agent = defineAgent({
+      card: { name: 'Order' },
+      work,
+      properties: {
+        'nothing is noted': never(told('WORKING', (one: { message?: unknown }) => one.message !== undefined)),
+        'nobody is huge': never(({ context }) => context.drink === 'huge')
+      }
+    })
     const cases = { messages: { small: 'small', Ann: 'Ann' } }
     await testAgent(someWalks(t), agent, { cases })
     const { verdicts } = await proveAgent(agent, { cases, only: ' is ' })
     t.match(verdicts, [
-      { property: 'nothing is noted', outcome: 'confirmed', walk: { steps: [{ says: 'the client says "small"' }, { says: 'the client says "small"' }] } },
+      {
+        property: 'nothing is noted',
+        outcome: 'confirmed',
+        walk: { steps: [{ says: 'the client says "small"' }, { says: 'the client says "small"' }] }
+      },
       { property: 'nobody is huge', outcome: 'proved' }
     ])
   })
@@ -248,8 +440,26 @@ await t.test('charts below the work', async t => {
   })
 
   await t.test('refuse a message that they do not take, and take a queued one', async t => {
-    const picky = setup({}).createMachine({ id: 'picky', initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': { guard: ({ event }) => wordsOf((event as never as { message: { parts: never[] } }).message) === 'yes', target: 'ok' } } }, ok: { type: 'final' } } })
-    const work = setupWork({ actors: { picky } }).createMachine({ initial: 'a', states: { a: { after: { 1000: 'b' } }, b: { invoke: { src: 'picky', onDone: 'c' } }, c: { type: 'final' } } })
+    const picky = setup({}).createMachine({
+      id: 'picky',
+      initial: 'asking',
+      states: {
+        asking: {
+          tags: 'input-required',
+          on: {
+            'message.received': {
+              guard: ({ event }) => wordsOf((event as never as { message: { parts: never[] } }).message) === 'yes',
+              target: 'ok'
+            }
+          }
+        },
+        ok: { type: 'final' }
+      }
+    })
+    const work = setupWork({ actors: { picky } }).createMachine({
+      initial: 'a',
+      states: { a: { after: { 1000: 'b' } }, b: { invoke: { src: 'picky', onDone: 'c' } }, c: { type: 'final' } }
+    })
     const life = lives(t, { work, messages: 'queue' })
     const { id: taskId } = await open(life.runtime)
     await life.runtime.sendMessage(say('no', { taskId }, { returnImmediately: true }))
@@ -263,21 +473,62 @@ await t.test('charts below the work', async t => {
     const asks = (prompt: string) => ({ tags: 'input-required', meta: { prompt } })
     const echo = setup({}).createMachine({ on: { ping: { actions: sendParent({ type: 'next' }) } } })
     const asker = setup({ actors: { echo } }).createMachine({
-      id: 'asker', invoke: { src: 'echo', id: 'echo' }, initial: 'zero',
-      states: { zero: { ...asks('Zero?'), on: { 'message.received': 'one' } }, one: { ...asks('One?'), entry: sendTo('echo', { type: 'ping' }), on: { next: 'two' } }, two: { ...asks('Two?'), on: { 'message.received': 'end' } }, end: { type: 'final' } }
+      id: 'asker',
+      invoke: { src: 'echo', id: 'echo' },
+      initial: 'zero',
+      states: {
+        zero: { ...asks('Zero?'), on: { 'message.received': 'one' } },
+        one: { ...asks('One?'), entry: sendTo('echo', { type: 'ping' }), on: { next: 'two' } },
+        two: { ...asks('Two?'), on: { 'message.received': 'end' } },
+        end: { type: 'final' }
+      }
     })
-    const work = setupWork({ actors: { asker } }).createMachine({ initial: 'a', states: { a: { invoke: { src: 'asker', id: 'asker', onDone: 'b' } }, b: { type: 'final' } } })
+    const work = setupWork({ actors: { asker } }).createMachine({
+      initial: 'a',
+      states: { a: { invoke: { src: 'asker', id: 'asker', onDone: 'b' } }, b: { type: 'final' } }
+    })
     const life = lives(t, { work })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('x')))
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('y', { taskId }))).status.message), 'Two?')
-    t.strictSame(await life.told(taskId), ['submitted', 'working', 'input-required: Zero?', 'working', 'input-required: One?', 'working', 'input-required: Two?'])
-    const { verdicts } = await proveAgent(defineAgent({ card: { name: 'Asker' }, work }), { cases: { messages: { yes: 'yes' } }, only: 'throws' })
-    t.match(verdicts, [{ outcome: 'unknown', why: /charts among its actors ask several questions, one after the other, without time passing/ }])
+    t.strictSame(await life.told(taskId), [
+      'submitted',
+      'working',
+      'input-required: Zero?',
+      'working',
+      'input-required: One?',
+      'working',
+      'input-required: Two?'
+    ])
+    const { verdicts } = await proveAgent(defineAgent({ card: { name: 'Asker' }, work }), {
+      cases: { messages: { yes: 'yes' } },
+      only: 'throws'
+    })
+    t.match(verdicts, [
+      {
+        outcome: 'unknown',
+        why: /charts among its actors ask several questions, one after the other, without time passing/
+      }
+    ])
   })
 
   await t.test('that fail at an answer fail their work', async t => {
-    const broken = setup({ actions: { fail: assign(() => { throw new Error('broken') }) } }).createMachine({ id: 'broken', initial: 'asking', states: { asking: { tags: 'input-required', on: { 'message.received': { actions: 'fail' } } } } })
-    const { runtime } = start(t, { work: setupWork({ actors: { broken } }).createMachine({ initial: 'a', states: { a: { invoke: { src: 'broken', onDone: 'b' } }, b: { type: 'final' } } }) })
+    const broken = setup({
+      actions: {
+        fail: assign(() => {
+          throw new Error('broken')
+        })
+      }
+    }).createMachine({
+      id: 'broken',
+      initial: 'asking',
+      states: { asking: { tags: 'input-required', on: { 'message.received': { actions: 'fail' } } } }
+    })
+    const { runtime } = start(t, {
+      work: setupWork({ actors: { broken } }).createMachine({
+        initial: 'a',
+        states: { a: { invoke: { src: 'broken', onDone: 'b' } }, b: { type: 'final' } }
+      })
+    })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(stateName(taskIn(await runtime.sendMessage(say('y', { taskId }))).status.state), 'failed')
   })

@@ -2,9 +2,32 @@ import t from 'tap'
 import { assign, fromCallback, fromPromise, spawnChild, type AnyStateMachine } from 'xstate'
 import { mayRestart, restartsAfter, type RestartPolicy } from '../../../machines/supervision.ts'
 import { restartPolicy } from '../../../runtime/agent/policies.ts'
-import { artifact, defineAgent, failed, inputRequired, progress, setupWork, textOf as wordsOf, type RestartOption, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  artifact,
+  defineAgent,
+  failed,
+  inputRequired,
+  progress,
+  setupWork,
+  textOf as wordsOf,
+  type RestartOption,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
-import { brief, deferred, heldStore, open, reaches, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  deferred,
+  heldStore,
+  open,
+  reaches,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
@@ -14,7 +37,11 @@ const AGAIN = [`working: ${CRASH}`, 'working']
 
 await t.test('the supervisor’s decision', async t => {
   await t.test('refuses temporary work, and restarts transient work up to its intensity within the period', t => {
-    const policy = (type: RestartPolicy['type'], intensity: number, periodMs = 5000): RestartPolicy => ({ type, intensity, periodMs })
+    const policy = (type: RestartPolicy['type'], intensity: number, periodMs = 5000): RestartPolicy => ({
+      type,
+      intensity,
+      periodMs
+    })
     const table: [policy: RestartPolicy, atMs: number, restarts: number[], decision: boolean, after: number[]][] = [
       [policy('temporary', 9), 0, [], false, [0]],
       [policy('transient', 0), 0, [], false, [0]],
@@ -35,18 +62,28 @@ await t.test('the supervisor’s decision', async t => {
   })
 
   await t.test('follows a policy that is checked when the agent is defined', t => {
-    const policyOf = (restart?: RestartOption) => defineAgent({ card: { name: 'A' }, work: () => {}, ...(restart && { restart }) }).restart
+    const policyOf = (restart?: RestartOption) =>
+      defineAgent({ card: { name: 'A' }, work: () => {}, ...(restart && { restart }) }).restart
     t.strictSame(policyOf(), { type: 'temporary', intensity: 1, periodMs: 5000 })
     t.strictSame(policyOf('transient'), { type: 'transient', intensity: 1, periodMs: 5000 })
     t.strictSame(policyOf({ type: 'transient', intensity: 0 }), { type: 'transient', intensity: 0, periodMs: 5000 })
     t.strictSame(policyOf({ type: 'temporary', periodMs: 1 }), { type: 'temporary', intensity: 1, periodMs: 1 })
-    t.throws(() => policyOf('permanent' as never), { name: 'TypeError', message: /'temporary' or 'transient'.*cannot be permanent/ })
+    t.throws(() => policyOf('permanent' as never), {
+      name: 'TypeError',
+      message: /'temporary' or 'transient'.*cannot be permanent/
+    })
     for (const restart of ['always', {}, { type: 'never' }, { intensity: 1, type: undefined }] as never[]) {
       t.throws(() => policyOf(restart), { name: 'TypeError', message: /'temporary' or 'transient'/ })
     }
-    for (const intensity of [-1, 0.5, NaN, Infinity, '1' as never]) t.throws(() => policyOf({ type: 'transient', intensity }), { name: 'RangeError', message: /restart\.intensity/ })
-    for (const periodMs of [0, -1, NaN]) t.throws(() => policyOf({ type: 'transient', periodMs }), { name: 'RangeError', message: /restart\.periodMs/ })
-    for (const cancelGraceMs of [-1, NaN]) t.throws(() => defineAgent({ card: { name: 'A' }, work: () => {}, cancelGraceMs }), { name: 'RangeError', message: /cancelGraceMs/ })
+    for (const intensity of [-1, 0.5, NaN, Infinity, '1' as never])
+      t.throws(() => policyOf({ type: 'transient', intensity }), { name: 'RangeError', message: /restart\.intensity/ })
+    for (const periodMs of [0, -1, NaN])
+      t.throws(() => policyOf({ type: 'transient', periodMs }), { name: 'RangeError', message: /restart\.periodMs/ })
+    for (const cancelGraceMs of [-1, NaN])
+      t.throws(() => defineAgent({ card: { name: 'A' }, work: () => {}, cancelGraceMs }), {
+        name: 'RangeError',
+        message: /cancelGraceMs/
+      })
     t.end()
   })
 })
@@ -85,7 +122,14 @@ await t.test('work that crashes', async t => {
     ;(await run(1)).crash()
     ;(await run(2)).end()
     await reaches(life.runtime, id, 'completed')
-    t.strictSame(await life.told(id), ['submitted', 'working', 'working: begun', ...AGAIN, 'artifact: run 2', 'completed'])
+    t.strictSame(await life.told(id), [
+      'submitted',
+      'working',
+      'working: begun',
+      ...AGAIN,
+      'artifact: run 2',
+      'completed'
+    ])
     t.equal(life.log.length, 1)
   })
 
@@ -100,7 +144,14 @@ await t.test('work that crashes', async t => {
     ;(await run(3)).crash()
     const { status } = await reaches(life.runtime, id, 'failed')
     t.equal(textOf(status.message), CRASH)
-    t.strictSame(await life.told(id), ['submitted', 'working', 'working: begun', ...AGAIN, ...AGAIN, `failed: ${CRASH}`])
+    t.strictSame(await life.told(id), [
+      'submitted',
+      'working',
+      'working: begun',
+      ...AGAIN,
+      ...AGAIN,
+      `failed: ${CRASH}`
+    ])
     t.equal(runs.length, 3)
     t.equal(life.log.length, 3)
   })
@@ -174,7 +225,16 @@ await t.test('work that crashes', async t => {
     t.strictSame((await reaches(life.runtime, taskId, 'completed')).artifacts?.map(textOf), ['try 2', 'Monday 1'])
     t.equal(steps, 1)
     t.strictSame(await life.told(taskId), [
-      'submitted', 'working', 'working: looking', 'artifact: try 1', 'input-required: Which day?', 'working', ...AGAIN, 'artifact: try 2', 'artifact: Monday 1', 'completed'
+      'submitted',
+      'working',
+      'working: looking',
+      'artifact: try 1',
+      'input-required: Which day?',
+      'working',
+      ...AGAIN,
+      'artifact: try 2',
+      'artifact: Monday 1',
+      'completed'
     ])
   })
 
@@ -195,7 +255,13 @@ await t.test('work that crashes', async t => {
     gate.reject(new Error('secret'))
     await until(() => runs === 2)
     await reaches(life.runtime, taskId, 'input-required')
-    t.strictSame(await life.told(taskId), ['submitted', 'working', 'input-required: Sure?', ...AGAIN, 'input-required: Sure?'])
+    t.strictSame(await life.told(taskId), [
+      'submitted',
+      'working',
+      'input-required: Sure?',
+      ...AGAIN,
+      'input-required: Sure?'
+    ])
     await life.again()
     t.equal((await life.told(taskId)).length, 6, 'it does not ask again after a restore with the answer')
     t.equal(textOf(taskIn(await life.runtime.sendMessage(say('yes', { taskId }))).artifacts?.[0]), 'yes')
@@ -235,11 +301,18 @@ await t.test('work that crashes', async t => {
       restart: { type: 'transient', intensity: 3, periodMs: 1000 }
     })
     const good = taskIn(await runtime.sendMessage(say('good', { contextId: 'c' })))
-    const states = await Promise.all(['bad 1', 'bad 2'].map(async word => stateName(taskIn(await runtime.sendMessage(say(word, { contextId: 'c' }))).status.state)))
+    const states = await Promise.all(
+      ['bad 1', 'bad 2'].map(async word =>
+        stateName(taskIn(await runtime.sendMessage(say(word, { contextId: 'c' }))).status.state)
+      )
+    )
     t.strictSame(states, ['failed', 'failed'])
     t.strictSame(await runtime.getTask({ id: good.id }), good)
     t.equal(textOf(taskIn(await runtime.sendMessage(say('yes', { taskId: good.id }))).artifacts?.[0]), 'yes')
-    t.equal(stateName(taskIn(await runtime.sendMessage(say('more', { contextId: 'c' }))).status.state), 'input-required')
+    t.equal(
+      stateName(taskIn(await runtime.sendMessage(say('more', { contextId: 'c' }))).status.state),
+      'input-required'
+    )
   })
 
   await t.test('may be canceled between its crash and its restart', async t => {
@@ -275,28 +348,84 @@ await t.test('a chart that crashes', async t => {
     return { alive, named, count: () => count }
   }
 
-  const bad = (): never => { throw new Error('secret') }
+  const bad = (): never => {
+    throw new Error('secret')
+  }
   type Actors = ReturnType<typeof actors>
 
   /** A chart with an actor, and one in its actor; on a message it crashes in the way that is named. */
   const charts: Record<string, (given: Actors) => AnyStateMachine> = {
-    'a guard that throws': given => machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': { guard: 'bad', target: 'after' } } }, after: {} } }),
+    'a guard that throws': given =>
+      machine(given).createMachine({
+        ...base,
+        states: { waiting: { ...waiting, on: { 'message.received': { guard: 'bad', target: 'after' } } }, after: {} }
+      }),
     'an assignment that throws': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': { actions: [spawnChild('late'), assign(bad)], target: 'after' } } }, after: {} } }),
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: {
+            ...waiting,
+            on: { 'message.received': { actions: [spawnChild('late'), assign(bad)], target: 'after' } }
+          },
+          after: {}
+        }
+      }),
     'an assignment that throws on the way into a state with an actor': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': 'after' } }, after: { invoke: { src: 'late' }, always: 'broken' }, broken: { entry: assign(bad) } } }),
-    'an action of its own that throws': given => machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': { actions: 'bad', target: 'after' } } }, after: { invoke: { src: 'late' } } } }),
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': 'after' } },
+          after: { invoke: { src: 'late' }, always: 'broken' },
+          broken: { entry: assign(bad) }
+        }
+      }),
+    'an action of its own that throws': given =>
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': { actions: 'bad', target: 'after' } } },
+          after: { invoke: { src: 'late' } }
+        }
+      }),
     'an actor whose error nobody handles': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': 'after' } }, after: { invoke: [{ src: 'late' }, { src: 'failing' }] } } }),
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': 'after' } },
+          after: { invoke: [{ src: 'late' }, { src: 'failing' }] }
+        }
+      }),
     'an actor that is a chart and throws': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': 'after' } }, after: { invoke: { src: 'nested', input: () => ({}) as never } } } }),
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': 'after' } },
+          after: { invoke: { src: 'nested', input: () => ({}) as never } }
+        }
+      }),
     'an actor that is a chart with an error that nobody handles': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': 'after' } }, after: { invoke: { src: 'nestedFailing', input: () => ({}) as never } } } }),
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': 'after' } },
+          after: { invoke: { src: 'nestedFailing', input: () => ({}) as never } }
+        }
+      }),
     'an actor that is a chart and cannot begin': given =>
-      machine(given).createMachine({ ...base, states: { waiting: { ...waiting, on: { 'message.received': 'after' } }, after: { invoke: { src: 'unborn', input: () => ({}) as never } } } })
+      machine(given).createMachine({
+        ...base,
+        states: {
+          waiting: { ...waiting, on: { 'message.received': 'after' } },
+          after: { invoke: { src: 'unborn', input: () => ({}) as never } }
+        }
+      })
   }
   const base = { initial: 'waiting' } as const
-  const waiting = { tags: ['input-required'] as const, invoke: [{ src: 'watch' as const }, { src: 'inner' as const, input: () => ({}) as never }] }
+  const waiting = {
+    tags: ['input-required'] as const,
+    invoke: [{ src: 'watch' as const }, { src: 'inner' as const, input: () => ({}) as never }]
+  }
 
   function machine({ named }: Actors) {
     const watch = named('watch')
@@ -306,10 +435,22 @@ await t.test('a chart that crashes', async t => {
       initial: 'a',
       states: { a: { after: { 10: 'b' } }, b: { invoke: { src: 'late' }, always: 'c' }, c: { entry: assign(bad) } }
     })
-    const nestedFailing = setupWork({ actors: { watch: named('nested watch'), failing: fromPromise(async () => bad()) } }).createMachine({ invoke: [{ src: 'watch' }, { src: 'failing' }] })
-    const unborn = setupWork({ actors: { watch: named('unborn watch') } }).createMachine({ entry: [spawnChild('watch'), assign(bad)] })
+    const nestedFailing = setupWork({
+      actors: { watch: named('nested watch'), failing: fromPromise(async () => bad()) }
+    }).createMachine({ invoke: [{ src: 'watch' }, { src: 'failing' }] })
+    const unborn = setupWork({ actors: { watch: named('unborn watch') } }).createMachine({
+      entry: [spawnChild('watch'), assign(bad)]
+    })
     return setupWork({
-      actors: { watch, inner, late: named('late'), failing: fromPromise(async () => bad()), nested, nestedFailing, unborn },
+      actors: {
+        watch,
+        inner,
+        late: named('late'),
+        failing: fromPromise(async () => bad()),
+        nested,
+        nestedFailing,
+        unborn
+      },
       actions: { bad },
       guards: { bad }
     })
@@ -330,13 +471,26 @@ await t.test('a chart that crashes', async t => {
       await crash()
       await reaches(life.runtime, taskId, 'input-required')
       await until(() => given.alive.size === 2)
-      t.strictSame([...given.alive].map(name => name.replace(/ \d+$/, '')).toSorted(), ['inner watch', 'watch'], 'those of the new chart alone')
+      t.strictSame(
+        [...given.alive].map(name => name.replace(/ \d+$/, '')).toSorted(),
+        ['inner watch', 'watch'],
+        'those of the new chart alone'
+      )
       await crash()
       t.equal(textOf((await reaches(life.runtime, taskId, 'failed')).status.message), CRASH)
       await rest()
       t.strictSame([...given.alive], [])
       const told = await life.told(taskId)
-      t.strictSame(told.filter(word => word !== 'working'), ['submitted', 'input-required: The agent needs an answer to go on.', `working: ${CRASH}`, 'input-required: The agent needs an answer to go on.', `failed: ${CRASH}`])
+      t.strictSame(
+        told.filter(word => word !== 'working'),
+        [
+          'submitted',
+          'input-required: The agent needs an answer to go on.',
+          `working: ${CRASH}`,
+          'input-required: The agent needs an answer to go on.',
+          `failed: ${CRASH}`
+        ]
+      )
       t.equal(life.log.filter(({ message }) => message === 'the work of a task failed').length, 2)
     })
   }
@@ -344,8 +498,20 @@ await t.test('a chart that crashes', async t => {
   await t.test('in its first state restarts, then fails its task, and starts none of its actors', async t => {
     const given = actors()
     const firsts: ((chart: ReturnType<typeof machine>) => AnyStateMachine)[] = [
-      chart => chart.createMachine({ invoke: { src: 'watch' }, initial: 'a', states: { a: { invoke: { src: 'inner', input: () => ({}) as never }, entry: [spawnChild('late'), assign(bad)] } } }),
-      chart => chart.createMachine({ entry: spawnChild('late'), initial: 'a', states: { a: { invoke: { src: 'watch' }, always: { guard: 'bad', target: 'b' } }, b: {} } }),
+      chart =>
+        chart.createMachine({
+          invoke: { src: 'watch' },
+          initial: 'a',
+          states: {
+            a: { invoke: { src: 'inner', input: () => ({}) as never }, entry: [spawnChild('late'), assign(bad)] }
+          }
+        }),
+      chart =>
+        chart.createMachine({
+          entry: spawnChild('late'),
+          initial: 'a',
+          states: { a: { invoke: { src: 'watch' }, always: { guard: 'bad', target: 'b' } }, b: {} }
+        }),
       chart => chart.createMachine({ context: bad as never, invoke: { src: 'watch' } })
     ]
     for (const first of firsts) {
@@ -361,7 +527,10 @@ await t.test('a chart that crashes', async t => {
     const seen: string[] = []
     const work = setupWork({ actions: { note: () => void seen.push('done') } }).createMachine({
       initial: 'asking',
-      states: { asking: { tags: 'input-required', on: { 'message.received': { actions: ['note', assign(bad)], target: 'b' } } }, b: {} }
+      states: {
+        asking: { tags: 'input-required', on: { 'message.received': { actions: ['note', assign(bad)], target: 'b' } } },
+        b: {}
+      }
     })
     const life = lives(t, { work })
     const { id: taskId } = taskIn(await life.runtime.sendMessage(say('go')))
@@ -371,12 +540,20 @@ await t.test('a chart that crashes', async t => {
   })
 
   await t.test('restarts alone: its siblings in the same context continue', async t => {
-    const work = setupWork({ guards: { bad: ({ event }) => (wordsOf(event.message) === 'bad' ? bad() : true) } }).createMachine({
+    const work = setupWork({
+      guards: { bad: ({ event }) => (wordsOf(event.message) === 'bad' ? bad() : true) }
+    }).createMachine({
       initial: 'asking',
-      states: { asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } }, done: { type: 'final' } }
+      states: {
+        asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } },
+        done: { type: 'final' }
+      }
     })
     const { runtime } = start(t, { work })
-    const [one, other] = [taskIn(await runtime.sendMessage(say('1', { contextId: 'c' }))), taskIn(await runtime.sendMessage(say('2', { contextId: 'c' })))]
+    const [one, other] = [
+      taskIn(await runtime.sendMessage(say('1', { contextId: 'c' }))),
+      taskIn(await runtime.sendMessage(say('2', { contextId: 'c' })))
+    ]
     await runtime.sendMessage(say('bad', { taskId: one.id }))
     await reaches(runtime, one.id, 'failed')
     t.equal(stateName(taskIn(await runtime.sendMessage(say('good', { taskId: other.id }))).status.state), 'completed')
@@ -394,8 +571,20 @@ await t.test("a restarted task's events have no gap, and each run numbers its ow
     restart: { type: 'transient', intensity: 5 }
   })
   const { id } = taskIn(await life.runtime.sendMessage(say('go')))
-  t.strictSame(await life.told(id), ['submitted', 'working', 'working: 1', ...AGAIN, 'working: 2', ...AGAIN, 'working: 3', 'completed'])
-  t.strictSame((await eventsOf(life.store, id)).flatMap(({ ordinal }) => ordinal ?? []), [1, 2, 3])
+  t.strictSame(await life.told(id), [
+    'submitted',
+    'working',
+    'working: 1',
+    ...AGAIN,
+    'working: 2',
+    ...AGAIN,
+    'working: 3',
+    'completed'
+  ])
+  t.strictSame(
+    (await eventsOf(life.store, id)).flatMap(({ ordinal }) => ordinal ?? []),
+    [1, 2, 3]
+  )
   t.equal(brief((await eventsOf(life.store, id)).at(-1)?.update ?? { message: say('').message }), 'completed')
 })
 
@@ -409,16 +598,35 @@ await t.test('a type alone means once within 5 seconds, and other values overrid
   t.strictSame(restartPolicy({ type: 'transient' }), restartPolicy('transient'))
   t.strictSame(restartPolicy({ type: 'transient', intensity: 3 }), { type: 'transient', intensity: 3, periodMs: 5000 })
   t.strictSame(restartPolicy({ type: 'transient', periodMs: 0.5 }), { type: 'transient', intensity: 1, periodMs: 0.5 })
-  t.strictSame(restartPolicy({ type: 'temporary', intensity: 0, periodMs: Infinity }), { type: 'temporary', intensity: 0, periodMs: Infinity })
+  t.strictSame(restartPolicy({ type: 'temporary', intensity: 0, periodMs: Infinity }), {
+    type: 'temporary',
+    intensity: 0,
+    periodMs: Infinity
+  })
 })
 
 await t.test('an unknown type is refused with what to write, and why work is not permanent', async t => {
   const says = "restart has to be 'temporary' or 'transient', or { type, intensity, periodMs }."
-  for (const wrong of ['', 'Transient', 'always', null, 3, true, [], {}, { intensity: 3 }, { type: undefined }, { type: 'never' }]) {
+  for (const wrong of [
+    '',
+    'Transient',
+    'always',
+    null,
+    3,
+    true,
+    [],
+    {},
+    { intensity: 3 },
+    { type: undefined },
+    { type: 'never' }
+  ]) {
     t.throws(() => restartPolicy(wrong as never), { name: 'TypeError', message: says }, JSON.stringify(wrong))
   }
   for (const wrong of ['permanent', { type: 'permanent' }]) {
-    t.throws(() => restartPolicy(wrong as never), { name: 'TypeError', message: `${says} A task has an end, so its work cannot be permanent.` })
+    t.throws(() => restartPolicy(wrong as never), {
+      name: 'TypeError',
+      message: `${says} A task has an end, so its work cannot be permanent.`
+    })
   }
 })
 

@@ -1,16 +1,55 @@
 import t from 'tap'
-import { assign, createMachine, emit, fromCallback, fromPromise, fromTransition, sendParent, setup, toPromise, type AnyActorRef } from 'xstate'
+import {
+  assign,
+  createMachine,
+  emit,
+  fromCallback,
+  fromPromise,
+  fromTransition,
+  sendParent,
+  setup,
+  toPromise,
+  type AnyActorRef
+} from 'xstate'
 import { z } from 'zod'
 import { answerTo } from '../../../runtime/authoring/questions.ts'
-import { artifact, authRequired, failed, inputRequired, isA2AError, progress, text, textOf as wordsOf, type WorkFunction } from '../../../runtime/index.ts'
+import {
+  artifact,
+  authRequired,
+  failed,
+  inputRequired,
+  isA2AError,
+  progress,
+  text,
+  textOf as wordsOf,
+  type WorkFunction
+} from '../../../runtime/index.ts'
 import { runOf } from '../../../runtime/work/function-work.ts'
 import { eventsOf, failOnLooseErrors, lives } from '../../fixtures/runtime/lives.ts'
-import { brief, collect, deferred, heldStore, open, reaches, rejection, rest, say, start, stateName, taskIn, textOf, until, userMessage, type Started } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  heldStore,
+  open,
+  reaches,
+  rejection,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  until,
+  userMessage,
+  type Started
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
 /** What a task's events say, shortly. */
-const told = async ({ store }: Pick<Started, 'store'>, id: string) => (await eventsOf(store, id)).map(({ update }) => brief(update))
+const told = async ({ store }: Pick<Started, 'store'>, id: string) =>
+  (await eventsOf(store, id)).map(({ update }) => brief(update))
 
 await t.test('a function emits and asks as a generator does', async t => {
   const started = start(t, {
@@ -24,13 +63,18 @@ await t.test('a function emits and asks as a generator does', async t => {
       await sleep(1000)
       const authorization = await ask(authRequired('Pay.'))
       if ('message' in authorization) return failed(`not paid: ${wordsOf(authorization.message)}`)
-      return { artifact: `${wordsOf(message)} ${wordsOf(day)} ${count.count} ${booking.number} ${JSON.stringify(authorization.data)}` }
+      return {
+        artifact: `${wordsOf(message)} ${wordsOf(day)} ${count.count} ${booking.number} ${JSON.stringify(authorization.data)}`
+      }
     }
   })
   const { runtime, clock, log } = started
   const { id: taskId } = taskIn(await runtime.sendMessage(say('trip')))
   await runtime.sendMessage(say('Monday', { taskId }))
-  t.match(await rejection(runtime.sendMessage(say('two', { taskId }))), { code: 'InvalidParams', violations: [{ field: 'message.parts' }] })
+  t.match(await rejection(runtime.sendMessage(say('two', { taskId }))), {
+    code: 'InvalidParams',
+    violations: [{ field: 'message.parts' }]
+  })
   await runtime.sendMessage(say('', { taskId, parts: [{ data: { count: 2 } }] }, { returnImmediately: true }))
   await rest()
   clock.increment(1000)
@@ -38,8 +82,19 @@ await t.test('a function emits and asks as a generator does', async t => {
   await runtime.authorized(taskId, 'ok')
   await reaches(runtime, taskId, 'completed')
   t.strictSame(await told(started, taskId), [
-    'submitted', 'working', 'working: looking', 'artifact: 1', 'artifact: 2', 'input-required: Which day?', 'working', 'input-required: How many?', 'working',
-    'auth-required: Pay.', 'working', 'artifact: trip Monday 2 7 "ok"', 'completed'
+    'submitted',
+    'working',
+    'working: looking',
+    'artifact: 1',
+    'artifact: 2',
+    'input-required: Which day?',
+    'working',
+    'input-required: How many?',
+    'working',
+    'auth-required: Pay.',
+    'working',
+    'artifact: trip Monday 2 7 "ok"',
+    'completed'
   ])
   t.strictSame(log, [])
 })
@@ -61,10 +116,23 @@ await t.test('emit', async t => {
   })
 
   await t.test('after the end is dropped, with one warning for each work', async t => {
-    const ends: [how: string, end: () => unknown][] = [['returned', () => undefined], ['threw', () => { throw new Error('x') }]]
+    const ends: [how: string, end: () => unknown][] = [
+      ['returned', () => undefined],
+      [
+        'threw',
+        () => {
+          throw new Error('x')
+        }
+      ]
+    ]
     for (const [how, end] of ends) {
       let late: (word: string) => void = () => {}
-      const started = start(t, { work: async ({ emit: say }) => { late = word => say(progress(word)); return end() as undefined } })
+      const started = start(t, {
+        work: async ({ emit: say }) => {
+          late = word => say(progress(word))
+          return end() as undefined
+        }
+      })
       const { id } = taskIn(await started.runtime.sendMessage(say('x')))
       const before = await told(started, id)
       const logged = started.log.length
@@ -72,7 +140,9 @@ await t.test('emit', async t => {
       late = undefined as never
       await rest()
       t.strictSame(await told(started, id), before, how)
-      t.match(started.log.slice(logged), [{ level: 'warn', message: 'a word was dropped because its work had ended', details: { taskId: id } }])
+      t.match(started.log.slice(logged), [
+        { level: 'warn', message: 'a word was dropped because its work had ended', details: { taskId: id } }
+      ])
       t.equal(started.log.length, logged + 1)
     }
   })
@@ -82,13 +152,18 @@ await t.test('ask', async t => {
   await t.test('asks a second question after the answer to the first', async t => {
     const { runtime, log } = start(t, {
       work: async ({ ask }) => {
-        const answers = await Promise.all([ask(inputRequired('One?')), ask(inputRequired('Two?')), ask(inputRequired('Three?'))])
+        const answers = await Promise.all([
+          ask(inputRequired('One?')),
+          ask(inputRequired('Two?')),
+          ask(inputRequired('Three?'))
+        ])
         return { artifact: text(answers.map(textOf).join(' ')) }
       }
     })
     const { id: taskId, status } = taskIn(await runtime.sendMessage(say('x')))
     const asked = [textOf(status.message)]
-    for (const answer of ['1', '2']) asked.push(textOf(taskIn(await runtime.sendMessage(say(answer, { taskId }))).status.message))
+    for (const answer of ['1', '2'])
+      asked.push(textOf(taskIn(await runtime.sendMessage(say(answer, { taskId }))).status.message))
     t.strictSame(asked, ['One?', 'Two?', 'Three?'])
     t.equal(textOf(taskIn(await runtime.sendMessage(say('3', { taskId }))).artifacts?.[0]), '1 2 3')
     t.strictSame(log, [])
@@ -98,7 +173,15 @@ await t.test('ask', async t => {
     const errors: unknown[] = []
     const { runtime } = start(t, {
       work: async ({ ask }) => {
-        for (const question of [undefined, 7, {}, { type: 'input-required' }, { type: 'input-required', message: 'x' }, inputRequired('x', { deadlineMs: -1 }), inputRequired([])]) {
+        for (const question of [
+          undefined,
+          7,
+          {},
+          { type: 'input-required' },
+          { type: 'input-required', message: 'x' },
+          inputRequired('x', { deadlineMs: -1 }),
+          inputRequired([])
+        ]) {
           errors.push(await rejection(ask(question as never)))
         }
         return { artifact: wordsOf(await ask(inputRequired('Well?'))) }
@@ -122,7 +205,9 @@ await t.test('ask', async t => {
     const { id } = taskIn(await started.runtime.sendMessage(say('x')))
     await rest()
     t.strictSame(await told(started, id), ['submitted', 'working', 'input-required: Sure?', 'artifact: meanwhile'])
-    t.match(started.log, [{ level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }])
+    t.match(started.log, [
+      { level: 'warn', message: 'progress was dropped because the task waits for an answer', details: { taskId: id } }
+    ])
   })
 })
 
@@ -130,7 +215,9 @@ await t.test('a promise that is not awaited', async t => {
   await t.test('fails nothing: of steps, questions and sleeps only the steps are logged', async t => {
     const { runtime, log } = start(t, {
       work: ({ ask, step, sleep }) => {
-        void step('fails', () => { throw new Error('x') })
+        void step('fails', () => {
+          throw new Error('x')
+        })
         void step('rejects', () => Promise.reject(new Error('x')))
         void step('is none', undefined as never)
         void step('is no JSON', () => 1n)
@@ -143,7 +230,12 @@ await t.test('a promise that is not awaited', async t => {
     })
     t.equal(stateName(taskIn(await runtime.sendMessage(say('x'))).status.state), 'completed')
     await rest()
-    t.strictSame(log.map(({ details }) => String(details['step'])).toSorted(), ['fails', 'is no JSON', 'is none', 'rejects'])
+    t.strictSame(log.map(({ details }) => String(details['step'])).toSorted(), [
+      'fails',
+      'is no JSON',
+      'is none',
+      'rejects'
+    ])
   })
 
   await t.test('ends with the work, and later calls are refused asynchronously', async t => {
@@ -151,9 +243,18 @@ await t.test('a promise that is not awaited', async t => {
     const gate = deferred()
     const { runtime, log } = start(t, {
       work: async ({ ask, step, sleep, spawn }) => {
-        const pending = [ask(inputRequired('?')), sleep(1000), step('hangs', async () => { await gate.promise })].map(rejection)
+        const pending = [
+          ask(inputRequired('?')),
+          sleep(1000),
+          step('hangs', async () => {
+            await gate.promise
+          })
+        ].map(rejection)
         const goOn = async () => {
-          errors.push(...(await Promise.all(pending)), ...(await Promise.all([ask(inputRequired('?')), step('late', () => 1), sleep(1)].map(rejection))))
+          errors.push(
+            ...(await Promise.all(pending)),
+            ...(await Promise.all([ask(inputRequired('?')), step('late', () => 1), sleep(1)].map(rejection)))
+          )
           try {
             spawn(fromCallback(() => {}))
           } catch (error) {
@@ -168,7 +269,10 @@ await t.test('a promise that is not awaited', async t => {
     await runtime.cancelTask({ id })
     gate.resolve()
     await until(() => errors.length === 7)
-    t.strictSame([...new Set(errors.map(error => `${(error as Error).name}: ${(error as Error).message}`))], ['AbortError: The task has ended.'])
+    t.strictSame(
+      [...new Set(errors.map(error => `${(error as Error).name}: ${(error as Error).message}`))],
+      ['AbortError: The task has ended.']
+    )
     t.strictSame(log, [])
   })
 
@@ -206,10 +310,15 @@ await t.test('child actors', async t => {
     })
     const { runtime, log } = start(t, {
       work: async ({ spawn }) => {
-        const promise = spawn(fromPromise<number, { n: number }>(async ({ input }) => input.n + 1), { id: 'promise', input: { n: 1 } })
+        const promise = spawn(
+          fromPromise<number, { n: number }>(async ({ input }) => input.n + 1),
+          { id: 'promise', input: { n: 1 } }
+        )
         const doubling = spawn(machine, { input: { by: 4 } })
         const count = spawn(counter)
-        const counted = new Promise<number>(resolve => count.subscribe(({ context }) => context > 0 && resolve(context)))
+        const counted = new Promise<number>(resolve =>
+          count.subscribe(({ context }) => context > 0 && resolve(context))
+        )
         count.send({ type: 'add', by: 3 })
         doubling.send({ type: 'go' })
         const all = [promise.id, await toPromise(promise), await toPromise(doubling), await counted]
@@ -222,9 +331,20 @@ await t.test('child actors', async t => {
 
   await t.test('stop with the work, however it ends, and restart with it', async t => {
     const seen: string[] = []
-    const watcher = (name: string) => fromCallback(() => (seen.push(`${name} starts`), () => void seen.push(`${name} stops`)))
+    const watcher = (name: string) =>
+      fromCallback(() => (seen.push(`${name} starts`), () => void seen.push(`${name} stops`)))
     const inner = setup({ actors: { watch: watcher('inner') } }).createMachine({ invoke: { src: 'watch' } })
-    const works: [how: string, end: WorkFunction | undefined][] = [['an end', () => {}], ['an error', () => { throw new Error('x') }], ['cancel', undefined], ['close', undefined]]
+    const works: [how: string, end: WorkFunction | undefined][] = [
+      ['an end', () => {}],
+      [
+        'an error',
+        () => {
+          throw new Error('x')
+        }
+      ],
+      ['cancel', undefined],
+      ['close', undefined]
+    ]
     for (const [how, end] of works) {
       seen.length = 0
       const gate = deferred()
@@ -251,10 +371,34 @@ await t.test('child actors', async t => {
   })
 
   await t.test('that fail are logged without effect, and an awaiting work receives the error', async t => {
-    const failing = (error: unknown) => fromPromise(async () => { throw error })
-    const throwing = fromCallback(() => { throw new Error('callback') })
-    const broken = createMachine({ context: () => { throw new Error('context') } })
-    const guarded = createMachine({ initial: 'a', states: { a: { on: { go: { guard: () => { throw new Error('guard') }, target: 'b' } } }, b: {} } })
+    const failing = (error: unknown) =>
+      fromPromise(async () => {
+        throw error
+      })
+    const throwing = fromCallback(() => {
+      throw new Error('callback')
+    })
+    const broken = createMachine({
+      context: () => {
+        throw new Error('context')
+      }
+    })
+    const guarded = createMachine({
+      initial: 'a',
+      states: {
+        a: {
+          on: {
+            go: {
+              guard: () => {
+                throw new Error('guard')
+              },
+              target: 'b'
+            }
+          }
+        },
+        b: {}
+      }
+    })
     const { runtime, log } = start(t, {
       work: async ({ spawn }) => {
         spawn(failing(new Error('alone')))
@@ -269,8 +413,17 @@ await t.test('child actors', async t => {
     })
     const { id, status, artifacts } = taskIn(await runtime.sendMessage(say('x')))
     t.strictSame([stateName(status.state), textOf(artifacts?.[0])], ['completed', 'awaited'])
-    t.ok(log.every(({ level, message, details }) => level === 'error' && message === 'an actor that a work spawned failed' && details.taskId === id))
-    const errors = log.map(({ details }) => (details.error instanceof Error ? (/alone|awaited|callback|context|guard$/.exec(details.error.message)?.[0] ?? '') : String(details.error)))
+    t.ok(
+      log.every(
+        ({ level, message, details }) =>
+          level === 'error' && message === 'an actor that a work spawned failed' && details.taskId === id
+      )
+    )
+    const errors = log.map(({ details }) =>
+      details.error instanceof Error
+        ? (/alone|awaited|callback|context|guard$/.exec(details.error.message)?.[0] ?? '')
+        : String(details.error)
+    )
     t.strictSame(errors.toSorted(), ['alone', 'awaited', 'callback', 'context', 'guard', 'undefined'])
   })
 
@@ -278,7 +431,15 @@ await t.test('child actors', async t => {
     const { runtime, log } = start(t, {
       work: async ({ spawn }) => {
         const count = spawn(counter)
-        const talker = createMachine({ entry: [sendParent({ type: 'hello' }), sendParent({ type: 'work.ended' }), emit({ type: 'heard' }), assign({})], on: { add: { actions: () => count.send({ type: 'add', by: 1 }) } } })
+        const talker = createMachine({
+          entry: [
+            sendParent({ type: 'hello' }),
+            sendParent({ type: 'work.ended' }),
+            emit({ type: 'heard' }),
+            assign({})
+          ],
+          on: { add: { actions: () => count.send({ type: 'add', by: 1 }) } }
+        })
         const talking = spawn(talker)
         talking.send({ type: 'add' })
         await until(() => count.getSnapshot().context === 1)
@@ -296,7 +457,11 @@ await t.test('a function waits while it only asks, so that it may leave memory',
   const gate = deferred()
   const { runtime } = start(t, {
     work: async ({ ask, step, spawn }) => {
-      spawn(fromCallback(({ self }) => { work = self._parent }))
+      spawn(
+        fromCallback(({ self }) => {
+          work = self._parent
+        })
+      )
       const stepping = step('slow', () => gate.promise)
       await ask(inputRequired('?'))
       await stepping
@@ -319,11 +484,13 @@ await t.test('events without an open question are not for a function', async t =
     work: async ({ ask, spawn }) => {
       const meanwhile = async () => {
         faults = 'none'
-        spawn(fromCallback(({ self, sendBack }) => {
-          if (!self._parent) return
-          faults = runOf(self._parent)?.check({ type: 'message.received', message })
-          sendBack({ type: 'message.received', message })
-        }))
+        spawn(
+          fromCallback(({ self, sendBack }) => {
+            if (!self._parent) return
+            faults = runOf(self._parent)?.check({ type: 'message.received', message })
+            sendBack({ type: 'message.received', message })
+          })
+        )
         await until(() => faults === undefined)
       }
       await meanwhile()
@@ -357,15 +524,27 @@ await t.test('a function never starts if its task is canceled before', async t =
 })
 
 await t.test('a question accepts only the event that it asks for', async t => {
-  t.match(answerTo(inputRequired('?'), { type: 'authorization.received', data: 1 }), { violations: [{ field: 'data' }] })
+  t.match(answerTo(inputRequired('?'), { type: 'authorization.received', data: 1 }), {
+    violations: [{ field: 'data' }]
+  })
   t.strictSame(answerTo(authRequired('?'), { type: 'authorization.received', data: 1 }), { answer: { data: 1 } })
 })
 
 await t.test('the signal', async t => {
   await t.test('is created on first use, always the same, and aborts with any end', async t => {
-    for (const end of [() => {}, () => { throw new Error('mine') }]) {
+    for (const end of [
+      () => {},
+      () => {
+        throw new Error('mine')
+      }
+    ]) {
       const signals: AbortSignal[] = []
-      const { runtime } = start(t, { work: work => { signals.push(work.signal, work.signal); return end() } })
+      const { runtime } = start(t, {
+        work: work => {
+          signals.push(work.signal, work.signal)
+          return end()
+        }
+      })
       await runtime.sendMessage(say('x'))
       const [one, other] = signals
       t.ok(one === other && one?.aborted)
@@ -382,13 +561,17 @@ await t.test('the signal', async t => {
 
   await t.test('of a task that exceeds its limit of events aborts too', async t => {
     let signal: AbortSignal | undefined
-    const { runtime } = start(t, {
-      work: async work => {
-        signal = work.signal
-        for (let i = 0; i < 20; i += 1) work.emit(progress(String(i)))
-        await new Promise(() => {})
-      }
-    }, { limits: { eventsPerTask: 10 } })
+    const { runtime } = start(
+      t,
+      {
+        work: async work => {
+          signal = work.signal
+          for (let i = 0; i < 20; i += 1) work.emit(progress(String(i)))
+          await new Promise(() => {})
+        }
+      },
+      { limits: { eventsPerTask: 10 } }
+    )
     const { id } = await open(runtime)
     const { status } = await reaches(runtime, id, 'failed')
     t.match(textOf(status.message), /10/)
@@ -397,6 +580,17 @@ await t.test('the signal', async t => {
 })
 
 await t.test('the words of one commit are sent together, and in order', async t => {
-  const { runtime } = start(t, { work: ({ emit: say }) => { for (const word of 'abc') say(progress(word)) } })
-  t.strictSame((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), ['task:submitted', 'working', 'working: a', 'working: b', 'working: c', 'completed'])
+  const { runtime } = start(t, {
+    work: ({ emit: say }) => {
+      for (const word of 'abc') say(progress(word))
+    }
+  })
+  t.strictSame((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), [
+    'task:submitted',
+    'working',
+    'working: a',
+    'working: b',
+    'working: c',
+    'completed'
+  ])
 })

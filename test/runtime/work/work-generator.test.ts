@@ -3,16 +3,51 @@ import t from 'tap'
 import { emit } from 'xstate'
 import { z } from 'zod'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { artifact, authRequired, failed, inputRequired, isA2AError, progress, rejected, setupWork, text, textOf as wordsOf, type StandardSchema, type Question, type WorkGenerator } from '../../../runtime/index.ts'
+import {
+  artifact,
+  authRequired,
+  failed,
+  inputRequired,
+  isA2AError,
+  progress,
+  rejected,
+  setupWork,
+  text,
+  textOf as wordsOf,
+  type StandardSchema,
+  type Question,
+  type WorkGenerator
+} from '../../../runtime/index.ts'
 import { anyone, eventsOf, failOnLooseErrors } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'
-import { brief, closed, collect, deferred, open, reaches, refusal, rejection, rest, say, start, stateName, taskIn, textOf, type Deferred, type Started, until, userMessage } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  closed,
+  collect,
+  deferred,
+  open,
+  reaches,
+  refusal,
+  rejection,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  type Deferred,
+  type Started,
+  until,
+  userMessage
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 failOnLooseErrors(t)
 
 const FAILURE = 'The work ended with an error.'
 
-const thrown = (): never => { throw new Error('secret') }
+const thrown = (): never => {
+  throw new Error('secret')
+}
 
 /** What a finally block may say, though nobody hears it. */
 type LastWords = AsyncGenerator<ReturnType<typeof progress> | Question, void, unknown>
@@ -22,7 +57,10 @@ const people: StandardSchema<number> = {
   '~standard': {
     version: 1,
     vendor: 'test',
-    validate: value => (Number.isInteger(Number(value)) ? { value: Number(value) } : { issues: [{ message: 'must be a number of people' }] })
+    validate: value =>
+      Number.isInteger(Number(value))
+        ? { value: Number(value) }
+        : { issues: [{ message: 'must be a number of people' }] }
   }
 }
 
@@ -39,11 +77,21 @@ await t.test('a yielded word', async t => {
     })
     const told = await collect(runtime.sendStreamingMessage(say('Ada')))
     t.strictSame(told.map(brief), [
-      'task:submitted', 'working', 'working: looking', 'working: found', 'working', 'artifact: one', 'artifact: for Ada', 'completed: bye'
+      'task:submitted',
+      'working',
+      'working: looking',
+      'working: found',
+      'working',
+      'artifact: one',
+      'artifact: for Ada',
+      'completed: bye'
     ])
     const task = await runtime.getTask({ id: taskIn(told[0]).id })
     t.strictSame(task.metadata, { a: 1 })
-    t.strictSame(task.artifacts?.map(({ name }) => name), ['note', undefined])
+    t.strictSame(
+      task.artifacts?.map(({ name }) => name),
+      ['note', undefined]
+    )
     t.strictSame(log, [])
   })
 
@@ -51,25 +99,53 @@ await t.test('a yielded word', async t => {
     const { runtime } = start(t, {
       work: async function* () {
         for (const [i, word] of ['a', 'b', 'c'].entries()) {
-          yield artifact({ artifactId: 'list', name: 'list', parts: [text(word)] }, { append: i > 0, lastChunk: i === 2 })
+          yield artifact(
+            { artifactId: 'list', name: 'list', parts: [text(word)] },
+            { append: i > 0, lastChunk: i === 2 }
+          )
         }
       }
     })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
     const chunks = told.flatMap(each => ('artifactUpdate' in each ? [each.artifactUpdate] : []))
-    t.strictSame(chunks.map(({ append, lastChunk }) => [append, lastChunk]), [[undefined, undefined], [true, undefined], [true, true]])
-    t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [{ artifactId: 'list', name: 'list', parts: [text('a'), text('b'), text('c')] }])
+    t.strictSame(
+      chunks.map(({ append, lastChunk }) => [append, lastChunk]),
+      [
+        [undefined, undefined],
+        [true, undefined],
+        [true, true]
+      ]
+    )
+    t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [
+      { artifactId: 'list', name: 'list', parts: [text('a'), text('b'), text('c')] }
+    ])
   })
 
   await t.test('may be a promise', async t => {
-    const { runtime } = start(t, { work: async function* () { yield Promise.resolve(progress('later')) as never } })
-    t.match((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), ['task:submitted', 'working', 'working: later', 'completed'])
+    const { runtime } = start(t, {
+      work: async function* () {
+        yield Promise.resolve(progress('later')) as never
+      }
+    })
+    t.match((await collect(runtime.sendStreamingMessage(say('x')))).map(brief), [
+      'task:submitted',
+      'working',
+      'working: later',
+      'completed'
+    ])
   })
 
   await t.test('also counts if the generator comes from a plain function', async t => {
-    const told = async function* (word: string) { yield progress(word) }
+    const told = async function* (word: string) {
+      yield progress(word)
+    }
     const { runtime } = start(t, { work: (({ message }) => told(wordsOf(message))) satisfies WorkGenerator })
-    t.strictSame((await collect(runtime.sendStreamingMessage(say('hi')))).map(brief), ['task:submitted', 'working', 'working: hi', 'completed'])
+    t.strictSame((await collect(runtime.sendStreamingMessage(say('hi')))).map(brief), [
+      'task:submitted',
+      'working',
+      'working: hi',
+      'completed'
+    ])
   })
 
   await t.test('is not taken from a promised generator, which fails the task with the reason', async t => {
@@ -80,10 +156,44 @@ await t.test('a yielded word', async t => {
 
   await t.test('that is invalid throws at the yield, and the work may continue', async t => {
     const garbage: unknown[] = [
-      undefined, null, 0, 'text', [], {}, { type: 'progress', message: 7 }, { type: 'artifact' }, { type: 'artifact', artifact: { parts: [] } }, { type: 'nonsense' },
-      { type: 'input-required' }, { type: 'input-required', message: 'x' }, { type: 'input-required', message: 'x', options: undefined }, { type: 'auth-required', message: [], options: {} },
-      inputRequired(7 as never), inputRequired('x', { deadlineMs: NaN }), inputRequired('x', { deadlineMs: -1 }), inputRequired('x', { deadlineMs: Infinity }), inputRequired({ parts: [text('x')], metadata: { n: 1n } }),
-      new Proxy({}, { has() { throw new Error('a trap') } }), { get type(): string { throw new Error('a getter') } }, { type: 'artifact', get artifact(): string { throw new Error('a getter') } }
+      undefined,
+      null,
+      0,
+      'text',
+      [],
+      {},
+      { type: 'progress', message: 7 },
+      { type: 'artifact' },
+      { type: 'artifact', artifact: { parts: [] } },
+      { type: 'nonsense' },
+      { type: 'input-required' },
+      { type: 'input-required', message: 'x' },
+      { type: 'input-required', message: 'x', options: undefined },
+      { type: 'auth-required', message: [], options: {} },
+      inputRequired(7 as never),
+      inputRequired('x', { deadlineMs: NaN }),
+      inputRequired('x', { deadlineMs: -1 }),
+      inputRequired('x', { deadlineMs: Infinity }),
+      inputRequired({ parts: [text('x')], metadata: { n: 1n } }),
+      new Proxy(
+        {},
+        {
+          has() {
+            throw new Error('a trap')
+          }
+        }
+      ),
+      {
+        get type(): string {
+          throw new Error('a getter')
+        }
+      },
+      {
+        type: 'artifact',
+        get artifact(): string {
+          throw new Error('a getter')
+        }
+      }
     ]
     const errors: unknown[] = []
     const { runtime, log } = start(t, {
@@ -109,7 +219,11 @@ await t.test('a yielded word', async t => {
   })
 
   await t.test('that is invalid and not caught fails the task with a reason', async t => {
-    const { runtime, log } = start(t, { work: async function* () { yield 42 as never } })
+    const { runtime, log } = start(t, {
+      work: async function* () {
+        yield 42 as never
+      }
+    })
     const { status } = taskIn(await runtime.sendMessage(say('x')))
     t.match([status.state, textOf(status.message)], ['TASK_STATE_FAILED', /has to say progress/])
     t.match(log, [{ level: 'error', message: 'the work of a task failed' }])
@@ -123,10 +237,38 @@ await t.test('words that a generator makes and never says are warned of, once', 
 
   await t.test('also after an await, and the task completes', async t => {
     const works: [work: WorkGenerator, words: string][] = [
-      [async function* () { progress('x'); yield progress('y') }, 'yield progress(…)'],
-      [async function* () { yield progress('y'); artifact('x'); rejected('no'); failed('no') }, 'yield artifact(…), return rejected(…), return failed(…)'],
-      [async function* () { await later(); progress('x'); await later() }, 'yield progress(…)'],
-      [async function* () { inputRequired('x'); authRequired('x'); for (let i = 0; i < 9; i += 1) progress(`${i}`) }, 'yield* inputRequired(…), yield* authRequired(…), yield progress(…), yield progress(…)']
+      [
+        async function* () {
+          progress('x')
+          yield progress('y')
+        },
+        'yield progress(…)'
+      ],
+      [
+        async function* () {
+          yield progress('y')
+          artifact('x')
+          rejected('no')
+          failed('no')
+        },
+        'yield artifact(…), return rejected(…), return failed(…)'
+      ],
+      [
+        async function* () {
+          await later()
+          progress('x')
+          await later()
+        },
+        'yield progress(…)'
+      ],
+      [
+        async function* () {
+          inputRequired('x')
+          authRequired('x')
+          for (let i = 0; i < 9; i += 1) progress(`${i}`)
+        },
+        'yield* inputRequired(…), yield* authRequired(…), yield progress(…), yield progress(…)'
+      ]
     ]
     for (const [work, words] of works) {
       const { runtime, log } = start(t, { work })
@@ -137,27 +279,60 @@ await t.test('words that a generator makes and never says are warned of, once', 
 
   await t.test('but not of words that it yields later, emits or returns, or for work that throws', async t => {
     const works: WorkGenerator[] = [
-      async function* () { const all = Array.from({ length: 9 }, (_, i) => progress(`${i}`)); await later(); yield* all },
-      async function* ({ emit, step }) { emit(progress('x')); await step('a', ({ emit }) => emit(artifact('x'))); return rejected('no') },
-      async function* ({ ask }) { void ask(inputRequired('x', { deadlineMs: 0 })).catch(() => {}); return failed('no') },
-      async function* () { progress('x'); throw new Error('no') }
+      async function* () {
+        const all = Array.from({ length: 9 }, (_, i) => progress(`${i}`))
+        await later()
+        yield* all
+      },
+      async function* ({ emit, step }) {
+        emit(progress('x'))
+        await step('a', ({ emit }) => emit(artifact('x')))
+        return rejected('no')
+      },
+      async function* ({ ask }) {
+        void ask(inputRequired('x', { deadlineMs: 0 })).catch(() => {})
+        return failed('no')
+      },
+      async function* () {
+        progress('x')
+        throw new Error('no')
+      }
     ]
     for (const work of works) {
       const { runtime, log } = start(t, { work })
       await runtime.sendMessage(say('x'))
-      t.strictSame(warnings(log).filter(line => line.startsWith('warn')), [])
+      t.strictSame(
+        warnings(log).filter(line => line.startsWith('warn')),
+        []
+      )
     }
   })
 
   await t.test('but not of the words of others', async t => {
     const gate = deferred()
     const words: unknown[] = []
-    const waits = start(t, { work: async function* () { await gate.promise } })
+    const waits = start(t, {
+      work: async function* () {
+        await gate.promise
+      }
+    })
     const waiting = waits.runtime.sendMessage(say('x'))
     await later()
-    const generator = start(t, { work: async function* () { await later(); words.push(progress('x')); await later() } })
+    const generator = start(t, {
+      work: async function* () {
+        await later()
+        words.push(progress('x'))
+        await later()
+      }
+    })
     await generator.runtime.sendMessage(say('x'))
-    const chart = start(t, { work: setupWork({}).createMachine({ entry: emit(() => progress('x')), initial: 'a', states: { a: { type: 'final' } } }) })
+    const chart = start(t, {
+      work: setupWork({}).createMachine({
+        entry: emit(() => progress('x')),
+        initial: 'a',
+        states: { a: { type: 'final' } }
+      })
+    })
     await chart.runtime.sendMessage(say('x'))
     const negotiates = start(t, { negotiate: () => rejected('no'), work: async () => {} })
     await negotiates.runtime.sendMessage(say('x'))
@@ -168,10 +343,19 @@ await t.test('words that a generator makes and never says are warned of, once', 
   })
 
   await t.test('also in the next run, when the last one was stopped', async t => {
-    const stopped = start(t, { work: async function* () { await new Promise(() => {}) } })
+    const stopped = start(t, {
+      work: async function* () {
+        await new Promise(() => {})
+      }
+    })
     const { id } = await open(stopped.runtime)
     await stopped.runtime.cancelTask({ id })
-    const { runtime, log } = start(t, { work: async function* () { await later(); progress('x') } })
+    const { runtime, log } = start(t, {
+      work: async function* () {
+        await later()
+        progress('x')
+      }
+    })
     await runtime.sendMessage(say('x'))
     t.strictSame(warnings(log), warned('yield progress(…)'))
   })
@@ -179,14 +363,78 @@ await t.test('words that a generator makes and never says are warned of, once', 
 
 await t.test('the return value ends the task', async t => {
   const ends: [how: string, work: WorkGenerator, state: string, says: string | undefined][] = [
-    ['an early return', async function* () { if (Number('1')) return; yield progress('never') }, 'completed', undefined],
-    ['rejected', async function* () { yield progress('hm'); return rejected('not mine') }, 'rejected', 'not mine'],
-    ['failed', async function* () { yield progress('hm'); return failed('no luck') }, 'failed', 'no luck'],
-    ['an error at once', async function* () { throw new Error('secret') }, 'failed', FAILURE],
-    ['an error later', async function* () { yield progress('hm'); throw new Error('secret') }, 'failed', FAILURE],
-    ['undefined thrown', async function* () { throw undefined }, 'failed', FAILURE],
-    ['an error in a finally block', async function* () { try { return } finally { thrown() } }, 'failed', FAILURE],
-    ['garbage returned', async function* () { return 7 as never }, 'failed', "The agent's code produced something that is not valid A2A: result must be an object such as { artifact: text('…') }."]
+    [
+      'an early return',
+      async function* () {
+        if (Number('1')) return
+        yield progress('never')
+      },
+      'completed',
+      undefined
+    ],
+    [
+      'rejected',
+      async function* () {
+        yield progress('hm')
+        return rejected('not mine')
+      },
+      'rejected',
+      'not mine'
+    ],
+    [
+      'failed',
+      async function* () {
+        yield progress('hm')
+        return failed('no luck')
+      },
+      'failed',
+      'no luck'
+    ],
+    [
+      'an error at once',
+      async function* () {
+        throw new Error('secret')
+      },
+      'failed',
+      FAILURE
+    ],
+    [
+      'an error later',
+      async function* () {
+        yield progress('hm')
+        throw new Error('secret')
+      },
+      'failed',
+      FAILURE
+    ],
+    [
+      'undefined thrown',
+      async function* () {
+        throw undefined
+      },
+      'failed',
+      FAILURE
+    ],
+    [
+      'an error in a finally block',
+      async function* () {
+        try {
+          return
+        } finally {
+          thrown()
+        }
+      },
+      'failed',
+      FAILURE
+    ],
+    [
+      'garbage returned',
+      async function* () {
+        return 7 as never
+      },
+      'failed',
+      "The agent's code produced something that is not valid A2A: result must be an object such as { artifact: text('…') }."
+    ]
   ]
   for (const [how, work, state, says] of ends) {
     const { runtime } = start(t, { work })
@@ -201,8 +449,12 @@ await t.test('questions', async t => {
       work: async function* () {
         const day: Message = yield* inputRequired('Which day?')
         const number: number = yield* inputRequired('How many?', { schema: people })
-        const { from, to } = yield* inputRequired('From where to where?', { schema: z.object({ from: z.string(), to: z.string() }) })
-        const budget: number = yield* inputRequired('How much?', { schema: z.string().transform(Number).pipe(z.number().positive()) })
+        const { from, to } = yield* inputRequired('From where to where?', {
+          schema: z.object({ from: z.string(), to: z.string() })
+        })
+        const budget: number = yield* inputRequired('How much?', {
+          schema: z.string().transform(Number).pipe(z.number().positive())
+        })
         return { artifact: JSON.stringify([wordsOf(day), number, from, to, budget]) }
       }
     })
@@ -213,48 +465,80 @@ await t.test('questions', async t => {
     }
     t.strictSame(await answer('Monday'), ['input-required', 'How many?'])
     t.strictSame(await answer('2'), ['input-required', 'From where to where?'])
-    t.strictSame(await answer('', { parts: [text('as follows'), { data: { from: 'Bonn', to: 'Rome' } }] }), ['input-required', 'How much?'])
-    t.strictSame(await answer('120.5'), ['completed', '["Monday",2,"Bonn","Rome",120.5]'])
-    t.strictSame((await eventsOf(store, id)).map(({ update }) => brief(update)), [
-      'submitted', 'working', 'input-required: Which day?', 'working', 'input-required: How many?', 'working',
-      'input-required: From where to where?', 'working', 'input-required: How much?', 'working', 'artifact: ["Monday",2,"Bonn","Rome",120.5]', 'completed'
+    t.strictSame(await answer('', { parts: [text('as follows'), { data: { from: 'Bonn', to: 'Rome' } }] }), [
+      'input-required',
+      'How much?'
     ])
+    t.strictSame(await answer('120.5'), ['completed', '["Monday",2,"Bonn","Rome",120.5]'])
+    t.strictSame(
+      (await eventsOf(store, id)).map(({ update }) => brief(update)),
+      [
+        'submitted',
+        'working',
+        'input-required: Which day?',
+        'working',
+        'input-required: How many?',
+        'working',
+        'input-required: From where to where?',
+        'working',
+        'input-required: How much?',
+        'working',
+        'artifact: ["Monday",2,"Bonn","Rome",120.5]',
+        'completed'
+      ]
+    )
     t.strictSame(log, [])
   })
 
-  await t.test('refuse an invalid answer with InvalidParams by field, without effect, and accept a valid one', async t => {
-    const schema = z.object({ day: z.iso.date(), people: z.array(z.object({ age: z.number().min(0) })) })
-    const { runtime, store } = start(t, {
-      work: async function* () {
-        const { day } = yield* inputRequired('When, and who?', { schema })
-        return { artifact: day }
+  await t.test(
+    'refuse an invalid answer with InvalidParams by field, without effect, and accept a valid one',
+    async t => {
+      const schema = z.object({ day: z.iso.date(), people: z.array(z.object({ age: z.number().min(0) })) })
+      const { runtime, store } = start(t, {
+        work: async function* () {
+          const { day } = yield* inputRequired('When, and who?', { schema })
+          return { artifact: day }
+        }
+      })
+      const asked = taskIn(await runtime.sendMessage(say('x')))
+      const { id: taskId, contextId = '' } = asked
+      const answers: [parts: Message['parts'], fields: string[]][] = [
+        [[text('Monday')], ['message.parts']],
+        [[{ data: null }], ['message.parts']],
+        [[{ data: { day: 'Monday', people: [] } }], ['message.parts.day']],
+        [[{ data: { people: [{ age: 1 }, { age: -1 }] } }], ['message.parts.day', 'message.parts.people.1.age']]
+      ]
+      for (const [parts, fields] of answers) {
+        const error = await rejection(runtime.sendMessage(say('', { taskId, parts })))
+        t.match(error, { code: 'InvalidParams', message: /The task still waits/ })
+        t.strictSame(isA2AError(error) && error.violations.map(({ field }) => field), fields)
+        await t.rejects(collect(runtime.sendStreamingMessage(say('', { taskId, parts }))), { code: 'InvalidParams' })
       }
-    })
-    const asked = taskIn(await runtime.sendMessage(say('x')))
-    const { id: taskId, contextId = '' } = asked
-    const answers: [parts: Message['parts'], fields: string[]][] = [
-      [[text('Monday')], ['message.parts']],
-      [[{ data: null }], ['message.parts']],
-      [[{ data: { day: 'Monday', people: [] } }], ['message.parts.day']],
-      [[{ data: { people: [{ age: 1 }, { age: -1 }] } }], ['message.parts.day', 'message.parts.people.1.age']]
-    ]
-    for (const [parts, fields] of answers) {
-      const error = await rejection(runtime.sendMessage(say('', { taskId, parts })))
-      t.match(error, { code: 'InvalidParams', message: /The task still waits/ })
-      t.strictSame(isA2AError(error) && error.violations.map(({ field }) => field), fields)
-      await t.rejects(collect(runtime.sendStreamingMessage(say('', { taskId, parts }))), { code: 'InvalidParams' })
+      t.strictSame(await runtime.getTask({ id: taskId }), asked)
+      t.equal(
+        (await store.readMessages({ tenant: '', principal: 'anonymous', contextId }, 100)).length,
+        1,
+        'none of them is stored'
+      )
+      t.equal((await eventsOf(store, taskId)).length, 3)
+      const done = taskIn(
+        await runtime.sendMessage(say('', { taskId, parts: [{ data: { day: '2026-05-01', people: [] } }] }))
+      )
+      t.strictSame([stateName(done.status.state), textOf(done.artifacts?.[0])], ['completed', '2026-05-01'])
     }
-    t.strictSame(await runtime.getTask({ id: taskId }), asked)
-    t.equal((await store.readMessages({ tenant: '', principal: 'anonymous', contextId }, 100)).length, 1, 'none of them is stored')
-    t.equal((await eventsOf(store, taskId)).length, 3)
-    const done = taskIn(await runtime.sendMessage(say('', { taskId, parts: [{ data: { day: '2026-05-01', people: [] } }] })))
-    t.strictSame([stateName(done.status.state), textOf(done.artifacts?.[0])], ['completed', '2026-05-01'])
-  })
+  )
 
   await t.test("read an answer's first data part, before any text", async t => {
     const given: unknown[] = []
-    const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: value => (given.push(value), { value }) } }
-    const { runtime } = start(t, { work: async function* () { yield* inputRequired('1', { schema }); yield* inputRequired('2', { schema }) } })
+    const schema: StandardSchema<unknown> = {
+      '~standard': { version: 1, vendor: 'test', validate: value => (given.push(value), { value }) }
+    }
+    const { runtime } = start(t, {
+      work: async function* () {
+        yield* inputRequired('1', { schema })
+        yield* inputRequired('2', { schema })
+      }
+    })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.sendMessage(say('', { taskId, parts: [text('a'), { data: false }, { data: 2 }] }))
     await runtime.sendMessage(say('', { taskId, parts: [text('a'), text('b')] }))
@@ -262,20 +546,45 @@ await t.test('questions', async t => {
   })
 
   await t.test("name an error's path in objects too, or the whole answer without a path", async t => {
-    const issues = [{ message: 'no', path: [{ key: 'a' }, 0] }, { message: 'never', path: undefined }]
-    const schema: StandardSchema<unknown> = { '~standard': { version: 1, vendor: 'test', validate: () => ({ issues }) } }
-    const { runtime } = start(t, { work: async function* () { yield* inputRequired('?', { schema }) } })
+    const issues = [
+      { message: 'no', path: [{ key: 'a' }, 0] },
+      { message: 'never', path: undefined }
+    ]
+    const schema: StandardSchema<unknown> = {
+      '~standard': { version: 1, vendor: 'test', validate: () => ({ issues }) }
+    }
+    const { runtime } = start(t, {
+      work: async function* () {
+        yield* inputRequired('?', { schema })
+      }
+    })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
-    t.match(await rejection(runtime.sendMessage(say('x', { taskId }))), { violations: [{ field: 'message.parts.a.0', description: 'no' }, { field: 'message.parts', description: 'never' }] })
+    t.match(await rejection(runtime.sendMessage(say('x', { taskId }))), {
+      violations: [
+        { field: 'message.parts.a.0', description: 'no' },
+        { field: 'message.parts', description: 'never' }
+      ]
+    })
   })
 
   await t.test('with an unusable schema throw into the work, with the reason', async t => {
-    const validating = (validate: () => unknown) => ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as StandardSchema<unknown>
+    const validating = (validate: () => unknown) =>
+      ({ '~standard': { version: 1, vendor: 'test', validate } }) as unknown as StandardSchema<unknown>
     const schemas: [what: string, schema: StandardSchema<unknown>, why: RegExp][] = [
       ['one of zod that is async', z.string().refine(async () => true), /has to validate synchronously/],
       ['one that is async', validating(async () => ({ value: 1 })), /has to validate synchronously/],
-      ['a thenable', validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))), /has to validate synchronously/],
-      ['one that throws', validating(() => { throw new Error('broken') }), /broken/],
+      [
+        'a thenable',
+        validating(() => Object.fromEntries(['then'].map(name => [name, () => {}]))),
+        /has to validate synchronously/
+      ],
+      [
+        'one that throws',
+        validating(() => {
+          throw new Error('broken')
+        }),
+        /broken/
+      ],
       ['one that answers nothing', validating(() => undefined), /undefined/]
     ]
     for (const [what, schema, why] of schemas) {
@@ -295,7 +604,11 @@ await t.test('questions', async t => {
       t.equal(textOf(second.status.message), 'And now?', what)
       t.match(caught, [{ message: why }], what)
       const { status } = taskIn(await runtime.sendMessage(say('z', { taskId })))
-      t.strictSame([stateName(status.state), textOf(status.message)], ['failed', FAILURE], 'it fails the task if not caught')
+      t.strictSame(
+        [stateName(status.state), textOf(status.message)],
+        ['failed', FAILURE],
+        'it fails the task if not caught'
+      )
     }
   })
 
@@ -316,11 +629,20 @@ await t.test('questions', async t => {
     t.equal(stateName((await runtime.getTask({ id })).status.state), 'input-required')
     clock.increment(1)
     await reaches(runtime, id, 'completed')
-    t.strictSame((await eventsOf(store, id)).map(({ update }) => brief(update)).slice(2), ['input-required: Window or aisle?', 'working', 'artifact: any seat', 'completed'])
+    t.strictSame((await eventsOf(store, id)).map(({ update }) => brief(update)).slice(2), [
+      'input-required: Window or aisle?',
+      'working',
+      'artifact: any seat',
+      'completed'
+    ])
   })
 
   await t.test('with an uncaught deadline fail the task with that reason', async t => {
-    const { runtime, clock, log } = start(t, { work: async function* () { yield* authRequired('Log in', { deadlineMs: 500 }) } })
+    const { runtime, clock, log } = start(t, {
+      work: async function* () {
+        yield* authRequired('Log in', { deadlineMs: 500 })
+      }
+    })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     clock.increment(500)
     t.equal(textOf((await reaches(runtime, id, 'failed')).status.message), 'Nobody answered within 500 ms.')
@@ -328,7 +650,12 @@ await t.test('questions', async t => {
   })
 
   await t.test('that are answered in time leave no timer, nor does a canceled task', async t => {
-    const { runtime, clock } = start(t, { work: async function* () { yield* inputRequired('1', { deadlineMs: 500 }); yield* inputRequired('2', { deadlineMs: 500 }) } })
+    const { runtime, clock } = start(t, {
+      work: async function* () {
+        yield* inputRequired('1', { deadlineMs: 500 })
+        yield* inputRequired('2', { deadlineMs: 500 })
+      }
+    })
     const { id: taskId } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(clock.pending, 1)
     await runtime.sendMessage(say('y', { taskId }))
@@ -343,7 +670,9 @@ await t.test('authorizations', async t => {
   const schema = z.object({ token: z.string().startsWith('ref:') })
   const asking: WorkGenerator = async function* () {
     const authorization = yield* authRequired('Please log in.', { schema })
-    yield progress('data' in authorization ? `with ${authorization.data.token}` : `told ${wordsOf(authorization.message)}`)
+    yield progress(
+      'data' in authorization ? `with ${authorization.data.token}` : `told ${wordsOf(authorization.message)}`
+    )
     const again = yield* inputRequired('Sure?')
     return { artifact: wordsOf(again) }
   }
@@ -351,7 +680,11 @@ await t.test('authorizations', async t => {
   await t.test('may have any JSON value, or none', async t => {
     for (const data of [undefined, null, 0, '', [1], { a: [] }]) {
       const got: unknown[] = []
-      const { runtime } = start(t, { work: async function* () { got.push(yield* authRequired('?')) } })
+      const { runtime } = start(t, {
+        work: async function* () {
+          got.push(yield* authRequired('?'))
+        }
+      })
       const { id } = taskIn(await runtime.sendMessage(say('x')))
       await runtime.authorized(id, data)
       await reaches(runtime, id, 'completed')
@@ -361,19 +694,33 @@ await t.test('authorizations', async t => {
 
   await t.test('are refused in other states, for other principals, and when unexpected, without effect', async t => {
     const gate = deferred()
-    const { runtime, store } = start(t, { work: async function* (given) { yield* asking(given); await gate.promise } })
+    const { runtime, store } = start(t, {
+      work: async function* (given) {
+        yield* asking(given)
+        await gate.promise
+      }
+    })
     const call = { principal: 'ann' }
     const { id } = await open(runtime, 'x', {}, call)
     const refused = async (state: string) => {
       const before = await reaches(runtime, id, state, call)
-      t.match(await refusal(runtime.authorized(id, { token: 'ref:1' }, call)), { code: 'UnsupportedOperation', metadata: { taskId: id, state: before.status.state } }, state)
+      t.match(
+        await refusal(runtime.authorized(id, { token: 'ref:1' }, call)),
+        { code: 'UnsupportedOperation', metadata: { taskId: id, state: before.status.state } },
+        state
+      )
       t.strictSame(await runtime.getTask({ id }, call), before)
     }
     const waiting = await reaches(runtime, id, 'auth-required', call)
     const foreign = await refusal(runtime.authorized(id, { token: 'ref:1' }, { principal: 'bob' }))
     t.equal(foreign.code, 'TaskNotFound')
     t.equal(foreign.message, (await refusal(runtime.authorized('unknown', {}))).message.replace('unknown', id))
-    for (const [data, field] of [[{ token: 'abc' }, 'data.token'], [undefined, 'data'], [{ n: 1n }, 'data'], [() => {}, 'data']] as const) {
+    for (const [data, field] of [
+      [{ token: 'abc' }, 'data.token'],
+      [undefined, 'data'],
+      [{ n: 1n }, 'data'],
+      [() => {}, 'data']
+    ] as const) {
       t.match(await rejection(runtime.authorized(id, data, call)), { code: 'InvalidParams', violations: [{ field }] })
     }
     t.match(await refusal(runtime.authorized('', {}, call)), { code: 'InvalidParams' })
@@ -390,7 +737,10 @@ await t.test('authorizations', async t => {
   await t.test('of two at once the first is accepted, and the second refused', async t => {
     const { runtime } = start(t, { work: asking })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
-    const outcomes = await Promise.allSettled([runtime.authorized(id, { token: 'ref:1' }), runtime.authorized(id, { token: 'ref:2' })])
+    const outcomes = await Promise.allSettled([
+      runtime.authorized(id, { token: 'ref:1' }),
+      runtime.authorized(id, { token: 'ref:2' })
+    ])
     t.match(outcomes, [{ status: 'fulfilled' }, { status: 'rejected', reason: { code: 'UnsupportedOperation' } }])
   })
 })
@@ -420,7 +770,11 @@ await t.test('a generator whose task ends early', async t => {
   }
 
   await t.test('runs its finally blocks wherever it is, and nothing after', async t => {
-    for (const [at, expected] of [['a question', ['finally']], ['a promise', ['finally']], ['a sleep', ['caught AbortError', 'finally']]] as const) {
+    for (const [at, expected] of [
+      ['a question', ['finally']],
+      ['a promise', ['finally']],
+      ['a sleep', ['caught AbortError', 'finally']]
+    ] as const) {
       const { work, seen, gate } = standing(at, async seen => void seen.push('finally'))
       const { runtime, log, store } = start(t, { work })
       const { id } = await open(runtime)
@@ -473,7 +827,9 @@ await t.test('a generator whose task ends early', async t => {
   })
 
   await t.test('is abandoned if a finally block yields forever', async t => {
-    const { work } = standing('a question', async function* () { for (;;) yield progress('on and on') })
+    const { work } = standing('a question', async function* () {
+      for (;;) yield progress('on and on')
+    })
     const { runtime, clock, log } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.cancelTask({ id })
@@ -482,7 +838,9 @@ await t.test('a generator whose task ends early', async t => {
   })
 
   await t.test('has errors in its finally blocks ignored', async t => {
-    const { work } = standing('a question', async () => { throw new Error('in finally') })
+    const { work } = standing('a question', async () => {
+      throw new Error('in finally')
+    })
     const { runtime, log } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     await runtime.cancelTask({ id })
@@ -518,7 +876,13 @@ await t.test('a generator whose task ends early', async t => {
       const closing = runtime.close()
       clock.increment(1000)
       await closing
-      t.match(log, [{ level: 'warn', message: 'a work did not stop within its grace period', details: { taskId: id, cancelGraceMs: 1000 } }])
+      t.match(log, [
+        {
+          level: 'warn',
+          message: 'a work did not stop within its grace period',
+          details: { taskId: id, cancelGraceMs: 1000 }
+        }
+      ])
     }
   })
 

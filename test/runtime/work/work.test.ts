@@ -1,12 +1,55 @@
 import t from 'tap'
-import { assign, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, raise, sendTo, spawnChild, type ActorLogic, type AnyActorRef, type EventObject, type Snapshot } from 'xstate'
+import {
+  assign,
+  createMachine,
+  emit,
+  enqueueActions,
+  fromCallback,
+  fromPromise,
+  fromTransition,
+  raise,
+  sendTo,
+  spawnChild,
+  type ActorLogic,
+  type AnyActorRef,
+  type EventObject,
+  type Snapshot
+} from 'xstate'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
-import { A2AError, accepted, artifact, data, failed, inputRequired, progress, rejected, reply, setupWork, text } from '../../../runtime/index.ts'
+import {
+  A2AError,
+  accepted,
+  artifact,
+  data,
+  failed,
+  inputRequired,
+  progress,
+  rejected,
+  reply,
+  setupWork,
+  text
+} from '../../../runtime/index.ts'
 import type { NegotiateFunction } from '../../../runtime/negotiation/per-message.ts'
 import type { WorkFunction } from '../../../runtime/work/function-work.ts'
 import { echo, painter, steeredWork } from '../../fixtures/runtime/agents.ts'
-import { brief, collect, deferred, heldStore, messageIn, open, reaches, refusal, rest, say, start, stateName, taskIn, textOf, until } from '../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  heldStore,
+  messageIn,
+  open,
+  reaches,
+  refusal,
+  rest,
+  say,
+  start,
+  stateName,
+  taskIn,
+  textOf,
+  until
+} from '../../fixtures/runtime/runtime-helpers.ts'
 
 const SECRET = 'secret: /etc/passwd'
 const cyclic: Record<string, unknown> = {}
@@ -24,7 +67,11 @@ await t.test('work as a function', async t => {
       [null, undefined, undefined],
       [{}, undefined, undefined],
       [{ artifact: 'x' }, ['x'], undefined],
-      [{ artifact: text('x'), artifacts: ['y', [text('z'), text('!')], { name: 'n', parts: [text('w')] }] }, ['x', 'y', 'z !', 'w'], undefined],
+      [
+        { artifact: text('x'), artifacts: ['y', [text('z'), text('!')], { name: 'n', parts: [text('w')] }] },
+        ['x', 'y', 'z !', 'w'],
+        undefined
+      ],
       [{ artifacts: [] }, undefined, undefined],
       [{ message: 'bye' }, undefined, 'bye'],
       [{ message: { parts: [text('bye')], metadata: { a: 1 } }, metadata: { b: 2 } }, undefined, 'bye'],
@@ -37,10 +84,14 @@ await t.test('work as a function', async t => {
   })
 
   await t.test('an artifact without an id gets one, and its chunks are sent as complete', async t => {
-    const { runtime } = start(t, { work: () => ({ artifacts: ['x', { artifactId: 'mine', parts: [data({ n: 1 })] }] }) })
+    const { runtime } = start(t, {
+      work: () => ({ artifacts: ['x', { artifactId: 'mine', parts: [data({ n: 1 })] }] })
+    })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
     t.match(told[2], { artifactUpdate: { artifact: { artifactId: /^id-/ }, lastChunk: true } })
-    t.match(told[3], { artifactUpdate: { artifact: { artifactId: 'mine', parts: [{ data: { n: 1 } }] }, lastChunk: true } })
+    t.match(told[3], {
+      artifactUpdate: { artifact: { artifactId: 'mine', parts: [{ data: { n: 1 } }] }, lastChunk: true }
+    })
   })
 
   await t.test('its metadata reaches the task', async t => {
@@ -49,24 +100,38 @@ await t.test('work as a function', async t => {
   })
 
   await t.test('it may reject or fail the task with a reason', async t => {
-    for (const [result, state, says] of [[rejected('not mine'), 'rejected', 'not mine'], [failed([text('a'), text('b')]), 'failed', 'a b']] as const) {
+    for (const [result, state, says] of [
+      [rejected('not mine'), 'rejected', 'not mine'],
+      [failed([text('a'), text('b')]), 'failed', 'a b']
+    ] as const) {
       const { runtime, log } = start(t, { work: () => result })
       t.strictSame(ended(await runtime.sendMessage(say('x'))), { state, says, artifacts: undefined })
       t.strictSame(log, [], 'this is no error')
     }
     for (const type of ['rejected', 'failed']) {
       const { runtime } = start(t, { work: () => ({ type }) as never })
-      t.match(ended(await runtime.sendMessage(say('x'))), { state: type, says: `The task was ${type} without a reason.` })
+      t.match(ended(await runtime.sendMessage(say('x'))), {
+        state: type,
+        says: `The task was ${type} without a reason.`
+      })
     }
   })
 
   await t.test('an error fails the task, is logged, and is hidden from the client', async t => {
     const works: WorkFunction[] = [
-      () => { throw new Error(SECRET) },
-      async () => { throw new Error(SECRET) },
+      () => {
+        throw new Error(SECRET)
+      },
+      async () => {
+        throw new Error(SECRET)
+      },
       () => Promise.reject(SECRET),
       () => Promise.reject(undefined),
-      () => ({ get artifact(): string { throw new Error(SECRET) } })
+      () => ({
+        get artifact(): string {
+          throw new Error(SECRET)
+        }
+      })
     ]
     for (const work of works) {
       const { runtime, log } = start(t, { work })
@@ -79,15 +144,31 @@ await t.test('work as a function', async t => {
 
   await t.test('a result that is not valid A2A fails the task, with the member as reason', async t => {
     const garbage: [result: unknown, names: string][] = [
-      [42, 'result'], ['text', 'result'], [[], 'result'],
-      [{ artifacts: 'x' }, 'result.artifacts'], [{ artifact: 7 }, 'artifact'], [{ artifact: [] }, 'artifact.parts'], [{ artifact: { parts: [{}] } }, 'artifact.parts[0]'],
-      [{ artifact: { parts: [{ text: 1 }] } }, 'artifact.parts[0].text'], [{ artifact: null }, 'artifact'], [{ artifact: { text: 'a', url: 'b' } }, 'artifact.parts[0]'],
+      [42, 'result'],
+      ['text', 'result'],
+      [[], 'result'],
+      [{ artifacts: 'x' }, 'result.artifacts'],
+      [{ artifact: 7 }, 'artifact'],
+      [{ artifact: [] }, 'artifact.parts'],
+      [{ artifact: { parts: [{}] } }, 'artifact.parts[0]'],
+      [{ artifact: { parts: [{ text: 1 }] } }, 'artifact.parts[0].text'],
+      [{ artifact: null }, 'artifact'],
+      [{ artifact: { text: 'a', url: 'b' } }, 'artifact.parts[0]'],
       [{ artifact: { artifactId: 'x\u0000', parts: [text('x')] } }, 'artifact.artifactId'],
-      [{ message: 1 }, 'message'], [{ metadata: [] }, 'metadata'], [{ metadata: cyclic }, 'metadata.self'], [{ metadata: { n: 1n } }, 'metadata.n'],
-      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0].data.n'], [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0].metadata.self'],
-      [{ artifact: { parts: [text('x')], metadata: cyclic } }, 'artifact.metadata.self'], [{ message: { parts: [text('x')], metadata: cyclic } }, 'message.metadata.self'],
-      [{ artifact: { data: new Map([['a', 1]]) } }, 'artifact.parts[0].data is a Map, which JSON does not keep. Write an object: Object.fromEntries(map).'],
-      [{ message: { data: { seen: [new Set()] } } }, 'message.parts[0].data.seen[0] is a Set,'], [{ metadata: { mean: NaN } }, 'metadata.mean is NaN,']
+      [{ message: 1 }, 'message'],
+      [{ metadata: [] }, 'metadata'],
+      [{ metadata: cyclic }, 'metadata.self'],
+      [{ metadata: { n: 1n } }, 'metadata.n'],
+      [{ artifact: { data: { n: 1n } } }, 'artifact.parts[0].data.n'],
+      [{ artifact: { text: 'x', metadata: cyclic } }, 'artifact.parts[0].metadata.self'],
+      [{ artifact: { parts: [text('x')], metadata: cyclic } }, 'artifact.metadata.self'],
+      [{ message: { parts: [text('x')], metadata: cyclic } }, 'message.metadata.self'],
+      [
+        { artifact: { data: new Map([['a', 1]]) } },
+        'artifact.parts[0].data is a Map, which JSON does not keep. Write an object: Object.fromEntries(map).'
+      ],
+      [{ message: { data: { seen: [new Set()] } } }, 'message.parts[0].data.seen[0] is a Set,'],
+      [{ metadata: { mean: NaN } }, 'metadata.mean is NaN,']
     ]
     for (const [result, names] of garbage) {
       const { runtime, log } = start(t, { work: () => result as never })
@@ -101,16 +182,34 @@ await t.test('work as a function', async t => {
 
   await t.test('an empty result fails the task, with what to return', async t => {
     const nothing: [result: unknown, says: string][] = [
-      [{ text: 'hello' }, "has text, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
-      [{ artefact: text('x'), price: 3 }, 'has artefact, price, and none of artifact, artifacts, message, metadata. Is artifact meant?'],
-      [Object.fromEntries('abcdefg'.split('').entries()), "has 0, 1, 2, 3, 4, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
-      [new Map([['artifact', 'x']]), "is a Map, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"],
+      [
+        { text: 'hello' },
+        "has text, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"
+      ],
+      [
+        { artefact: text('x'), price: 3 },
+        'has artefact, price, and none of artifact, artifacts, message, metadata. Is artifact meant?'
+      ],
+      [
+        Object.fromEntries('abcdefg'.split('').entries()),
+        "has 0, 1, 2, 3, 4, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"
+      ],
+      [
+        new Map([['artifact', 'x']]),
+        "is a Map, and none of artifact, artifacts, message, metadata. Return { artifact: text('…') }, or data(…) for a value"
+      ],
       [new Error('full'), "must not be an error: throw it, or return failed('…') with a reason for the client"],
-      [inputRequired('Which?'), 'must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result']
+      [
+        inputRequired('Which?'),
+        'must not be a question: await ask(…) in a function, or yield* it in a generator, and return the result'
+      ]
     ]
     for (const [result, says] of nothing) {
       const { runtime } = start(t, { work: () => result as never })
-      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: `The agent's code produced something that is not valid A2A: result ${says}.` })
+      t.match(ended(await runtime.sendMessage(say('x'))), {
+        state: 'failed',
+        says: `The agent's code produced something that is not valid A2A: result ${says}.`
+      })
     }
   })
 
@@ -122,12 +221,24 @@ await t.test('work as a function', async t => {
     metadata.list.push(2)
     part.data.list.push(2)
     const task = await runtime.getTask({ id })
-    t.strictSame([task.metadata, task.artifacts?.[0]?.metadata, task.artifacts?.[0]?.parts], [{ list: [1] }, { list: [1] }, [{ data: { list: [1] } }]])
+    t.strictSame(
+      [task.metadata, task.artifacts?.[0]?.metadata, task.artifacts?.[0]?.parts],
+      [{ list: [1] }, { list: [1] }, [{ data: { list: [1] } }]]
+    )
   })
 
   await t.test('an error of one task does not affect others', async t => {
-    const { runtime } = start(t, { work: ({ message }) => { if (textOf(message) === 'bad') throw new Error('x'); return {} } })
-    const states = await Promise.all(['a', 'bad', 'b', 'bad', 'c'].map(async word => ended(await runtime.sendMessage(say(word, { contextId: 'c' }))).state))
+    const { runtime } = start(t, {
+      work: ({ message }) => {
+        if (textOf(message) === 'bad') throw new Error('x')
+        return {}
+      }
+    })
+    const states = await Promise.all(
+      ['a', 'bad', 'b', 'bad', 'c'].map(
+        async word => ended(await runtime.sendMessage(say(word, { contextId: 'c' }))).state
+      )
+    )
     t.strictSame(states, ['completed', 'failed', 'completed', 'failed', 'completed'])
   })
 })
@@ -180,8 +291,17 @@ await t.test('cancel', async t => {
   await t.test('a chart’s actors are stopped at any depth', async t => {
     const stopped: string[] = []
     const watch = fromCallback(() => () => void stopped.push('watch'))
-    const inner = setupWork({ actors: { watch } }).createMachine({ invoke: { src: 'watch' }, initial: 'a', states: { a: {} } })
-    const work = setupWork({ actors: { inner, watch } }).createMachine({ entry: spawnChild('watch'), invoke: { src: 'inner', input: () => ({}) as never }, initial: 'a', states: { a: {} } })
+    const inner = setupWork({ actors: { watch } }).createMachine({
+      invoke: { src: 'watch' },
+      initial: 'a',
+      states: { a: {} }
+    })
+    const work = setupWork({ actors: { inner, watch } }).createMachine({
+      entry: spawnChild('watch'),
+      invoke: { src: 'inner', input: () => ({}) as never },
+      initial: 'a',
+      states: { a: {} }
+    })
     const { runtime } = start(t, { work })
     const { id } = await open(runtime)
     await reaches(runtime, id, 'working')
@@ -196,7 +316,11 @@ await t.test('work as a chart', async t => {
     const { runtime, log } = start(t, { work: painter() })
     const asked = taskIn(await runtime.sendMessage(say('a boat')))
     t.equal(textOf(asked.status.message), 'Which colour for a boat?')
-    t.match(ended(await runtime.sendMessage(say('red', { taskId: asked.id }))), { state: 'completed', says: 'Here you are', artifacts: ['a sketch', 'a red boat'] })
+    t.match(ended(await runtime.sendMessage(say('red', { taskId: asked.id }))), {
+      state: 'completed',
+      says: 'Here you are',
+      artifacts: ['a sketch', 'a red boat']
+    })
     t.strictSame(log, [])
   })
 
@@ -210,7 +334,13 @@ await t.test('work as a chart', async t => {
     })
     const { runtime } = start(t, { work })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
-    t.strictSame(told.map(brief).slice(1), ['working', 'working: one', 'artifact: two', 'working: three', 'input-required: four?'])
+    t.strictSame(told.map(brief).slice(1), [
+      'working',
+      'working: one',
+      'artifact: two',
+      'working: three',
+      'input-required: four?'
+    ])
   })
 
   await t.test('words on leaving a question come after it, and those on entering another before that', async t => {
@@ -221,22 +351,46 @@ await t.test('work as a chart', async t => {
     await runtime.sendMessage(say('answer', { taskId: id }))
     await runtime.sendMessage(say('last', { taskId: id }))
     t.strictSame((await collect(stream)).map(brief), [
-      'working', 'working: thanks', 'artifact: note', 'input-required: Second?',
-      'working', 'working: done', 'completed'
+      'working',
+      'working: thanks',
+      'artifact: note',
+      'input-required: Second?',
+      'working',
+      'working: done',
+      'completed'
     ])
   })
 
   await t.test('chunks of an artifact are sent as chunks and read as one artifact', async t => {
-    const chunk = (word: string, how: { append?: boolean; lastChunk?: boolean }) => artifact({ artifactId: 'a', parts: [text(word)] }, how)
+    const chunk = (word: string, how: { append?: boolean; lastChunk?: boolean }) =>
+      artifact({ artifactId: 'a', parts: [text(word)] }, how)
     const work = setupWork({}).createMachine({
       initial: 'a',
-      states: { a: { entry: [emit(chunk('1', {})), emit(chunk('2', { append: true })), emit(chunk('3', { append: true, lastChunk: true }))], always: 'b' }, b: { type: 'final' } }
+      states: {
+        a: {
+          entry: [
+            emit(chunk('1', {})),
+            emit(chunk('2', { append: true })),
+            emit(chunk('3', { append: true, lastChunk: true }))
+          ],
+          always: 'b'
+        },
+        b: { type: 'final' }
+      }
     })
     const { runtime } = start(t, { work })
     const told = await collect(runtime.sendStreamingMessage(say('x')))
-    const flags = told.flatMap(each => ('artifactUpdate' in each ? [[each.artifactUpdate.append, each.artifactUpdate.lastChunk]] : []))
-    t.strictSame(flags, [[undefined, undefined], [true, undefined], [true, true]])
-    t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [{ artifactId: 'a', parts: [text('1'), text('2'), text('3')] }])
+    const flags = told.flatMap(each =>
+      'artifactUpdate' in each ? [[each.artifactUpdate.append, each.artifactUpdate.lastChunk]] : []
+    )
+    t.strictSame(flags, [
+      [undefined, undefined],
+      [true, undefined],
+      [true, true]
+    ])
+    t.strictSame((await runtime.getTask({ id: taskIn(told[0]).id })).artifacts, [
+      { artifactId: 'a', parts: [text('1'), text('2'), text('3')] }
+    ])
   })
 
   await t.test('the task works briefly between two questions', async t => {
@@ -259,7 +413,10 @@ await t.test('work as a chart', async t => {
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     t.equal(textOf(taskIn(await runtime.sendMessage(say('y', { taskId: id }))).status.message), 'And?')
     const events = await store.readEvents({ tenant: '', principal: 'anonymous' }, id, 3, 10)
-    t.strictSame(events.map(({ update }) => brief(update)), ['working', 'working: noted', 'input-required: And?'])
+    t.strictSame(
+      events.map(({ update }) => brief(update)),
+      ['working', 'working: noted', 'input-required: And?']
+    )
   })
 
   await t.test('a question whose words change while it waits is asked again', async t => {
@@ -284,7 +441,10 @@ await t.test('work as a chart', async t => {
   await t.test('an unexpected answer is refused with UnsupportedOperation, without effect', async t => {
     const { runtime } = start(t, { work: painter() })
     const asked = taskIn(await runtime.sendMessage(say('a boat')))
-    t.match(await refusal(runtime.sendMessage(say('green', { taskId: asked.id }))), { code: 'UnsupportedOperation', metadata: { state: 'TASK_STATE_INPUT_REQUIRED' } })
+    t.match(await refusal(runtime.sendMessage(say('green', { taskId: asked.id }))), {
+      code: 'UnsupportedOperation',
+      metadata: { state: 'TASK_STATE_INPUT_REQUIRED' }
+    })
     t.strictSame(await runtime.getTask({ id: asked.id }), asked)
     t.match(ended(await runtime.sendMessage(say('red', { taskId: asked.id }))), { state: 'completed' })
   })
@@ -294,12 +454,19 @@ await t.test('work as a chart', async t => {
     const work = setupWork({ actors: { authorization: fromPromise(() => authorized.promise) } }).createMachine({
       initial: 'waiting',
       states: {
-        waiting: { tags: 'auth-required', invoke: { src: 'authorization', onDone: 'done' }, on: { 'message.received': 'done' } },
+        waiting: {
+          tags: 'auth-required',
+          invoke: { src: 'authorization', onDone: 'done' },
+          on: { 'message.received': 'done' }
+        },
         done: { type: 'final' }
       }
     })
     const { runtime } = start(t, { work })
-    const [byMessage, byItself] = [taskIn(await runtime.sendMessage(say('x'))), taskIn(await runtime.sendMessage(say('y')))]
+    const [byMessage, byItself] = [
+      taskIn(await runtime.sendMessage(say('x'))),
+      taskIn(await runtime.sendMessage(say('y')))
+    ]
     t.equal(byMessage.status.state, 'TASK_STATE_AUTH_REQUIRED')
     t.equal(textOf(byMessage.status.message), 'The agent needs an answer to go on.')
     t.match(ended(await runtime.sendMessage(say('never mind', { taskId: byMessage.id }))), { state: 'completed' })
@@ -310,32 +477,52 @@ await t.test('work as a chart', async t => {
   await t.test('a final state tagged failed or rejected ends so, with its reason', async t => {
     const ends = [
       [{ tags: ['failed'], meta: { reason: 'out of paint' } }, 'failed', 'out of paint'],
-      [{ tags: ['rejected'], meta: { reason: ({ context }: { context: { wish: string } }) => `no ${context.wish}` } }, 'rejected', 'no boat'],
+      [
+        { tags: ['rejected'], meta: { reason: ({ context }: { context: { wish: string } }) => `no ${context.wish}` } },
+        'rejected',
+        'no boat'
+      ],
       [{ tags: ['failed'] }, 'failed', 'The task was failed without a reason.'],
       [{}, 'completed', undefined]
     ] as const
     for (const [state, expected, says] of ends) {
-      const work = setupWork({ types: { context: {} as { wish: string } } }).createMachine({ context: { wish: 'boat' }, initial: 'a', states: { a: { type: 'final', ...(state) } } })
+      const work = setupWork({ types: { context: {} as { wish: string } } }).createMachine({
+        context: { wish: 'boat' },
+        initial: 'a',
+        states: { a: { type: 'final', ...state } }
+      })
       const { runtime } = start(t, { work })
       t.strictSame(ended(await runtime.sendMessage(say('x'))), { state: expected, says, artifacts: undefined })
     }
   })
 
   await t.test('its output may reject or fail, too', async t => {
-    const work = setupWork({}).createMachine({ initial: 'a', states: { a: { type: 'final' } }, output: rejected('closed') })
+    const work = setupWork({}).createMachine({
+      initial: 'a',
+      states: { a: { type: 'final' } },
+      output: rejected('closed')
+    })
     const { runtime } = start(t, { work })
     t.match(ended(await runtime.sendMessage(say('x'))), { state: 'rejected', says: 'closed' })
   })
 
   await t.test('an error in its code fails the task, is logged and stays hidden', async t => {
-    const bad = (): never => { throw new Error(SECRET) }
+    const bad = (): never => {
+      throw new Error(SECRET)
+    }
     const machine = setupWork({
       types: { context: {} as { n: number } },
       actors: { broken: fromPromise(async () => bad()), thrower: fromCallback(bad), shape: fromPromise(async () => 1) },
       actions: { bad },
       guards: { bad }
     })
-    const one = (state: object, output?: object) => machine.createMachine({ context: { n: 0 }, initial: 'a', states: { a: state as never, b: { type: 'final' } }, ...(output && { output: output as never }) })
+    const one = (state: object, output?: object) =>
+      machine.createMachine({
+        context: { n: 0 },
+        initial: 'a',
+        states: { a: state as never, b: { type: 'final' } },
+        ...(output && { output: output as never })
+      })
     const charts: [where: string, chart: ReturnType<typeof one>][] = [
       ['an action', one({ entry: 'bad' })],
       ['an action in the chart', one({ entry: bad })],
@@ -360,9 +547,18 @@ await t.test('work as a chart', async t => {
   })
 
   await t.test('an error in a guard of an answer fails the task, hidden from the client', async t => {
-    const work = setupWork({ guards: { bad: () => { throw new Error(SECRET) } } }).createMachine({
+    const work = setupWork({
+      guards: {
+        bad: () => {
+          throw new Error(SECRET)
+        }
+      }
+    }).createMachine({
       initial: 'asking',
-      states: { asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } }, done: { type: 'final' } }
+      states: {
+        asking: { tags: 'input-required', on: { 'message.received': { guard: 'bad', target: 'done' } } },
+        done: { type: 'final' }
+      }
     })
     const { runtime } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -372,7 +568,12 @@ await t.test('work as a chart', async t => {
   })
 
   await t.test('words that are not valid A2A fail the task, and are logged', async t => {
-    for (const words of [{ type: 'nonsense' }, { type: 'artifact', artifact: 7 }, { type: 'progress', message: [] }, { type: 'progress', metadata: cyclic }]) {
+    for (const words of [
+      { type: 'nonsense' },
+      { type: 'artifact', artifact: 7 },
+      { type: 'progress', message: [] },
+      { type: 'progress', metadata: cyclic }
+    ]) {
       const work = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(words as never) } } })
       const { runtime, log } = start(t, { work })
       const { state, says } = ended(await runtime.sendMessage(say('x')))
@@ -384,83 +585,157 @@ await t.test('work as a chart', async t => {
 
   await t.test('a word that is not valid A2A fails the task also if its transition ends the chart', async t => {
     const words = { type: 'hello' } as never
-    const ends = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: emit(words), always: 'end' }, end: { type: 'final' } } })
-    const atEnd = setupWork({}).createMachine({ initial: 'a', states: { a: { after: { 1: 'end' } }, end: { type: 'final', entry: [emit(progress('first')), emit(words)] } } })
-    const enqueued = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: enqueueActions(({ enqueue }) => enqueue.emit(words)), always: 'end' }, end: { type: 'final' } } })
+    const ends = setupWork({}).createMachine({
+      initial: 'a',
+      states: { a: { entry: emit(words), always: 'end' }, end: { type: 'final' } }
+    })
+    const atEnd = setupWork({}).createMachine({
+      initial: 'a',
+      states: { a: { after: { 1: 'end' } }, end: { type: 'final', entry: [emit(progress('first')), emit(words)] } }
+    })
+    const enqueued = setupWork({}).createMachine({
+      initial: 'a',
+      states: {
+        a: { entry: enqueueActions(({ enqueue }) => enqueue.emit(words)), always: 'end' },
+        end: { type: 'final' }
+      }
+    })
     for (const work of [ends, atEnd, enqueued]) {
       for (const isInspected of [false, true]) {
         const { runtime, log, clock } = start(t, { work })
         if (isInspected) runtime.observe({ entered: ({ root }) => void root.system.inspect(() => {}) })
         const sent = runtime.sendMessage(say('x'))
         if (work === atEnd) await until(() => clock.pending === 1).then(() => clock.increment(1))
-        t.strictSame(ended(await sent), { state: 'failed', says: "The agent's code has to say progress(…) or artifact(…).", artifacts: undefined })
-        t.strictSame(log.map(({ message }) => message), ['the work of a task failed'])
+        t.strictSame(ended(await sent), {
+          state: 'failed',
+          says: "The agent's code has to say progress(…) or artifact(…).",
+          artifacts: undefined
+        })
+        t.strictSame(
+          log.map(({ message }) => message),
+          ['the work of a task failed']
+        )
       }
     }
   })
 
   await t.test('a context with values that JSON changes fails the task, with the path', async t => {
-    const losses = [[1n, 'context.value is a BigInt,'], [cyclic, 'context.value.self is an object that contains itself,'], [() => 1, 'context.value is a function,'], [{ at: new URL('http://a.example/') }, 'context.value.at is a URL,']] as const
+    const losses = [
+      [1n, 'context.value is a BigInt,'],
+      [cyclic, 'context.value.self is an object that contains itself,'],
+      [() => 1, 'context.value is a function,'],
+      [{ at: new URL('http://a.example/') }, 'context.value.at is a URL,']
+    ] as const
     for (const [value, says] of losses) {
-      const work = setupWork({ types: { context: {} as { value: unknown } } }).createMachine({ context: () => ({ value }), initial: 'a', states: { a: {} } })
+      const work = setupWork({ types: { context: {} as { value: unknown } } }).createMachine({
+        context: () => ({ value }),
+        initial: 'a',
+        states: { a: {} }
+      })
       const { runtime, log } = start(t, { work })
-      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says: `The agent's chart has a context that cannot be stored: ${says}` })
+      t.match(ended(await runtime.sendMessage(say('x'))), {
+        state: 'failed',
+        says: `The agent's chart has a context that cannot be stored: ${says}`
+      })
       t.match(log[0], { level: 'error' })
     }
   })
 
-  await t.test('an input of an actor that JSON changes fails the task, since the actor would restart with another', async t => {
-    const sleeper = fromPromise<void, unknown>(() => new Promise(() => {}))
-    const chart = (input: unknown) => setupWork({ actors: { sleeper } }).createMachine({
-      initial: 'a', states: { a: { tags: 'input-required', on: { 'message.received': 'b' } }, b: { invoke: { src: 'sleeper', id: 'sleeps', input: (() => input) as never, onError: 'c' } }, c: { type: 'final' } }
-    })
-    const { runtime } = start(t, { work: chart({ until: new Date(0) }) })
-    const { id } = taskIn(await runtime.sendMessage(say('x')))
-    const says = "The agent's chart starts the actor sleeps with an input that cannot be stored: input.until is a Date, which JSON does not keep. Write a text: date.toISOString()."
-    t.match(ended(await runtime.sendMessage(say('y', { taskId: id }))), { state: 'failed', says })
-    const { runtime: other } = start(t, { work: chart({ until: '1970', none: undefined }) })
-    const { id: at } = taskIn(await other.sendMessage(say('x')))
-    t.equal(stateName(taskIn(await other.sendMessage(say('y', { taskId: at }, { returnImmediately: true }))).status.state), 'working')
-  })
-
-  await t.test('a state of fromTransition that JSON changes fails the task, since the actor would continue with another', async t => {
-    for (const isLater of [false, true]) {
-      const clock = fromTransition((): object => ({ at: new Date(0) }), isLater ? {} : { at: new Date(0) })
-      const work = setupWork({ actors: { clock } }).createMachine({
-        invoke: { src: 'clock', id: 'clock' }, entry: sendTo('clock', { type: 'tick' }), initial: 'a', states: { a: { after: { 1000: 'b' } }, b: {} }
-      })
-      const { runtime } = start(t, { work })
-      const says = "The agent's chart has an actor clock whose state cannot be stored: state.at is a Date, which JSON does not keep. Write a text: date.toISOString()."
-      t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
+  await t.test(
+    'an input of an actor that JSON changes fails the task, since the actor would restart with another',
+    async t => {
+      const sleeper = fromPromise<void, unknown>(() => new Promise(() => {}))
+      const chart = (input: unknown) =>
+        setupWork({ actors: { sleeper } }).createMachine({
+          initial: 'a',
+          states: {
+            a: { tags: 'input-required', on: { 'message.received': 'b' } },
+            b: { invoke: { src: 'sleeper', id: 'sleeps', input: (() => input) as never, onError: 'c' } },
+            c: { type: 'final' }
+          }
+        })
+      const { runtime } = start(t, { work: chart({ until: new Date(0) }) })
+      const { id } = taskIn(await runtime.sendMessage(say('x')))
+      const says =
+        "The agent's chart starts the actor sleeps with an input that cannot be stored: input.until is a Date, which JSON does not keep. Write a text: date.toISOString()."
+      t.match(ended(await runtime.sendMessage(say('y', { taskId: id }))), { state: 'failed', says })
+      const { runtime: other } = start(t, { work: chart({ until: '1970', none: undefined }) })
+      const { id: at } = taskIn(await other.sendMessage(say('x')))
+      t.equal(
+        stateName(taskIn(await other.sendMessage(say('y', { taskId: at }, { returnImmediately: true }))).status.state),
+        'working'
+      )
     }
-  })
+  )
 
-  await t.test('logic of one\'s own needs no state', async t => {
-    const none: ActorLogic<Snapshot<unknown>, EventObject> = { getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }), transition: snapshot => snapshot, getPersistedSnapshot: snapshot => snapshot }
-    const work = setupWork({ actors: { none } }).createMachine({ invoke: { src: 'none', id: 'none' }, entry: sendTo('none', { type: 'tick' }), initial: 'a', states: { a: { always: 'b' }, b: { type: 'final' } } })
+  await t.test(
+    'a state of fromTransition that JSON changes fails the task, since the actor would continue with another',
+    async t => {
+      for (const isLater of [false, true]) {
+        const clock = fromTransition((): object => ({ at: new Date(0) }), isLater ? {} : { at: new Date(0) })
+        const work = setupWork({ actors: { clock } }).createMachine({
+          invoke: { src: 'clock', id: 'clock' },
+          entry: sendTo('clock', { type: 'tick' }),
+          initial: 'a',
+          states: { a: { after: { 1000: 'b' } }, b: {} }
+        })
+        const { runtime } = start(t, { work })
+        const says =
+          "The agent's chart has an actor clock whose state cannot be stored: state.at is a Date, which JSON does not keep. Write a text: date.toISOString()."
+        t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
+      }
+    }
+  )
+
+  await t.test("logic of one's own needs no state", async t => {
+    const none: ActorLogic<Snapshot<unknown>, EventObject> = {
+      getInitialSnapshot: () => ({ status: 'active', output: undefined, error: undefined }),
+      transition: snapshot => snapshot,
+      getPersistedSnapshot: snapshot => snapshot
+    }
+    const work = setupWork({ actors: { none } }).createMachine({
+      invoke: { src: 'none', id: 'none' },
+      entry: sendTo('none', { type: 'tick' }),
+      initial: 'a',
+      states: { a: { always: 'b' }, b: { type: 'final' } }
+    })
     const { runtime } = start(t, { work })
     t.match(ended(await runtime.sendMessage(say('x'))), { state: 'completed' })
   })
 
   await t.test('a delayed event that JSON changes fails the task, since it would arrive as another', async t => {
     const late = { type: 'late', at: new Map() }
-    const delays = [raise(late as never, { delay: 1000 }), sendTo(({ self }: { self: AnyActorRef }) => self, late as never, { delay: 1000 })]
+    const delays = [
+      raise(late as never, { delay: 1000 }),
+      sendTo(({ self }: { self: AnyActorRef }) => self, late as never, { delay: 1000 })
+    ]
     for (const delay of delays) {
-      const work = setupWork({}).createMachine({ initial: 'a', states: { a: { entry: delay as never, always: 'b' }, b: {} } })
+      const work = setupWork({}).createMachine({
+        initial: 'a',
+        states: { a: { entry: delay as never, always: 'b' }, b: {} }
+      })
       const { runtime } = start(t, { work })
-      const says = "The agent's chart delays late, which cannot be stored: event.at is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
+      const says =
+        "The agent's chart delays late, which cannot be stored: event.at is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
       t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed', says })
     }
   })
 
   await t.test('a context with values that JSON loses fails the task, with what to write', async t => {
     const mapped = { seen: new Map([['a', 1]]), other: 1 }
-    const chart = (context: unknown) => createMachine({
-      id: 'shop', context, initial: 'a',
-      states: { a: { tags: 'input-required', on: { 'message.received': { target: 'b', actions: assign(mapped) } } }, b: {} }
-    } as never) as never
+    const chart = (context: unknown) =>
+      createMachine({
+        id: 'shop',
+        context,
+        initial: 'a',
+        states: {
+          a: { tags: 'input-required', on: { 'message.received': { target: 'b', actions: assign(mapped) } } },
+          b: {}
+        }
+      } as never) as never
     const [later, atOnce] = [chart({ seen: 1, other: {} }), chart(() => mapped)]
-    const says = "The agent's chart has a context that cannot be stored: context.seen is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
+    const says =
+      "The agent's chart has a context that cannot be stored: context.seen is a Map, which JSON does not keep. Write an object: Object.fromEntries(map)."
     const { runtime } = start(t, { work: later })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
     t.match(ended(await runtime.sendMessage(say('a', { taskId: id }))), { state: 'failed', says })
@@ -476,9 +751,15 @@ await t.test('work as a chart', async t => {
           b: { type: 'final', tags: 'failed', meta: { reason: 'The actor failed.' } }
         }
       }).provide({ actors: { below, poke: fromCallback(({ sendBack }) => sendBack({ type: 'poke' })) } })
-      t.match(ended(await start(t, { work: work as never }).runtime.sendMessage(say('x'))), { state: 'failed', says: 'The actor failed.' })
+      t.match(ended(await start(t, { work: work as never }).runtime.sendMessage(say('x'))), {
+        state: 'failed',
+        says: 'The actor failed.'
+      })
     }
-    t.throws(() => start(t, { work: chart(mapped) }), { name: 'TypeError', message: /^The chart shop has a context that cannot be stored: context\.seen is a Map/ })
+    t.throws(() => start(t, { work: chart(mapped) }), {
+      name: 'TypeError',
+      message: /^The chart shop has a context that cannot be stored: context\.seen is a Map/
+    })
   })
 
   await t.test('an actor spawned without a name fails the task, since it could not be restored', async t => {
@@ -492,13 +773,20 @@ await t.test('work as a chart', async t => {
   await t.test('a nested actor without a name fails the task, too', async t => {
     const nameless = fromCallback(() => {})
     const inner = setupWork({}).createMachine({ entry: spawnChild(nameless as never), initial: 'a', states: { a: {} } })
-    const work = setupWork({ actors: { inner } }).createMachine({ invoke: { src: 'inner', input: () => ({}) as never }, initial: 'a', states: { a: {} } })
+    const work = setupWork({ actors: { inner } }).createMachine({
+      invoke: { src: 'inner', input: () => ({}) as never },
+      initial: 'a',
+      states: { a: {} }
+    })
     const { runtime } = start(t, { work })
     t.match(ended(await runtime.sendMessage(say('x'))), { state: 'failed' })
   })
 
   await t.test('a chart’s delays use the runtime’s clock', async t => {
-    const work = setupWork({ delays: { aDay: 86_400_000 } }).createMachine({ initial: 'a', states: { a: { after: { aDay: 'b' } }, b: { type: 'final' } } })
+    const work = setupWork({ delays: { aDay: 86_400_000 } }).createMachine({
+      initial: 'a',
+      states: { a: { after: { aDay: 'b' } }, b: { type: 'final' } }
+    })
     const { runtime, clock } = start(t, { work })
     const { id } = await open(runtime)
     await until(() => clock.pending === 1)
@@ -522,7 +810,13 @@ await t.test('work as a chart', async t => {
       invoke: { src: 'listener', id: 'listener' },
       entry: [sendTo('listener', { type: 'early' })],
       initial: 'a',
-      states: { a: { tags: 'input-required', on: { 'message.received': { actions: sendTo('listener', { type: 'later' }) }, enough: 'b' } }, b: { type: 'final' } }
+      states: {
+        a: {
+          tags: 'input-required',
+          on: { 'message.received': { actions: sendTo('listener', { type: 'later' }) }, enough: 'b' }
+        },
+        b: { type: 'final' }
+      }
     })
     const { runtime } = start(t, { work })
     const { id } = taskIn(await runtime.sendMessage(say('x')))
@@ -534,11 +828,18 @@ await t.test('work as a chart', async t => {
 })
 
 await t.test('negotiation', async t => {
-  const both = (negotiate: NegotiateFunction, more: Partial<AgentDefinition> = {}) => ({ negotiate, work: echo, ...more })
+  const both = (negotiate: NegotiateFunction, more: Partial<AgentDefinition> = {}) => ({
+    negotiate,
+    work: echo,
+    ...more
+  })
 
   await t.test('it may open a task, whose work gets the terms and whose metadata shows them', async t => {
     const given: unknown[] = []
-    const { runtime } = start(t, { negotiate: () => accepted({ price: 5 }), work: ({ terms }) => void given.push(terms) })
+    const { runtime } = start(t, {
+      negotiate: () => accepted({ price: 5 }),
+      work: ({ terms }) => void given.push(terms)
+    })
     const task = taskIn(await runtime.sendMessage(say('x')))
     t.strictSame(task.metadata, { 'urn:taskchart:extension:negotiation:1': { terms: { price: 5 } } })
     t.strictSame(given, [{ price: 5 }])
@@ -552,8 +853,12 @@ await t.test('negotiation', async t => {
 
   await t.test('an error or an invalid answer gives InternalError without its text', async t => {
     const negotiations: NegotiateFunction[] = [
-      () => { throw new Error(SECRET) },
-      async () => { throw new A2AError('TaskNotFound', SECRET) },
+      () => {
+        throw new Error(SECRET)
+      },
+      async () => {
+        throw new A2AError('TaskNotFound', SECRET)
+      },
       () => undefined as never,
       () => ({ type: 'maybe' }) as never,
       () => reply(7 as never),
@@ -569,18 +874,31 @@ await t.test('negotiation', async t => {
       t.match(await refusal(collect(runtime.sendStreamingMessage(say('x')))), { code: 'InternalError' })
     }
     const { runtime, log } = start(t, { negotiate: () => accepted() })
-    t.match(await refusal(runtime.sendMessage(say('x'))), { code: 'InternalError' }, 'an agent without work opens no task')
+    t.match(
+      await refusal(runtime.sendMessage(say('x'))),
+      { code: 'InternalError' },
+      'an agent without work opens no task'
+    )
     t.match(String(log[0]?.details.error), 'the agent has no work')
   })
 
   await t.test('it reads only its own context before the message, newest last', async t => {
     const read: unknown[] = []
     const negotiate: NegotiateFunction = async ({ message, history }) => {
-      read.push((await history()).map(({ role, parts }) => `${role === 'ROLE_USER' ? 'u' : 'a'}:${textOf({ parts })}`), (await history(1)).length)
+      read.push(
+        (await history()).map(({ role, parts }) => `${role === 'ROLE_USER' ? 'u' : 'a'}:${textOf({ parts })}`),
+        (await history(1)).length
+      )
       return reply(`re ${textOf(message)}`)
     }
     const { runtime } = start(t, { negotiate })
-    for (const [word, call] of [['a', {}], ['b', {}], ['c', {}], ['d', { principal: 'bob' }]] as const) await runtime.sendMessage(say(word, { contextId: 'c' }), call)
+    for (const [word, call] of [
+      ['a', {}],
+      ['b', {}],
+      ['c', {}],
+      ['d', { principal: 'bob' }]
+    ] as const)
+      await runtime.sendMessage(say(word, { contextId: 'c' }), call)
     t.strictSame(read, [[], 0, ['u:a', 'a:re a'], 1, ['u:a', 'a:re a', 'u:b', 'a:re b'], 1, [], 0])
   })
 
@@ -598,9 +916,9 @@ await t.test('negotiation', async t => {
     await until(() => answers.size === 2)
     t.match(ended(await runtime.sendMessage(say('work', { contextId: 'c' }))), { state: 'completed' })
     answers.get('two')?.resolve(reply('2'))
-    t.equal(textOf(messageIn(await two as SendMessageResponse)), '2')
+    t.equal(textOf(messageIn((await two) as SendMessageResponse)), '2')
     answers.get('one')?.resolve(reply('1'))
-    t.equal(textOf(messageIn(await one as SendMessageResponse)), '1')
+    t.equal(textOf(messageIn((await one) as SendMessageResponse)), '1')
   })
 
   await t.test('its signal aborts when the runtime closes, and waiting callers receive Overloaded', async t => {

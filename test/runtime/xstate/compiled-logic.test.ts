@@ -1,5 +1,30 @@
 import t from 'tap'
-import { and, assign, cancel, createActor, createMachine, emit, enqueueActions, fromCallback, fromPromise, fromTransition, initialTransition, not, or, raise, sendTo, spawnChild, stateIn, stopChild, transition, type ActorSystem, type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type InspectionEvent } from 'xstate'
+import {
+  and,
+  assign,
+  cancel,
+  createActor,
+  createMachine,
+  emit,
+  enqueueActions,
+  fromCallback,
+  fromPromise,
+  fromTransition,
+  initialTransition,
+  not,
+  or,
+  raise,
+  sendTo,
+  spawnChild,
+  stateIn,
+  stopChild,
+  transition,
+  type ActorSystem,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type EventObject,
+  type InspectionEvent
+} from 'xstate'
 import { contextMachine } from '../../../machines/context.machine.ts'
 import { taskMachine } from '../../../machines/task.machine.ts'
 import { hearError } from '../../../runtime/xstate/actor-system.ts'
@@ -18,7 +43,13 @@ const never = fromPromise<unknown, unknown>(() => new Promise(() => {}))
 const counter = fromTransition((count: number, { type }: EventObject) => (type === 'count' ? count + 1 : count), 0)
 
 const implementations = {
-  actors: { never, counter, echo: fromCallback<EventObject, unknown>(({ sendBack, receive, input }) => receive(event => sendBack({ type: 'echoed', event, input }))) },
+  actors: {
+    never,
+    counter,
+    echo: fromCallback<EventObject, unknown>(({ sendBack, receive, input }) =>
+      receive(event => sendBack({ type: 'echoed', event, input }))
+    )
+  },
   guards: {
     isEven: ({ context }: { context: OddContext }) => context.n % 2 === 0,
     isAbove: ({ context }: { context: OddContext }, limit: number) => context.n > limit,
@@ -66,11 +97,13 @@ const odd: AnyStateMachine = createMachine(
       unguardedInline: { guard: ({ event }: Args) => implementations.guards.isThrowing({ event }), actions: 'fails' },
       lost: { actions: sendTo('nobody', { type: 'count' }) },
       wordy: { actions: sendTo('spawned', 'count') },
-      place: { actions: enqueueActions(({ enqueue }) => {
-        enqueue.spawnChild(counter, { id: () => 'placed' })
-        enqueue.stopChild(({ context }: { context: Record<string, unknown> }) => context['child'] as never)
-        enqueue.assign({ held: ({ context }: Args) => [{ child: context.child }, 1] })
-      }) },
+      place: {
+        actions: enqueueActions(({ enqueue }) => {
+          enqueue.spawnChild(counter, { id: () => 'placed' })
+          enqueue.stopChild(({ context }: { context: Record<string, unknown> }) => context['child'] as never)
+          enqueue.assign({ held: ({ context }: Args) => [{ child: context.child }, 1] })
+        })
+      },
       forward: { actions: [sendTo('spawned', ({ event }: Args) => ({ ...event, type: 'count' })), () => {}] },
       missing: { guard: { type: 'isMissing' }, actions: 'fails' }
     },
@@ -89,7 +122,14 @@ const odd: AnyStateMachine = createMachine(
           more: [
             { guard: and(['isEven', not(stateIn('outer'))]), actions: 'fails' },
             { guard: and(['isEven', stateIn({ outer: 'a' })]), target: '.b', actions: { type: 'add', params: 1 } },
-            { guard: or([{ type: 'isAbove', params: 5 }, stateIn('#deep')]), target: 'other', actions: [{ type: 'add', params: ({ event }: Args) => event.n ?? 2 }, { type: 'note', params: ({ context }: Args) => String(context.n) }] },
+            {
+              guard: or([{ type: 'isAbove', params: 5 }, stateIn('#deep')]),
+              target: 'other',
+              actions: [
+                { type: 'add', params: ({ event }: Args) => event.n ?? 2 },
+                { type: 'note', params: ({ context }: Args) => String(context.n) }
+              ]
+            },
             { actions: ['several', raise({ type: 'raised' })] }
           ]
         },
@@ -108,14 +148,22 @@ const odd: AnyStateMachine = createMachine(
             ],
             entry: [sendTo('echo', { type: 'hello' }), sendTo('counting', { type: 'count' }), { type: 'custom' }],
             exit: [{ type: 'note', params: 'out b' }, stopChild('born')],
-            on: { echoed: { actions: { type: 'note', params: 'echoed' } }, raised: 'c', '*': { guard: 'isEven', actions: { type: 'note', params: 'any' } } }
+            on: {
+              echoed: { actions: { type: 'note', params: 'echoed' } },
+              raised: 'c',
+              '*': { guard: 'isEven', actions: { type: 'note', params: 'any' } }
+            }
           },
           c: {
             initial: { target: 'deep', actions: { type: 'note', params: 'first of c' } },
             meta: { word: 'c' },
             always: { guard: 'isEven', target: 'a', actions: raise({ type: 'more', n: 1 } as EventObject) },
             states: {
-              deep: { id: 'deep', tags: 'deep', on: { up: '#odd.outer.c', 'up.reenter': { target: '#odd.outer.c', reenter: true }, end: '#odd.end' } }
+              deep: {
+                id: 'deep',
+                tags: 'deep',
+                on: { up: '#odd.outer.c', 'up.reenter': { target: '#odd.outer.c', reenter: true }, end: '#odd.end' }
+              }
             }
           }
         }
@@ -141,9 +189,47 @@ const odd: AnyStateMachine = createMachine(
   implementations as never
 )
 
-const TYPES = ['go.b', 'go.c', 'go', 'gone', 'go.on', 'go.end', 'go.silentEnd', 'go.away', 'again', 'again.reenter', 'again.inner', 'again.other', 'more', 'a', 'a.reenter', 'echoed', 'raised', 'up', 'up.reenter',
-  'end', 'back', 'back.deep', 'forward', 'unknown', 'idle', 'xstate.init', 'xstate.done.actor.0.odd.other', 'xstate.error.actor.0.odd.other']
-const FATAL: OddEvent[] = [{ type: 'break' }, { type: 'unguarded', n: 13 }, { type: 'unguardedWith', n: 13 }, { type: 'unguardedInline', n: 13 }, { type: 'lost' }, { type: 'wordy' }, { type: 'missing' }, { type: 'xstate.error.actor.echo', error: new Error('a broken child') } as OddEvent, { type: 'xstate.stop' }]
+const TYPES = [
+  'go.b',
+  'go.c',
+  'go',
+  'gone',
+  'go.on',
+  'go.end',
+  'go.silentEnd',
+  'go.away',
+  'again',
+  'again.reenter',
+  'again.inner',
+  'again.other',
+  'more',
+  'a',
+  'a.reenter',
+  'echoed',
+  'raised',
+  'up',
+  'up.reenter',
+  'end',
+  'back',
+  'back.deep',
+  'forward',
+  'unknown',
+  'idle',
+  'xstate.init',
+  'xstate.done.actor.0.odd.other',
+  'xstate.error.actor.0.odd.other'
+]
+const FATAL: OddEvent[] = [
+  { type: 'break' },
+  { type: 'unguarded', n: 13 },
+  { type: 'unguardedWith', n: 13 },
+  { type: 'unguardedInline', n: 13 },
+  { type: 'lost' },
+  { type: 'wordy' },
+  { type: 'missing' },
+  { type: 'xstate.error.actor.echo', error: new Error('a broken child') } as OddEvent,
+  { type: 'xstate.stop' }
+]
 
 const oddChart = (n: number): Chart => ({
   machine: odd,
@@ -156,18 +242,33 @@ await t.test('a compiled chart with every feature of a flat chart equals the ori
   await testCompiled(t, [oddChart(0)], { walks: 60, length: 10, sample: 60 })
 })
 
-await t.test('a compiled actor ends like the original, and takes eventless transitions as it does; what cannot be restored stays equal', async t => {
-  for (const event of [...FATAL, { type: 'place' }, { type: 'idle' }]) {
-    for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
-      const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
-      for (const by of WATCHES) t.strictSame(sightsOf(oddChart(4), true, walk, 'never', by), sightsOf(oddChart(4), false, walk, 'never', by), [...way, event.type].join())
+await t.test(
+  'a compiled actor ends like the original, and takes eventless transitions as it does; what cannot be restored stays equal',
+  async t => {
+    for (const event of [...FATAL, { type: 'place' }, { type: 'idle' }]) {
+      for (const way of [[], ['go.c'], ['again.x'], ['go.away'], ['again.x', 'go.end'], ['more', 'more']]) {
+        const walk = [...way.map(type => ({ type })), event, { type: 'more' }]
+        for (const by of WATCHES)
+          t.strictSame(
+            sightsOf(oddChart(4), true, walk, 'never', by),
+            sightsOf(oddChart(4), false, walk, 'never', by),
+            [...way, event.type].join()
+          )
+      }
     }
   }
-})
+)
 
 await t.test('an actor that fails to start has the same error', async t => {
   const broken = (change: object): Chart => ({
-    machine: createMachine({ id: 'broken', context: { n: 1 }, tags: 'root', initial: 'a', states: { a: { tags: 'a', initial: 'b', states: { b: { tags: 'b' } } } }, ...change }),
+    machine: createMachine({
+      id: 'broken',
+      context: { n: 1 },
+      tags: 'root',
+      initial: 'a',
+      states: { a: { tags: 'a', initial: 'b', states: { b: { tags: 'b' } } } },
+      ...change
+    }),
     input: {},
     events: () => [],
     memory: () => null
@@ -175,7 +276,15 @@ await t.test('an actor that fails to start has the same error', async t => {
   const fails = () => {
     throw new Error('not today')
   }
-  for (const change of [{ context: fails }, { entry: assign(fails) }, { entry: [assign({ n: 2 }), emit(fails)] }, { entry: [emit({ type: 'told' }), fails, emit({ type: 'never told' })] }, { entry: 'unknown' }, { always: { guard: fails } }, {}]) {
+  for (const change of [
+    { context: fails },
+    { entry: assign(fails) },
+    { entry: [assign({ n: 2 }), emit(fails)] },
+    { entry: [emit({ type: 'told' }), fails, emit({ type: 'never told' })] },
+    { entry: 'unknown' },
+    { always: { guard: fails } },
+    {}
+  ]) {
     t.strictSame(sightsOf(broken(change), true, []), sightsOf(broken(change), false, []), Object.keys(change).join())
   }
 })
@@ -187,14 +296,23 @@ await t.test('enqueueActions gets the same arguments, and its actions run in the
     initial: 'a',
     states: { a: {} },
     on: {
-      fail: { actions: enqueueActions(({ enqueue }) => {
-        enqueue.emit({ type: 'told' })
-        throw new Error('not today')
-      }) },
+      fail: {
+        actions: enqueueActions(({ enqueue }) => {
+          enqueue.emit({ type: 'told' })
+          throw new Error('not today')
+        })
+      },
       go: {
         actions: enqueueActions(args => {
           const { enqueue, check, self } = args
-          given.push([Object.keys(args).toSorted(), Object.keys(enqueue).toSorted(), args.context, args.event, self.id, args.system === self.system])
+          given.push([
+            Object.keys(args).toSorted(),
+            Object.keys(enqueue).toSorted(),
+            args.context,
+            args.event,
+            self.id,
+            args.system === self.system
+          ])
           enqueue.assign({ n: 5 })
           enqueue.raise({ type: 'raised' }, { id: 'soon', delay: 10 })
           enqueue.cancel('soon')
@@ -210,12 +328,21 @@ await t.test('enqueueActions gets the same arguments, and its actions run in the
     }
   })
   const parent = (logic: AnyStateMachine): Chart => ({
-    machine: createMachine({ invoke: { id: 'child', src: logic }, on: { '*': { actions: sendTo('child', ({ event }: Args) => event) }, reported: {} } }),
+    machine: createMachine({
+      invoke: { id: 'child', src: logic },
+      on: { '*': { actions: sendTo('child', ({ event }: Args) => event) }, reported: {} }
+    }),
     input: {},
     events: () => [],
     memory: () => null
   })
-  const sights = [child, compiled(child)].map(logic => sightsOf(parent(logic), false, ['go', 'go', 'fail', 'go'].map(type => ({ type }))))
+  const sights = [child, compiled(child)].map(logic =>
+    sightsOf(
+      parent(logic),
+      false,
+      ['go', 'go', 'fail', 'go'].map(type => ({ type }))
+    )
+  )
   t.strictSame(sights[1], sights[0])
   t.match(JSON.stringify(sights[0]), /reported/)
   t.strictSame(given.slice(given.length / 2), given.slice(0, given.length / 2))
@@ -248,7 +375,9 @@ await t.test('an inspector that comes within a macrostep sees the microsteps tha
         last: { actions: assign({ n: 4 }) }
       }
     } as never)
-    newActor(isCompiled ? compiled(machine) : machine, {}).start().send({ type: 'look' })
+    newActor(isCompiled ? compiled(machine) : machine, {})
+      .start()
+      .send({ type: 'look' })
     return [...seen, ...snapshots.map(({ value, context }) => [value, context])]
   })
   t.strictSame(seen[1], seen[0])
@@ -257,12 +386,21 @@ await t.test('an inspector that comes within a macrostep sees the microsteps tha
 
 await t.test('a chart that ends at once, or lacks context or output, stays equal', async t => {
   const brief = (change: object): Chart => ({
-    machine: createMachine({ id: 'brief', initial: 'a', states: { a: { type: 'final', entry: emit({ type: 'hi' }) } }, ...change }),
+    machine: createMachine({
+      id: 'brief',
+      initial: 'a',
+      states: { a: { type: 'final', entry: emit({ type: 'hi' }) } },
+      ...change
+    }),
     input: {},
     events: () => [],
     memory: () => null
   })
-  for (const change of [{}, { output: 'constant' }, { context: {}, output: ({ event }: { event: unknown }) => ({ event }) }]) {
+  for (const change of [
+    {},
+    { output: 'constant' },
+    { context: {}, output: ({ event }: { event: unknown }) => ({ event }) }
+  ]) {
     t.strictSame(sightsOf(brief(change), true, [{ type: 'late' }]), sightsOf(brief(change), false, [{ type: 'late' }]))
   }
 })
@@ -275,10 +413,30 @@ await t.test('the pure functions agree too, also on hand-made and final snapshot
     const [second, more] = transition(machine, given, { type: 'up.reenter' })
     const [ended, last] = transition(machine, second, { type: 'go.end' })
     const [after, none] = transition(machine, ended, { type: 'go.away' })
-    return JSON.stringify([first, effects.map(({ type }) => type), second.value, second.context, more.map(({ type }) => type), ended.status, ended.output, last.length, after.value, after.status, none.length])
+    return JSON.stringify([
+      first,
+      effects.map(({ type }) => type),
+      second.value,
+      second.context,
+      more.map(({ type }) => type),
+      ended.status,
+      ended.output,
+      last.length,
+      after.value,
+      after.status,
+      none.length
+    ])
   })
   t.equal(seen[1], seen[0])
-  t.throws(() => compiled(odd).transition({ ...compiled(odd).resolveState({ value: 'other', context: { n: 1, log: [] } }), _nodes: [] }, { type: 'go' }, {} as never), TypeError)
+  t.throws(
+    () =>
+      compiled(odd).transition(
+        { ...compiled(odd).resolveState({ value: 'other', context: { n: 1, log: [] } }), _nodes: [] },
+        { type: 'go' },
+        {} as never
+      ),
+    TypeError
+  )
 })
 
 await t.test('delays pass alike', async t => {
@@ -307,7 +465,10 @@ await t.test('an event without effect keeps the same snapshot object, whatever i
 
 await t.test('an actor with a system id makes room for the next one of that id', async t => {
   const named: Chart = {
-    machine: createMachine({ initial: 'a', states: { a: { invoke: { src: never, systemId: 'named' }, on: { x: { target: 'a', reenter: true } } } } }),
+    machine: createMachine({
+      initial: 'a',
+      states: { a: { invoke: { src: never, systemId: 'named' }, on: { x: { target: 'a', reenter: true } } } }
+    }),
     input: {},
     events: () => [],
     memory: () => null
@@ -319,7 +480,15 @@ await t.test('an actor with a system id makes room for the next one of that id',
 await t.test('an actor with onSnapshot stays equal, also by its system id', async t => {
   const told: Chart = {
     machine: createMachine(
-      { initial: 'a', states: { a: { invoke: { src: 'counter', id: 'counter', systemId: 'counted', onSnapshot: {} }, on: { count: { actions: sendTo('counter', { type: 'count' }) } } } } },
+      {
+        initial: 'a',
+        states: {
+          a: {
+            invoke: { src: 'counter', id: 'counter', systemId: 'counted', onSnapshot: {} },
+            on: { count: { actions: sendTo('counter', { type: 'count' }) } }
+          }
+        }
+      },
       { actors: { counter } }
     ),
     input: {},
@@ -331,50 +500,99 @@ await t.test('an actor with onSnapshot stays equal, also by its system id', asyn
 })
 
 await t.test('a lean actor has the members of an actor of XState', async t => {
-  const chart = compiled(createMachine(
-    { initial: 'a', states: { a: { invoke: { src: 'counter', id: 'counter', systemId: 'counted' }, on: { tell: { actions: emit({ type: 'told' }) }, late: { actions: raise({ type: 'tell' }, { delay: 5 }) }, go: 'b' } }, b: { type: 'final' } } },
-    { actors: { counter } }
-  ))
+  const chart = compiled(
+    createMachine(
+      {
+        initial: 'a',
+        states: {
+          a: {
+            invoke: { src: 'counter', id: 'counter', systemId: 'counted' },
+            on: {
+              tell: { actions: emit({ type: 'told' }) },
+              late: { actions: raise({ type: 'tell' }, { delay: 5 }) },
+              go: 'b'
+            }
+          },
+          b: { type: 'final' }
+        }
+      },
+      { actors: { counter } }
+    )
+  )
   const thrown: unknown[] = []
   const heard = (error: unknown) => void thrown.push(String(error))
-  const seen = await Promise.all([newActor<AnyStateMachine>, createActor<AnyStateMachine>].map(async make => {
-    const seen: unknown[] = []
-    const clock = new TestClock()
-    const logger = () => {}
-    const actor = make(chart, { clock, logger, systemId: 'root', id: 'chart' })
-    const { system, send } = actor
-    const { unsubscribe } = system.inspect(({ type, rootId }) => void seen.push([type, rootId === actor.sessionId]))
-    actor.send({ type: 'tell' })
-    const told = actor.on('told', () => void seen.push('told'))
-    const subscription = actor.subscribe({ next: ({ value }) => void seen.push(value), complete: () => void seen.push('complete') })
-    actor.start()
-    const all = actor.on('*', ({ type }) => void seen.push(['*', type]))
-    send({ type: 'tell' })
-    unsubscribe()
-    all.unsubscribe()
-    subscription.unsubscribe()
-    send({ type: 'tell' })
-    told.unsubscribe()
-    send({ type: 'tell' })
-    send({ type: 'late' })
-    seen.push(Object.keys(system.getSnapshot()._scheduledEvents).length, Object.keys(system.getAll()).toSorted(), system.get('counted') === actor.getSnapshot().children['counter'], system.get('nobody'))
-    actor.on('told', () => {
-      throw new Error('a broken listener')
+  const seen = await Promise.all(
+    [newActor<AnyStateMachine>, createActor<AnyStateMachine>].map(async make => {
+      const seen: unknown[] = []
+      const clock = new TestClock()
+      const logger = () => {}
+      const actor = make(chart, { clock, logger, systemId: 'root', id: 'chart' })
+      const { system, send } = actor
+      const { unsubscribe } = system.inspect(({ type, rootId }) => void seen.push([type, rootId === actor.sessionId]))
+      actor.send({ type: 'tell' })
+      const told = actor.on('told', () => void seen.push('told'))
+      const subscription = actor.subscribe({
+        next: ({ value }) => void seen.push(value),
+        complete: () => void seen.push('complete')
+      })
+      actor.start()
+      const all = actor.on('*', ({ type }) => void seen.push(['*', type]))
+      send({ type: 'tell' })
+      unsubscribe()
+      all.unsubscribe()
+      subscription.unsubscribe()
+      send({ type: 'tell' })
+      told.unsubscribe()
+      send({ type: 'tell' })
+      send({ type: 'late' })
+      seen.push(
+        Object.keys(system.getSnapshot()._scheduledEvents).length,
+        Object.keys(system.getAll()).toSorted(),
+        system.get('counted') === actor.getSnapshot().children['counter'],
+        system.get('nobody')
+      )
+      actor.on('told', () => {
+        throw new Error('a broken listener')
+      })
+      clock.increment(5)
+      const ended = actor.subscribe({ complete: () => void seen.push('complete') })
+      send({ type: 'go' })
+      ended.unsubscribe()
+      send({ type: 'tell' })
+      const own = actor as unknown as {
+        readonly logger: unknown
+        readonly clock: unknown
+        _stopProcedure(): unknown
+        readonly _actorScope: {
+          readonly id: string
+          readonly sessionId: string
+          readonly logger: unknown
+          stopChild(child: unknown): void
+        }
+      }
+      const { _actorScope: scope } = own
+      t.equal(own._stopProcedure(), actor, 'an actor may be stopped twice')
+      const over = make(compiled(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), {
+        systemId: 'over'
+      })
+      seen.push(over.system.get('over'), over.systemId)
+      seen.push(
+        own.logger === logger,
+        own.clock === clock,
+        scope.logger === logger,
+        scope.id,
+        scope.sessionId === actor.sessionId,
+        JSON.stringify(actor),
+        Reflect.get(actor, 'ref') === actor,
+        actor.systemId,
+        String(actor.src === chart)
+      )
+      t.throws(() => scope.stopChild(newActor(chart, {})), {
+        message: /^Cannot stop child actor \S+ of chart because it is not a child$/
+      })
+      return seen
     })
-    clock.increment(5)
-    const ended = actor.subscribe({ complete: () => void seen.push('complete') })
-    send({ type: 'go' })
-    ended.unsubscribe()
-    send({ type: 'tell' })
-    const own = actor as unknown as { readonly logger: unknown; readonly clock: unknown; _stopProcedure(): unknown; readonly _actorScope: { readonly id: string; readonly sessionId: string; readonly logger: unknown; stopChild(child: unknown): void } }
-    const { _actorScope: scope } = own
-    t.equal(own._stopProcedure(), actor, 'an actor may be stopped twice')
-    const over = make(compiled(createMachine({ initial: 'a', states: { a: { type: 'final' } } })), { systemId: 'over' })
-    seen.push(over.system.get('over'), over.systemId)
-    seen.push(own.logger === logger, own.clock === clock, scope.logger === logger, scope.id, scope.sessionId === actor.sessionId, JSON.stringify(actor), Reflect.get(actor, 'ref') === actor, actor.systemId, String(actor.src === chart))
-    t.throws(() => scope.stopChild(newActor(chart, {})), { message: /^Cannot stop child actor \S+ of chart because it is not a child$/ })
-    return seen
-  }))
+  )
   t.strictSame(seen[0], seen[1])
   process.on('uncaughtException', heard)
   await new Promise(resolve => setTimeout(resolve, 1))
@@ -385,7 +603,17 @@ await t.test('a lean actor has the members of an actor of XState', async t => {
 await t.test('a listener hears of the error that ends an actor, of a chart that is compiled or not', async t => {
   const failing = createMachine({
     initial: 'a',
-    states: { a: { on: { fail: { actions: () => { throw new Error('a broken action') } } } } }
+    states: {
+      a: {
+        on: {
+          fail: {
+            actions: () => {
+              throw new Error('a broken action')
+            }
+          }
+        }
+      }
+    }
   })
   for (const chart of [failing, compiled(failing)]) {
     const heard: unknown[] = []
@@ -435,12 +663,17 @@ await t.test('compiled tasks in a compiled context equal the originals in events
     { type: 'message.received', taskId, message }
   ])
   const starts = events.flatMap((_, first) => [1, 2, 3, 4, 5, 6, 7].map(stride => ({ first, stride })))
-  const walks = starts.map(({ first, stride }) => Array.from({ length: 9 }, (_, i) => events[(first + i * stride) % events.length] as EventObject))
+  const walks = starts.map(({ first, stride }) =>
+    Array.from({ length: 9 }, (_, i) => events[(first + i * stride) % events.length] as EventObject)
+  )
   for (const restoring of ['never', 'from its own text'] as const) {
-    same(t, walks.map(walk => ({
-      name: walk.map(({ type }) => type).join(', '),
-      found: WATCHES.map(by => sightsOf(chartOf(compiled(task)), true, walk, restoring, by)),
-      wanted: WATCHES.map(by => sightsOf(chartOf(task), false, walk, restoring, by))
-    })))
+    same(
+      t,
+      walks.map(walk => ({
+        name: walk.map(({ type }) => type).join(', '),
+        found: WATCHES.map(by => sightsOf(chartOf(compiled(task)), true, walk, restoring, by)),
+        wanted: WATCHES.map(by => sightsOf(chartOf(task), false, walk, restoring, by))
+      }))
+    )
   }
 })

@@ -15,12 +15,23 @@ const WRONG: Record<string, Compile> = {
   },
   'has an action do nothing': machine => machine.provide({ actions: { add: () => {} } }),
   'judges a guard otherwise': machine => machine.provide({ guards: { isEven: () => true } }),
-  'has another actor': machine => machine.provide({ actors: { counter: fromTransition((count: number) => count + 2, 0) } }),
-  'ends otherwise': machine => withMethod(machine, 'transition', (...given) => ({ ...machine.transition(...given), output: 'another' })),
-  'persists otherwise': machine => withMethod(machine, 'getPersistedSnapshot', (...given) => ({ ...machine.getPersistedSnapshot(...given), historyValue: {}, more: 1 }))
+  'has another actor': machine =>
+    machine.provide({ actors: { counter: fromTransition((count: number) => count + 2, 0) } }),
+  'ends otherwise': machine =>
+    withMethod(machine, 'transition', (...given) => ({ ...machine.transition(...given), output: 'another' })),
+  'persists otherwise': machine =>
+    withMethod(machine, 'getPersistedSnapshot', (...given) => ({
+      ...machine.getPersistedSnapshot(...given),
+      historyValue: {},
+      more: 1
+    }))
 }
 
-function withMethod<Name extends 'transition' | 'getPersistedSnapshot'>(machine: AnyStateMachine, name: Name, method: (...given: Parameters<AnyStateMachine[Name]>) => unknown): AnyStateMachine {
+function withMethod<Name extends 'transition' | 'getPersistedSnapshot'>(
+  machine: AnyStateMachine,
+  name: Name,
+  method: (...given: Parameters<AnyStateMachine[Name]>) => unknown
+): AnyStateMachine {
   return Object.assign(Object.create(Object.getPrototypeOf(machine)), machine, { [name]: method })
 }
 
@@ -57,6 +68,9 @@ for (const [name, compile] of Object.entries(WRONG)) {
   await t.test(`charts run uncompiled, with a warning, if the compiled one ${name}`, async t => {
     const warned = once(process, 'warning')
     t.notOk(isTrusted(compile, NEWER))
-    t.match((await warned)[0], { code: 'TASKCHART_XSTATE', message: `compiled charts differ from those of XState ${NEWER}. Install xstate@5.${TESTED_MINOR} or a newer taskchart.` })
+    t.match((await warned)[0], {
+      code: 'TASKCHART_XSTATE',
+      message: `compiled charts differ from those of XState ${NEWER}. Install xstate@5.${TESTED_MINOR} or a newer taskchart.`
+    })
   })
 }

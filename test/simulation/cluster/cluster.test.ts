@@ -12,19 +12,22 @@ const nodesOf = (seed: number) => 2 + (seed % 2)
 
 t.setTimeout(1_800_000)
 
-await t.test('two thousand seeds of several nodes lose nothing acknowledged, whatever fails, and streams have no gap', async t => {
-  t.setTimeout(1_800_000)
-  let tasks = 0
-  const seeds = sampleOf(t, SEEDS, SAMPLE)
-  for (const seed of seeds) {
-    const outcome = await runSeed(seed, { nodes: nodesOf(seed) })
-    tasks += outcome.tasks
-    if (outcome.failure === undefined) continue
-    t.fail(`seed ${seed}: ${outcome.failure}\nnpm run simulate -- --nodes ${nodesOf(seed)} --seed ${seed} --verbose`)
-    break
+await t.test(
+  'two thousand seeds of several nodes lose nothing acknowledged, whatever fails, and streams have no gap',
+  async t => {
+    t.setTimeout(1_800_000)
+    let tasks = 0
+    const seeds = sampleOf(t, SEEDS, SAMPLE)
+    for (const seed of seeds) {
+      const outcome = await runSeed(seed, { nodes: nodesOf(seed) })
+      tasks += outcome.tasks
+      if (outcome.failure === undefined) continue
+      t.fail(`seed ${seed}: ${outcome.failure}\nnpm run simulate -- --nodes ${nodesOf(seed)} --seed ${seed} --verbose`)
+      break
+    }
+    t.ok(tasks > seeds.length, 'there were tasks')
   }
-  t.ok(tasks > seeds.length, 'there were tasks')
-})
+)
 
 await t.test('the same seed gives the same nodes, byte by byte', async t => {
   t.setTimeout(300_000)

@@ -52,9 +52,24 @@ export class SimulatedCluster implements Processes {
     this.#services = services
     this.#random = randomOf(seed, 'cluster')
     const late = randomOf(seed, 'links')
-    this.database = new Database({ shards: config.shards, clock: clock.view({ aheadMs: config.databaseAheadMs }), journal, violations })
-    this.#links = new Links({ random: late, clock: network, latencyMs: () => (this.#isCalm ? 0 : late.below(latencyMs + 1)), slow: () => (this.#isCalm ? 0 : config.slowLinks) })
-    this.#places = Array.from({ length: MOST }, (_, i) => ({ host: `n${i + 1}`, process: undefined, lives: 0, isWanted: i < config.nodes }))
+    this.database = new Database({
+      shards: config.shards,
+      clock: clock.view({ aheadMs: config.databaseAheadMs }),
+      journal,
+      violations
+    })
+    this.#links = new Links({
+      random: late,
+      clock: network,
+      latencyMs: () => (this.#isCalm ? 0 : late.below(latencyMs + 1)),
+      slow: () => (this.#isCalm ? 0 : config.slowLinks)
+    })
+    this.#places = Array.from({ length: MOST }, (_, i) => ({
+      host: `n${i + 1}`,
+      process: undefined,
+      lives: 0,
+      isWanted: i < config.nodes
+    }))
     for (const place of this.#places) this.#start(place)
   }
 
@@ -78,7 +93,10 @@ export class SimulatedCluster implements Processes {
     const { violations } = this.#services
     const wanted = this.#places.filter(({ isWanted }) => isWanted)
     for (const { host, process } of wanted) if (!process?.isServing) violations.add(`I21: ${host} does not come back`)
-    const owners = wantedOwners(this.database.shards, wanted.map(({ host }) => addressOf(host)))
+    const owners = wantedOwners(
+      this.database.shards,
+      wanted.map(({ host }) => addressOf(host))
+    )
     for (const [shard, owner] of owners.entries()) {
       const { backend } = this.database.ownership(shard)
       const is = backend && addressOf(String(backend.node.split('.')[0]))
@@ -216,12 +234,21 @@ export class SimulatedCluster implements Processes {
 
   #start(place: Place): void {
     if (!place.isWanted || (place.process && !place.process.isOver)) return
-    const { clock, config: { slowStoreMs }, journal } = this.#services
+    const {
+      clock,
+      config: { slowStoreMs },
+      journal
+    } = this.#services
     const { aheadMs, rates } = this.#config
     const index = this.#places.indexOf(place)
-    const machine = new Machine(place.host, (place.lives += 1), clock, { aheadMs: aheadMs[index] ?? 0, rate: rates[index] ?? 1 })
+    const machine = new Machine(place.host, (place.lives += 1), clock, {
+      aheadMs: aheadMs[index] ?? 0,
+      rate: rates[index] ?? 1
+    })
     const process: NodeProcess = new NodeProcess(machine, {
-      ...this.#services, database: this.database, links: this.#links,
+      ...this.#services,
+      database: this.database,
+      links: this.#links,
       latencyMs: () => (this.#isCalm ? 0 : this.#random.below(slowStoreMs + 1)),
       gained: (machine, epochs) => this.#gained(machine, epochs),
       killed: () => this.#kill(place, this.#random.below(2000))
@@ -258,7 +285,10 @@ export class SimulatedCluster implements Processes {
   /** The server notices at once that a process is gone; if its host is gone, late, or only the other nodes do. */
   #forget({ machine }: NodeProcess): void {
     const isSilent = !this.#isCalm && this.#random.chance(0.2)
-    this.#services.network.setTimeout(() => this.database.forgetNode(machine.name), isSilent ? UNHEARD_MS : this.#random.below(20))
+    this.#services.network.setTimeout(
+      () => this.database.forgetNode(machine.name),
+      isSilent ? UNHEARD_MS : this.#random.below(20)
+    )
   }
 
   #goOn(machine: Machine): void {
@@ -271,7 +301,8 @@ export class SimulatedCluster implements Processes {
     for (const [shard, epoch] of epochs) {
       const name = `${shard} ${epoch}`
       const owner = this.#owners.get(name)
-      if (owner !== undefined && owner !== machine.name) this.#services.violations.add(`I19: ${owner} and ${machine.name} own shard ${shard} in epoch ${epoch}`)
+      if (owner !== undefined && owner !== machine.name)
+        this.#services.violations.add(`I19: ${owner} and ${machine.name} own shard ${shard} in epoch ${epoch}`)
       this.#owners.set(name, machine.name)
     }
   }

@@ -57,7 +57,8 @@ class Connection implements PostgresClient {
     }
     const late = machine.arrivals.setTimeout(() => over(new Error('timeout expired')), CONNECT_MS)
     this.#there.send(() => {
-      if (database.isDown) return this.#back.send(() => over(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })))
+      if (database.isDown)
+        return this.#back.send(() => over(Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })))
       this.#backend = database.open(machine.name, () => this.#back.send(() => this.#lost()))
       this.#back.send(() => over())
     })
@@ -82,10 +83,12 @@ class Connection implements PostgresClient {
         arrivals.clearTimeout(late)
       }
       this.#there.send(() => {
-        this.#last = this.#last.then(() => this.#run(query)).then(
-          rows => this.#back.send(() => answered(rows)),
-          (error: Error) => this.#back.send(() => failed(error))
-        )
+        this.#last = this.#last
+          .then(() => this.#run(query))
+          .then(
+            rows => this.#back.send(() => answered(rows)),
+            (error: Error) => this.#back.send(() => failed(error))
+          )
       })
     })
   }

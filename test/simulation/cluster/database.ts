@@ -1,5 +1,17 @@
 import { isAsNew, versionIn } from '../../../adapters/cluster/placement/node-version.ts'
-import { BEAT, CLUSTER, END, ENTER, FORGET, GIVE, LOOK, NOW, OTHER, TAKE, VERSIONS } from '../../../adapters/cluster/placement/statements.ts'
+import {
+  BEAT,
+  CLUSTER,
+  END,
+  ENTER,
+  FORGET,
+  GIVE,
+  LOOK,
+  NOW,
+  OTHER,
+  TAKE,
+  VERSIONS
+} from '../../../adapters/cluster/placement/statements.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
 import type { Journal } from '../journal.ts'
 import type { ClockView } from '../virtual-clock.ts'
@@ -46,14 +58,23 @@ export interface DatabaseOptions {
 type Rows = readonly (readonly unknown[])[]
 
 /** Statements that are part of no list. */
-const OTHERS: readonly (readonly [beginning: RegExp, rows: (database: Database, backend: Backend, values: readonly unknown[]) => Rows])[] = [
+const OTHERS: readonly (readonly [
+  beginning: RegExp,
+  rows: (database: Database, backend: Backend, values: readonly unknown[]) => Rows
+])[] = [
   [/^\s*SET /, () => []],
   // The role lacks no right.
   [/^\s*WITH space AS/, () => []],
   [/^SELECT pg_backend_pid\(\), current_setting/, (_, { pid }) => [[String(pid), '', '']]],
   [/^\s*SELECT pg_is_in_recovery\(\)/, () => [['f', '150000', 'on', 'on', 'f', 'UTF8']]],
   [/^\s*SELECT to_regclass/, () => [['t', '9']]],
-  [/^SELECT name, value FROM meta/, ({ shards }) => [['version', '1'], ['shards', String(shards)]]],
+  [
+    /^SELECT name, value FROM meta/,
+    ({ shards }) => [
+      ['version', '1'],
+      ['shards', String(shards)]
+    ]
+  ],
   // Nodes join one at a time: each of these statements is one turn of the world.
   [/^SELECT pg_advisory_(?:un)?lock\(hashtext\('taskchart join /, () => []],
   [/^INSERT INTO meta VALUES/, (database, _, [name, value]) => database.setMeta(String(name), String(value))],
@@ -81,14 +102,18 @@ export class Database {
   readonly #prepared: Readonly<Record<string, (backend: Backend, values: readonly unknown[]) => Rows>> = {
     [NOW.name]: () => this.#now(),
     [OTHER.name]: ({ pid }, [address]) => this.#other(pid, String(address)),
-    [CLUSTER.name]: ({ pid }) => [[this.#present.some(other => other.pid !== pid) ? 't' : 'f', this.#meta.get('secret digest') ?? null]],
+    [CLUSTER.name]: ({ pid }) => [
+      [this.#present.some(other => other.pid !== pid) ? 't' : 'f', this.#meta.get('secret digest') ?? null]
+    ],
     [FORGET.name]: ({ pid }, [address]) => this.#forget(pid, String(address)),
-    [ENTER.name]: ({ pid }, [address, takes, holder]) => this.#enter(pid, String(address), takes === true, versionOf(holder)),
+    [ENTER.name]: ({ pid }, [address, takes, holder]) =>
+      this.#enter(pid, String(address), takes === true, versionOf(holder)),
     [VERSIONS.name]: () => this.#versions.map(version => [version ?? null]),
     [BEAT.name]: (_, [address, pid]) => this.#beat(String(address), Number(pid)),
     [LOOK.name]: () => this.#look(),
     [END.name]: (_, [pids]) => this.#endAll(pids as readonly number[]),
-    [TAKE.name]: (backend, [shards, newest, holder]) => this.#take(backend, shards as readonly number[], newest as readonly string[], versionOf(holder)),
+    [TAKE.name]: (backend, [shards, newest, holder]) =>
+      this.#take(backend, shards as readonly number[], newest as readonly string[], versionOf(holder)),
     [GIVE.name]: (backend, [shards]) => this.#give(backend, shards as readonly number[])
   }
 
@@ -221,16 +246,29 @@ export class Database {
 
   #other(pid: number, address: string): Rows {
     const row = this.#nodes.get(address)
-    return row && row.pid !== pid && this.#present.some(other => other.pid === row.pid) ? [[String(row.pid), String(row.beats)]] : []
+    return row && row.pid !== pid && this.#present.some(other => other.pid === row.pid)
+      ? [[String(row.pid), String(row.beats)]]
+      : []
   }
 
   #look(): Rows {
     const rowOf = (pid: number) => [...this.#nodes].find(([, row]) => row.pid === pid)
     const cells = (isNode: boolean, object: number, { pid }: Backend) => {
       const [address, row] = rowOf(pid) ?? []
-      return [isNode ? 't' : 'f', String(object), String(pid), address ?? null, row ? (row.takes ? 't' : 'f') : null, row ? String(row.beats) : null, isNode && row ? row.version : null]
+      return [
+        isNode ? 't' : 'f',
+        String(object),
+        String(pid),
+        address ?? null,
+        row ? (row.takes ? 't' : 'f') : null,
+        row ? String(row.beats) : null,
+        isNode && row ? row.version : null
+      ]
     }
-    return [...this.#present.map(backend => cells(true, backend.pid, backend)), ...[...this.#owners].map(([shard, backend]) => cells(false, shard, backend))]
+    return [
+      ...this.#present.map(backend => cells(true, backend.pid, backend)),
+      ...[...this.#owners].map(([shard, backend]) => cells(false, shard, backend))
+    ]
   }
 
   #endAll(pids: readonly number[]): Rows {

@@ -26,7 +26,10 @@ export interface LinksOptions {
 /** The network between the nodes of a world. */
 export class Links {
   readonly #options: LinksOptions
-  readonly #listening = new Map<string, { readonly machine: Machine; readonly accept: (socket: LinkSocket, proved: () => void) => void }>()
+  readonly #listening = new Map<
+    string,
+    { readonly machine: Machine; readonly accept: (socket: LinkSocket, proved: () => void) => void }
+  >()
   readonly #gates = new Map<string, Gate>()
   readonly #ends = new Set<End>()
 
@@ -96,7 +99,10 @@ export class Links {
 
   #end(machine: Machine): End {
     const { random, latencyMs, slow } = this.#options
-    const end: End = new End(machine, latencyMs, { isSlow: () => random.chance(slow()), gone: () => void this.#ends.delete(end) })
+    const end: End = new End(machine, latencyMs, {
+      isSlow: () => random.chance(slow()),
+      gone: () => void this.#ends.delete(end)
+    })
     this.#ends.add(end)
     return end
   }
@@ -113,7 +119,11 @@ class End extends EventEmitter implements LinkSocket {
   #way: Way | undefined
   #peer: End | undefined
 
-  constructor(machine: Machine, latencyMs: () => number, told: { readonly isSlow: () => boolean; readonly gone: () => void }) {
+  constructor(
+    machine: Machine,
+    latencyMs: () => number,
+    told: { readonly isSlow: () => boolean; readonly gone: () => void }
+  ) {
     super()
     this.machine = machine
     this.#latencyMs = latencyMs

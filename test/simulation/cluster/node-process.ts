@@ -30,7 +30,11 @@ export function addressOf(host: string): string {
 }
 
 /** What placement may say of trouble that the world makes. */
-const EXPECTED: readonly string[] = ['the node has lost its session: other nodes take its shards', 'the node cannot take part in the cluster now', 'the node could not hand its shards over']
+const EXPECTED: readonly string[] = [
+  'the node has lost its session: other nodes take its shards',
+  'the node cannot take part in the cluster now',
+  'the node could not hand its shards over'
+]
 
 /** One process of a node: it joins the cluster, serves clients, and may be killed at any moment of that. */
 export class NodeProcess {
@@ -68,11 +72,40 @@ export class NodeProcess {
   async start(): Promise<void> {
     const { machine } = this
     const { database, links, network, latencyMs, disk, violations, killed, ids } = this.#services
-    const pool = poolOf({ machine, database, clock: network, latencyMs, data: dataOf(database, disk, violations, killed) })
-    const placement = await PostgresPlacement.open({ pool, place: 'the database', schema: 'simulated', shards: database.shards, takesShards: true, secret: 'a secret', logger: this.#logger(), clock: machine.clock })
+    const pool = poolOf({
+      machine,
+      database,
+      clock: network,
+      latencyMs,
+      data: dataOf(database, disk, violations, killed)
+    })
+    const placement = await PostgresPlacement.open({
+      pool,
+      place: 'the database',
+      schema: 'simulated',
+      shards: database.shards,
+      takesShards: true,
+      secret: 'a secret',
+      logger: this.#logger(),
+      clock: machine.clock
+    })
     if (this.#isOver) return
-    const node = new ClusterNode({ placement: this.#watched(placement), store: nodeStore(placement, pool), address: addressOf(machine.host), secret: placement.secret, clock: placement.time, network: links.of(machine), ids })
-    this.#life = new Life(this.#services, { store: node.store, clock: placement.time, own: machine.clock, around: machine.arrivals, cluster: node })
+    const node = new ClusterNode({
+      placement: this.#watched(placement),
+      store: nodeStore(placement, pool),
+      address: addressOf(machine.host),
+      secret: placement.secret,
+      clock: placement.time,
+      network: links.of(machine),
+      ids
+    })
+    this.#life = new Life(this.#services, {
+      store: node.store,
+      clock: placement.time,
+      own: machine.clock,
+      around: machine.arrivals,
+      cluster: node
+    })
     await node.open()
     this.#isServing = true
   }
@@ -118,13 +151,14 @@ export class NodeProcess {
       get nodes() {
         return placement.nodes
       },
-      join: seat => placement.join({
-        ...seat,
-        gained: epochs => {
-          gained(this.machine, epochs)
-          seat.gained(epochs)
-        }
-      }),
+      join: seat =>
+        placement.join({
+          ...seat,
+          gained: epochs => {
+            gained(this.machine, epochs)
+            seat.gained(epochs)
+          }
+        }),
       ownerOf: shard => placement.ownerOf(shard),
       status: () => placement.status(),
       leave: () => placement.leave()

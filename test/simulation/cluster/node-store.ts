@@ -13,8 +13,21 @@ const WRITE = 'write'
 const READ = 'read'
 
 const READS = [
-  'loadContext', 'readSnapshot', 'readWakes', 'readTask', 'readEvents', 'readTaskMessages', 'readJournal', 'readMessages', 'measureTasks', 'listTasks', 'readSend', 'countOpen', 'countStates',
-  'readWebhooks', 'readOpenWebhooks'
+  'loadContext',
+  'readSnapshot',
+  'readWakes',
+  'readTask',
+  'readEvents',
+  'readTaskMessages',
+  'readJournal',
+  'readMessages',
+  'measureTasks',
+  'listTasks',
+  'readSend',
+  'countOpen',
+  'countStates',
+  'readWebhooks',
+  'readOpenWebhooks'
 ] as const
 const WRITES = ['writeWebhook', 'noteWebhooks', 'deleteWebhook', 'sweep', 'erase'] as const
 
@@ -50,10 +63,11 @@ export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Sto
       return read(name, args, true)
     }
   }
-  const commit = async (commit: Commit) => (await written(COMMIT, ({ shards, epochs }) => {
-    const shard = shardOf(commit.key, placement.shards)
-    return [commit, shard, epochs[shards.indexOf(shard)] ?? -1]
-  })) as boolean
+  const commit = async (commit: Commit) =>
+    (await written(COMMIT, ({ shards, epochs }) => {
+      const shard = shardOf(commit.key, placement.shards)
+      return [commit, shard, epochs[shards.indexOf(shard)] ?? -1]
+    })) as boolean
   const readToEnd = (name: string, args: readonly unknown[]) => {
     const answer = read(name, args)
     const ended = answer.catch(() => undefined).finally(() => reading.delete(ended))
@@ -67,14 +81,22 @@ export function nodeStore(placement: PostgresPlacement, pool: PostgresPool): Sto
     await placement.close()
   }
   return {
-    commit, close,
+    commit,
+    close,
     ...Object.fromEntries(READS.map(name => [name, (...args: readonly unknown[]) => readToEnd(name, args)])),
-    ...Object.fromEntries(WRITES.map(name => [name, (...args: readonly unknown[]) => written(WRITE, () => [name, args])]))
+    ...Object.fromEntries(
+      WRITES.map(name => [name, (...args: readonly unknown[]) => written(WRITE, () => [name, args])])
+    )
   } as unknown as Store
 }
 
 /** What the database does with statements about data. `killed` hears that the node dies at this very moment. */
-export function dataOf(database: Database, disk: Disk, violations: Violations, killed: () => void): (backend: Backend, query: PostgresQuery) => Promise<unknown> | undefined {
+export function dataOf(
+  database: Database,
+  disk: Disk,
+  violations: Violations,
+  killed: () => void
+): (backend: Backend, query: PostgresQuery) => Promise<unknown> | undefined {
   const engine = disk.engine as unknown as Readonly<Record<string, Method>>
   return (backend, { text, values = [] }) => {
     if (text === COMMIT) return committed(values as unknown as [Commit, number, number], backend)
@@ -83,12 +105,18 @@ export function dataOf(database: Database, disk: Disk, violations: Violations, k
     return text === WRITE ? engine[name]?.(...args).then(value => [[value]]) : undefined
   }
 
-  async function committed([commit, shard, epoch]: readonly [Commit, number, number], backend: Backend): Promise<unknown> {
+  async function committed(
+    [commit, shard, epoch]: readonly [Commit, number, number],
+    backend: Backend
+  ): Promise<unknown> {
     database.checkOwner(shard, epoch)
     const owner = database.ownership(shard)
     const isWritten = await disk.commit(commit, killed, () => {
       // The lock may be gone while nobody else has it.
-      if ((owner.backend ?? backend) !== backend || owner.epoch !== epoch) violations.add(`I18: ${backend.node} writes to shard ${shard} in epoch ${epoch}, and ${owner.backend?.node} owns it in epoch ${owner.epoch}`)
+      if ((owner.backend ?? backend) !== backend || owner.epoch !== epoch)
+        violations.add(
+          `I18: ${backend.node} writes to shard ${shard} in epoch ${epoch}, and ${owner.backend?.node} owns it in epoch ${owner.epoch}`
+        )
     })
     return [[isWritten]]
   }

@@ -4,7 +4,15 @@ import type { Artifact, StreamResponse } from '../../../../machines/protocol/obj
 import type { Message, Part } from '../../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
 import { nameQuestion } from '../../../client/messages.ts'
-import { acceptOffer, answerSchemaOf, declineOffer, offerIn, proposeTerms, type AgentClient, type Offer } from '../../../client/connect.ts'
+import {
+  acceptOffer,
+  answerSchemaOf,
+  declineOffer,
+  offerIn,
+  proposeTerms,
+  type AgentClient,
+  type Offer
+} from '../../../client/connect.ts'
 import { EXIT, type Io } from '../../command.ts'
 import { styled } from '../../text/colour.ts'
 import { didYouMean } from '../../text/did-you-mean.ts'
@@ -56,7 +64,12 @@ export class ChatLoop {
   readonly #shown = new Set<string>()
   #code: number = EXIT.ok
 
-  constructor(client: AgentClient, place: AgentPlace & { readonly out: string | undefined }, memory: ContextMemory, io: Io) {
+  constructor(
+    client: AgentClient,
+    place: AgentPlace & { readonly out: string | undefined },
+    memory: ContextMemory,
+    io: Io
+  ) {
     this.#client = client
     this.#place = place
     this.#memory = memory
@@ -106,11 +119,21 @@ export class ChatLoop {
   async #obey(word: string): Promise<boolean> {
     if (word === '/quit') return false
     const acts: Readonly<Record<Exclude<Word, '/quit'>, () => Promise<void>>> = {
-      '/accept': () => this.#accept(), '/counter': () => this.#counter(), '/decline': () => this.#decline(),
-      '/cancel': () => this.#cancel(), '/new': () => this.#begin(), '/help': () => this.#help()
+      '/accept': () => this.#accept(),
+      '/counter': () => this.#counter(),
+      '/decline': () => this.#decline(),
+      '/cancel': () => this.#cancel(),
+      '/new': () => this.#begin(),
+      '/help': () => this.#help()
     }
-    if (Object.hasOwn(acts, word)) return acts[word as keyof typeof acts]().then(() => true, error => this.#caught(error))
-    this.#tell(`There is no ${oneLine(word)}. ${didYouMean(word, Object.keys(WORDS))} A message that begins with / has to begin with //.`)
+    if (Object.hasOwn(acts, word))
+      return acts[word as keyof typeof acts]().then(
+        () => true,
+        error => this.#caught(error)
+      )
+    this.#tell(
+      `There is no ${oneLine(word)}. ${didYouMean(word, Object.keys(WORDS))} A message that begins with / has to begin with //.`
+    )
     return true
   }
 
@@ -123,7 +146,8 @@ export class ChatLoop {
   }
 
   async #counter(): Promise<void> {
-    if (this.#hasOffer(this.#offer)) await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#asked())))
+    if (this.#hasOffer(this.#offer))
+      await this.#say(proposeTerms(await askFields(fieldsOfTerms(this.#offer.terms), this.#asked())))
   }
 
   #hasOffer(offer: Offer | undefined): offer is Offer {
@@ -155,7 +179,11 @@ export class ChatLoop {
     if (taskId === undefined) return
     try {
       const task = await this.#client.getTask({ id: taskId, historyLength: 0 }, { signal: this.#io.signal })
-      await this.#turn(isActive(task.status.state) ? client => eventsOf(taskId, client, this.#io) : () => this.#once(Promise.resolve(task)))
+      await this.#turn(
+        isActive(task.status.state)
+          ? client => eventsOf(taskId, client, this.#io)
+          : () => this.#once(Promise.resolve(task))
+      )
     } catch (error) {
       this.#io.signal.throwIfAborted()
       if (!isA2AError(error) || error.code !== 'TaskNotFound') this.#report(error)
@@ -190,23 +218,41 @@ export class ChatLoop {
     const isResult = (artifact: Artifact, taskId: string) => this.#isNew(artifact, taskId)
     const waitHint = () => ['The task goes on when you have authorized it.']
     const { out } = this.#place
-    await showTurn(this.#client, watched, { out, json: false, asksBySchema: true, stream, goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED', waitHint, noted, isResult }, this.#io)
+    await showTurn(
+      this.#client,
+      watched,
+      {
+        out,
+        json: false,
+        asksBySchema: true,
+        stream,
+        goesOnIn: state => state === 'TASK_STATE_AUTH_REQUIRED',
+        waitHint,
+        noted,
+        isResult
+      },
+      this.#io
+    )
     this.#code = exitCode(watched.task?.state)
-    this.#offer = watched.task ? undefined : (watched.message && offerIn(watched.message)) ?? this.#offer
+    this.#offer = watched.task ? undefined : ((watched.message && offerIn(watched.message)) ?? this.#offer)
     if (watched.message && offerIn(watched.message)) this.#tell('/accept, /counter or /decline it, or write a message.')
   }
 
   async #remember(): Promise<void> {
     const { task } = this.#watched
     if (this.#contextId === undefined) return
-    await this.#memory.write({ contextId: this.#contextId, taskId: task && !isTerminal(task.state) ? task.id : undefined }).catch((error: Error) => {
-      this.#tell(`This chat will not be remembered: ${oneLine(error.message)}`)
-    })
+    await this.#memory
+      .write({ contextId: this.#contextId, taskId: task && !isTerminal(task.state) ? task.id : undefined })
+      .catch((error: Error) => {
+        this.#tell(`This chat will not be remembered: ${oneLine(error.message)}`)
+      })
   }
 
   /** Whether an artifact was not shown before: a task that asks again still has its earlier ones. */
   #isNew(artifact: Artifact, taskId: string): boolean {
-    const digest = createHash('sha256').update(JSON.stringify([taskId, artifact])).digest('base64')
+    const digest = createHash('sha256')
+      .update(JSON.stringify([taskId, artifact]))
+      .digest('base64')
     const isNew = !this.#shown.has(digest)
     this.#shown.add(digest)
     return isNew
@@ -217,7 +263,11 @@ export class ChatLoop {
   }
 
   #asked() {
-    return { ask: (prompt: string) => this.#ask(prompt), tell: (line: string) => this.#tell(line), columns: this.#io.terminal?.columns ?? USUAL_COLUMNS }
+    return {
+      ask: (prompt: string) => this.#ask(prompt),
+      tell: (line: string) => this.#tell(line),
+      columns: this.#io.terminal?.columns ?? USUAL_COLUMNS
+    }
   }
 
   /** The next line. Throws WordGiven for a word, which the end of the input is too. */
@@ -241,7 +291,12 @@ export class ChatLoop {
   #leave(): void {
     const { task } = this.#watched
     if (this.#contextId === undefined) return
-    const standing = !task || isTerminal(task.state) ? 'Continue' : isActive(task.state) ? `Task ${oneLine(task.id)} goes on without you. Come back` : `Task ${oneLine(task.id)} waits for an answer. Give it`
+    const standing =
+      !task || isTerminal(task.state)
+        ? 'Continue'
+        : isActive(task.state)
+          ? `Task ${oneLine(task.id)} goes on without you. Come back`
+          : `Task ${oneLine(task.id)} waits for an answer. Give it`
     for (const line of ['', `${standing} with:`, `  ${chatLine(placeOf(this.#place))}`]) this.#tell(line)
   }
 

@@ -6,12 +6,15 @@ import { ContextMemory, contextFolder } from './last-context.ts'
 
 /** `taskchart chat`: a chat with an agent at the terminal. */
 export const chatCommand: Command = {
-  usage: 'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]',
+  usage:
+    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]',
   details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
 by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
 a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.
 
-${Object.entries(WORDS).map(([word, text]) => `  ${word.padEnd(14)}  ${text}`).join('\n')}
+${Object.entries(WORDS)
+  .map(([word, text]) => `  ${word.padEnd(14)}  ${text}`)
+  .join('\n')}
 
   --new           begin a new context
   --out DIR       save artifacts in this folder; existing files are never overwritten
@@ -33,7 +36,10 @@ const OPTIONS = {
 } as const
 
 async function run(args: readonly string[], io: Io): Promise<number> {
-  const { values, positionals: [url] } = readArguments(args, OPTIONS, ['URL'])
+  const {
+    values,
+    positionals: [url]
+  } = readArguments(args, OPTIONS, ['URL'])
   const { new: isNew, out, binding } = values
   const place = { url, out, access: readAccess(values, io.env), binding }
   const memory = new ContextMemory(contextFolder(io.env), url)

@@ -40,12 +40,20 @@ export function fieldsOf({ type, properties, required }: Schema): Field[] | unde
   if (type !== 'object' || !isObject(properties)) return undefined
   const fields = Object.entries(properties)
   if (fields.length === 0 || fields.length > MOST_FIELDS) return undefined
-  return fields.map(([name, schema]) => ({ name, schema: isObject(schema) ? schema : {}, isRequired: Array.isArray(required) && required.includes(name) }))
+  return fields.map(([name, schema]) => ({
+    name,
+    schema: isObject(schema) ? schema : {},
+    isRequired: Array.isArray(required) && required.includes(name)
+  }))
 }
 
 /** The fields of a form for terms: each value can be changed to another of its type. */
 export function fieldsOfTerms(terms: Readonly<Record<string, unknown>>): Field[] {
-  return Object.entries(terms).map(([name, value]) => ({ name, schema: { ...(typeof value !== 'object' && { type: typeof value }), default: value }, isRequired: true }))
+  return Object.entries(terms).map(([name, value]) => ({
+    name,
+    schema: { ...(typeof value !== 'object' && { type: typeof value }), default: value },
+    isRequired: true
+  }))
 }
 
 /** Asks for each field. An empty line takes the default, or leaves out what is not required. */
@@ -59,7 +67,12 @@ export async function askFields(fields: readonly Field[], asked: Asked): Promise
   return Object.fromEntries(values)
 }
 
-async function askField(name: string, schema: Schema, isRequired: boolean, asked: Asked): Promise<JsonValue | undefined> {
+async function askField(
+  name: string,
+  schema: Schema,
+  isRequired: boolean,
+  asked: Asked
+): Promise<JsonValue | undefined> {
   for (;;) {
     const text = await asked.ask(`${oneLine(name)}> `)
     if (text.trim() !== '') {
@@ -105,16 +118,27 @@ function wantedText(schema: Schema, columns: number): string {
 /** Parses a line as the schema wants it. `undefined` if that is impossible; the agent checks the rest. */
 export function readValue(text: string, schema: Schema): JsonValue | undefined {
   const { type, enum: choices } = schema
-  if (Array.isArray(choices)) return (choices as JsonValue[]).find(choice => (typeof choice === 'string' ? choice : JSON.stringify(choice)) === text)
+  if (Array.isArray(choices))
+    return (choices as JsonValue[]).find(
+      choice => (typeof choice === 'string' ? choice : JSON.stringify(choice)) === text
+    )
   if (type === 'string') return text
   if (type === 'number' || type === 'integer') return readNumber(text, schema)
-  if (type === 'boolean') return /^(?:true|yes|y)$/i.test(text) ? true : /^(?:false|no|n)$/i.test(text) ? false : undefined
+  if (type === 'boolean')
+    return /^(?:true|yes|y)$/i.test(text) ? true : /^(?:false|no|n)$/i.test(text) ? false : undefined
   return readJson(text) ?? (type === undefined ? text : undefined)
 }
 
-function readNumber(text: string, { type, minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below }: Schema): number | undefined {
+function readNumber(
+  text: string,
+  { type, minimum, maximum, exclusiveMinimum: above, exclusiveMaximum: below }: Schema
+): number | undefined {
   const value = text === '' ? Number.NaN : Number(text)
-  const isInside = value >= limit(minimum, -Infinity) && value <= limit(maximum, Infinity) && value > limit(above, -Infinity) && value < limit(below, Infinity)
+  const isInside =
+    value >= limit(minimum, -Infinity) &&
+    value <= limit(maximum, Infinity) &&
+    value > limit(above, -Infinity) &&
+    value < limit(below, Infinity)
   return isInside && (type !== 'integer' || Number.isInteger(value)) ? value : undefined
 }
 

@@ -37,7 +37,8 @@ export class ContextMemory {
 
   /** The last context of the URL. A file that is missing or damaged remembers none. */
   async read(): Promise<LastContext | undefined> {
-    const text = this.#folder === undefined ? '' : await readFile(join(this.#folder, this.#name), 'utf8').catch(() => '')
+    const text =
+      this.#folder === undefined ? '' : await readFile(join(this.#folder, this.#name), 'utf8').catch(() => '')
     return lastContextIn(text)
   }
 
@@ -61,7 +62,14 @@ async function removeOldest(folder: string, most: number): Promise<void> {
   const names = await readdir(folder)
   if (names.length <= most) return
   // Another chat may remove a file meanwhile.
-  const files = await Promise.all(names.map(name => stat(join(folder, name)).then(({ mtimeMs }) => ({ name, mtimeMs }), () => ({ name, mtimeMs: 0 }))))
+  const files = await Promise.all(
+    names.map(name =>
+      stat(join(folder, name)).then(
+        ({ mtimeMs }) => ({ name, mtimeMs }),
+        () => ({ name, mtimeMs: 0 })
+      )
+    )
+  )
   const oldest = files.toSorted((one, other) => other.mtimeMs - one.mtimeMs).slice(most)
   for (const { name } of oldest) await rm(join(folder, name), { force: true })
 }
@@ -76,5 +84,9 @@ function lastContextIn(text: string): LastContext | undefined {
 }
 
 function isLastContext(value: unknown): value is LastContext {
-  return isObject(value) && typeof value['contextId'] === 'string' && (value['taskId'] === undefined || typeof value['taskId'] === 'string')
+  return (
+    isObject(value) &&
+    typeof value['contextId'] === 'string' &&
+    (value['taskId'] === undefined || typeof value['taskId'] === 'string')
+  )
 }

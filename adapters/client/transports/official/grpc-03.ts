@@ -8,12 +8,17 @@ const APPENDED = 'taskchart-append'
 const GRPC_03: Omit<GrpcDialect, 'open'> = {
   metadata: parameters03,
   received: event => {
-    const { payload } = event as { readonly payload: { readonly $case: string; readonly value: { readonly append?: boolean; metadata?: object } } }
-    if (payload.$case === 'artifactUpdate' && payload.value.append) payload.value.metadata = { ...payload.value.metadata, [APPENDED]: true }
+    const { payload } = event as {
+      readonly payload: { readonly $case: string; readonly value: { readonly append?: boolean; metadata?: object } }
+    }
+    if (payload.$case === 'artifactUpdate' && payload.value.append)
+      payload.value.metadata = { ...payload.value.metadata, [APPENDED]: true }
     return event
   },
   result: value => {
-    const { artifactUpdate: { metadata = {}, ...others } = {} } = value as { readonly artifactUpdate?: { readonly metadata?: Record<string, unknown> } }
+    const { artifactUpdate: { metadata = {}, ...others } = {} } = value as {
+      readonly artifactUpdate?: { readonly metadata?: Record<string, unknown> }
+    }
     const { [APPENDED]: isAppended, ...own } = metadata
     if (!isAppended) return value
     return { artifactUpdate: { ...others, append: true, ...(Object.keys(own).length > 0 && { metadata: own }) } }
@@ -24,6 +29,10 @@ const GRPC_03: Omit<GrpcDialect, 'open'> = {
 export function loadGrpc03() {
   return loadGrpc(async () => {
     const { LegacyGrpcTransport } = await importPeer<SdkLegacyGrpc>('@a2a-js/sdk/compat/v0_3/client/grpc')
-    return { ...GRPC_03, open: (endpoint, { grpcChannelCredentials, grpcCallOptions }) => new LegacyGrpcTransport({ endpoint, grpcChannelCredentials, grpcCallOptions }) }
+    return {
+      ...GRPC_03,
+      open: (endpoint, { grpcChannelCredentials, grpcCallOptions }) =>
+        new LegacyGrpcTransport({ endpoint, grpcChannelCredentials, grpcCallOptions })
+    }
   })
 }

@@ -19,8 +19,20 @@ export function detailsIn(wire: Wire, status: Uint8Array): object[] {
 }
 
 const READERS = new Map<string, (fields: Fields, read: Read) => object>([
-  [ERROR_INFO, (fields, read) => ({ reason: text(fields, 1), domain: text(fields, 2), metadata: Object.fromEntries(pairs(fields, 3, read)) })],
-  [BAD_REQUEST, (fields, read) => ({ fieldViolations: pairs(fields, 1, read).map(([field, description]) => ({ field, description })) })],
+  [
+    ERROR_INFO,
+    (fields, read) => ({
+      reason: text(fields, 1),
+      domain: text(fields, 2),
+      metadata: Object.fromEntries(pairs(fields, 3, read))
+    })
+  ],
+  [
+    BAD_REQUEST,
+    (fields, read) => ({
+      fieldViolations: pairs(fields, 1, read).map(([field, description]) => ({ field, description }))
+    })
+  ],
   [RETRY_INFO, (fields, read) => ({ retryDelay: duration(read(bytes(fields, 1))) })]
 ])
 
@@ -44,7 +56,9 @@ function allBytes(fields: Fields, field: number): Uint8Array[] {
 
 /** Messages whose first two fields are strings: map entries and field violations. */
 function pairs(fields: Fields, field: number, read: Read): [string, string][] {
-  return allBytes(fields, field).map(read).map(pair => [text(pair, 1), text(pair, 2)])
+  return allBytes(fields, field)
+    .map(read)
+    .map(pair => [text(pair, 1), text(pair, 2)])
 }
 
 function bytes(fields: Fields, field: number): Uint8Array {

@@ -64,14 +64,29 @@ async function current(sdk: Sdk): Promise<GrpcDialect> {
  * `url` is `host:port`, with TLS unless the host is this machine. It may have a scheme: `grpc:` and `http:` without TLS, `grpcs:` and
  * `https:` with TLS. Requests and streams are retried as over JSON-RPC.
  */
-export async function loadGrpc(loadDialect = current): Promise<(url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>> {
-  const [sdk, grpc, wire] = await Promise.all([importPeer<Sdk>('@a2a-js/sdk'), importPeer<Grpc>('@grpc/grpc-js'), importPeer<Wire>('@bufbuild/protobuf/wire')])
+export async function loadGrpc(
+  loadDialect = current
+): Promise<(url: string, options: PlacedOptions, isReliable: boolean) => Promise<Calls>> {
+  const [sdk, grpc, wire] = await Promise.all([
+    importPeer<Sdk>('@a2a-js/sdk'),
+    importPeer<Grpc>('@grpc/grpc-js'),
+    importPeer<Wire>('@bufbuild/protobuf/wire')
+  ])
   const dialect = await loadDialect(sdk)
   return async (url, options, isReliable) =>
-    new CarriedCalls({ carrier: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect), way: new TransportState(url, isReliable), backOff: backOffOptions(options) })
+    new CarriedCalls({
+      carrier: await grpcCarrier({ sdk, grpc, wire }, url, options, dialect),
+      way: new TransportState(url, isReliable),
+      backOff: backOffOptions(options)
+    })
 }
 
-async function grpcCarrier(peers: Peers, url: string, options: PlacedOptions, dialect: GrpcDialect): Promise<AgentTransport> {
+async function grpcCarrier(
+  peers: Peers,
+  url: string,
+  options: PlacedOptions,
+  dialect: GrpcDialect
+): Promise<AgentTransport> {
   const { sdk, grpc } = peers
   const { target, isPlain } = addressOf(url)
   const exchanges = new Map<string, Exchange>()
@@ -83,7 +98,10 @@ async function grpcCarrier(peers: Peers, url: string, options: PlacedOptions, di
   return {
     carry: async (frame, hearer, signal) => {
       const request = String((lastRequest += 1))
-      const parameters = checked(grpc, { ...currentHeaders(options), ...dialect.metadata(serviceParameters(options, frame)) })
+      const parameters = checked(grpc, {
+        ...currentHeaders(options),
+        ...dialect.metadata(serviceParameters(options, frame))
+      })
       const exchange: Exchange = { hearer, details: [] }
       exchanges.set(request, exchange)
       try {
@@ -105,7 +123,11 @@ async function grpcCarrier(peers: Peers, url: string, options: PlacedOptions, di
  * details and answers without content from that client, which would throw outside of any call. Such an answer gets
  * content that validation refuses later.
  */
-function listenIn({ sdk, grpc, wire }: Peers, exchanges: ReadonlyMap<string, Exchange>, dialect: GrpcDialect): Interceptor {
+function listenIn(
+  { sdk, grpc, wire }: Peers,
+  exchanges: ReadonlyMap<string, Exchange>,
+  dialect: GrpcDialect
+): Interceptor {
   const nothing = { $case: 'message', value: sdk.Message.fromJSON({}) }
   return (options, nextCall) =>
     new grpc.InterceptingCall(nextCall(options), {
@@ -114,7 +136,9 @@ function listenIn({ sdk, grpc, wire }: Peers, exchanges: ReadonlyMap<string, Exc
         metadata.remove(REQUEST)
         next(metadata, {
           onReceiveMetadata: (received, pass) => {
-            exchange?.hearer.answered([...received.get('a2a-extensions'), ...received.get('x-a2a-extensions')].join(','))
+            exchange?.hearer.answered(
+              [...received.get('a2a-extensions'), ...received.get('x-a2a-extensions')].join(',')
+            )
             pass(received)
           },
           onReceiveMessage: (message: object | null, pass: (message: object | null) => void) => {
@@ -145,9 +169,13 @@ function grpcError({ status: STATUS }: Grpc, error: unknown, details: readonly o
   const { status, message } = error as Error & { readonly status: Status }
   const text = message.replace(/^gRPC error for \w+: \d+ ?/, '')
   if (details.length === 0 && (status === STATUS.UNAVAILABLE || /RST_STREAM|Connection dropped/.test(text))) {
-    return new ConnectionLost(text, { isUnsent: /^(?:No connection established|Name resolution failed)/.test(text), cause: error })
+    return new ConnectionLost(text, {
+      isUnsent: /^(?:No connection established|Name resolution failed)/.test(text),
+      cause: error
+    })
   }
-  if (text.startsWith('Received message larger than max')) return new A2AError('InvalidAgentResponse', `The agent's answer is too large: ${text}.`, { cause: error })
+  if (text.startsWith('Received message larger than max'))
+    return new A2AError('InvalidAgentResponse', `The agent's answer is too large: ${text}.`, { cause: error })
   return fromRpcStatus({ status: STATUS[status], message: text, details })
 }
 
@@ -163,8 +191,13 @@ function checked({ Metadata }: Grpc, headers: Readonly<Record<string, string>>):
  * and headers may only go to the checked origin. Throws InvalidAgentResponse for an invalid URL.
  */
 export function addressOf(url: string): { target: string; isPlain: boolean } {
-  const [, scheme = '', host = '', port] = /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
-  if (host === '') throw new A2AError('InvalidAgentResponse', `The card names ${JSON.stringify(url)}, which is not an address for gRPC. Write host:port.`)
+  const [, scheme = '', host = '', port] =
+    /^(?:(grpcs?|https?):\/\/)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?\/?$/i.exec(url) ?? []
+  if (host === '')
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The card names ${JSON.stringify(url)}, which is not an address for gRPC. Write host:port.`
+    )
   const isPlain = scheme === '' ? isPlainHost(host) : /^(?:grpc|http)$/i.test(scheme)
   return { target: `dns:${host}:${port ?? (isPlain ? 80 : 443)}`, isPlain }
 }

@@ -19,35 +19,65 @@ function sendRequest(sdk: Sdk, params: WireRequest): SendMessageRequest {
   return request
 }
 
-const UNARY: ReadonlyMap<string, Unary> = new Map(Object.entries<Unary>({
-  SendMessage: async (sdk, transport, params, options) => {
-    const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
-    return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
-  },
-  GetTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
-  ListTasks: async (sdk, transport, params, options) => sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
-  CancelTask: async (sdk, transport, params, options) => sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
-  CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>
-    sdk.TaskPushNotificationConfig.toJSON(await transport.createTaskPushNotificationConfig(sdk.TaskPushNotificationConfig.fromJSON(params), options)),
-  GetTaskPushNotificationConfig: async (sdk, transport, params, options) =>
-    sdk.TaskPushNotificationConfig.toJSON(await transport.getTaskPushNotificationConfig(sdk.GetTaskPushNotificationConfigRequest.fromJSON(params), options)),
-  ListTaskPushNotificationConfigs: async (sdk, transport, params, options) =>
-    sdk.ListTaskPushNotificationConfigsResponse.toJSON(await transport.listTaskPushNotificationConfig(sdk.ListTaskPushNotificationConfigsRequest.fromJSON(params), options)),
-  DeleteTaskPushNotificationConfig: async (sdk, transport, params, options) => {
-    await transport.deleteTaskPushNotificationConfig(sdk.DeleteTaskPushNotificationConfigRequest.fromJSON(params), options)
-    return {}
-  },
-  GetExtendedAgentCard: async (sdk, transport, params, options) =>
-    sdk.AgentCard.toJSON(await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options))
-}))
+const UNARY: ReadonlyMap<string, Unary> = new Map(
+  Object.entries<Unary>({
+    SendMessage: async (sdk, transport, params, options) => {
+      const answer = await transport.sendMessage(sendRequest(sdk, params as WireRequest), options)
+      return 'status' in answer ? { task: sdk.Task.toJSON(answer) } : { message: sdk.Message.toJSON(answer) }
+    },
+    GetTask: async (sdk, transport, params, options) =>
+      sdk.Task.toJSON(await transport.getTask(sdk.GetTaskRequest.fromJSON(params), options)),
+    ListTasks: async (sdk, transport, params, options) =>
+      sdk.ListTasksResponse.toJSON(await transport.listTasks(sdk.ListTasksRequest.fromJSON(params), options)),
+    CancelTask: async (sdk, transport, params, options) =>
+      sdk.Task.toJSON(await transport.cancelTask(sdk.CancelTaskRequest.fromJSON(params), options)),
+    CreateTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+      sdk.TaskPushNotificationConfig.toJSON(
+        await transport.createTaskPushNotificationConfig(sdk.TaskPushNotificationConfig.fromJSON(params), options)
+      ),
+    GetTaskPushNotificationConfig: async (sdk, transport, params, options) =>
+      sdk.TaskPushNotificationConfig.toJSON(
+        await transport.getTaskPushNotificationConfig(
+          sdk.GetTaskPushNotificationConfigRequest.fromJSON(params),
+          options
+        )
+      ),
+    ListTaskPushNotificationConfigs: async (sdk, transport, params, options) =>
+      sdk.ListTaskPushNotificationConfigsResponse.toJSON(
+        await transport.listTaskPushNotificationConfig(
+          sdk.ListTaskPushNotificationConfigsRequest.fromJSON(params),
+          options
+        )
+      ),
+    DeleteTaskPushNotificationConfig: async (sdk, transport, params, options) => {
+      await transport.deleteTaskPushNotificationConfig(
+        sdk.DeleteTaskPushNotificationConfigRequest.fromJSON(params),
+        options
+      )
+      return {}
+    },
+    GetExtendedAgentCard: async (sdk, transport, params, options) =>
+      sdk.AgentCard.toJSON(
+        await transport.getExtendedAgentCard(sdk.GetExtendedAgentCardRequest.fromJSON(params), options)
+      )
+  })
+)
 
 /** Performs a request with the official client, and passes results to `hearer` as wire JSON. */
-export async function perform(sdk: Sdk, transport: Transport, { method, params }: RequestFrame, hearer: Pick<ResponseSink, 'result'>, options: RequestOptions): Promise<void> {
+export async function perform(
+  sdk: Sdk,
+  transport: Transport,
+  { method, params }: RequestFrame,
+  hearer: Pick<ResponseSink, 'result'>,
+  options: RequestOptions
+): Promise<void> {
   const tell = async (events: AsyncIterable<StreamResponse>) => {
     for await (const event of events) hearer.result(sdk.StreamResponse.toJSON(event))
   }
-  if (method === 'SendStreamingMessage') return tell(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
-  if (method === 'SubscribeToTask') return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
+  if (method === 'SendStreamingMessage')
+    return tell(transport.sendMessageStream(sendRequest(sdk, params as WireRequest), options))
+  if (method === 'SubscribeToTask')
+    return tell(transport.resubscribeTask(sdk.SubscribeToTaskRequest.fromJSON(params), options))
   if (method === 'ListTasks' && transport.protocolVersion === '0.3') throw notIn03(method)
   const unary = UNARY.get(method)
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)

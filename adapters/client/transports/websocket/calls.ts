@@ -55,7 +55,11 @@ export class ClientCalls implements Calls, LinkUser {
         reject(signal?.reason)
       }
       const settled = () => signal?.removeEventListener('abort', abort)
-      const request = new UnaryRequest(frame, value => (settled(), resolve(value)), error => (settled(), reject(error)))
+      const request = new UnaryRequest(
+        frame,
+        value => (settled(), resolve(value)),
+        error => (settled(), reject(error))
+      )
       signal?.addEventListener('abort', abort, { once: true })
       this.#begin(request)
     })
@@ -130,7 +134,8 @@ export class ClientCalls implements Calls, LinkUser {
   /** Handles an error of the agent: retries a resent request if the error is temporary, else fails it. */
   #failed({ request, wasCut, sentOn, waits = new BackOff(this.#options) }: Pending, error: A2AError): void {
     const waitMs = wasCut && mayPass(error) ? waits.next(error.retryAfterMs) : undefined
-    if (waitMs === undefined) return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
+    if (waitMs === undefined)
+      return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, request.frame.method) : error)
     const id = this.#nextId++
     const timer = this.#options.clock.setTimeout(() => {
       // The request is resent on the next connection.
@@ -143,7 +148,11 @@ export class ClientCalls implements Calls, LinkUser {
   }
 
   /** Sends a request under a new id. Without a connection, it waits for the next one. */
-  #send(request: ClientRequest, frame: RequestFrame, before: Pick<Pending, 'wasCut' | 'waits'> = { wasCut: false }): void {
+  #send(
+    request: ClientRequest,
+    frame: RequestFrame,
+    before: Pick<Pending, 'wasCut' | 'waits'> = { wasCut: false }
+  ): void {
     const { method, params } = frame
     const id = this.#nextId++
     this.#pending.set(id, { request, sentOn: this.link.state === 'open' ? this.#connection : 0, ...before })
@@ -171,7 +180,13 @@ export class ClientCalls implements Calls, LinkUser {
   }
 
   #write(frame: object, terms?: Pick<RequestFrame, 'parameters' | 'trace'>): void {
-    this.link.send(JSON.stringify({ jsonrpc: '2.0', ...frame, [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, terms) }))
+    this.link.send(
+      JSON.stringify({
+        jsonrpc: '2.0',
+        ...frame,
+        [SERVICE_PARAMETERS]: serviceParameters({ extensions: this.#extensions }, terms)
+      })
+    )
   }
 
   #noteExtensions(parameters: Record<string, unknown>): void {

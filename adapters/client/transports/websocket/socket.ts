@@ -18,7 +18,10 @@ export async function openSocket(url: string, options: PlacedOptions, signal: Ab
   const headers = currentHeaders(options)
   const { WebSocket } = await import('ws')
   signal.throwIfAborted()
-  const socket = new WebSocket(currentAddress(url, options), WEBSOCKET_SUBPROTOCOL, { headers, perMessageDeflate: false })
+  const socket = new WebSocket(currentAddress(url, options), WEBSOCKET_SUBPROTOCOL, {
+    headers,
+    perMessageDeflate: false
+  })
   return opened(socket, url, signal, reject => tellRefusal(socket, url, reject))
 }
 
@@ -36,13 +39,20 @@ function tellRefusal(socket: WebSocket, url: string, refused: (error: A2AError) 
 async function refusalIn(response: IncomingMessage, url: string): Promise<A2AError> {
   const status = Number(response.statusCode)
   const { headers } = response
-  const passing = passingError({ url, status, headers: { get: name => headers[name.toLowerCase()]?.toString() ?? null } })
+  const passing = passingError({
+    url,
+    status,
+    headers: { get: name => headers[name.toLowerCase()]?.toString() ?? null }
+  })
   if (passing) return passing
   if (status === 401) return new A2AError('Unauthenticated', `The agent at ${url} requires credentials (HTTP 401).`)
   if (status === 403) return new A2AError('Forbidden', `The agent at ${url} refuses access.`)
   const error = jsonRpcErrorIn(await textOf(response))
   if (error !== undefined) return fromWireError(error)
-  return new A2AError('UnsupportedOperation', `The agent at ${url} refused the WebSocket handshake with HTTP ${status}.`)
+  return new A2AError(
+    'UnsupportedOperation',
+    `The agent at ${url} refused the WebSocket handshake with HTTP ${status}.`
+  )
 }
 
 /** The body of a response, up to the limit or to where it ends. */

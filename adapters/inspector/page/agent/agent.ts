@@ -20,7 +20,9 @@ export function openAgent(): void {
     const url = hello.value?.url
     if (url === undefined || isOpening || agent.peek()) return
     isOpening = true
-    open(() => connect(agentUrl(url), { giveUpAfterMs: Infinity })).finally(() => (isOpening = false)).catch(() => undefined)
+    open(() => connect(agentUrl(url), { giveUpAfterMs: Infinity }))
+      .finally(() => (isOpening = false))
+      .catch(() => undefined)
   })
 }
 

@@ -1,7 +1,13 @@
 import type { Task } from '../../../../machines/protocol/objects.ts'
 import type { Message } from '../../../../machines/protocol/parts.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
-import { applyEvent, ArtifactList, newTaskRecord, projectTask, type TaskRecord } from '../../../../runtime/store/task-record.ts'
+import {
+  applyEvent,
+  ArtifactList,
+  newTaskRecord,
+  projectTask,
+  type TaskRecord
+} from '../../../../runtime/store/task-record.ts'
 
 /** The maximum number of separate events of a task. */
 const MOST_EVENTS = 5000

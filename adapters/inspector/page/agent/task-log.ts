@@ -46,7 +46,10 @@ export const logError = computed(() => logs.value.get(taskId.value ?? '')?.error
 /** The tasks to follow, oldest first. */
 const wanted = computed(() => {
   void taskChanges.value
-  const here = Array.from(tasks.values()).filter(task => task.contextId === contextId.value).toSorted((one, other) => one.openedMs - other.openedMs).slice(-MOST_FOLLOWED)
+  const here = Array.from(tasks.values())
+    .filter(task => task.contextId === contextId.value)
+    .toSorted((one, other) => one.openedMs - other.openedMs)
+    .slice(-MOST_FOLLOWED)
   const isHttp = agent.value !== undefined && agent.value.binding !== 'WEBSOCKET'
   const skipped = here.filter(({ state }) => !isTerminal(state)).slice(0, isHttp ? -MOST_OVER_HTTP : 0)
   const ids = here.filter(task => !skipped.includes(task)).map(task => task.taskId)
@@ -67,8 +70,12 @@ export function followTasks(): void {
     }
     const missing = ids.filter(id => !logs.peek().has(id))
     if (!client || missing.length === 0) return
-    logs.value = new Map<string, TaskLog>([...logs.peek(), ...missing.map(id => [id, { events: noEvents(id, context), said: [] }] as const)])
-    for (const id of missing) follow(client, id, leave.signal).catch(error => note(id, leave.signal, () => ({ error: errorText(error) })))
+    logs.value = new Map<string, TaskLog>([
+      ...logs.peek(),
+      ...missing.map(id => [id, { events: noEvents(id, context), said: [] }] as const)
+    ])
+    for (const id of missing)
+      follow(client, id, leave.signal).catch(error => note(id, leave.signal, () => ({ error: errorText(error) })))
   })
 }
 

@@ -28,7 +28,9 @@ export const choices = computed<readonly ChartChoice[]>(() => {
     const chart = charts.find(({ id }) => id === actor.chart)
     return chart ? [{ key: actor.sessionId, chart, actor }] : []
   })
-  const idle = charts.filter(({ id }) => !running.some(({ chart }) => chart.id === id)).map(chart => ({ key: chart.id, chart }))
+  const idle = charts
+    .filter(({ id }) => !running.some(({ chart }) => chart.id === id))
+    .map(chart => ({ key: chart.id, chart }))
   return [...running, ...idle]
 })
 
@@ -37,14 +39,22 @@ export const choice = computed<ChartChoice | undefined>(() => {
   const all = choices.value
   const work = all.filter(({ chart }) => chart.id === 'work')
   const seen = work.find(({ actor }) => actor?.status === 'active') ?? work.findLast(isSeen)
-  return all.find(({ key }) => key === chosenKey.value) ?? seen ?? (log.value === undefined ? work.at(-1) : undefined) ?? all.find(({ chart }) => chart.id === 'task') ?? all[0]
+  return (
+    all.find(({ key }) => key === chosenKey.value) ??
+    seen ??
+    (log.value === undefined ? work.at(-1) : undefined) ??
+    all.find(({ chart }) => chart.id === 'task') ??
+    all[0]
+  )
 })
 
 /** The recorded steps of the shown actor, in its chart. */
 const recordedSteps = computed(() => (choice.value ? recordedOf(choice.value) : []))
 
 /** Whether the shown path is rebuilt from the stored events, since it was not recorded. */
-export const isRebuilt = computed(() => recordedSteps.value.length === 0 && choice.value?.chart.id === 'task' && log.value !== undefined)
+export const isRebuilt = computed(
+  () => recordedSteps.value.length === 0 && choice.value?.chart.id === 'task' && log.value !== undefined
+)
 
 /** The steps of the shown actor, in its chart: recorded, or those of the task's own chart rebuilt from its stored events. */
 export const chosenSteps = computed(() => {
@@ -63,9 +73,17 @@ function isSeen(choice: ChartChoice): boolean {
 }
 
 /** The steps of an actor in its chart: by session, or those of a task whose states all belong to the chart. */
-function stepsOf(steps: readonly Step[], who: { readonly sessionId: string } | { readonly taskId: string }, chartStates: ReadonlySet<string>): Step[] {
-  const isIts = 'sessionId' in who ? ({ to }: Step) => to === who.sessionId : ({ taskId }: Step) => taskId === who.taskId
-  return steps.filter(step => isIts(step) && step.states !== undefined && step.states.length > 0 && step.states.every(id => chartStates.has(id)))
+function stepsOf(
+  steps: readonly Step[],
+  who: { readonly sessionId: string } | { readonly taskId: string },
+  chartStates: ReadonlySet<string>
+): Step[] {
+  const isIts =
+    'sessionId' in who ? ({ to }: Step) => to === who.sessionId : ({ taskId }: Step) => taskId === who.taskId
+  return steps.filter(
+    step =>
+      isIts(step) && step.states !== undefined && step.states.length > 0 && step.states.every(id => chartStates.has(id))
+  )
 }
 
 /** Why a chart shows no state at the shown generation. */

@@ -11,7 +11,10 @@ import { pathOf, stateName, innermost, type ChartPath } from '../../story/chart-
 
 const path = computed(() => {
   const { actor } = choice.value ?? {}
-  return pathOf(stepsUntilThen(chosenSteps.value), isNewest.value && actor && actor.states.length > 0 ? actor.states : undefined)
+  return pathOf(
+    stepsUntilThen(chosenSteps.value),
+    isNewest.value && actor && actor.states.length > 0 ? actor.states : undefined
+  )
 })
 const marks = computed(() => pathMarks(path.value))
 
@@ -26,7 +29,12 @@ export function pathMarks({ active, visited, taken, last }: ChartPath): ChartMar
 /** The statechart of the chosen actor, with its state and its path. */
 export function ChartPanel() {
   const chosen = choice.value
-  if (!chosen) return <p class="empty">{hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the agent…'}</p>
+  if (!chosen)
+    return (
+      <p class="empty">
+        {hello.value ? 'This agent has no charts: its work is a function.' : 'Waiting for the agent…'}
+      </p>
+    )
   const { chart } = chosen
   return (
     <div class="panel chart-panel">
@@ -34,17 +42,41 @@ export function ChartPanel() {
         <label>
           <span class="quiet">Actor</span>
           <select value={chosen.key} onChange={event => (chosenKey.value = event.currentTarget.value)}>
-            {choices.value.map(one => <option key={one.key} value={one.key}>{choiceText(one)}</option>)}
+            {choices.value.map(one => (
+              <option key={one.key} value={one.key}>
+                {choiceText(one)}
+              </option>
+            ))}
           </select>
         </label>
         <span class="tools-gap" />
         <span class="saves" role="group" aria-label="Save the chart">
           <span class="quiet">Save as</span>
-          <button type="button" title="A drawing, as it is shown" onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}>SVG</button>
-          <button type="button" title="Mermaid text, as in Markdown on GitHub" onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}>Mermaid</button>
-          <button type="button" title="A module with createMachine, which Stately’s editor imports" onClick={() => save(`${chart.title}.js`, 'text/javascript', chart.source)}>XState</button>
+          <button
+            type="button"
+            title="A drawing, as it is shown"
+            onClick={() => save(`${chart.title}.svg`, 'image/svg+xml', shownSvg(chart.svg))}
+          >
+            SVG
+          </button>
+          <button
+            type="button"
+            title="Mermaid text, as in Markdown on GitHub"
+            onClick={() => save(`${chart.title}.mmd`, 'text/plain', chart.mermaid)}
+          >
+            Mermaid
+          </button>
+          <button
+            type="button"
+            title="A module with createMachine, which Stately’s editor imports"
+            onClick={() => save(`${chart.title}.js`, 'text/javascript', chart.source)}
+          >
+            XState
+          </button>
         </span>
-        <button type="button" onClick={() => void copyText(chart.mermaid)}>Copy Mermaid</button>
+        <button type="button" onClick={() => void copyText(chart.mermaid)}>
+          Copy Mermaid
+        </button>
       </div>
       <ChartPicture label={`${chart.title}. Active: ${activeText(path.value)}`} svg={chart.svg} marks={marks.value} />
       <div class="path" aria-live="polite">
@@ -73,12 +105,21 @@ const LAST_STOPS = 12
 function Trail() {
   const { stops } = path.value
   const { chart, actor } = choice.value ?? {}
-  if (stops.length === 0) return <span class="quiet">{chart && (!actor || !isNewest.value) && taskId.value !== undefined ? unseenText(chart.title) : 'Nothing has run yet. Send a message, and watch it here.'}</span>
+  if (stops.length === 0)
+    return (
+      <span class="quiet">
+        {chart && (!actor || !isNewest.value) && taskId.value !== undefined
+          ? unseenText(chart.title)
+          : 'Nothing has run yet. Send a message, and watch it here.'}
+      </span>
+    )
   return (
     <ol class="trail" aria-label="The path so far">
       {(stops.length > LAST_STOPS || missedSteps.value > 0) && <li class="quiet">…</li>}
       {stops.slice(-LAST_STOPS).map(({ event, states }, i) => (
-        <li key={i} title={eventText(event)}>{states.map(stateName).join(', ')}</li>
+        <li key={i} title={eventText(event)}>
+          {states.map(stateName).join(', ')}
+        </li>
       ))}
       {isRebuilt.value && <li class="quiet rebuilt">rebuilt from the stored events</li>}
     </ol>
@@ -89,10 +130,18 @@ function Trail() {
 export function ChartLegend() {
   return (
     <span class="legend" role="group" aria-label="Colours">
-      <span><i class="swatch swatch-now" /> now</span>
-      <span><i class="swatch swatch-before" /> before</span>
-      <span><i class="stroke stroke-last" /> last step</span>
-      <span><i class="stroke stroke-taken" /> taken</span>
+      <span>
+        <i class="swatch swatch-now" /> now
+      </span>
+      <span>
+        <i class="swatch swatch-before" /> before
+      </span>
+      <span>
+        <i class="stroke stroke-last" /> last step
+      </span>
+      <span>
+        <i class="stroke stroke-taken" /> taken
+      </span>
     </span>
   )
 }

@@ -47,9 +47,15 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
         <div ref={sheet} class="chart-sheet" />
       </div>
       <div class="chart-zoom" role="group" aria-label="Zoom">
-        <button type="button" onClick={() => panZoom.current?.zoom(1.25)} title="Zoom in (+)" aria-label="Zoom in">+</button>
-        <button type="button" onClick={() => panZoom.current?.zoom(0.8)} title="Zoom out (−)" aria-label="Zoom out">−</button>
-        <button type="button" onClick={() => panZoom.current?.fit()} title="Fit (0)">Fit</button>
+        <button type="button" onClick={() => panZoom.current?.zoom(1.25)} title="Zoom in (+)" aria-label="Zoom in">
+          +
+        </button>
+        <button type="button" onClick={() => panZoom.current?.zoom(0.8)} title="Zoom out (−)" aria-label="Zoom out">
+          −
+        </button>
+        <button type="button" onClick={() => panZoom.current?.fit()} title="Fit (0)">
+          Fit
+        </button>
       </div>
     </div>
   )
@@ -58,7 +64,10 @@ export function ChartPicture({ label, svg, marks, scrolls = false }: ChartPictur
 /** The ids of states and the names of transitions in a picture. */
 export function namesIn(svg: string): ChartNames {
   const picture = parsed(svg)
-  const namesOf = (attribute: string) => new Set(Array.from(picture?.querySelectorAll(`[${attribute}]`) ?? [], element => element.getAttribute(attribute) ?? ''))
+  const namesOf = (attribute: string) =>
+    new Set(
+      Array.from(picture?.querySelectorAll(`[${attribute}]`) ?? [], element => element.getAttribute(attribute) ?? '')
+    )
   return { states: namesOf('data-state'), transitions: [...namesOf('data-transition')] }
 }
 
@@ -68,8 +77,10 @@ function parsed(svg: string): SVGSVGElement | undefined {
 }
 
 function mark(picture: SVGSVGElement, { states, transitions }: ChartMarks): void {
-  for (const element of picture.querySelectorAll('[data-state]')) setMarks(element, states(element.getAttribute('data-state') ?? ''))
-  for (const element of picture.querySelectorAll('[data-transition]')) setMarks(element, transitions(element.getAttribute('data-transition') ?? ''))
+  for (const element of picture.querySelectorAll('[data-state]'))
+    setMarks(element, states(element.getAttribute('data-state') ?? ''))
+  for (const element of picture.querySelectorAll('[data-transition]'))
+    setMarks(element, transitions(element.getAttribute('data-transition') ?? ''))
 }
 
 function setMarks(element: Element, wanted: readonly string[]): void {

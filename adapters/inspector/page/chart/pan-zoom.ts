@@ -25,7 +25,10 @@ export class PanZoom {
     this.#sheet = sheet
     const { signal } = this.#leave
     box.addEventListener('pointerdown', event => this.#drag(event), { signal })
-    box.addEventListener('wheel', event => (event.ctrlKey || !scrolls) && this.#wheel(event), { signal, passive: false })
+    box.addEventListener('wheel', event => (event.ctrlKey || !scrolls) && this.#wheel(event), {
+      signal,
+      passive: false
+    })
     box.addEventListener('keydown', event => this.#press(event), { signal })
     this.#watch = new ResizeObserver(() => this.place())
     this.#watch.observe(box)
@@ -44,7 +47,11 @@ export class PanZoom {
     const { clientWidth, clientHeight } = this.#box
     const { offsetWidth, offsetHeight } = this.#sheet
     if (offsetWidth === 0 || offsetHeight === 0) return
-    this.#scale = Math.min((clientWidth - 2 * MARGIN) / offsetWidth, (clientHeight - 2 * MARGIN) / offsetHeight, LARGEST_FIT)
+    this.#scale = Math.min(
+      (clientWidth - 2 * MARGIN) / offsetWidth,
+      (clientHeight - 2 * MARGIN) / offsetHeight,
+      LARGEST_FIT
+    )
     this.#x = (clientWidth - offsetWidth * this.#scale) / 2
     this.#y = (clientHeight - offsetHeight * this.#scale) / 2
     if (this.#placed === 'legible' && this.#scale < LEGIBLE) this.#centre(LEGIBLE)
@@ -59,7 +66,10 @@ export class PanZoom {
     const lit = [...this.#sheet.querySelectorAll('.active')].at(-1)?.getBoundingClientRect()
     const drawn = sheet.width / offsetWidth
     const middle = (start: number, size: number, from: number) => (drawn > 0 ? (start + size / 2 - from) / drawn : 0)
-    const placed = (at: number, size: number, room: number) => (size * scale <= room ? (room - size * scale) / 2 : Math.min(MARGIN, Math.max(room - size * scale - MARGIN, room / 2 - at * scale)))
+    const placed = (at: number, size: number, room: number) =>
+      size * scale <= room
+        ? (room - size * scale) / 2
+        : Math.min(MARGIN, Math.max(room - size * scale - MARGIN, room / 2 - at * scale))
     this.#x = placed(lit ? middle(lit.left, lit.width, sheet.left) : 0, offsetWidth, clientWidth)
     this.#y = placed(lit ? middle(lit.top, lit.height, sheet.top) : 0, offsetHeight, clientHeight)
     this.#scale = scale
@@ -86,12 +96,17 @@ export class PanZoom {
     const done = new AbortController()
     const { signal } = done
     this.#box.setPointerCapture(start.pointerId)
-    this.#box.addEventListener('pointermove', ({ clientX, clientY }) => {
-      this.#x = from.x + clientX
-      this.#y = from.y + clientY
-      this.#moved()
-    }, { signal })
-    for (const end of ['pointerup', 'pointercancel'] as const) this.#box.addEventListener(end, () => done.abort(), { signal })
+    this.#box.addEventListener(
+      'pointermove',
+      ({ clientX, clientY }) => {
+        this.#x = from.x + clientX
+        this.#y = from.y + clientY
+        this.#moved()
+      },
+      { signal }
+    )
+    for (const end of ['pointerup', 'pointercancel'] as const)
+      this.#box.addEventListener(end, () => done.abort(), { signal })
   }
 
   #wheel(event: WheelEvent): void {
@@ -107,8 +122,14 @@ export class PanZoom {
       this.#moved()
     }
     const keys: Readonly<Record<string, () => void>> = {
-      '+': () => this.zoom(1.25), '=': () => this.zoom(1.25), '-': () => this.zoom(0.8), '0': () => this.fit(),
-      ArrowLeft: move(KEY_STEP, 0), ArrowRight: move(-KEY_STEP, 0), ArrowUp: move(0, KEY_STEP), ArrowDown: move(0, -KEY_STEP)
+      '+': () => this.zoom(1.25),
+      '=': () => this.zoom(1.25),
+      '-': () => this.zoom(0.8),
+      '0': () => this.fit(),
+      ArrowLeft: move(KEY_STEP, 0),
+      ArrowRight: move(-KEY_STEP, 0),
+      ArrowUp: move(0, KEY_STEP),
+      ArrowDown: move(0, -KEY_STEP)
     }
     const act = event.ctrlKey || event.metaKey ? undefined : keys[event.key]
     if (!act) return

@@ -12,29 +12,76 @@ const LONGEST_TEXT = 100_000
 export function DataView({ data }: { readonly data: unknown }) {
   if (isTable(data)) {
     const columns = [...new Set(data.slice(0, MOST_ROWS).flatMap(row => Object.keys(row)))].slice(0, MOST_COLUMNS)
-    return <TableView head={columns} rows={data.slice(0, MOST_ROWS).map(row => columns.map(name => cellText(Object.hasOwn(row, name) ? row[name] : undefined)))} count={data.length} />
+    return (
+      <TableView
+        head={columns}
+        rows={data
+          .slice(0, MOST_ROWS)
+          .map(row => columns.map(name => cellText(Object.hasOwn(row, name) ? row[name] : undefined)))}
+        count={data.length}
+      />
+    )
   }
   if (isFields(data)) return <FieldsView fields={data} titles={new Map()} />
   if (typeof data === 'string') return <p class="part-text">{data.slice(0, LONGEST_TEXT)}</p>
-  return <pre class="part-data" tabIndex={0}>{jsonText(data).slice(0, LONGEST_TEXT)}</pre>
+  return (
+    <pre class="part-data" tabIndex={0}>
+      {jsonText(data).slice(0, LONGEST_TEXT)}
+    </pre>
+  )
 }
 
 /** Named values, with the titles of a schema. */
-export function FieldsView({ fields, titles }: { readonly fields: Readonly<Record<string, unknown>>; readonly titles: ReadonlyMap<string, string> }) {
+export function FieldsView({
+  fields,
+  titles
+}: {
+  readonly fields: Readonly<Record<string, unknown>>
+  readonly titles: ReadonlyMap<string, string>
+}) {
   return (
     <dl class="data-fields">
-      {Object.entries(fields).map(([name, value]) => <div key={name}><dt>{titles.get(name) ?? name}</dt><dd>{cellText(value)}</dd></div>)}
+      {Object.entries(fields).map(([name, value]) => (
+        <div key={name}>
+          <dt>{titles.get(name) ?? name}</dt>
+          <dd>{cellText(value)}</dd>
+        </div>
+      ))}
     </dl>
   )
 }
 
 /** A table, which scrolls sideways. */
-export function TableView({ head, rows, count }: { readonly head: readonly string[]; readonly rows: readonly (readonly string[])[]; readonly count: number }) {
+export function TableView({
+  head,
+  rows,
+  count
+}: {
+  readonly head: readonly string[]
+  readonly rows: readonly (readonly string[])[]
+  readonly count: number
+}) {
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label="Table">
       <table>
-        <thead><tr>{head.map((name, i) => <th key={i} scope="col">{name}</th>)}</tr></thead>
-        <tbody>{rows.map((row, i) => <tr key={i}>{row.map((cell, j) => <td key={j}>{cell}</td>)}</tr>)}</tbody>
+        <thead>
+          <tr>
+            {head.map((name, i) => (
+              <th key={i} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            <tr key={i}>
+              {row.map((cell, j) => (
+                <td key={j}>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
       {count > rows.length && <p class="quiet">{`The first ${rows.length} of ${count} rows.`}</p>}
     </div>
@@ -44,7 +91,11 @@ export function TableView({ head, rows, count }: { readonly head: readonly strin
 /** The titles of an object's members in its JSON Schema, which is untrusted. */
 export function titlesIn(schema: unknown): ReadonlyMap<string, string> {
   const properties = isObject(schema) && isObject(schema['properties']) ? schema['properties'] : {}
-  return new Map(Object.entries(properties).flatMap(([name, one]) => (isObject(one) && typeof one['title'] === 'string' ? [[name, one['title']] as const] : [])))
+  return new Map(
+    Object.entries(properties).flatMap(([name, one]) =>
+      isObject(one) && typeof one['title'] === 'string' ? [[name, one['title']] as const] : []
+    )
+  )
 }
 
 function isTable(data: unknown): data is Record<string, unknown>[] {
@@ -55,7 +106,11 @@ function isTable(data: unknown): data is Record<string, unknown>[] {
 function isFields(data: unknown): data is Record<string, unknown> {
   if (!isObject(data) || Array.isArray(data)) return false
   const values = Object.values(data)
-  return values.length > 0 && values.length <= MOST_COLUMNS && values.every(value => value === null || typeof value !== 'object')
+  return (
+    values.length > 0 &&
+    values.length <= MOST_COLUMNS &&
+    values.every(value => value === null || typeof value !== 'object')
+  )
 }
 
 function cellText(value: unknown): string {

@@ -27,7 +27,9 @@ function tokensOf(text: string): Token[] | undefined {
 }
 
 function blocks(tokens: readonly Token[] = [], depth: number): ComponentChildren {
-  return depth > DEEPEST ? tokens.map(({ raw }) => raw).join('') : tokens.map((token, i) => <Block key={i} token={token} depth={depth + 1} />)
+  return depth > DEEPEST
+    ? tokens.map(({ raw }) => raw).join('')
+    : tokens.map((token, i) => <Block key={i} token={token} depth={depth + 1} />)
 }
 
 function Block({ token, depth }: { readonly token: Token; readonly depth: number }): JSX.Element | null {
@@ -36,11 +38,23 @@ function Block({ token, depth }: { readonly token: Token; readonly depth: number
     case 'def':
       return null
     case 'heading':
-      return <p class={`heading-${Math.min(3, (token as Tokens.Heading).depth)}`} role="heading" aria-level={3 + Math.min(3, (token as Tokens.Heading).depth)}>{inlines(token.tokens, depth)}</p>
+      return (
+        <p
+          class={`heading-${Math.min(3, (token as Tokens.Heading).depth)}`}
+          role="heading"
+          aria-level={3 + Math.min(3, (token as Tokens.Heading).depth)}
+        >
+          {inlines(token.tokens, depth)}
+        </p>
+      )
     case 'hr':
       return <hr />
     case 'code':
-      return <pre class="part-data" tabIndex={0}><code>{(token as Tokens.Code).text}</code></pre>
+      return (
+        <pre class="part-data" tabIndex={0}>
+          <code>{(token as Tokens.Code).text}</code>
+        </pre>
+      )
     case 'blockquote':
       return <blockquote>{blocks(token.tokens, depth)}</blockquote>
     case 'list':
@@ -49,7 +63,11 @@ function Block({ token, depth }: { readonly token: Token; readonly depth: number
       return <Table table={token as Tokens.Table} depth={depth} />
     case 'paragraph':
     case 'text':
-      return token.type === 'paragraph' || depth === 1 ? <p>{inlines(token.tokens ?? [token], depth)}</p> : <>{inlines(token.tokens ?? [token], depth)}</>
+      return token.type === 'paragraph' || depth === 1 ? (
+        <p>{inlines(token.tokens ?? [token], depth)}</p>
+      ) : (
+        <>{inlines(token.tokens ?? [token], depth)}</>
+      )
     default:
       return <p class="part-text">{token.raw}</p>
   }
@@ -58,8 +76,15 @@ function Block({ token, depth }: { readonly token: Token; readonly depth: number
 function List({ list: { ordered, start, items }, depth }: { readonly list: Tokens.List; readonly depth: number }) {
   const rows = items.map((item, i) => (
     <li key={i}>
-      {item.task && <span aria-label={item.checked ? 'done' : 'open'} role="img">{item.checked ? '☑ ' : '☐ '}</span>}
-      {blocks(item.tokens.filter(({ type }) => type !== 'checkbox'), depth)}
+      {item.task && (
+        <span aria-label={item.checked ? 'done' : 'open'} role="img">
+          {item.checked ? '☑ ' : '☐ '}
+        </span>
+      )}
+      {blocks(
+        item.tokens.filter(({ type }) => type !== 'checkbox'),
+        depth
+      )}
     </li>
   ))
   return ordered ? <ol start={Number(start) || 1}>{rows}</ol> : <ul>{rows}</ul>
@@ -69,15 +94,33 @@ function Table({ table: { header, rows }, depth }: { readonly table: Tokens.Tabl
   return (
     <div class="table-box" tabIndex={0} role="region" aria-label="Table">
       <table>
-        <thead><tr>{header.map((cell, i) => <th key={i} scope="col">{inlines(cell.tokens, depth)}</th>)}</tr></thead>
-        <tbody>{rows.map((row, i) => <tr key={i}>{row.map((cell, j) => <td key={j}>{inlines(cell.tokens, depth)}</td>)}</tr>)}</tbody>
+        <thead>
+          <tr>
+            {header.map((cell, i) => (
+              <th key={i} scope="col">
+                {inlines(cell.tokens, depth)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, i) => (
+            <tr key={i}>
+              {row.map((cell, j) => (
+                <td key={j}>{inlines(cell.tokens, depth)}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   )
 }
 
 function inlines(tokens: readonly Token[] = [], depth: number): ComponentChildren {
-  return depth > DEEPEST ? tokens.map(({ raw }) => raw).join('') : tokens.map((token, i) => <Inline key={i} token={token} depth={depth + 1} />)
+  return depth > DEEPEST
+    ? tokens.map(({ raw }) => raw).join('')
+    : tokens.map((token, i) => <Inline key={i} token={token} depth={depth + 1} />)
 }
 
 function Inline({ token, depth }: { readonly token: Token; readonly depth: number }): JSX.Element {
@@ -93,9 +136,18 @@ function Inline({ token, depth }: { readonly token: Token; readonly depth: numbe
     case 'br':
       return <br />
     case 'link':
-      return <WebLink url={(token as Tokens.Link).href} raw={token.raw}>{inlines(token.tokens, depth)}</WebLink>
+      return (
+        <WebLink url={(token as Tokens.Link).href} raw={token.raw}>
+          {inlines(token.tokens, depth)}
+        </WebLink>
+      )
     case 'image':
-      return <WebLink url={(token as Tokens.Image).href} raw={token.raw}>{`picture: ${(token as Tokens.Image).text || (token as Tokens.Image).href}`}</WebLink>
+      return (
+        <WebLink
+          url={(token as Tokens.Image).href}
+          raw={token.raw}
+        >{`picture: ${(token as Tokens.Image).text || (token as Tokens.Image).href}`}</WebLink>
+      )
     case 'escape':
       return <>{(token as Tokens.Escape).text}</>
     case 'text':
@@ -106,6 +158,20 @@ function Inline({ token, depth }: { readonly token: Token; readonly depth: numbe
 }
 
 /** A link to the web; any other URL stays text. */
-export function WebLink({ url, raw, children }: { readonly url: string; readonly raw: string; readonly children: ComponentChildren }) {
-  return isWeb(url) ? <a href={url} target="_blank" rel="noopener noreferrer">{children}</a> : <>{raw}</>
+export function WebLink({
+  url,
+  raw,
+  children
+}: {
+  readonly url: string
+  readonly raw: string
+  readonly children: ComponentChildren
+}) {
+  return isWeb(url) ? (
+    <a href={url} target="_blank" rel="noopener noreferrer">
+      {children}
+    </a>
+  ) : (
+    <>{raw}</>
+  )
 }

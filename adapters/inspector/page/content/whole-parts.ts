@@ -5,7 +5,12 @@ export type Content =
   | { readonly kind: 'text'; readonly text: string; readonly name: string; readonly mediaType: string }
   | { readonly kind: 'data'; readonly data: unknown }
   | { readonly kind: 'url'; readonly url: string; readonly name: string; readonly mediaType: string }
-  | { readonly kind: 'bytes'; readonly bytes: Uint8Array<ArrayBuffer>; readonly name: string; readonly mediaType: string }
+  | {
+      readonly kind: 'bytes'
+      readonly bytes: Uint8Array<ArrayBuffer>
+      readonly name: string
+      readonly mediaType: string
+    }
 
 /** The contents of parts: consecutive texts are joined, and so are chunks of one file. */
 export function contentsOf(parts: readonly Part[]): Content[] {
@@ -26,7 +31,8 @@ function goesOn(first: Part, next: Part): boolean {
 function contentOf(parts: Part[]): Content {
   const [first] = parts as [Part]
   const named = { name: first.filename ?? '', mediaType: first.mediaType ?? '' }
-  if ('text' in first) return { kind: 'text', ...named, text: parts.map(part => ('text' in part ? part.text : '')).join('') }
+  if ('text' in first)
+    return { kind: 'text', ...named, text: parts.map(part => ('text' in part ? part.text : '')).join('') }
   if ('data' in first) return { kind: 'data', data: first.data }
   if ('url' in first) return { kind: 'url', ...named, url: first.url }
   const pieces = parts.map(part => ('raw' in part ? bytesOf(part.raw) : new Uint8Array()))

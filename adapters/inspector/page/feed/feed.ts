@@ -8,7 +8,18 @@ import { feedUrl } from '../page-settings.ts'
 import { contextId } from '../selection.ts'
 import { FeedSocket, type FeedState } from './feed-socket.ts'
 import { noteContexts, noteTalk } from './known-contexts.ts'
-import { forgetFrames, forgetWatched, missedFrames, missedSteps, missedTasks, noteActors, noteFrames, noteSteps, noteTasks, steps } from './known.ts'
+import {
+  forgetFrames,
+  forgetWatched,
+  missedFrames,
+  missedSteps,
+  missedTasks,
+  noteActors,
+  noteFrames,
+  noteSteps,
+  noteTasks,
+  steps
+} from './known.ts'
 
 /** The hub's last greeting. */
 export const hello = signal<Hello | undefined>(undefined)
@@ -81,7 +92,11 @@ function watch(watched: string | undefined, instance?: string): void {
   next.actorsAreAll = true
   next.talkIsAll = true
   const last = steps.peek().at(-1)?.n
-  socket?.send({ type: 'watch', contextId: watched ?? null, ...(last !== undefined && instance !== undefined && { afterStep: last, instance }) })
+  socket?.send({
+    type: 'watch',
+    contextId: watched ?? null,
+    ...(last !== undefined && instance !== undefined && { afterStep: last, instance })
+  })
 }
 
 function take(frame: FromHub): void {

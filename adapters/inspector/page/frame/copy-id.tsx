@@ -14,7 +14,8 @@ export function CopyId({ what, id }: { readonly what: string; readonly id: strin
   }
   return (
     <button type="button" class="copy-id mono" title={`Copy the ${what}’s id, ${id}`} onClick={() => void copy()}>
-      <span class="unseen">{`Copy the ${what}’s id `}</span>{isCopied ? 'copied' : shortId(id)}
+      <span class="unseen">{`Copy the ${what}’s id `}</span>
+      {isCopied ? 'copied' : shortId(id)}
     </button>
   )
 }

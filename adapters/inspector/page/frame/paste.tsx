@@ -8,7 +8,9 @@ export function Paste({ line }: { readonly line: string }) {
   return (
     <div class="paste-box">
       <pre class="paste">{line}</pre>
-      <button type="button" onClick={() => void copyText(line).then(() => setIsCopied(true))}>{isCopied ? 'Copied' : 'Copy'}</button>
+      <button type="button" onClick={() => void copyText(line).then(() => setIsCopied(true))}>
+        {isCopied ? 'Copied' : 'Copy'}
+      </button>
     </div>
   )
 }

@@ -47,7 +47,11 @@ export function agoText(sinceMs: number, now: number): string {
 /** The time that is left, in its two largest units: `23 h 59 min`. */
 export function leftText(leftMs: number): string {
   const seconds = Math.max(0, Math.ceil(leftMs / 1000))
-  const [days, hours, minutes] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60]
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86_400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60
+  ]
   if (days > 0) return `${days} d ${hours} h`
   if (hours > 0) return `${hours} h ${minutes} min`
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`
@@ -59,7 +63,12 @@ export function spanText(ms: number): string {
   return ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : leftText(ms)
 }
 
-const CLOCK_FACE = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 })
+const CLOCK_FACE = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3
+})
 
 /** The time of day, to the millisecond. */
 export function timeText(atMs: number): string {
@@ -68,5 +77,7 @@ export function timeText(atMs: number): string {
 
 /** A time of the wire as one of this place: `26 Nov 2026, 08:28:00`. */
 export function dateText(timestamp = ''): string {
-  return Number.isNaN(Date.parse(timestamp)) ? timestamp : new Date(timestamp).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
+  return Number.isNaN(Date.parse(timestamp))
+    ? timestamp
+    : new Date(timestamp).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
 }

@@ -28,7 +28,11 @@ export function counted(count: number, noun: string): string {
 
 /** Names for XState's own events that charts do not name. */
 const OWN: ReadonlyMap<string, string> = new Map([
-  ['', 'by itself'], ['xstate.init', 'starts'], ['xstate.stop', 'stop'], ['xstate.promise.resolve', 'resolves'], ['xstate.promise.reject', 'rejects']
+  ['', 'by itself'],
+  ['xstate.init', 'starts'],
+  ['xstate.stop', 'stop'],
+  ['xstate.promise.resolve', 'resolves'],
+  ['xstate.promise.reject', 'rejects']
 ])
 
 /** The name of an event as in charts; ids in it are shortened. */

@@ -17,7 +17,9 @@ const isPaused = signal(false)
 const chosen = signal<Frame | undefined>(undefined)
 
 const connections = computed(() => [...new Set(frames.value.map(({ connection }) => connection))])
-const shown = computed(() => shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value }))
+const shown = computed(() =>
+  shownFrames(frames.value, { connection: connection.value, direction: direction.value, search: search.value })
+)
 
 /** Requests frames once the tab was opened, and then also while others are shown; not while paused. */
 export function askForFrames(): void {
@@ -33,24 +35,67 @@ export function FramesPanel() {
   return (
     <div class="panel frames-panel">
       <div class="tools">
-        <input type="search" placeholder="Search frames" aria-label="Search frames" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
-        <select aria-label="Which connection" value={connection.value} onChange={event => (connection.value = event.currentTarget.value)}>
+        <input
+          type="search"
+          placeholder="Search frames"
+          aria-label="Search frames"
+          value={search.value}
+          onInput={event => (search.value = event.currentTarget.value)}
+        />
+        <select
+          aria-label="Which connection"
+          value={connection.value}
+          onChange={event => (connection.value = event.currentTarget.value)}
+        >
           <option value="">All connections</option>
-          {connections.value.map(name => <option key={name} value={name}>{name}</option>)}
+          {connections.value.map(name => (
+            <option key={name} value={name}>
+              {name}
+            </option>
+          ))}
         </select>
-        <select aria-label="Which direction" value={direction.value} onChange={event => (direction.value = event.currentTarget.value)}>
+        <select
+          aria-label="Which direction"
+          value={direction.value}
+          onChange={event => (direction.value = event.currentTarget.value)}
+        >
           <option value="">In and out</option>
           <option value="in">In</option>
           <option value="out">Out</option>
         </select>
-        <button type="button" aria-pressed={isPaused.value} onClick={() => (isPaused.value = !isPaused.value)}>Pause</button>
-        <button type="button" onClick={forgetFrames}>Clear</button>
+        <button type="button" aria-pressed={isPaused.value} onClick={() => (isPaused.value = !isPaused.value)}>
+          Pause
+        </button>
+        <button type="button" onClick={forgetFrames}>
+          Clear
+        </button>
         <span class="tools-gap" />
-        <span class="quiet">{missedFrames.value > 0 ? `${counted(shown.value.length, 'frame')}, ${missedFrames.value} missed` : counted(shown.value.length, 'frame')}</span>
+        <span class="quiet">
+          {missedFrames.value > 0
+            ? `${counted(shown.value.length, 'frame')}, ${missedFrames.value} missed`
+            : counted(shown.value.length, 'frame')}
+        </span>
       </div>
-      <VirtualList label="Frames" items={shown.value} keyOf={frameKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && frameKey(chosen.value)} follows
-        choose={frame => (chosen.value = frame)} row={frame => <FrameLine frame={frame} />}
-        empty={<><p>{isPaused.value ? 'Paused. Press Pause again to see new frames.' : 'New frames on the agent’s connections appear here. Send a message under Talk, or in a terminal:'}</p>{!isPaused.value && hello.value && <Paste line={sendLine(hello.value)} />}</>} />
+      <VirtualList
+        label="Frames"
+        items={shown.value}
+        keyOf={frameKey}
+        heightOf={() => ROW_HEIGHT}
+        activeKey={chosen.value && frameKey(chosen.value)}
+        follows
+        choose={frame => (chosen.value = frame)}
+        row={frame => <FrameLine frame={frame} />}
+        empty={
+          <>
+            <p>
+              {isPaused.value
+                ? 'Paused. Press Pause again to see new frames.'
+                : 'New frames on the agent’s connections appear here. Send a message under Talk, or in a terminal:'}
+            </p>
+            {!isPaused.value && hello.value && <Paste line={sendLine(hello.value)} />}
+          </>
+        }
+      />
       {chosen.value && <FrameDetail frame={chosen.value} />}
     </div>
   )
@@ -65,7 +110,12 @@ function FrameLine({ frame }: { readonly frame: Frame }) {
   return (
     <>
       <span class="mono quiet">{timeText(frame.atMs)}</span>
-      <span class={`frame-way frame-${frame.direction}`} title={frame.direction === 'in' ? 'to the agent' : 'from the agent'}>{frame.direction === 'in' ? '→' : '←'}</span>
+      <span
+        class={`frame-way frame-${frame.direction}`}
+        title={frame.direction === 'in' ? 'to the agent' : 'from the agent'}
+      >
+        {frame.direction === 'in' ? '→' : '←'}
+      </span>
       <span class="mono frame-connection">{frame.connection}</span>
       <span class={isError ? 'frame-what frame-error' : 'frame-what'}>{what}</span>
       <span class="mono quiet frame-id">{id}</span>
@@ -84,7 +134,9 @@ function FrameDetail({ frame }: { readonly frame: Frame }) {
         <b>{direction === 'in' ? 'To the agent' : 'From the agent'}</b>
         <span class="quiet">{`${connection}, ${timeText(atMs)}, ${sizeText(bytes)}${isCut ? ', only its beginning' : ''}`}</span>
         <span class="tools-gap" />
-        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>
+        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>
+          ✕
+        </button>
       </header>
       <pre>{pretty(text)}</pre>
     </aside>
@@ -119,7 +171,14 @@ function factsOf(frame: Frame): FrameFacts {
 }
 
 /** Filters frames by connection, direction, and text. */
-function shownFrames(frames: readonly Frame[], { connection, direction, search }: { readonly connection: string; readonly direction: string; readonly search: string }): Frame[] {
+function shownFrames(
+  frames: readonly Frame[],
+  {
+    connection,
+    direction,
+    search
+  }: { readonly connection: string; readonly direction: string; readonly search: string }
+): Frame[] {
   const wanted = search.toLowerCase()
   return frames.filter(frame => {
     if (connection !== '' && frame.connection !== connection) return false

@@ -14,28 +14,60 @@ type SeenNode = SeenNodes['nodes'][number]
 export function NodesPanel() {
   const task = taskId.value
   useEffect(() => {
-    const ask = () => document.visibilityState === 'visible' && askHub({ type: 'nodes', ...(task !== undefined && { taskId: task }) })
+    const ask = () =>
+      document.visibilityState === 'visible' && askHub({ type: 'nodes', ...(task !== undefined && { taskId: task }) })
     ask()
     const timer = setInterval(ask, ASK_MS)
     return () => clearInterval(timer)
   }, [task])
   const { seen, error } = nodes.value ?? {}
-  if (error !== undefined) return <div class="panel"><p class="empty"><span class="wrong" role="alert">{error}</span></p></div>
-  if (!seen) return <div class="panel"><p class="empty">Reading the nodes…</p></div>
+  if (error !== undefined)
+    return (
+      <div class="panel">
+        <p class="empty">
+          <span class="wrong" role="alert">
+            {error}
+          </span>
+        </p>
+      </div>
+    )
+  if (!seen)
+    return (
+      <div class="panel">
+        <p class="empty">Reading the nodes…</p>
+      </div>
+    )
   return (
     <div class="panel nodes-panel" tabIndex={0} role="region" aria-label="Nodes">
       {seen.way && seen.way.taskId === task && <Way way={seen.way} self={seen.self} />}
-      <h2>{`${counted(seen.nodes.length, 'node')}, ${counted(seen.nodes.reduce((sum, { shards }) => sum + shards.length, seen.free.length), 'shard')}`}</h2>
+      <h2>{`${counted(seen.nodes.length, 'node')}, ${counted(
+        seen.nodes.reduce((sum, { shards }) => sum + shards.length, seen.free.length),
+        'shard'
+      )}`}</h2>
       <ul class="node-cards">
-        {seen.nodes.map(node => <Node key={node.address} node={node} isSelf={node.address === seen.self} />)}
-        {seen.free.length > 0 && <li><b class="wrong">no owner</b><Shards shards={seen.free} /></li>}
+        {seen.nodes.map(node => (
+          <Node key={node.address} node={node} isSelf={node.address === seen.self} />
+        ))}
+        {seen.free.length > 0 && (
+          <li>
+            <b class="wrong">no owner</b>
+            <Shards shards={seen.free} />
+          </li>
+        )}
       </ul>
-      <p class="quiet">A shard has the tasks of some contexts. Its small number is its epoch: how often it got an owner.</p>
+      <p class="quiet">
+        A shard has the tasks of some contexts. Its small number is its epoch: how often it got an owner.
+      </p>
       <h2>Newest moves</h2>
-      {seen.moves.length === 0 ? <p class="quiet">No shard has moved.</p> : (
+      {seen.moves.length === 0 ? (
+        <p class="quiet">No shard has moved.</p>
+      ) : (
         <ol class="moves">
           {seen.moves.map(({ shard, epoch, from, to, atMs }) => (
-            <li key={`${shard} ${epoch}`}><span class="quiet">{agoText(atMs, nowMs.value)}</span> <ShardName shard={shard} epoch={epoch} /> <span class="mono">{`${nameOf(from)} → ${nameOf(to)}`}</span></li>
+            <li key={`${shard} ${epoch}`}>
+              <span class="quiet">{agoText(atMs, nowMs.value)}</span> <ShardName shard={shard} epoch={epoch} />{' '}
+              <span class="mono">{`${nameOf(from)} → ${nameOf(to)}`}</span>
+            </li>
           ))}
         </ol>
       )}
@@ -51,7 +83,11 @@ function Node({ node, isSelf }: { readonly node: SeenNode; readonly isSelf: bool
       <b class="mono">{nameOf(address)}</b>
       <span class={isWell ? 'good' : 'wrong'}>{isWell && !takesShards ? 'takes no shards' : state}</span>
       {isSelf && <span>this node</span>}
-      <span class="quiet">{[agent && `version ${agent}`, `process ${process}`, `joined ${agoText(sinceMs, nowMs.value)}`].filter(Boolean).join(', ')}</span>
+      <span class="quiet">
+        {[agent && `version ${agent}`, `process ${process}`, `joined ${agoText(sinceMs, nowMs.value)}`]
+          .filter(Boolean)
+          .join(', ')}
+      </span>
       <Shards shards={shards} />
     </li>
   )
@@ -59,15 +95,32 @@ function Node({ node, isSelf }: { readonly node: SeenNode; readonly isSelf: bool
 
 function Shards({ shards }: { readonly shards: readonly SeenShard[] }) {
   if (shards.length === 0) return <p class="quiet shards">no shards</p>
-  return <p class="shards">{shards.map(({ shard, epoch }) => <ShardName key={shard} shard={shard} epoch={epoch} />)}</p>
+  return (
+    <p class="shards">
+      {shards.map(({ shard, epoch }) => (
+        <ShardName key={shard} shard={shard} epoch={epoch} />
+      ))}
+    </p>
+  )
 }
 
 function ShardName({ shard, epoch }: SeenShard) {
-  return <span class="shard mono" title={`Shard ${shard}, epoch ${epoch}`}>{shard}<sup>{epoch}</sup></span>
+  return (
+    <span class="shard mono" title={`Shard ${shard}, epoch ${epoch}`}>
+      {shard}
+      <sup>{epoch}</sup>
+    </span>
+  )
 }
 
 /** The nodes that owned the shard of the chosen task while it lived. */
-function Way({ way: { taskId: id, shard, stays }, self }: { readonly way: NonNullable<SeenNodes['way']>; readonly self: string }) {
+function Way({
+  way: { taskId: id, shard, stays },
+  self
+}: {
+  readonly way: NonNullable<SeenNodes['way']>
+  readonly self: string
+}) {
   return (
     <section aria-label="The way of this task">
       <h2>{`Task ${shortId(id)}, in shard ${shard}`}</h2>
@@ -75,7 +128,9 @@ function Way({ way: { taskId: id, shard, stays }, self }: { readonly way: NonNul
       <ol class="moves">
         {stays.map(({ owner, epoch, fromMs, untilMs }) => (
           <li key={epoch}>
-            <b class="mono">{nameOf(owner)}</b>{owner === self && ' this node'} <span class="quiet">{`epoch ${epoch}, from ${timeText(fromMs)} ${untilMs === undefined ? 'until now' : `for ${spanText(Math.round(untilMs - fromMs))}`}`}</span>
+            <b class="mono">{nameOf(owner)}</b>
+            {owner === self && ' this node'}{' '}
+            <span class="quiet">{`epoch ${epoch}, from ${timeText(fromMs)} ${untilMs === undefined ? 'until now' : `for ${spanText(Math.round(untilMs - fromMs))}`}`}</span>
           </li>
         ))}
       </ol>

@@ -26,7 +26,11 @@ export function FailedWalks() {
       <p>Choose a failed walk to see it in the chart:</p>
       <ul>
         {failed.value.map(walk => (
-          <li key={keyOf(walk)}><button type="button" class="plain" title={walk.name} onClick={() => (opened.value = keyOf(walk))}><b>{walk.driver}</b>: {walk.name}</button></li>
+          <li key={keyOf(walk)}>
+            <button type="button" class="plain" title={walk.name} onClick={() => (opened.value = keyOf(walk))}>
+              <b>{walk.driver}</b>: {walk.name}
+            </button>
+          </li>
         ))}
       </ul>
     </section>
@@ -35,9 +39,22 @@ export function FailedWalks() {
 
 function Walk({ walk: { name, driver, steps, at, message, alone } }: { readonly walk: FailedWalk }) {
   return (
-    <WalkView label="A failed walk" title={<><b>{driver}</b>: {name}</>} back={() => (opened.value = undefined)} alone={alone} after={<pre class="part-data">{message}</pre>}>
+    <WalkView
+      label="A failed walk"
+      title={
+        <>
+          <b>{driver}</b>: {name}
+        </>
+      }
+      back={() => (opened.value = undefined)}
+      alone={alone}
+      after={<pre class="part-data">{message}</pre>}
+    >
       {steps.map(({ move }, i) => (
-        <li key={i} class={i === at ? 'wrong' : i > at ? 'quiet' : ''} aria-current={i === at ? 'step' : undefined}>{move}{i === at && <b> failed</b>}</li>
+        <li key={i} class={i === at ? 'wrong' : i > at ? 'quiet' : ''} aria-current={i === at ? 'step' : undefined}>
+          {move}
+          {i === at && <b> failed</b>}
+        </li>
       ))}
     </WalkView>
   )

@@ -18,7 +18,8 @@ const marks = computed<ChartMarks>(() => {
   const states = new Set(reached?.states)
   const transitions = new Set(reached?.transitions)
   const missed = new Set(missing.map(({ name }) => name))
-  const of = (names: ReadonlySet<string>) => (name: string) => (names.has(name) ? ['visited'] : missed.has(name) ? ['uncovered'] : [])
+  const of = (names: ReadonlySet<string>) => (name: string) =>
+    names.has(name) ? ['visited'] : missed.has(name) ? ['uncovered'] : []
   return { states: of(states), transitions: of(transitions) }
 })
 
@@ -34,13 +35,20 @@ const isChanged = computed(() => {
 
 /** The coverage of the work's chart by the last `taskchart test`, and the walks that failed; or what is proved, or what tasks took. */
 export function PathsPanel() {
-  if (!chart.value) return <p class="empty">{hello.value ? 'The work of this agent is a function: only charts have paths.' : 'Waiting for the agent…'}</p>
+  if (!chart.value)
+    return (
+      <p class="empty">
+        {hello.value ? 'The work of this agent is a function: only charts have paths.' : 'Waiting for the agent…'}
+      </p>
+    )
   if (shownInPaths.value === 'tasks') return <TaskHeat />
   if (shownInPaths.value === 'proof') return <ProofPanel />
   if (!coverage.value) {
     return (
       <div class="panel">
-        <div class="tools"><ShownChoice /></div>
+        <div class="tools">
+          <ShownChoice />
+        </div>
         <div class="empty">
           <p>The chart’s paths have not been tested yet.{hello.value?.tests ? '' : ' In a terminal:'}</p>
           {hello.value?.tests ? <RunTests label="Run the tests" /> : <Paste line="npx taskchart test AGENT.ts" />}
@@ -59,16 +67,34 @@ export function PathsPanel() {
         {failed.length > 0 && <b class="wrong">tests failed</b>}
         <span>{`${reached.states.length} of ${Math.max(states, reached.states.length)} states, ${reached.transitions.length} transitions`}</span>
         <span class="quiet">{`tested ${agoText(atMs, nowMs.value)}`}</span>
-        {isChanged.value && <span class="wrong" role="status">the chart has changed since</span>}
+        {isChanged.value && (
+          <span class="wrong" role="status">
+            the chart has changed since
+          </span>
+        )}
         {hello.value?.tests && <RunTests label="Run again" />}
         <span class="tools-gap" />
-        {chosenWalk.value ? <ChartLegend /> : <span class="legend"><i class="swatch swatch-reached" /> reached <i class="swatch swatch-missing" /> not reached</span>}
+        {chosenWalk.value ? (
+          <ChartLegend />
+        ) : (
+          <span class="legend">
+            <i class="swatch swatch-reached" /> reached <i class="swatch swatch-missing" /> not reached
+          </span>
+        )}
       </div>
-      <ChartPicture label={`${chart.value.title}, ${chosenWalk.value ? `a failed walk: ${chosenWalk.value.name}` : 'coverage by tests'}`} svg={chart.value.svg} marks={marks.value} />
+      <ChartPicture
+        label={`${chart.value.title}, ${chosenWalk.value ? `a failed walk: ${chosenWalk.value.name}` : 'coverage by tests'}`}
+        svg={chart.value.svg}
+        marks={marks.value}
+      />
       <FailedWalks />
       {missing.length > 0 && !chosenWalk.value && (
         <ul class="missing" aria-label="Not reached" tabIndex={0}>
-          {missing.map(({ name, why }) => <li key={name}><b>{name}</b> <span class="quiet">{why}</span></li>)}
+          {missing.map(({ name, why }) => (
+            <li key={name}>
+              <b>{name}</b> <span class="quiet">{why}</span>
+            </li>
+          ))}
         </ul>
       )}
     </div>
@@ -80,10 +106,16 @@ function RunTests({ label }: { readonly label: string }) {
   const { isRunning = false, done, total, failed = 0, error } = testing.value ?? {}
   return (
     <span class="run-tests">
-      <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'test' })}>{label}</button>
+      <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'test' })}>
+        {label}
+      </button>
       <span role="status">{isRunning && (total ? `${done} of ${counted(total, 'test')}` : 'finding the paths…')}</span>
       {failed > 0 && <span class="wrong">{`${failed} failed`}</span>}
-      {error !== undefined && <pre class="paste wrong" role="alert">{error}</pre>}
+      {error !== undefined && (
+        <pre class="paste wrong" role="alert">
+          {error}
+        </pre>
+      )}
     </span>
   )
 }

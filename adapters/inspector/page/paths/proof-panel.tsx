@@ -15,7 +15,9 @@ const opened = signal<string | undefined>(undefined)
 
 const chosen = computed(() => proof.value?.verdicts.find(({ property }) => property === opened.value))
 
-const marks = computed<ChartMarks>(() => (chosen.value?.walk ? pathMarks(walkedPath(chosen.value.walk.steps)) : { states: () => [], transitions: () => [] }))
+const marks = computed<ChartMarks>(() =>
+  chosen.value?.walk ? pathMarks(walkedPath(chosen.value.walk.steps)) : { states: () => [], transitions: () => [] }
+)
 
 /** Which properties of the work's chart are proved, and the counterexamples of the others. */
 export function ProofPanel() {
@@ -23,7 +25,9 @@ export function ProofPanel() {
   if (!proof.value || !chart) {
     return (
       <div class="panel">
-        <div class="tools"><ShownChoice /></div>
+        <div class="tools">
+          <ShownChoice />
+        </div>
         <div class="empty">
           <p>The chart’s properties have not been proved yet.{hello.value?.proves ? '' : ' In a terminal:'}</p>
           {hello.value?.proves ? <Prove label="Prove" /> : <Paste line="npx taskchart prove AGENT.ts" />}
@@ -39,13 +43,19 @@ export function ProofPanel() {
       <div class="tools">
         <ShownChoice />
         <b>{open === 0 ? 'Everything is proved' : `${open} not proved`}</b>
-        <span class="proof-head" title={head}>{head}</span>
+        <span class="proof-head" title={head}>
+          {head}
+        </span>
         <span class="quiet">{`proved ${agoText(atMs, nowMs.value)}`}</span>
         {hello.value?.proves && <Prove label="Prove again" />}
         <span class="tools-gap" />
         {property !== undefined && <ChartLegend />}
       </div>
-      <ChartPicture label={`${chart.title}${property === undefined ? '' : `, a counterexample: ${property}`}`} svg={chart.svg} marks={marks.value} />
+      <ChartPicture
+        label={`${chart.title}${property === undefined ? '' : `, a counterexample: ${property}`}`}
+        svg={chart.svg}
+        marks={marks.value}
+      />
       {chosen.value?.walk ? <Counterexample verdict={chosen.value} walk={chosen.value.walk} /> : <Verdicts />}
     </div>
   )
@@ -59,30 +69,67 @@ function Verdicts() {
       <ul>
         {verdicts.map(verdict => (
           <li key={verdict.property}>
-            {verdict.walk ? <button type="button" class="plain" title={verdict.property} onClick={() => (opened.value = verdict.property)}><Outcome verdict={verdict} /></button> : <Outcome verdict={verdict} />}
+            {verdict.walk ? (
+              <button
+                type="button"
+                class="plain"
+                title={verdict.property}
+                onClick={() => (opened.value = verdict.property)}
+              >
+                <Outcome verdict={verdict} />
+              </button>
+            ) : (
+              <Outcome verdict={verdict} />
+            )}
           </li>
         ))}
       </ul>
-      {bounds.map((line, i) => <p key={i} class="quiet">{line}</p>)}
+      {bounds.map((line, i) => (
+        <p key={i} class="quiet">
+          {line}
+        </p>
+      ))}
     </section>
   )
 }
 
 function Outcome({ verdict: { property, outcome, means, says } }: { readonly verdict: ShownVerdict }) {
-  return <><b class={`verdict-${outcome}`} title={means}>{outcome}</b> {property} <span class="quiet">{says}</span></>
+  return (
+    <>
+      <b class={`verdict-${outcome}`} title={means}>
+        {outcome}
+      </b>{' '}
+      {property} <span class="quiet">{says}</span>
+    </>
+  )
 }
 
-function Counterexample({ verdict, walk: { steps, loops, ending, alone } }: { readonly verdict: ShownVerdict; readonly walk: ShownWalk }) {
+function Counterexample({
+  verdict,
+  walk: { steps, loops, ending, alone }
+}: {
+  readonly verdict: ShownVerdict
+  readonly walk: ShownWalk
+}) {
   const loop = steps.length - loops
   const last = steps.length - 1
   return (
     <WalkView
-      label="A counterexample" title={<Outcome verdict={verdict} />} back={() => (opened.value = undefined)} alone={alone}
-      after={<>{ending !== '' && loops === 0 && <p class="wrong">{ending}</p>}<p class="quiet">{`${verdict.outcome}: ${verdict.means}`}</p></>}
+      label="A counterexample"
+      title={<Outcome verdict={verdict} />}
+      back={() => (opened.value = undefined)}
+      alone={alone}
+      after={
+        <>
+          {ending !== '' && loops === 0 && <p class="wrong">{ending}</p>}
+          <p class="quiet">{`${verdict.outcome}: ${verdict.means}`}</p>
+        </>
+      }
     >
       {steps.map(({ move, told }, i) => (
         <li key={i} class={i >= loop || i === last ? 'wrong' : ''} aria-current={i === last ? 'step' : undefined}>
-          {i === loop && <b>{ending} </b>}{move} <span class="quiet">{told}</span>
+          {i === loop && <b>{ending} </b>}
+          {move} <span class="quiet">{told}</span>
         </li>
       ))}
     </WalkView>
@@ -94,9 +141,15 @@ function Prove({ label }: { readonly label: string }) {
   const { isRunning = false, error } = proving.value ?? {}
   return (
     <span class="run-tests">
-      <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'prove' })}>{label}</button>
+      <button type="button" disabled={isRunning} onClick={() => askHub({ type: 'prove' })}>
+        {label}
+      </button>
       <span role="status">{isRunning && 'exploring the chart…'}</span>
-      {error !== undefined && <pre class="paste wrong" role="alert">{error}</pre>}
+      {error !== undefined && (
+        <pre class="paste wrong" role="alert">
+          {error}
+        </pre>
+      )}
     </span>
   )
 }

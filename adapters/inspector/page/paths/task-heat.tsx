@@ -45,7 +45,22 @@ export function TaskHeat() {
   }, [])
   if (!shown.value) {
     const { error } = heat.value ?? {}
-    return <div class="panel"><div class="tools"><ShownChoice /></div><p class="empty">{error === undefined ? 'Reading the counts…' : <span class="wrong" role="alert">{error}</span>}</p></div>
+    return (
+      <div class="panel">
+        <div class="tools">
+          <ShownChoice />
+        </div>
+        <p class="empty">
+          {error === undefined ? (
+            'Reading the counts…'
+          ) : (
+            <span class="wrong" role="alert">
+              {error}
+            </span>
+          )}
+        </p>
+      </div>
+    )
   }
   const { drawn, transitions } = shown.value
   const taken = transitions.filter(({ count }) => count > 0).length
@@ -58,9 +73,15 @@ export function TaskHeat() {
         <span class="quiet">Counts are stored once a second: a kill may lose the last second.</span>
         <span class="tools-gap" />
         <span class="legend" role="group" aria-label="Lines">
-          <span><i class="stroke stroke-untaken" /> never</span>
-          <span><i class="stroke stroke-rare" /> seldom</span>
-          <span><i class="stroke stroke-often" /> often</span>
+          <span>
+            <i class="stroke stroke-untaken" /> never
+          </span>
+          <span>
+            <i class="stroke stroke-rare" /> seldom
+          </span>
+          <span>
+            <i class="stroke stroke-often" /> often
+          </span>
         </span>
       </div>
       <ChartPicture label={`${drawn.title}, what tasks took`} svg={drawn.svg} marks={marks.value} />
@@ -76,7 +97,11 @@ function ChartChoice() {
     <label>
       <span class="quiet">Chart</span>
       <select value={shown.value?.drawn.id} onChange={event => (chosenId.value = event.currentTarget.value)}>
-        {charts.map(({ chart }) => <option key={chart} value={chart}>{hello.value?.charts.find(({ id }) => id === chart)?.title}</option>)}
+        {charts.map(({ chart }) => (
+          <option key={chart} value={chart}>
+            {hello.value?.charts.find(({ id }) => id === chart)?.title}
+          </option>
+        ))}
       </select>
     </label>
   )
@@ -90,7 +115,10 @@ function Transitions() {
   return (
     <ul class="missing" aria-label="Transitions" tabIndex={0}>
       {sorted.map(({ name, count }) => (
-        <li key={name}><b class={count === 0 ? 'wrong' : ''}>{count === 0 ? 'never' : `${count.toLocaleString('en')} ×`}</b> {name}{reached?.includes(name) === false && <span class="quiet"> no test takes it</span>}</li>
+        <li key={name}>
+          <b class={count === 0 ? 'wrong' : ''}>{count === 0 ? 'never' : `${count.toLocaleString('en')} ×`}</b> {name}
+          {reached?.includes(name) === false && <span class="quiet"> no test takes it</span>}
+        </li>
       ))}
     </ul>
   )

@@ -5,7 +5,17 @@ import type { WalkedStep } from '../../test-result.ts'
 
 /** The path of steps through the chart. */
 export function walkedPath(steps: readonly WalkedStep[]): ChartPath {
-  return pathOf(steps.map(({ move, states, transitions }, n) => ({ n, atMs: 0, kind: 'microstep', to: '', event: { type: move }, states, transitions })))
+  return pathOf(
+    steps.map(({ move, states, transitions }, n) => ({
+      n,
+      atMs: 0,
+      kind: 'microstep',
+      to: '',
+      event: { type: move },
+      states,
+      transitions
+    }))
+  )
 }
 
 interface WalkShown {
@@ -24,7 +34,12 @@ interface WalkShown {
 export function WalkView({ label, title, back, alone, children, after }: WalkShown) {
   return (
     <section class="missing walk" aria-label={label} tabIndex={0}>
-      <header><button type="button" onClick={back}>← All</button> {title}</header>
+      <header>
+        <button type="button" onClick={back}>
+          ← All
+        </button>{' '}
+        {title}
+      </header>
       <ol>{children}</ol>
       {after}
       <Paste line={alone} />

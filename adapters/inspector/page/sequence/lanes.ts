@@ -28,21 +28,34 @@ export interface SequenceFilter {
 }
 
 /** The filtered steps. */
-export function shownSteps(steps: readonly Step[], { taskId, withMicrosteps, search }: SequenceFilter, actors: readonly ActorRow[]): Step[] {
+export function shownSteps(
+  steps: readonly Step[],
+  { taskId, withMicrosteps, search }: SequenceFilter,
+  actors: readonly ActorRow[]
+): Step[] {
   const wanted = search.toLowerCase()
   const concerned = taskId === undefined ? steps : stepsAbout(taskId, steps, actors)
-  return concerned.filter(({ kind, event }) => (kind !== 'microstep' || withMicrosteps) && (wanted === '' || JSON.stringify(event).toLowerCase().includes(wanted)))
+  return concerned.filter(
+    ({ kind, event }) =>
+      (kind !== 'microstep' || withMicrosteps) &&
+      (wanted === '' || JSON.stringify(event).toLowerCase().includes(wanted))
+  )
 }
 
 /** The steps of a task's actors, and those of the context meanwhile, beginning with the message that led to them. */
 function stepsAbout(taskId: string, steps: readonly Step[], actors: readonly ActorRow[]): Step[] {
   const taskOf = new Map(actors.map(actor => [actor.sessionId, taskOfActor(actor)]))
-  const tasksOf = ({ taskId, from, to }: Step) => [taskId, taskOf.get(to), from === undefined ? undefined : taskOf.get(from)].filter(id => id !== undefined)
+  const tasksOf = ({ taskId, from, to }: Step) =>
+    [taskId, taskOf.get(to), from === undefined ? undefined : taskOf.get(from)].filter(id => id !== undefined)
   const isAbout = (step: Step) => tasksOf(step).includes(taskId)
   const first = steps.findIndex(isAbout)
   const last = steps.findLastIndex(isAbout)
-  const message = steps.slice(0, Math.max(0, first)).findLastIndex(({ from, kind }) => from === undefined && kind === 'event')
-  return steps.slice(message < 0 ? Math.max(0, first) : message, last + 1).filter(step => isAbout(step) || tasksOf(step).length === 0)
+  const message = steps
+    .slice(0, Math.max(0, first))
+    .findLastIndex(({ from, kind }) => from === undefined && kind === 'event')
+  return steps
+    .slice(message < 0 ? Math.max(0, first) : message, last + 1)
+    .filter(step => isAbout(step) || tasksOf(step).length === 0)
 }
 
 /** A negotiation by a function is named after the task that it may open. */
@@ -64,7 +77,14 @@ function laneOf(key: string, actor: ActorRow | undefined): Lane {
 }
 
 /** The events that a client's requests become. */
-const SAID: ReadonlySet<string> = new Set(['request.received', 'message.received', 'message.steered', 'message.queued', 'task.cancel', 'authorization.received'])
+const SAID: ReadonlySet<string> = new Set([
+  'request.received',
+  'message.received',
+  'message.steered',
+  'message.queued',
+  'task.cancel',
+  'authorization.received'
+])
 
 /**
  * The sender of a step's event: an actor's sessionId, or a lane. An event from outside of the actors belongs to the client or the runtime.
@@ -75,7 +95,8 @@ export function senderOf({ kind, from, to, event: { type }, taskId }: Step, acto
   if (from !== undefined) return from
   const receiver = actors.find(({ sessionId }) => sessionId === to)
   if (receiver?.kind === 'work' || receiver?.kind === 'child') return receiver.parent ?? RUNTIME
-  if (type.startsWith('work.')) return actors.findLast(actor => actor.kind === 'work' && actor.taskId === taskId)?.sessionId ?? RUNTIME
+  if (type.startsWith('work.'))
+    return actors.findLast(actor => actor.kind === 'work' && actor.taskId === taskId)?.sessionId ?? RUNTIME
   return SAID.has(type) ? CLIENT : RUNTIME
 }
 

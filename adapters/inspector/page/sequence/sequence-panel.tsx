@@ -18,7 +18,13 @@ const withMicrosteps = signal(false)
 const search = signal('')
 const chosen = signal<Step | undefined>(undefined)
 
-const shown = computed(() => shownSteps(stepsUntilThen(steps.value), { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value }, actors.value))
+const shown = computed(() =>
+  shownSteps(
+    stepsUntilThen(steps.value),
+    { taskId: onlyTask.value ? taskId.value : undefined, withMicrosteps: withMicrosteps.value, search: search.value },
+    actors.value
+  )
+)
 const lanes = computed(() => lanesOf(shown.value, actors.value))
 
 /** The events between the actors of the context, as a sequence diagram. */
@@ -26,15 +32,64 @@ export function SequencePanel() {
   return (
     <div class="panel sequence-panel">
       <div class="tools">
-        <input type="search" placeholder="Search events" aria-label="Search events" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
-        <label><input type="checkbox" checked={onlyTask.value} onChange={event => (onlyTask.value = event.currentTarget.checked)} /> only this task</label>
-        <label><input type="checkbox" checked={withMicrosteps.value} onChange={event => (withMicrosteps.value = event.currentTarget.checked)} /> chart steps</label>
+        <input
+          type="search"
+          placeholder="Search events"
+          aria-label="Search events"
+          value={search.value}
+          onInput={event => (search.value = event.currentTarget.value)}
+        />
+        <label>
+          <input
+            type="checkbox"
+            checked={onlyTask.value}
+            onChange={event => (onlyTask.value = event.currentTarget.checked)}
+          />{' '}
+          only this task
+        </label>
+        <label>
+          <input
+            type="checkbox"
+            checked={withMicrosteps.value}
+            onChange={event => (withMicrosteps.value = event.currentTarget.checked)}
+          />{' '}
+          chart steps
+        </label>
         <span class="tools-gap" />
-        <span class="quiet">{missedSteps.value > 0 ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed` : counted(shown.value.length, 'step')}</span>
+        <span class="quiet">
+          {missedSteps.value > 0
+            ? `${counted(shown.value.length, 'step')}, ${missedSteps.value} missed`
+            : counted(shown.value.length, 'step')}
+        </span>
       </div>
-      <VirtualList label="Steps" items={shown.value} keyOf={stepKey} heightOf={() => ROW_HEIGHT} activeKey={chosen.value && stepKey(chosen.value)} follows
-        choose={step => (chosen.value = step)} row={step => <StepArrow step={step} name={stepText(step, actors.value)} sender={senderOf(step, actors.value)} lanes={lanes.value} />} minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
-        head={<Heads />} empty={<><p>No steps were recorded yet. Send a message to see the events between the actors, under Talk or in a terminal:</p>{hello.value && <Paste line={sendLine(hello.value)} />}</>} />
+      <VirtualList
+        label="Steps"
+        items={shown.value}
+        keyOf={stepKey}
+        heightOf={() => ROW_HEIGHT}
+        activeKey={chosen.value && stepKey(chosen.value)}
+        follows
+        choose={step => (chosen.value = step)}
+        row={step => (
+          <StepArrow
+            step={step}
+            name={stepText(step, actors.value)}
+            sender={senderOf(step, actors.value)}
+            lanes={lanes.value}
+          />
+        )}
+        minWidth={TIME_WIDTH + lanes.value.length * LANE_WIDTH}
+        head={<Heads />}
+        empty={
+          <>
+            <p>
+              No steps were recorded yet. Send a message to see the events between the actors, under Talk or in a
+              terminal:
+            </p>
+            {hello.value && <Paste line={sendLine(hello.value)} />}
+          </>
+        }
+      />
       {chosen.value && <StepDetail step={chosen.value} />}
     </div>
   )
@@ -70,7 +125,9 @@ function StepDetail({ step }: { readonly step: Step }) {
         <b class="mono">{stepText(step, actors.value)}</b>
         <span class="quiet">{`step ${n}, ${kind}, ${timeText(atMs)}${generation === undefined ? '' : `, generation ${generation}`}`}</span>
         <span class="tools-gap" />
-        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>✕</button>
+        <button type="button" class="plain" aria-label="Close" onClick={() => (chosen.value = undefined)}>
+          ✕
+        </button>
       </header>
       <p class="quiet">{kind === 'event' ? `${nameOf(senderOf(step, actors.value))} → ${nameOf(to)}` : nameOf(to)}</p>
       {transitions && transitions.length > 0 && <p>{`Took: ${transitions.join('; ')}`}</p>}

@@ -41,25 +41,78 @@ export function Composer({ targets, chosen, choose }: ComposerProps) {
   }
   return (
     <form class="composer" aria-label="A message to the agent" onSubmit={event => void send(event)}>
-      <textarea id="composer" aria-label="Message" rows={2} placeholder="Message to the agent (Enter sends, Shift+Enter breaks the line)" value={text.value} onInput={event => (text.value = event.currentTarget.value)} onKeyDown={press} />
-      {wantsJson.value && <textarea aria-label="Data as JSON" class="mono" rows={4} spellcheck={false} placeholder={'{ "colour": "red" }'} value={json.value} onInput={event => (json.value = event.currentTarget.value)} />}
+      <textarea
+        id="composer"
+        aria-label="Message"
+        rows={2}
+        placeholder="Message to the agent (Enter sends, Shift+Enter breaks the line)"
+        value={text.value}
+        onInput={event => (text.value = event.currentTarget.value)}
+        onKeyDown={press}
+      />
+      {wantsJson.value && (
+        <textarea
+          aria-label="Data as JSON"
+          class="mono"
+          rows={4}
+          spellcheck={false}
+          placeholder={'{ "colour": "red" }'}
+          value={json.value}
+          onInput={event => (json.value = event.currentTarget.value)}
+        />
+      )}
       {files.value.length > 0 && (
         <ul class="files">
           {files.value.map((file, i) => (
-            <li key={i}>{file.name} <span class="quiet">{sizeText(file.size)}</span> <button type="button" class="plain" aria-label={`Remove ${file.name}`} onClick={() => (files.value = files.value.filter(other => other !== file))}>✕</button></li>
+            <li key={i}>
+              {file.name} <span class="quiet">{sizeText(file.size)}</span>{' '}
+              <button
+                type="button"
+                class="plain"
+                aria-label={`Remove ${file.name}`}
+                onClick={() => (files.value = files.value.filter(other => other !== file))}
+              >
+                ✕
+              </button>
+            </li>
           ))}
         </ul>
       )}
-      {(wrong.value ?? sendError.value) !== undefined && <p class="wrong" role="alert">{wrong.value ?? sendError.value}</p>}
+      {(wrong.value ?? sendError.value) !== undefined && (
+        <p class="wrong" role="alert">
+          {wrong.value ?? sendError.value}
+        </p>
+      )}
       <div class="composer-tools">
-        <select aria-label="Where the message goes" value={target?.name ?? 'new'} onChange={event => choose(event.currentTarget.value as Target)}>
-          {targets.map(({ name, label }) => <option key={name} value={name}>{label}</option>)}
+        <select
+          aria-label="Where the message goes"
+          value={target?.name ?? 'new'}
+          onChange={event => choose(event.currentTarget.value as Target)}
+        >
+          {targets.map(({ name, label }) => (
+            <option key={name} value={name}>
+              {label}
+            </option>
+          ))}
         </select>
-        <input ref={picker} type="file" multiple hidden aria-label="Files" onChange={event => take(event.currentTarget)} />
-        <button type="button" onClick={() => picker.current?.click()}>Files…</button>
-        <button type="button" aria-pressed={wantsJson.value} onClick={() => (wantsJson.value = !wantsJson.value)}>Data</button>
+        <input
+          ref={picker}
+          type="file"
+          multiple
+          hidden
+          aria-label="Files"
+          onChange={event => take(event.currentTarget)}
+        />
+        <button type="button" onClick={() => picker.current?.click()}>
+          Files…
+        </button>
+        <button type="button" aria-pressed={wantsJson.value} onClick={() => (wantsJson.value = !wantsJson.value)}>
+          Data
+        </button>
         <span class="tools-gap" />
-        <button type="submit" class="main" disabled={isSending.value}>Send</button>
+        <button type="submit" class="main" disabled={isSending.value}>
+          Send
+        </button>
       </div>
     </form>
   )
@@ -101,7 +154,11 @@ async function partsOf(draft: Draft): Promise<Part[] | undefined> {
     wrong.value = data
     return undefined
   }
-  const parts = [...(draft.text.trim() === '' ? [] : [{ text: draft.text }]), ...(await Promise.all(draft.files.map(filePart))), ...(data ? [data] : [])]
+  const parts = [
+    ...(draft.text.trim() === '' ? [] : [{ text: draft.text }]),
+    ...(await Promise.all(draft.files.map(filePart))),
+    ...(data ? [data] : [])
+  ]
   if (parts.length === 0) wrong.value = 'There is nothing to send yet.'
   return parts.length === 0 ? undefined : parts
 }

@@ -13,7 +13,13 @@ import type { TaskLog } from '../agent/task-log.ts'
 export type TalkItem =
   | { readonly kind: 'message'; readonly key: string; readonly message: Message; readonly taskId?: string }
   | Run
-  | { readonly kind: 'question'; readonly key: string; readonly taskId: string; readonly status: TaskStatus; readonly isOpen: boolean }
+  | {
+      readonly kind: 'question'
+      readonly key: string
+      readonly taskId: string
+      readonly status: TaskStatus
+      readonly isOpen: boolean
+    }
   | { readonly kind: 'artifact'; readonly key: string; readonly taskId: string; readonly artifact: Artifact }
 
 /** The events of a task between two messages. */
@@ -43,26 +49,38 @@ export interface TalkSources {
 }
 
 /** Something that happened at a time, in milliseconds since 1970. */
-type Moment = { readonly atMs: number } & ({ readonly message: Message; readonly taskId?: string } | { readonly event: TaskEvent; readonly log: TaskLog })
+type Moment = { readonly atMs: number } & (
+  | { readonly message: Message; readonly taskId?: string }
+  | { readonly event: TaskEvent; readonly log: TaskLog }
+)
 
 /** The conversation of a context: everything that was said and done in it, oldest first. */
 export function conversation({ logs, talk, spoken, until }: TalkSources): TalkItem[] {
   const places = new Map(talk.map(said => [said.messageId, said]))
   const ofTasks = [...logs.values()].map(log => momentsOf(log, places))
   const inTasks = new Set([...logs.values()].flatMap(({ said }) => said.map(({ messageId }) => messageId)))
-  const between = withoutTask({ talk, spoken: spoken.filter(({ message }) => !inTasks.has(message.messageId)) }, timesOf(ofTasks.flat()))
+  const between = withoutTask(
+    { talk, spoken: spoken.filter(({ message }) => !inTasks.has(message.messageId)) },
+    timesOf(ofTasks.flat())
+  )
   const moments = [...between, ...ofTasks.flat()].toSorted((one, other) => one.atMs - other.atMs)
   return itemsOf(until ? momentsUntil(moments, until) : moments)
 }
 
 /** The moments until a generation of a task, whose artifacts are those of then. */
 function momentsUntil(moments: readonly Moment[], { taskId, generation }: NonNullable<TalkSources['until']>): Moment[] {
-  const last = moments.findLastIndex(moment => 'event' in moment && moment.event.taskId === taskId && moment.event.generation <= generation)
+  const last = moments.findLastIndex(
+    moment => 'event' in moment && moment.event.taskId === taskId && moment.event.generation <= generation
+  )
   const then = new Map<TaskLog, TaskLog>()
   return moments.slice(0, last + 1).map(moment => {
     if (!('event' in moment) || moment.event.taskId !== taskId) return moment
     const { log } = moment
-    const cut = then.get(log) ?? { ...log, isPast: true, events: { ...log.events, events: log.events.events.filter(event => event.generation <= generation) } }
+    const cut = then.get(log) ?? {
+      ...log,
+      isPast: true,
+      events: { ...log.events, events: log.events.events.filter(event => event.generation <= generation) }
+    }
     then.set(log, cut)
     return { ...moment, log: cut }
   })
@@ -70,7 +88,10 @@ function momentsUntil(moments: readonly Moment[], { taskId, generation }: NonNul
 
 /** The moments of a task in order. Artifacts have the time of the status before them. */
 function momentsOf(log: TaskLog, places: ReadonlyMap<string, Said>): Moment[] {
-  const { events: { events }, said } = log
+  const {
+    events: { events },
+    said
+  } = log
   const messages = said.filter(({ role }) => role === 'ROLE_USER')
   const generations = generationsOf(log, places)
   const moments: Moment[] = []
@@ -93,8 +114,16 @@ function momentsOf(log: TaskLog, places: ReadonlyMap<string, Said>): Moment[] {
 }
 
 /** The generation of the task when each message of the client arrived: from the feed, else that of the agent's message before it. */
-function generationsOf({ events: { events }, said }: TaskLog, places: ReadonlyMap<string, Said>): ReadonlyMap<string, number> {
-  const spokenAt = new Map(events.map(({ generation, update }) => ['statusUpdate' in update ? update.statusUpdate.status.message?.messageId : undefined, generation]))
+function generationsOf(
+  { events: { events }, said }: TaskLog,
+  places: ReadonlyMap<string, Said>
+): ReadonlyMap<string, number> {
+  const spokenAt = new Map(
+    events.map(({ generation, update }) => [
+      'statusUpdate' in update ? update.statusUpdate.status.message?.messageId : undefined,
+      generation
+    ])
+  )
   const found = new Map<string, number>()
   let before = 0
   for (const { messageId, role } of said) {
@@ -105,16 +134,26 @@ function generationsOf({ events: { events }, said }: TaskLog, places: ReadonlyMa
 }
 
 function timesOf(moments: readonly Moment[]): ReadonlyMap<string, number> {
-  return new Map(moments.flatMap(moment => ('message' in moment ? [[moment.message.messageId, moment.atMs] as const] : [])))
+  return new Map(
+    moments.flatMap(moment => ('message' in moment ? [[moment.message.messageId, moment.atMs] as const] : []))
+  )
 }
 
 /** The messages without a task. One of an unknown time is as old as the next one with a time. */
-function withoutTask({ talk, spoken }: Pick<TalkSources, 'talk' | 'spoken'>, times: ReadonlyMap<string, number>): Moment[] {
+function withoutTask(
+  { talk, spoken }: Pick<TalkSources, 'talk' | 'spoken'>,
+  times: ReadonlyMap<string, number>
+): Moment[] {
   const own = new Map(spoken.map(one => [one.message.messageId, one]))
   const told = new Set(talk.map(({ messageId }) => messageId))
   const moments: Moment[] = spoken.filter(({ message }) => !told.has(message.messageId)).toReversed()
   let nextMs = Infinity
-  for (const { messageId, atMs = times.get(messageId) ?? nextMs, taskId, message = own.get(messageId)?.message } of talk.toReversed()) {
+  for (const {
+    messageId,
+    atMs = times.get(messageId) ?? nextMs,
+    taskId,
+    message = own.get(messageId)?.message
+  } of talk.toReversed()) {
     nextMs = atMs
     if (taskId === undefined && message) moments.push({ atMs, message: own.get(messageId)?.message ?? message })
   }
@@ -142,7 +181,10 @@ function itemsOf(moments: readonly Moment[]): TalkItem[] {
     last.set(taskId, run)
     run.events.push(event)
     if ('artifactUpdate' in event.update) {
-      const { artifact: { artifactId }, append } = event.update.artifactUpdate
+      const {
+        artifact: { artifactId },
+        append
+      } = event.update.artifactUpdate
       const name = `${taskId} ${artifactId}`
       if (append && artifacts.has(name)) continue
       const artifact = artifactOf(log, artifactId)
@@ -152,8 +194,16 @@ function itemsOf(moments: readonly Moment[]): TalkItem[] {
     const { status } = event.update.statusUpdate
     run.state = status.state
     const isNewest = event.generation === lastGeneration(log.events)
-    if (isInterrupted(status.state)) items.push({ kind: 'question', key: `${taskId} ${event.generation}`, taskId, status, isOpen: isNewest && log.isPast !== true })
-    else if (isTerminal(status.state) && status.message) items.push({ kind: 'message', key: status.message.messageId, message: status.message, taskId })
+    if (isInterrupted(status.state))
+      items.push({
+        kind: 'question',
+        key: `${taskId} ${event.generation}`,
+        taskId,
+        status,
+        isOpen: isNewest && log.isPast !== true
+      })
+    else if (isTerminal(status.state) && status.message)
+      items.push({ kind: 'message', key: status.message.messageId, message: status.message, taskId })
     if (isInterrupted(status.state) || isTerminal(status.state)) end(taskId)
   }
   for (const run of last.values()) run.isLast = true
@@ -162,14 +212,22 @@ function itemsOf(moments: readonly Moment[]): TalkItem[] {
 }
 
 function newRun({ taskId, generation }: TaskEvent): Run {
-  return { kind: 'run', key: `${taskId} run ${generation}`, taskId, events: [], state: 'TASK_STATE_SUBMITTED', isLast: false }
+  return {
+    kind: 'run',
+    key: `${taskId} run ${generation}`,
+    taskId,
+    events: [],
+    state: 'TASK_STATE_SUBMITTED',
+    isLast: false
+  }
 }
 
 const whole = new WeakMap<TaskLog, ReadonlyMap<string, Artifact>>()
 
 /** An artifact as it is now. */
 function artifactOf(log: TaskLog, artifactId: string): Artifact | undefined {
-  const known = whole.get(log) ?? new Map(taskAt(log.events, Infinity).artifacts?.map(artifact => [artifact.artifactId, artifact]))
+  const known =
+    whole.get(log) ?? new Map(taskAt(log.events, Infinity).artifacts?.map(artifact => [artifact.artifactId, artifact]))
   whole.set(log, known)
   return known.get(artifactId)
 }

@@ -7,7 +7,11 @@ export function Examples({ contextId }: { readonly contextId?: string | undefine
   if (examples.length === 0) return null
   return (
     <div class="choices">
-      {examples.map(text => <button key={text} type="button" onClick={() => void sendParts([{ text }], { contextId })}>{text}</button>)}
+      {examples.map(text => (
+        <button key={text} type="button" onClick={() => void sendParts([{ text }], { contextId })}>
+          {text}
+        </button>
+      ))}
     </div>
   )
 }

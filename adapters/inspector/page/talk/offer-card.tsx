@@ -32,7 +32,15 @@ export function Terms({ terms }: { readonly terms: Readonly<Record<string, unkno
 }
 
 /** An offer: its terms, how long it stands, and its answers. `standsHere`: the offer that stands by the conversation alone. */
-export function OfferCard({ offer, standsHere, answer }: { readonly offer: Offer; readonly standsHere: string | undefined; readonly answer: string | undefined }) {
+export function OfferCard({
+  offer,
+  standsHere,
+  answer
+}: {
+  readonly offer: Offer
+  readonly standsHere: string | undefined
+  readonly answer: string | undefined
+}) {
   const { offerId, terms, expiresAt, round } = offer
   const leftMs = Date.parse(expiresAt) - nowMs.value
   const isStanding = (standing.value ? standing.value.offerId : standsHere) === offerId && answer === undefined
@@ -42,30 +50,52 @@ export function OfferCard({ offer, standsHere, answer }: { readonly offer: Offer
     <section class={isOpen ? 'offer offer-open' : 'offer'} aria-label={`Offer ${round}`}>
       <header>
         <b>Offer</b>
-        <span class={isOpen ? 'offer-time' : 'quiet'} role="timer" aria-live="off" title={`Until ${new Date(expiresAt).toLocaleString()}`}>{isOpen ? `stands for ${leftText(leftMs)}` : (answer ?? (leftMs > 0 ? 'no longer stands' : 'expired'))}</span>
+        <span
+          class={isOpen ? 'offer-time' : 'quiet'}
+          role="timer"
+          aria-live="off"
+          title={`Until ${new Date(expiresAt).toLocaleString()}`}
+        >
+          {isOpen ? `stands for ${leftText(leftMs)}` : (answer ?? (leftMs > 0 ? 'no longer stands' : 'expired'))}
+        </span>
       </header>
       <Terms terms={terms} />
       {isOpen && countered.value !== offerId && (
         <div class="choices" role="group" aria-label="Answer the offer">
-          <button type="button" class="main" disabled={isSending.value} onClick={() => void say(acceptOffer(offer))}>Accept</button>
-          <button type="button" disabled={isSending.value} onClick={() => (countered.value = offerId)}>Counter…</button>
-          <button type="button" disabled={isSending.value} onClick={() => void say(declineOffer(offer))}>Decline</button>
+          <button type="button" class="main" disabled={isSending.value} onClick={() => void say(acceptOffer(offer))}>
+            Accept
+          </button>
+          <button type="button" disabled={isSending.value} onClick={() => (countered.value = offerId)}>
+            Counter…
+          </button>
+          <button type="button" disabled={isSending.value} onClick={() => void say(declineOffer(offer))}>
+            Decline
+          </button>
         </div>
       )}
-      {isOpen && countered.value === offerId && <CounterForm terms={terms} propose={terms => say(proposeTerms(terms))} />}
+      {isOpen && countered.value === offerId && (
+        <CounterForm terms={terms} propose={terms => say(proposeTerms(terms))} />
+      )}
     </section>
   )
 }
 
 /** A form for other terms, from the agent's schema, else from the terms offered. */
-function CounterForm({ terms, propose }: { readonly terms: Readonly<Record<string, unknown>>; readonly propose: (terms: object) => Promise<boolean> }) {
+function CounterForm({
+  terms,
+  propose
+}: {
+  readonly terms: Readonly<Record<string, unknown>>
+  readonly propose: (terms: object) => Promise<boolean>
+}) {
   const field = useMemo(() => fieldOf(hello.peek()?.agent.terms ?? schemaLike(terms)), [terms])
   const [draft, setDraft] = useState(() => startOf(field, terms))
   const [wrong, setWrong] = useState<string>()
   const submit = async (event: Event) => {
     event.preventDefault()
     const said = formValue(field, draft, '')
-    if (!('value' in said) || !isObject(said.value)) return setWrong('wrong' in said ? said.wrong : 'The terms are missing')
+    if (!('value' in said) || !isObject(said.value))
+      return setWrong('wrong' in said ? said.wrong : 'The terms are missing')
     setWrong(undefined)
     if (await propose(said.value)) countered.value = undefined
   }
@@ -74,8 +104,12 @@ function CounterForm({ terms, propose }: { readonly terms: Readonly<Record<strin
       <SchemaField field={field} draft={draft} change={setDraft} title="" />
       {wrong !== undefined && <p class="wrong" role="alert">{`${wrong}.`}</p>}
       <div class="choices">
-        <button type="submit" class="main" disabled={isSending.value}>Propose these terms</button>
-        <button type="button" onClick={() => (countered.value = undefined)}>Back</button>
+        <button type="submit" class="main" disabled={isSending.value}>
+          Propose these terms
+        </button>
+        <button type="button" onClick={() => (countered.value = undefined)}>
+          Back
+        </button>
       </div>
     </form>
   )
@@ -83,6 +117,8 @@ function CounterForm({ terms, propose }: { readonly terms: Readonly<Record<strin
 
 /** A schema of terms like these. */
 function schemaLike(terms: Readonly<Record<string, unknown>>): object {
-  const properties = Object.entries(terms).map(([name, value]) => [name, value === null || typeof value === 'object' ? {} : { type: typeof value }] as const)
+  const properties = Object.entries(terms).map(
+    ([name, value]) => [name, value === null || typeof value === 'object' ? {} : { type: typeof value }] as const
+  )
   return { type: 'object', properties: Object.fromEntries(properties), required: Object.keys(terms) }
 }

@@ -15,25 +15,51 @@ import { authorize, isSending, sendParts } from './sending.ts'
 const MOST_BUTTONS = 6
 
 /** A task's question, and while it is open, its form: from its schema, or its choices. Text is answered below, in the composer. */
-export function Question({ taskId, status, isOpen }: { readonly taskId: string; readonly status: TaskStatus; readonly isOpen: boolean }) {
+export function Question({
+  taskId,
+  status,
+  isOpen
+}: {
+  readonly taskId: string
+  readonly status: TaskStatus
+  readonly isOpen: boolean
+}) {
   const { message, state } = status
   const isOutOfBand = state === 'TASK_STATE_AUTH_REQUIRED'
   const schema = useMemo(() => answerSchemaOf(message), [message])
   const choices = useMemo(() => choicesIn(message), [message])
   const shown = message && { ...message, parts: message.parts.filter(part => !choices.includes(part)) }
   return (
-    <section class={isOpen ? 'question question-open' : 'question'} aria-label={isOpen ? 'The task waits for you' : 'A question of the task'}>
-      {shown && shown.parts.length > 0 ? <MessageView message={shown} /> : <p>{isOutOfBand ? 'The task asks for an authorization.' : 'The task asks for an answer.'}</p>}
+    <section
+      class={isOpen ? 'question question-open' : 'question'}
+      aria-label={isOpen ? 'The task waits for you' : 'A question of the task'}
+    >
+      {shown && shown.parts.length > 0 ? (
+        <MessageView message={shown} />
+      ) : (
+        <p>{isOutOfBand ? 'The task asks for an authorization.' : 'The task asks for an answer.'}</p>
+      )}
       {choices.length > 0 && isOpen && (
         <div class="choices" role="group" aria-label="Choices">
           {choices.map((part, i) => (
-            <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([part], { taskId, question: message })}>{choiceText(part)}</button>
+            <button
+              key={i}
+              type="button"
+              disabled={isSending.value}
+              onClick={() => void sendParts([part], { taskId, question: message })}
+            >
+              {choiceText(part)}
+            </button>
           ))}
         </div>
       )}
       {choices.length > 0 && !isOpen && <p class="quiet">{`Choices: ${choices.map(choiceText).join(', ')}`}</p>}
-      {isOpen && (schema || isOutOfBand) && <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />}
-      {isOpen && !schema && !isOutOfBand && <p class="quiet">{choices.length > 0 ? 'Or answer in words, below.' : 'Write your answer below.'}</p>}
+      {isOpen && (schema || isOutOfBand) && (
+        <AnswerForm taskId={taskId} question={message} schema={schema} isOutOfBand={isOutOfBand} />
+      )}
+      {isOpen && !schema && !isOutOfBand && (
+        <p class="quiet">{choices.length > 0 ? 'Or answer in words, below.' : 'Write your answer below.'}</p>
+      )}
     </section>
   )
 }
@@ -65,7 +91,16 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
     return (
       <div class="choices" role="group" aria-label="Choices">
         {field.options.map((option, i) => (
-          <button key={i} type="button" disabled={isSending.value} onClick={() => void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId, question })}>{choiceText({ data: option })}</button>
+          <button
+            key={i}
+            type="button"
+            disabled={isSending.value}
+            onClick={() =>
+              void sendParts([typeof option === 'string' ? { text: option } : { data: option }], { taskId, question })
+            }
+          >
+            {choiceText({ data: option })}
+          </button>
         ))}
       </div>
     )
@@ -73,15 +108,25 @@ function AnswerForm({ taskId, question, schema, isOutOfBand }: AnswerFormProps) 
   const heading = isOutOfBand ? 'Authorize' : 'Answer'
   return (
     <form aria-label={heading} onSubmit={submit}>
-      <SchemaField field={field} draft={draft} change={setDraft} title={field.kind === 'object' ? '' : isOutOfBand ? 'Credential' : 'Your answer'} description={description} />
+      <SchemaField
+        field={field}
+        draft={draft}
+        change={setDraft}
+        title={field.kind === 'object' ? '' : isOutOfBand ? 'Credential' : 'Your answer'}
+        description={description}
+      />
       {schema && field.kind === 'json' && (
         <details>
           <summary>The JSON Schema of the answer</summary>
-          <pre class="part-data" tabIndex={0}>{jsonText(schema)}</pre>
+          <pre class="part-data" tabIndex={0}>
+            {jsonText(schema)}
+          </pre>
         </details>
       )}
       {wrong !== undefined && <p class="wrong" role="alert">{`${wrong}.`}</p>}
-      <button type="submit" class="main" disabled={isSending.value}>{heading}</button>
+      <button type="submit" class="main" disabled={isSending.value}>
+        {heading}
+      </button>
     </form>
   )
 }

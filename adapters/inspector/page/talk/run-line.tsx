@@ -21,7 +21,10 @@ export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChose
         <summary>
           <StateBadge state={state} />
           <span class="run-words">{words && statusText(words)}</span>
-          <span class="quiet">{counted(events.length, 'event')}{span > 0 ? `, ${spanText(span)}` : ''}</span>
+          <span class="quiet">
+            {counted(events.length, 'event')}
+            {span > 0 ? `, ${spanText(span)}` : ''}
+          </span>
         </summary>
         <ol>
           {events.map(event => (
@@ -34,15 +37,26 @@ export function RunLine({ run, isChosen }: { readonly run: Run; readonly isChose
       </details>
       <span class="run-tools">
         <span class="quiet">task</span> <CopyId what="task" id={taskId} />
-        {!isChosen && <button type="button" class="plain" onClick={() => choose(contextId.peek(), taskId)}>Show in the other parts</button>}
-        {isLast && !isTerminal(state) && <button type="button" onClick={() => cancel(taskId)}>Cancel the task</button>}
+        {!isChosen && (
+          <button type="button" class="plain" onClick={() => choose(contextId.peek(), taskId)}>
+            Show in the other parts
+          </button>
+        )}
+        {isLast && !isTerminal(state) && (
+          <button type="button" onClick={() => cancel(taskId)}>
+            Cancel the task
+          </button>
+        )}
       </span>
     </div>
   )
 }
 
 function cancel(id: string): void {
-  agent.peek()?.cancelTask({ id }).catch((error: unknown) => (sendError.value = errorText(error)))
+  agent
+    .peek()
+    ?.cancelTask({ id })
+    .catch((error: unknown) => (sendError.value = errorText(error)))
 }
 
 function isWorking({ update }: TaskEvent): boolean {
@@ -56,6 +70,8 @@ function timeOf({ update }: TaskEvent): string {
 
 /** The time from the first to the last status. */
 function spanMs(events: readonly TaskEvent[]): number {
-  const times = events.flatMap(({ update }) => ('statusUpdate' in update ? [Date.parse(update.statusUpdate.status.timestamp ?? '')] : [])).filter(time => !Number.isNaN(time))
+  const times = events
+    .flatMap(({ update }) => ('statusUpdate' in update ? [Date.parse(update.statusUpdate.status.timestamp ?? '')] : []))
+    .filter(time => !Number.isNaN(time))
   return Math.max(0, (times.at(-1) ?? 0) - (times[0] ?? 0))
 }

@@ -23,22 +23,42 @@ export function SchemaField({ field, draft, change, title, description = '', isR
         {title !== '' && <legend>{title}</legend>}
         {description !== '' && <p class="quiet">{description}</p>}
         {field.members.map(({ name, start, ...member }) => (
-          <SchemaField key={name} {...member} draft={draftIn(drafts, name) ?? start} change={value => change({ ...drafts, [name]: value })} />
+          <SchemaField
+            key={name}
+            {...member}
+            draft={draftIn(drafts, name) ?? start}
+            change={value => change({ ...drafts, [name]: value })}
+          />
         ))}
       </fieldset>
     )
   }
-  if (field.kind === 'list') return <ListField field={field} draft={draft} change={change} title={title} description={description} />
+  if (field.kind === 'list')
+    return <ListField field={field} draft={draft} change={change} title={title} description={description} />
   return (
     <div class={`field field-${field.kind}`}>
-      <label for={id}>{title}{isRequired && field.kind !== 'boolean' && <span class="quiet" title="wanted"> *</span>}</label>
+      <label for={id}>
+        {title}
+        {isRequired && field.kind !== 'boolean' && (
+          <span class="quiet" title="wanted">
+            {' '}
+            *
+          </span>
+        )}
+      </label>
       <FieldInput id={id} field={field} draft={draft} change={change} isRequired={isRequired} />
       {description !== '' && <p class="quiet">{description}</p>}
     </div>
   )
 }
 
-function ListField({ field, draft, change, title, description }: SchemaFieldProps & { readonly field: Extract<Field, { kind: 'list' }> }) {
+function ListField({
+  field,
+  draft,
+  change,
+  title,
+  description
+}: SchemaFieldProps & { readonly field: Extract<Field, { kind: 'list' }> }) {
   const drafts = Array.isArray(draft) ? draft : []
   return (
     <fieldset class="field-group">
@@ -46,11 +66,27 @@ function ListField({ field, draft, change, title, description }: SchemaFieldProp
       {description !== '' && <p class="quiet">{description}</p>}
       {drafts.map((one, i) => (
         <div key={i} class="field-item">
-          <FieldInput id={`${title}-${i}`} label={`${title} ${i + 1}`} field={field.item} draft={one} change={value => change(drafts.map((other, at) => (at === i ? value : other)))} isRequired={false} />
-          <button type="button" class="plain" aria-label={`Remove ${title} ${i + 1}`} onClick={() => change(drafts.filter((_, at) => at !== i))}>✕</button>
+          <FieldInput
+            id={`${title}-${i}`}
+            label={`${title} ${i + 1}`}
+            field={field.item}
+            draft={one}
+            change={value => change(drafts.map((other, at) => (at === i ? value : other)))}
+            isRequired={false}
+          />
+          <button
+            type="button"
+            class="plain"
+            aria-label={`Remove ${title} ${i + 1}`}
+            onClick={() => change(drafts.filter((_, at) => at !== i))}
+          >
+            ✕
+          </button>
         </div>
       ))}
-      <button type="button" onClick={() => change([...drafts, startOf(field.item)])}>One more</button>
+      <button type="button" onClick={() => change([...drafts, startOf(field.item)])}>
+        One more
+      </button>
     </fieldset>
   )
 }
@@ -75,30 +111,78 @@ function FieldInput({ id, label, field, draft, change, isRequired }: FieldInputP
   const take = (event: { readonly currentTarget: { readonly value: string } }) => change(event.currentTarget.value)
   switch (field.kind) {
     case 'const':
-      return <output {...common} class="mono">{JSON.stringify(field.value)}</output>
+      return (
+        <output {...common} class="mono">
+          {JSON.stringify(field.value)}
+        </output>
+      )
     case 'boolean':
-      return <input {...common} type="checkbox" checked={draft === true} onChange={event => change(event.currentTarget.checked)} />
+      return (
+        <input
+          {...common}
+          type="checkbox"
+          checked={draft === true}
+          onChange={event => change(event.currentTarget.checked)}
+        />
+      )
     case 'choice':
       return (
         <select {...common} value={text} required={isRequired} onChange={take}>
-          <option value="" disabled={isRequired}>choose…</option>
-          {field.options.map((option, i) => <option key={i} value={String(i)}>{typeof option === 'string' ? option : JSON.stringify(option)}</option>)}
+          <option value="" disabled={isRequired}>
+            choose…
+          </option>
+          {field.options.map((option, i) => (
+            <option key={i} value={String(i)}>
+              {typeof option === 'string' ? option : JSON.stringify(option)}
+            </option>
+          ))}
         </select>
       )
     case 'number':
-      return <input {...common} type="number" value={text} required={isRequired} step={field.step ?? (field.isWhole ? 1 : 'any')} onInput={take} {...(field.min !== undefined && { min: field.min })} {...(field.max !== undefined && { max: field.max })} />
+      return (
+        <input
+          {...common}
+          type="number"
+          value={text}
+          required={isRequired}
+          step={field.step ?? (field.isWhole ? 1 : 'any')}
+          onInput={take}
+          {...(field.min !== undefined && { min: field.min })}
+          {...(field.max !== undefined && { max: field.max })}
+        />
+      )
     case 'text':
       return <TextInput {...common} field={field} text={text} isRequired={isRequired} take={take} />
     case 'json':
     case 'list':
     case 'object':
     default:
-      return <textarea {...common} class="mono" rows={4} spellcheck={false} placeholder="JSON" value={text} required={isRequired} onInput={take} />
+      return (
+        <textarea
+          {...common}
+          class="mono"
+          rows={4}
+          spellcheck={false}
+          placeholder="JSON"
+          value={text}
+          required={isRequired}
+          onInput={take}
+        />
+      )
   }
 }
 
 /** An input whose type depends on the schema, which preact's types do not allow in JSX. */
 function TextInput({ field: { input, min, max, pattern }, text, isRequired, take, ...common }: TextInputProps) {
-  const attributes: Readonly<Record<string, unknown>> = { ...common, type: input, value: text, required: isRequired, onInput: take, minLength: min, maxLength: max, pattern }
+  const attributes: Readonly<Record<string, unknown>> = {
+    ...common,
+    type: input,
+    value: text,
+    required: isRequired,
+    onInput: take,
+    minLength: min,
+    maxLength: max,
+    pattern
+  }
   return h('input', attributes)
 }

@@ -4,8 +4,20 @@ import { isObject, type JsonValue } from '../../../../machines/protocol/codec/js
 export type Field =
   | { readonly kind: 'choice'; readonly options: readonly JsonValue[] }
   | { readonly kind: 'const'; readonly value: JsonValue }
-  | { readonly kind: 'text'; readonly input: TextInput; readonly min?: number; readonly max?: number; readonly pattern?: string }
-  | { readonly kind: 'number'; readonly isWhole: boolean; readonly min?: number; readonly max?: number; readonly step?: number }
+  | {
+      readonly kind: 'text'
+      readonly input: TextInput
+      readonly min?: number
+      readonly max?: number
+      readonly pattern?: string
+    }
+  | {
+      readonly kind: 'number'
+      readonly isWhole: boolean
+      readonly min?: number
+      readonly max?: number
+      readonly step?: number
+    }
   | { readonly kind: 'boolean' }
   | { readonly kind: 'list'; readonly item: Field }
   | { readonly kind: 'object'; readonly members: readonly Member[] }
@@ -30,7 +42,13 @@ export type Draft = string | boolean | Draft[] | { readonly [name: string]: Draf
 /** The depth from which a value is entered as JSON. */
 const DEEPEST = 4
 
-const INPUTS: ReadonlyMap<unknown, TextInput> = new Map([['date', 'date'], ['time', 'time'], ['date-time', 'datetime-local'], ['email', 'email'], ['uri', 'url']])
+const INPUTS: ReadonlyMap<unknown, TextInput> = new Map([
+  ['date', 'date'],
+  ['time', 'time'],
+  ['date-time', 'datetime-local'],
+  ['email', 'email'],
+  ['uri', 'url']
+])
 
 /** The form field of a schema, which is untrusted. */
 export function fieldOf(schema: unknown, depth = 0): Field {
@@ -43,7 +61,12 @@ export function fieldOf(schema: unknown, depth = 0): Field {
       return textField(schema)
     case 'number':
     case 'integer':
-      return { kind: 'number', isWhole: schema.type === 'integer', ...bounds(schema, 'minimum', 'maximum'), ...(typeof schema.multipleOf === 'number' && { step: schema.multipleOf }) }
+      return {
+        kind: 'number',
+        isWhole: schema.type === 'integer',
+        ...bounds(schema, 'minimum', 'maximum'),
+        ...(typeof schema.multipleOf === 'number' && { step: schema.multipleOf })
+      }
     case 'boolean':
       return { kind: 'boolean' }
     case 'array': {
@@ -51,7 +74,9 @@ export function fieldOf(schema: unknown, depth = 0): Field {
       return isSimple(item) ? { kind: 'list', item } : { kind: 'json' }
     }
     case 'object':
-      return depth < DEEPEST && isObject(schema.properties) ? { kind: 'object', members: membersOf(schema, schema.properties, depth) } : { kind: 'json' }
+      return depth < DEEPEST && isObject(schema.properties)
+        ? { kind: 'object', members: membersOf(schema, schema.properties, depth) }
+        : { kind: 'json' }
     default:
       return { kind: 'json' }
   }
@@ -65,7 +90,12 @@ export function startOf(field: Field, given?: unknown): Draft {
     case 'list':
       return Array.isArray(given) ? given.map(item => startOf(field.item, item)) : [startOf(field.item)]
     case 'object':
-      return Object.fromEntries(field.members.map(({ name, start, field }) => [name, isObject(given) && Object.hasOwn(given, name) ? startOf(field, given[name]) : start]))
+      return Object.fromEntries(
+        field.members.map(({ name, start, field }) => [
+          name,
+          isObject(given) && Object.hasOwn(given, name) ? startOf(field, given[name]) : start
+        ])
+      )
     case 'choice': {
       const index = field.options.findIndex(option => JSON.stringify(option) === JSON.stringify(given))
       return index < 0 ? '' : String(index)
@@ -85,7 +115,8 @@ export function startOf(field: Field, given?: unknown): Draft {
 function optionsOf(schema: Readonly<Record<string, unknown>>): readonly JsonValue[] | undefined {
   if (Array.isArray(schema.enum)) return schema.enum as JsonValue[]
   const union = Array.isArray(schema.anyOf) ? schema.anyOf : schema.oneOf
-  if (!Array.isArray(union) || !union.every((one): one is { const: JsonValue } => isObject(one) && 'const' in one)) return undefined
+  if (!Array.isArray(union) || !union.every((one): one is { const: JsonValue } => isObject(one) && 'const' in one))
+    return undefined
   return union.map(one => one.const)
 }
 
@@ -96,8 +127,13 @@ function textField(schema: Readonly<Record<string, unknown>>): Field {
 }
 
 /** Numeric bounds. Libraries add ±MAX_SAFE_INTEGER to integers, which is left out. */
-function bounds(schema: Readonly<Record<string, unknown>>, least: string, most: string): { min?: number; max?: number } {
-  const isSet = (value: unknown): value is number => typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER
+function bounds(
+  schema: Readonly<Record<string, unknown>>,
+  least: string,
+  most: string
+): { min?: number; max?: number } {
+  const isSet = (value: unknown): value is number =>
+    typeof value === 'number' && Math.abs(value) < Number.MAX_SAFE_INTEGER
   return { ...(isSet(schema[least]) && { min: schema[least] }), ...(isSet(schema[most]) && { max: schema[most] }) }
 }
 
@@ -105,7 +141,11 @@ function isSimple({ kind }: Field): boolean {
   return kind === 'text' || kind === 'number' || kind === 'choice' || kind === 'boolean'
 }
 
-function membersOf({ required }: Readonly<Record<string, unknown>>, properties: Readonly<Record<string, unknown>>, depth: number): Member[] {
+function membersOf(
+  { required }: Readonly<Record<string, unknown>>,
+  properties: Readonly<Record<string, unknown>>,
+  depth: number
+): Member[] {
   return Object.entries(properties).map(([name, schema]) => {
     const { title, description, default: given } = isObject(schema) ? schema : {}
     const field = fieldOf(schema, depth + 1)

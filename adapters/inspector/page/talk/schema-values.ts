@@ -43,7 +43,8 @@ function textOf(draft: Draft): string {
 function numberValue(text: string, isWhole: boolean, name: string): FormValue {
   if (text.trim() === '') return NOTHING
   const value = Number(text)
-  if (!Number.isFinite(value) || (isWhole && !Number.isInteger(value))) return { wrong: `${name} has to be a ${isWhole ? 'whole ' : ''}number` }
+  if (!Number.isFinite(value) || (isWhole && !Number.isInteger(value)))
+    return { wrong: `${name} has to be a ${isWhole ? 'whole ' : ''}number` }
   return { value }
 }
 
@@ -63,7 +64,11 @@ function listValue(item: Field, drafts: readonly Draft[], name: string): FormVal
   return { value: values }
 }
 
-function objectValue({ members }: Extract<Field, { kind: 'object' }>, drafts: Readonly<Record<string, Draft>>, name: string): FormValue {
+function objectValue(
+  { members }: Extract<Field, { kind: 'object' }>,
+  drafts: Readonly<Record<string, Draft>>,
+  name: string
+): FormValue {
   const value: Record<string, JsonValue> = {}
   for (const { name: member, title, field, isRequired } of members) {
     const one = formValue(field, draftIn(drafts, member) ?? '', title)

@@ -32,7 +32,10 @@ export interface Destination {
 }
 
 /** Sends a message, and chooses the resulting task. Resolves with whether the agent accepted it. */
-export async function sendParts(parts: Part[], { taskId, contextId: to, question, reference }: Destination): Promise<boolean> {
+export async function sendParts(
+  parts: Part[],
+  { taskId, contextId: to, question, reference }: Destination
+): Promise<boolean> {
   const client = agent.peek()
   if (!client) {
     sendError.value = 'The agent is not connected. The page reconnects automatically.'
@@ -50,7 +53,10 @@ export async function sendParts(parts: Part[], { taskId, contextId: to, question
   isSending.value = true
   sendError.value = undefined
   try {
-    const answer = await client.sendMessage({ message: nameQuestion(message, question), configuration: { returnImmediately: true } })
+    const answer = await client.sendMessage({
+      message: nameQuestion(message, question),
+      configuration: { returnImmediately: true }
+    })
     const context = ('task' in answer ? answer.task.contextId : answer.message.contextId) ?? to ?? contextId.peek()
     const here = context !== undefined && { contextId: context }
     const said = 'task' in answer ? [] : [{ message: { ...answer.message, ...here }, atMs: hubNow() }]

@@ -22,13 +22,17 @@ export function useStayAtEnd(context: string | undefined, task: string | undefin
     const { current: outer } = box
     const leave = new AbortController()
     let lastTop = 0
-    outer?.addEventListener('scroll', () => {
-      // Content that grew after a scroll is no sign that the reader went up.
-      if (outer.scrollTop + outer.clientHeight >= outer.scrollHeight - NEAR) isAtEnd.current = true
-      else if (outer.scrollTop < lastTop) isAtEnd.current = false
-      lastTop = outer.scrollTop
-      setIsAway(!isAtEnd.current)
-    }, { signal: leave.signal })
+    outer?.addEventListener(
+      'scroll',
+      () => {
+        // Content that grew after a scroll is no sign that the reader went up.
+        if (outer.scrollTop + outer.clientHeight >= outer.scrollHeight - NEAR) isAtEnd.current = true
+        else if (outer.scrollTop < lastTop) isAtEnd.current = false
+        lastTop = outer.scrollTop
+        setIsAway(!isAtEnd.current)
+      },
+      { signal: leave.signal }
+    )
     const watch = new ResizeObserver(() => isAtEnd.current && outer?.scrollTo({ top: outer.scrollHeight }))
     for (const element of [outer, content.current]) if (element) watch.observe(element)
     return () => {

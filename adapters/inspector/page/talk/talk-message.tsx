@@ -14,10 +14,21 @@ export interface Answers {
 }
 
 /** A message of the conversation, with its offer as a card and its move in words. */
-export function TalkMessage({ message, standsHere, answers }: { readonly message: Message; readonly standsHere: string | undefined; readonly answers: Answers }) {
+export function TalkMessage({
+  message,
+  standsHere,
+  answers
+}: {
+  readonly message: Message
+  readonly standsHere: string | undefined
+  readonly answers: Answers
+}) {
   const offer = message.role === 'ROLE_AGENT' ? offerIn(message) : undefined
   const move = message.role === 'ROLE_USER' ? moveOf(message) : undefined
-  const parts = message.role === 'ROLE_USER' || offer ? message.parts.filter(part => !isNegotiating(part)).map(part => named(part, answers.choices)) : message.parts
+  const parts =
+    message.role === 'ROLE_USER' || offer
+      ? message.parts.filter(part => !isNegotiating(part)).map(part => named(part, answers.choices))
+      : message.parts
   return (
     <>
       {parts.length > 0 && <MessageView message={{ ...message, parts }} />}
@@ -36,8 +47,12 @@ function MoveView({ move }: { readonly move: Readonly<Record<string, unknown>> }
   const terms = isObject(propose) && isObject(propose['terms']) ? propose['terms'] : undefined
   return (
     <article class="message message-client" aria-label="The client says">
-      <header class="quiet" aria-hidden="true">client</header>
-      <p>{terms ? 'Proposes other terms:' : move['accept'] !== undefined ? 'Accepts the offer.' : 'Declines the offer.'}</p>
+      <header class="quiet" aria-hidden="true">
+        client
+      </header>
+      <p>
+        {terms ? 'Proposes other terms:' : move['accept'] !== undefined ? 'Accepts the offer.' : 'Declines the offer.'}
+      </p>
       {terms && <Terms terms={terms} />}
     </article>
   )
@@ -53,8 +68,11 @@ function named(part: Part, choices: Answers['choices']): Part {
 export function answersIn(items: readonly TalkItem[]): Answers {
   const [offers, choices] = [new Map<string, string>(), new Map<string, string>()]
   for (const item of items) {
-    if (item.kind === 'question') for (const part of choicesIn(item.status.message)) choices.set(JSON.stringify('data' in part ? part.data : null), choiceText(part))
-    const { accept, decline } = (item.kind === 'message' && item.message.role === 'ROLE_USER' && moveOf(item.message)) || {}
+    if (item.kind === 'question')
+      for (const part of choicesIn(item.status.message))
+        choices.set(JSON.stringify('data' in part ? part.data : null), choiceText(part))
+    const { accept, decline } =
+      (item.kind === 'message' && item.message.role === 'ROLE_USER' && moveOf(item.message)) || {}
     if (isObject(accept)) offers.set(String(accept['offerId']), 'accepted')
     if (isObject(decline)) offers.set(String(decline['offerId']), 'declined')
   }

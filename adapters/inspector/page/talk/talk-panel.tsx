@@ -19,12 +19,15 @@ import { useStayAtEnd } from './stay-at-end.ts'
 
 const items = computed(() => {
   const here = spoken.value.filter(({ message }) => message.contextId === contextId.value)
-  const until = isNewest.value || taskId.value === undefined ? undefined : { taskId: taskId.value, generation: generation.value }
+  const until =
+    isNewest.value || taskId.value === undefined ? undefined : { taskId: taskId.value, generation: generation.value }
   return conversation({ logs: logs.value, talk: talk.value, spoken: here, until })
 })
 const standsHere = computed(() => lastOffer(items.value))
 const answers = computed(() => answersIn(items.value))
-const errors = computed(() => Array.from(logs.value, ([id, { error }]) => ({ id, error })).filter(({ error }) => error !== undefined))
+const errors = computed(() =>
+  Array.from(logs.value, ([id, { error }]) => ({ id, error })).filter(({ error }) => error !== undefined)
+)
 
 /** The status of the chosen task, or of the newest one of the context. */
 const status = computed(() => {
@@ -43,12 +46,32 @@ export function TalkPanel() {
       <div ref={box} class="talk-box" tabIndex={0} role="region" aria-label="The conversation">
         <div ref={content} class="talk">
           {items.value.length === 0 && errors.value.length === 0 && <Beginning />}
-          {items.value.map(item => <ItemView key={item.key} item={item} standsHere={standsHere.value} answers={answers.value} chosen={taskId.value} />)}
-          {errors.value.map(({ id, error }) => <p key={id} class="wrong" role="alert">{error}</p>)}
-          {authorizeError.value !== undefined && <p class="wrong" role="alert">{authorizeError.value}</p>}
+          {items.value.map(item => (
+            <ItemView
+              key={item.key}
+              item={item}
+              standsHere={standsHere.value}
+              answers={answers.value}
+              chosen={taskId.value}
+            />
+          ))}
+          {errors.value.map(({ id, error }) => (
+            <p key={id} class="wrong" role="alert">
+              {error}
+            </p>
+          ))}
+          {authorizeError.value !== undefined && (
+            <p class="wrong" role="alert">
+              {authorizeError.value}
+            </p>
+          )}
         </div>
       </div>
-      {isAway && <button type="button" class="to-end" onClick={toEnd}>↓ Newest</button>}
+      {isAway && (
+        <button type="button" class="to-end" onClick={toEnd}>
+          ↓ Newest
+        </button>
+      )}
       <Composer {...targetsNow()} />
     </div>
   )
@@ -85,9 +108,21 @@ function targetsNow(): ComposerProps {
   const [context, id, { state: now, message } = {}] = [contextId.value, taskId.value, status.value]
   const isOpen = id !== undefined && now !== undefined && !isTerminal(now)
   const targets: ComposerProps['targets'] = [
-    ...(isOpen ? [{ name: 'task', label: isInterrupted(now) ? 'Answer the task' : 'To the task', destination: { taskId: id, ...(isInterrupted(now) && { question: message }) } } as const] : []),
-    ...(context === undefined ? [] : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
-    ...(context === undefined || isOpen || id === undefined ? [] : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
+    ...(isOpen
+      ? [
+          {
+            name: 'task',
+            label: isInterrupted(now) ? 'Answer the task' : 'To the task',
+            destination: { taskId: id, ...(isInterrupted(now) && { question: message }) }
+          } as const
+        ]
+      : []),
+    ...(context === undefined
+      ? []
+      : [{ name: 'context', label: 'Same context', destination: { contextId: context } } as const]),
+    ...(context === undefined || isOpen || id === undefined
+      ? []
+      : [{ name: 'about', label: 'About this task', destination: { contextId: context, reference: id } } as const]),
     { name: 'new', label: 'New context', destination: {} }
   ]
   const of = `${context} ${id} ${now}`
@@ -100,8 +135,17 @@ function Beginning() {
   const { name, description, examples = [] } = hello.value?.agent ?? {}
   return (
     <div class="empty">
-      {name !== undefined && <p><b>{name}</b>{description ? `: ${description}` : ''}</p>}
-      <p class="quiet">{examples.length > 0 ? 'Write a message below, or send an example:' : 'Write a message below. Its answer, or its task, appears here.'}</p>
+      {name !== undefined && (
+        <p>
+          <b>{name}</b>
+          {description ? `: ${description}` : ''}
+        </p>
+      )}
+      <p class="quiet">
+        {examples.length > 0
+          ? 'Write a message below, or send an example:'
+          : 'Write a message below. Its answer, or its task, appears here.'}
+      </p>
       <Examples contextId={contextId.value} />
     </div>
   )

@@ -30,7 +30,8 @@ const counts = computed(() => {
   void taskChanges.value
   const byState = new Map<string, number>()
   for (const { state } of tasks.values()) byState.set(stateText(state), (byState.get(stateText(state)) ?? 0) + 1)
-  return (wanted: StateGroup) => [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0)
+  return (wanted: StateGroup) =>
+    [...byState].reduce((sum, [state, count]) => sum + (STATE_GROUPS[wanted].has(state) ? count : 0), 0)
 })
 
 /** Chooses the first context or task that arrives, unless one is chosen. */
@@ -47,18 +48,42 @@ export function TaskList() {
   return (
     <nav class="tasks" aria-label="Contexts and tasks">
       <div class="tasks-tools">
-        <input type="search" id="search" placeholder="Search (/)" aria-label="Search tasks" value={search.value} onInput={event => (search.value = event.currentTarget.value)} />
-        <button type="button" onClick={() => startNew()} title="Begin a new context (n)">New</button>
-        <select aria-label="Which states" value={group.value} onChange={event => (group.value = event.currentTarget.value as StateGroup)}>
+        <input
+          type="search"
+          id="search"
+          placeholder="Search (/)"
+          aria-label="Search tasks"
+          value={search.value}
+          onInput={event => (search.value = event.currentTarget.value)}
+        />
+        <button type="button" onClick={() => startNew()} title="Begin a new context (n)">
+          New
+        </button>
+        <select
+          aria-label="Which states"
+          value={group.value}
+          onChange={event => (group.value = event.currentTarget.value as StateGroup)}
+        >
           {(Object.keys(STATE_GROUPS) as StateGroup[]).map(name => (
             <option key={name} value={name}>{`${STATE_GROUPS[name].label} (${counts.value(name)})`}</option>
           ))}
         </select>
       </div>
-      {missedTasks.value > 0 && <p class="quiet tasks-missed">{`${counted(missedTasks.value, 'more task')}, not listed: too many came at once`}</p>}
-      <VirtualList label="Tasks" items={rows.value} keyOf={rowKey} heightOf={heightOf} activeKey={chosen} isHeading={isTasksHead}
-        choose={chooseRow} open={() => (phoneView.value = 'task')}
-        row={row => (row.kind === 'task' ? <TaskLine {...row} /> : <ContextLine {...row} />)} empty={<NoTasks />} />
+      {missedTasks.value > 0 && (
+        <p class="quiet tasks-missed">{`${counted(missedTasks.value, 'more task')}, not listed: too many came at once`}</p>
+      )}
+      <VirtualList
+        label="Tasks"
+        items={rows.value}
+        keyOf={rowKey}
+        heightOf={heightOf}
+        activeKey={chosen}
+        isHeading={isTasksHead}
+        choose={chooseRow}
+        open={() => (phoneView.value = 'task')}
+        row={row => (row.kind === 'task' ? <TaskLine {...row} /> : <ContextLine {...row} />)}
+        empty={<NoTasks />}
+      />
     </nav>
   )
 }
@@ -92,11 +117,18 @@ function tasksOf(context: string): string | undefined {
 }
 
 function ContextLine({ contextId, count, title, state, offer, changedMs }: ContextHead) {
-  const stands = offer && offer.expiresMs > nowMs.value ? <span class="state state-offer">offer stands</span> : state && count > 1 ? <StateBadge state={state} /> : undefined
+  const stands =
+    offer && offer.expiresMs > nowMs.value ? (
+      <span class="state state-offer">offer stands</span>
+    ) : state && count > 1 ? (
+      <StateBadge state={state} />
+    ) : undefined
   if (count > 0) {
     return (
       <>
-        <span class="context-name" title={`Context ${contextId}: ${title}`}>{title || `Context ${shortId(contextId)}`}</span>
+        <span class="context-name" title={`Context ${contextId}: ${title}`}>
+          {title || `Context ${shortId(contextId)}`}
+        </span>
         {stands}
         <span class="quiet">{counted(count, 'task')}</span>
       </>
@@ -104,26 +136,41 @@ function ContextLine({ contextId, count, title, state, offer, changedMs }: Conte
   }
   return (
     <>
-      <span class="task-title" title={title}>{title || <span class="quiet">no text</span>}</span>
+      <span class="task-title" title={title}>
+        {title || <span class="quiet">no text</span>}
+      </span>
       <span class="task-facts">
         {stands ?? <span class="state">answered</span>}
         <IdText what="context" id={contextId} />
-        <span class="task-age" title={`Last message ${new Date(changedMs).toLocaleString()}`}>{ageText(changedMs, nowMs.value)}</span>
+        <span class="task-age" title={`Last message ${new Date(changedMs).toLocaleString()}`}>
+          {ageText(changedMs, nowMs.value)}
+        </span>
         <span class="quiet no-task">no task</span>
       </span>
     </>
   )
 }
 
-function TaskLine({ task: { title, state, generation, openedMs, taskId }, nth, isAlone }: Extract<ListRow, { kind: 'task' }>) {
+function TaskLine({
+  task: { title, state, generation, openedMs, taskId },
+  nth,
+  isAlone
+}: Extract<ListRow, { kind: 'task' }>) {
   return (
     <>
-      <span class={isAlone ? 'task-title task-alone' : 'task-title'} title={title}>{title || <span class="quiet">no text</span>}{nth > 0 && <span class="quiet">{` (${nth})`}</span>}</span>
+      <span class={isAlone ? 'task-title task-alone' : 'task-title'} title={title}>
+        {title || <span class="quiet">no text</span>}
+        {nth > 0 && <span class="quiet">{` (${nth})`}</span>}
+      </span>
       <span class="task-facts">
         <StateBadge state={state} />
         <IdText what="task" id={taskId} />
-        <span class="task-age" title={`Opened ${new Date(openedMs).toLocaleString()}`}>{ageText(openedMs, nowMs.value)}</span>
-        <span title={`Its newest event is generation ${generation}`} class="generation">{counted(generation, 'event')}</span>
+        <span class="task-age" title={`Opened ${new Date(openedMs).toLocaleString()}`}>
+          {ageText(openedMs, nowMs.value)}
+        </span>
+        <span title={`Its newest event is generation ${generation}`} class="generation">
+          {counted(generation, 'event')}
+        </span>
       </span>
     </>
   )
@@ -131,18 +178,28 @@ function TaskLine({ task: { title, state, generation, openedMs, taskId }, nth, i
 
 /** An id in a row, which copies the whole one when it is clicked. By keys it is copied in Talk, for a row has no buttons. */
 function IdText({ what, id }: { readonly what: string; readonly id: string }) {
-  return <span class="mono id-text" title={`Click to copy the ${what}’s id, ${id}`} onClick={() => void copyText(id)}>{shortId(id)}</span>
+  return (
+    <span class="mono id-text" title={`Click to copy the ${what}’s id, ${id}`} onClick={() => void copyText(id)}>
+      {shortId(id)}
+    </span>
+  )
 }
 
 function NoTasks() {
   if (tasks.size > 0) return <p>No task matches. Change the search, or show all states.</p>
   if (!hello.value) return <p class="quiet">Waiting for the agent…</p>
-  const { agent: { examples = [] } } = hello.value
+  const {
+    agent: { examples = [] }
+  } = hello.value
   return (
     <>
       <p>{examples.length > 0 ? 'No task yet. Send an example:' : 'No task yet.'}</p>
       <Examples />
-      <p><button type="button" class={examples.length > 0 ? undefined : 'main'} onClick={() => startNew()}>Write a message</button></p>
+      <p>
+        <button type="button" class={examples.length > 0 ? undefined : 'main'} onClick={() => startNew()}>
+          Write a message
+        </button>
+      </p>
       <p class="quiet">Or in a terminal:</p>
       <Paste line={sendLine(hello.value)} />
     </>

@@ -43,14 +43,24 @@ export const STATE_GROUPS = {
   active: { label: 'Active', has: (state: string) => state === 'submitted' || state === 'working' },
   waiting: { label: 'Waiting', has: (state: string) => state === 'input-required' || state === 'auth-required' },
   done: { label: 'Completed', has: (state: string) => state === 'completed' },
-  undone: { label: 'Failed, canceled', has: (state: string) => state === 'failed' || state === 'canceled' || state === 'rejected' }
+  undone: {
+    label: 'Failed, canceled',
+    has: (state: string) => state === 'failed' || state === 'canceled' || state === 'rejected'
+  }
 } as const
 
 export type StateGroup = keyof typeof STATE_GROUPS
 
 /** The rows of the list: contexts by their newest task or message, newest first, each with its tasks. */
-export function listRows(tasks: Iterable<TaskRow>, contexts: ReadonlyMap<string, ContextRow>, { search, group }: ListFilter): ListRow[] {
-  const words = search.toLowerCase().split(/\s+/).filter(word => word !== '')
+export function listRows(
+  tasks: Iterable<TaskRow>,
+  contexts: ReadonlyMap<string, ContextRow>,
+  { search, group }: ListFilter
+): ListRow[] {
+  const words = search
+    .toLowerCase()
+    .split(/\s+/)
+    .filter(word => word !== '')
   const byContext = new Map<string, TaskRow[]>()
   const withTasks = new Set<string>()
   for (const task of tasks) {
@@ -60,8 +70,17 @@ export function listRows(tasks: Iterable<TaskRow>, contexts: ReadonlyMap<string,
     if (known) known.push(task)
     else byContext.set(task.contextId, [task])
   }
-  const heads = Array.from(byContext, ([contextId, all]) => headOf(contextId, newestFirst(all), contexts.get(contextId)))
-  const alone = group === 'all' ? [...contexts.values()].filter(context => !withTasks.has(context.contextId) && isFound(`${context.title} ${context.contextId}`, words)).map(context => headOf(context.contextId, [], context)) : []
+  const heads = Array.from(byContext, ([contextId, all]) =>
+    headOf(contextId, newestFirst(all), contexts.get(contextId))
+  )
+  const alone =
+    group === 'all'
+      ? [...contexts.values()]
+          .filter(
+            context => !withTasks.has(context.contextId) && isFound(`${context.title} ${context.contextId}`, words)
+          )
+          .map(context => headOf(context.contextId, [], context))
+      : []
   const sorted = [...heads, ...alone].toSorted((one, other) => other.sortMs - one.sortMs)
   return sorted.flatMap(({ head, all }) => {
     const isAlone = isSaidBy(head, all)
@@ -71,10 +90,16 @@ export function listRows(tasks: Iterable<TaskRow>, contexts: ReadonlyMap<string,
 }
 
 /** A heading and its tasks. Contexts stay in the order of their opening, so that they do not jump while they work. */
-function headOf(contextId: string, all: readonly TaskRow[], context: ContextRow | undefined): { readonly head: ContextHead; readonly all: readonly TaskRow[]; readonly sortMs: number } {
+function headOf(
+  contextId: string,
+  all: readonly TaskRow[],
+  context: ContextRow | undefined
+): { readonly head: ContextHead; readonly all: readonly TaskRow[]; readonly sortMs: number } {
   const [newest] = all
   const head: ContextHead = {
-    kind: 'context', contextId, count: all.length,
+    kind: 'context',
+    contextId,
+    count: all.length,
     title: context?.title || (all.at(-1)?.title ?? ''),
     changedMs: Math.max(context?.changedMs ?? 0, newest?.changedMs ?? 0),
     ...(newest && { state: newest.state }),
@@ -104,10 +129,18 @@ function newestFirst(tasks: TaskRow[]): TaskRow[] {
   return tasks.length < 2 ? tasks : tasks.toSorted((one, other) => other.openedMs - one.openedMs)
 }
 
-function fits({ title, taskId, contextId, state, owner }: TaskRow, about: string, words: readonly string[], group: StateGroup): boolean {
+function fits(
+  { title, taskId, contextId, state, owner }: TaskRow,
+  about: string,
+  words: readonly string[],
+  group: StateGroup
+): boolean {
   const name = stateText(state)
   if (!STATE_GROUPS[group].has(name)) return false
-  return words.length === 0 || isFound(`${title} ${about} ${taskId} ${contextId} ${name} ${owner.tenant} ${owner.principal}`, words)
+  return (
+    words.length === 0 ||
+    isFound(`${title} ${about} ${taskId} ${contextId} ${name} ${owner.tenant} ${owner.principal}`, words)
+  )
 }
 
 function isFound(text: string, words: readonly string[]): boolean {

@@ -8,7 +8,9 @@ import { taskId } from '../selection.ts'
 const chosen = signal<number | undefined>(undefined)
 
 /** The generations at which the chosen task can be shown; 0 to 0 without a task. */
-export const range = computed(() => (log.value ? { first: firstGeneration(log.value), last: lastGeneration(log.value) } : { first: 0, last: 0 }))
+export const range = computed(() =>
+  log.value ? { first: firstGeneration(log.value), last: lastGeneration(log.value) } : { first: 0, last: 0 }
+)
 
 /** The generation at which every view shows the chosen task. */
 export const generation = computed(() => Math.min(chosen.value ?? range.value.last, range.value.last))

@@ -10,13 +10,67 @@ export function TimeBar() {
   const words = eventThen.value ? eventWords(eventThen.value) : ''
   return (
     <div class="time-bar" role="group" aria-label="Time">
-      <button type="button" aria-label="One generation back" title="One generation back ( , )" disabled={generation.value <= first} onClick={() => step(-1)}>◀</button>
-      <input type="range" aria-label="Generation" aria-valuetext={`${generation.value}, ${words}`} min={first} max={last} value={generation.value} onInput={event => goTo(Number(event.currentTarget.value))} />
-      <button type="button" aria-label="One generation on" title="One generation on ( . )" disabled={generation.value >= last} onClick={() => step(1)}>▶</button>
-      <span class="generation-now"><span class="wide">generation </span>{generation.value}<span class="wide"> of </span><span class="narrow" aria-hidden="true">/</span>{last}</span>
-      <span class="event-then" title={words}>{words}</span>
-      <button type="button" aria-label="Newest" title="Newest" aria-pressed={isNewest.value} onClick={() => goTo(Infinity)}><span class="wide">Newest</span><span class="narrow">⇥</span></button>
-      {taskId.value !== undefined && <a class="save-story" aria-label="Save story" href={storyUrl(taskId.value)} download title="One file with the chart, the sequence and the talk of this task"><span class="wide">Save story</span><span class="narrow">⤓</span></a>}
+      <button
+        type="button"
+        aria-label="One generation back"
+        title="One generation back ( , )"
+        disabled={generation.value <= first}
+        onClick={() => step(-1)}
+      >
+        ◀
+      </button>
+      <input
+        type="range"
+        aria-label="Generation"
+        aria-valuetext={`${generation.value}, ${words}`}
+        min={first}
+        max={last}
+        value={generation.value}
+        onInput={event => goTo(Number(event.currentTarget.value))}
+      />
+      <button
+        type="button"
+        aria-label="One generation on"
+        title="One generation on ( . )"
+        disabled={generation.value >= last}
+        onClick={() => step(1)}
+      >
+        ▶
+      </button>
+      <span class="generation-now">
+        <span class="wide">generation </span>
+        {generation.value}
+        <span class="wide"> of </span>
+        <span class="narrow" aria-hidden="true">
+          /
+        </span>
+        {last}
+      </span>
+      <span class="event-then" title={words}>
+        {words}
+      </span>
+      <button
+        type="button"
+        aria-label="Newest"
+        title="Newest"
+        aria-pressed={isNewest.value}
+        onClick={() => goTo(Infinity)}
+      >
+        <span class="wide">Newest</span>
+        <span class="narrow">⇥</span>
+      </button>
+      {taskId.value !== undefined && (
+        <a
+          class="save-story"
+          aria-label="Save story"
+          href={storyUrl(taskId.value)}
+          download
+          title="One file with the chart, the sequence and the talk of this task"
+        >
+          <span class="wide">Save story</span>
+          <span class="narrow">⤓</span>
+        </a>
+      )}
     </div>
   )
 }

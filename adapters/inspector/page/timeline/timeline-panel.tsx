@@ -18,23 +18,52 @@ const marks = computed(() => pathMarks(pathOf(stepsUntilThen(chosenSteps.value))
 
 /** The task by generation: chart, status, artifacts and history at that time. */
 export function TimelinePanel() {
-  if (logError.value !== undefined) return <p class="empty" role="alert">{logError.value}</p>
-  if (!log.value || range.value.last === 0) return <p class="empty">Choose a task in the list to see it at any of its generations. A message under Talk opens one.</p>
+  if (logError.value !== undefined)
+    return (
+      <p class="empty" role="alert">
+        {logError.value}
+      </p>
+    )
+  if (!log.value || range.value.last === 0)
+    return (
+      <p class="empty">
+        Choose a task in the list to see it at any of its generations. A message under Talk opens one.
+      </p>
+    )
   return (
     <div class="panel timeline-panel">
       <div class="timeline">
-        <VirtualList label="Events" items={log.value.events} keyOf={eventKey} heightOf={() => EVENT_HEIGHT} activeKey={String(generation.value)}
-          choose={event => goTo(event.generation)} row={event => <EventLine event={event} />} empty={<p>No events.</p>} />
+        <VirtualList
+          label="Events"
+          items={log.value.events}
+          keyOf={eventKey}
+          heightOf={() => EVENT_HEIGHT}
+          activeKey={String(generation.value)}
+          choose={event => goTo(event.generation)}
+          row={event => <EventLine event={event} />}
+          empty={<p>No events.</p>}
+        />
         <div class="then">
-          <p class="then-state" aria-live="polite">{taskThen.value && <StateBadge state={taskThen.value.status.state} />} <span class="quiet">{dateText(taskThen.value?.status.timestamp)}</span></p>
+          <p class="then-state" aria-live="polite">
+            {taskThen.value && <StateBadge state={taskThen.value.status.state} />}{' '}
+            <span class="quiet">{dateText(taskThen.value?.status.timestamp)}</span>
+          </p>
           <ThenChart />
           <section aria-label="Artifacts then">
             <h2>Artifacts</h2>
-            {taskThen.value?.artifacts ? <ArtifactsView artifacts={taskThen.value.artifacts} /> : <p class="quiet">None yet.</p>}
+            {taskThen.value?.artifacts ? (
+              <ArtifactsView artifacts={taskThen.value.artifacts} />
+            ) : (
+              <p class="quiet">None yet.</p>
+            )}
           </section>
           <section aria-label="History then">
             <h2>History</h2>
-            {historyThen.value.length === 0 ? <p class="quiet">Nothing was said yet.</p> : historyThen.value.map(message => <MessageView key={message.messageId} message={message} />)}
+            {historyThen.value.length === 0 ? (
+              <p class="quiet">Nothing was said yet.</p>
+            ) : (
+              historyThen.value.map(message => <MessageView key={message.messageId} message={message} />)
+            )}
           </section>
         </div>
       </div>
@@ -46,7 +75,14 @@ function ThenChart() {
   const { chart } = choice.value ?? {}
   if (!chart) return null
   if (stepsUntilThen(chosenSteps.value).length === 0) return <p class="quiet then-unseen">{unseenText(chart.title)}</p>
-  return <ChartPicture label={`${chart.title} at generation ${generation.value}`} svg={chart.svg} marks={marks.value} scrolls />
+  return (
+    <ChartPicture
+      label={`${chart.title} at generation ${generation.value}`}
+      svg={chart.svg}
+      marks={marks.value}
+      scrolls
+    />
+  )
 }
 
 function eventKey({ generation }: TaskEvent): string {
@@ -58,7 +94,11 @@ function EventLine({ event }: { readonly event: TaskEvent }) {
   return (
     <>
       <span class="mono generation">{generation}</span>
-      {'statusUpdate' in update ? <StateBadge state={update.statusUpdate.status.state} /> : <span class="event-artifact">{eventWords(event)}</span>}
+      {'statusUpdate' in update ? (
+        <StateBadge state={update.statusUpdate.status.state} />
+      ) : (
+        <span class="event-artifact">{eventWords(event)}</span>
+      )}
       <span class="event-words quiet">{statusText(event)}</span>
     </>
   )

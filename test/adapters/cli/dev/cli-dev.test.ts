@@ -16,7 +16,17 @@ import { defineAgent } from '../../../../runtime/agent/define-agent.ts'
 import { memoryStore } from '../../../../runtime/store/memory/memory-store.ts'
 import { FeedReader, TOKEN } from '../../../fixtures/pages/feed-reader.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
-import { deferred, open, reaches, recordingLogger, rejection, rest, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  deferred,
+  open,
+  reaches,
+  recordingLogger,
+  rejection,
+  rest,
+  say,
+  taskIn,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
@@ -35,7 +45,12 @@ async function developing(t: Test, cwd: string, argv: readonly string[]) {
   const stop = new AbortController()
   const announced = deferred<string>()
   let heard = ''
-  const ended = runCommand(['dev', ...argv, '--port', '0'], { printed: announced.resolve, heard: text => (heard += text), signal: stop.signal, cwd })
+  const ended = runCommand(['dev', ...argv, '--port', '0'], {
+    printed: announced.resolve,
+    heard: text => (heard += text),
+    signal: stop.signal,
+    cwd
+  })
   t.teardown(async () => {
     stop.abort()
     await ended
@@ -57,16 +72,26 @@ await t.test('an agent under development', async t => {
 
   await t.test('may be called by pages of this machine, which may not use its inspector', async t => {
     const { url } = await developing(t, folder(t), ['agent.mjs', '--origin', 'https://app.example'])
-    const answer = (origin: string, path = '.well-known/agent-card.json') => fetch(`${url}${path}`, { headers: { origin } })
+    const answer = (origin: string, path = '.well-known/agent-card.json') =>
+      fetch(`${url}${path}`, { headers: { origin } })
     t.equal((await answer('http://localhost:5173')).headers.get('access-control-allow-origin'), 'http://localhost:5173')
     t.equal((await answer('https://app.example')).status, 200)
     t.equal((await answer('https://evil.example')).status, 403)
-    for (const path of ['', 'stately']) t.equal((await answer('http://localhost:5173', path)).headers.get('access-control-allow-origin'), null, `${path} cannot be read by another page`)
+    for (const path of ['', 'stately'])
+      t.equal(
+        (await answer('http://localhost:5173', path)).headers.get('access-control-allow-origin'),
+        null,
+        `${path} cannot be read by another page`
+      )
   })
 
-  await t.test('is announced with its page, which can run its tests and prove its properties, and that saving reloads it', async t => {
-    const { announcement, url, stop, ended } = await developing(t, folder(t), ['agent.mjs'])
-    t.equal(announcement, `Painter, red
+  await t.test(
+    'is announced with its page, which can run its tests and prove its properties, and that saving reloads it',
+    async t => {
+      const { announcement, url, stop, ended } = await developing(t, folder(t), ['agent.mjs'])
+      t.equal(
+        announcement,
+        `Painter, red
 
   agent  ${url.replace('http', 'ws')}
          ${url} for JSON-RPC and REST
@@ -78,20 +103,36 @@ Talk to it from another terminal:
   npx taskchart send ${url.replace('http', 'ws')} "hello" --out artifacts
 
 When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C stops it. Its process id is ${process.pid}.
-`)
-    const page = await pageAt(t, url)
-    await page.frame('hello')
-    page.ask({ type: 'test' })
-    t.match(await page.frame('testing'), { isRunning: true, done: 0 }, 'the page can run the tests')
-    page.ask({ type: 'prove' })
-    t.same(await page.frame('proving'), { type: 'proving', isRunning: true }, 'and prove its properties')
-    page.ask({ type: 'prove' })
-    await until(() => page.all('proving').some(({ proof }) => proof))
-    t.match(page.all('proving').slice(1), [{ isRunning: false, proof: { head: '3 configurations, all, opened by "start"', verdicts: [{ property: 'the chart never throws', outcome: 'proved', says: 'in 3 configurations' }, { property: 'every task can end', says: 'in 3 configurations, if everything that is possible again and again happens in the end' }] } }])
-    stop()
-    t.equal((await ended).code, 0)
-    await t.rejects(fetch(url))
-  })
+`
+      )
+      const page = await pageAt(t, url)
+      await page.frame('hello')
+      page.ask({ type: 'test' })
+      t.match(await page.frame('testing'), { isRunning: true, done: 0 }, 'the page can run the tests')
+      page.ask({ type: 'prove' })
+      t.same(await page.frame('proving'), { type: 'proving', isRunning: true }, 'and prove its properties')
+      page.ask({ type: 'prove' })
+      await until(() => page.all('proving').some(({ proof }) => proof))
+      t.match(page.all('proving').slice(1), [
+        {
+          isRunning: false,
+          proof: {
+            head: '3 configurations, all, opened by "start"',
+            verdicts: [
+              { property: 'the chart never throws', outcome: 'proved', says: 'in 3 configurations' },
+              {
+                property: 'every task can end',
+                says: 'in 3 configurations, if everything that is possible again and again happens in the end'
+              }
+            ]
+          }
+        }
+      ])
+      stop()
+      t.equal((await ended).code, 0)
+      await t.rejects(fetch(url))
+    }
+  )
 
   await t.test('is replaced when its imports are saved, and its tasks and clients continue', async t => {
     const cwd = folder(t)
@@ -101,7 +142,8 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     const { id: taskId } = taskIn(await client.sendMessage(say('x')))
     const states: string[] = []
     const watching = (async () => {
-      for await (const event of client.subscribeToTask({ id: taskId })) if ('statusUpdate' in event) states.push(event.statusUpdate.status.state)
+      for await (const event of client.subscribeToTask({ id: taskId }))
+        if ('statusUpdate' in event) states.push(event.statusUpdate.status.state)
     })()
     for (const colour of ['green', 'blue']) {
       writeFileSync(join(cwd, 'colour.mjs'), `export const colour = '${colour}'`)
@@ -138,7 +180,11 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
   await t.test('is replaced at the next save when the saved module, or a new import of it, never loads', async t => {
     const cwd = folder(t)
     const { url, stop, ended } = await developing(t, cwd, ['agent.mjs'])
-    const loads = (colour: string, rest: string) => writeFileSync(join(cwd, 'colour.mjs'), `export const colour = '${colour}'\nglobalThis.reached = '${colour}'\n${rest}`)
+    const loads = (colour: string, rest: string) =>
+      writeFileSync(
+        join(cwd, 'colour.mjs'),
+        `export const colour = '${colour}'\nglobalThis.reached = '${colour}'\n${rest}`
+      )
     const reached = async (colour: string) => {
       await until(() => (globalThis as { reached?: string }).reached === colour)
       // Which file it was is told in a later turn of the event loop.
@@ -165,7 +211,10 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     const cwd = folder(t)
     const { url, heard, announcement } = await developing(t, cwd, ['agent.mjs', '--api-key', 'secret-of-16-chars'])
     t.match(announcement, /page {3}http:\S+\?token=\S+\n/)
-    writeFileSync(join(cwd, 'agent.mjs'), "export const authenticate = () => ({ id: 'x' })\nexport default { card: { name: 'Other' }, work: () => ({}) }")
+    writeFileSync(
+      join(cwd, 'agent.mjs'),
+      "export const authenticate = () => ({ id: 'x' })\nexport default { card: { name: 'Other' }, work: () => ({}) }"
+    )
     await until(() => heard().includes('Leave out --api-key'))
     t.equal(await nameAt(url), 'Painter, red')
     writeFileSync(join(cwd, 'agent.mjs'), "export default { card: { name: 'Third' }, work: () => ({}) }")
@@ -191,14 +240,24 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
     const page = await pageAt(t, url)
     await page.frame('hello')
     t.equal((await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd })).code, 0)
-    t.match(await page.frame('coverage'), { chart: 'work', reached: { states: ['(machine)', '(machine).asking', '(machine).done'], transitions: ['(machine).asking on message.received to done'] }, missing: [] })
+    t.match(await page.frame('coverage'), {
+      chart: 'work',
+      reached: {
+        states: ['(machine)', '(machine).asking', '(machine).done'],
+        transitions: ['(machine).asking on message.received to done']
+      },
+      missing: []
+    })
     const file = join(cwd, '.taskchart/coverage/agent.mjs.json')
     const whole = readFileSync(file, 'utf8')
     await runCommand(['test', 'agent.mjs', '--driver', 'in process', '--only', 'is sent'], { cwd })
     t.equal(readFileSync(file, 'utf8'), whole, 'a partial test stores nothing')
     rmSync(join(cwd, '.taskchart'), { recursive: true })
     writeFileSync(join(cwd, '.taskchart'), '')
-    t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), { code: 0, stderr: /the coverage could not be saved/ })
+    t.match(await runCommand(['test', 'agent.mjs', '--driver', 'the chart'], { cwd }), {
+      code: 0,
+      stderr: /the coverage could not be saved/
+    })
   })
 
   await t.test('is refused for a port in use, a public host or a missing file', async t => {
@@ -218,10 +277,23 @@ When you save agent.mjs, or a file that it imports, it is loaded again. Ctrl-C s
 })
 
 await t.test('a server is closed again if its inspector fails to open', async t => {
-  const failing = { tap: { heard: undefined }, answer: () => undefined, open: () => Promise.reject(new Error('no inspector')) } as unknown as Inspector
+  const failing = {
+    tap: { heard: undefined },
+    answer: () => undefined,
+    open: () => Promise.reject(new Error('no inspector'))
+  } as unknown as Inspector
   const { logger } = recordingLogger()
   const module = { agent: defineAgent({ card: { name: 'A' }, work: () => ({}) }) }
-  const parts = { address: { port: 0 }, legacy: undefined, store: memoryStore(), clock: new TestClock(), logger, inspector: failing, traced: undefined, runtimeOptions: () => ({ logger }) }
+  const parts = {
+    address: { port: 0 },
+    legacy: undefined,
+    store: memoryStore(),
+    clock: new TestClock(),
+    logger,
+    inspector: failing,
+    traced: undefined,
+    runtimeOptions: () => ({ logger })
+  }
   await t.rejects(serveDev(parts, module), { message: 'no inspector' })
 })
 
@@ -231,7 +303,19 @@ await t.test('a request between two agents is answered with a delay for a retry'
   const work = () => new Promise<never>(() => {})
   const inspector = inspect({ token: TOKEN }) as Inspector
   const module = { agent: defineAgent({ card: { name: 'A' }, work, cancelGraceMs: 5000 }) }
-  const served = await serveDev({ address: { port: 0 }, legacy: undefined, store: memoryStore(), clock, logger, inspector, traced: undefined, runtimeOptions: () => ({ logger }) }, module)
+  const served = await serveDev(
+    {
+      address: { port: 0 },
+      legacy: undefined,
+      store: memoryStore(),
+      clock,
+      logger,
+      inspector,
+      traced: undefined,
+      runtimeOptions: () => ({ logger })
+    },
+    module
+  )
   t.teardown(async () => {
     const closing = [served.close(), served.runtime.close()]
     clock.increment(10_000)
@@ -241,7 +325,10 @@ await t.test('a request between two agents is answered with a delay for a retry'
     const socket = new WebSocket(`${served.url.replace('http', 'ws')}${path}`)
     t.teardown(() => socket.terminate())
     socket.on('error', () => {})
-    return Promise.race([once(socket, 'open').then(() => 101), once(socket, 'unexpected-response').then(([, { statusCode }]) => statusCode as number)])
+    return Promise.race([
+      once(socket, 'open').then(() => 101),
+      once(socket, 'unexpected-response').then(([, { statusCode }]) => statusCode as number)
+    ])
   }
   const first = served.runtime
   const { id } = await open(first)
@@ -250,7 +337,11 @@ await t.test('a request between two agents is answered with a delay for a retry'
   // Its work cleans up, for as long as it may.
   const replaced = served.replace(module)
   await until(async () => (await fetch(served.url, { method: 'POST' })).status === 503)
-  await until(async () => (await first.getTask({ id }).catch((error: Error) => error.message)) === 'The agent is shutting down. Send the request again later.')
+  await until(
+    async () =>
+      (await first.getTask({ id }).catch((error: Error) => error.message)) ===
+      'The agent is shutting down. Send the request again later.'
+  )
   t.strictSame([await status(''), await status('elsewhere')], [503, 503])
   t.equal((await fetch(`${served.url}stately`)).status, 200, 'the inspector stays')
   clock.increment(1000)
@@ -270,14 +361,24 @@ await t.test('reloaded modules', async t => {
   await t.test('reload all their imports in any language, except packages', async t => {
     const cwd = t.testdir({
       'package.json': '{}',
-      'agent.ts': "import { name } from './deep/name.ts'\nimport inner from './deep/inner.cjs'\nexport default { card: { name: name + inner.word as string }, work: () => ({}) }",
-      deep: { 'name.ts': "export const name: string = 'a'", 'inner.cjs': "exports.word = require('./word.cjs').word", 'word.cjs': "exports.word = '1'" }
+      'agent.ts':
+        "import { name } from './deep/name.ts'\nimport inner from './deep/inner.cjs'\nexport default { card: { name: name + inner.word as string }, work: () => ({}) }",
+      deep: {
+        'name.ts': "export const name: string = 'a'",
+        'inner.cjs': "exports.word = require('./word.cjs').word",
+        'word.cjs': "exports.word = '1'"
+      }
     })
     const modules = new FreshModules(() => {}, { ...nodeReader, stripsTypes: false })
     const name = async () => (await loadAgent('agent.ts', cwd, modules.reader)).agent.card.name
     t.equal(await name(), 'a1')
     t.equal(await name(), 'a1')
-    t.strictSame([...modules.files].map(file => file.slice(cwd.length + 1)).toSorted(), ['agent.ts', 'deep/inner.cjs', 'deep/name.ts', 'deep/word.cjs'])
+    t.strictSame([...modules.files].map(file => file.slice(cwd.length + 1)).toSorted(), [
+      'agent.ts',
+      'deep/inner.cjs',
+      'deep/name.ts',
+      'deep/word.cjs'
+    ])
     writeFileSync(join(cwd, 'deep/name.ts'), "export const name: string = 'b'")
     t.equal(await name(), 'b1')
     writeFileSync(join(cwd, 'deep/word.cjs'), "exports.word = '2'")
@@ -287,36 +388,50 @@ await t.test('reloaded modules', async t => {
   await t.test('that do not load list the files that they imported', async t => {
     const cwd = t.testdir({ 'agent.mjs': "import './broken.mjs'", 'broken.mjs': 'export const =' })
     const modules = new FreshModules()
-    t.match(await rejection(loadAgent('agent.mjs', cwd, modules.reader)), { message: /^agent\.mjs could not be loaded: / })
-    t.strictSame([...modules.files].map(file => file.slice(cwd.length + 1)), ['agent.mjs', 'broken.mjs'])
+    t.match(await rejection(loadAgent('agent.mjs', cwd, modules.reader)), {
+      message: /^agent\.mjs could not be loaded: /
+    })
+    t.strictSame(
+      [...modules.files].map(file => file.slice(cwd.length + 1)),
+      ['agent.mjs', 'broken.mjs']
+    )
     t.match(await syntaxPlace(modules.files), /broken\.mjs:1\nexport const =\n/)
     t.equal(await syntaxPlace([join(cwd, 'agent.mjs'), 'agent.ts']), '')
   })
 })
 
-await t.test('a module that is not loaded after five seconds is reported once, and loaded at the next save', async t => {
-  const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'A' }, work: () => ({}) }" })
-  const patience = new TestClock()
-  const clock: Clock = {
-    ...systemClock,
-    setTimeout: (callback, delayMs) => (delayMs === SLOW_LOAD_MS ? patience : systemClock).setTimeout(callback, delayMs),
-    clearTimeout: timer => [patience, systemClock].forEach(one => one.clearTimeout(timer))
+await t.test(
+  'a module that is not loaded after five seconds is reported once, and loaded at the next save',
+  async t => {
+    const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'A' }, work: () => ({}) }" })
+    const patience = new TestClock()
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout: (callback, delayMs) =>
+        (delayMs === SLOW_LOAD_MS ? patience : systemClock).setTimeout(callback, delayMs),
+      clearTimeout: timer => [patience, systemClock].forEach(one => one.clearTimeout(timer))
+    }
+    const reloader = new Reloader('agent.mjs', cwd, clock)
+    t.teardown(() => reloader.close())
+    t.equal((await reloader.first()).agent.card.name, 'A')
+    const loaded: string[] = []
+    const errors: string[] = []
+    reloader.follow({
+      loaded: async ({ agent }) => void loaded.push(agent.card.name),
+      failed: error => void errors.push((error as Error).message)
+    })
+    writeFileSync(join(cwd, 'agent.mjs'), 'globalThis.awaits = true\nawait new Promise(() => {})')
+    await until(() => 'awaits' in globalThis && patience.size > 0)
+    patience.increment(SLOW_LOAD_MS)
+    patience.increment(SLOW_LOAD_MS)
+    t.strictSame(errors, [
+      'agent.mjs is not loaded after 5 s. Look for an await at the top level of a module that never ends, and save that module again.'
+    ])
+    writeFileSync(join(cwd, 'agent.mjs'), "export default { card: { name: 'B' }, work: () => ({}) }")
+    await until(() => loaded.includes('B') && patience.size === 0)
+    t.equal(errors.length, 1)
   }
-  const reloader = new Reloader('agent.mjs', cwd, clock)
-  t.teardown(() => reloader.close())
-  t.equal((await reloader.first()).agent.card.name, 'A')
-  const loaded: string[] = []
-  const errors: string[] = []
-  reloader.follow({ loaded: async ({ agent }) => void loaded.push(agent.card.name), failed: error => void errors.push((error as Error).message) })
-  writeFileSync(join(cwd, 'agent.mjs'), 'globalThis.awaits = true\nawait new Promise(() => {})')
-  await until(() => 'awaits' in globalThis && patience.size > 0)
-  patience.increment(SLOW_LOAD_MS)
-  patience.increment(SLOW_LOAD_MS)
-  t.strictSame(errors, ['agent.mjs is not loaded after 5 s. Look for an await at the top level of a module that never ends, and save that module again.'])
-  writeFileSync(join(cwd, 'agent.mjs'), "export default { card: { name: 'B' }, work: () => ({}) }")
-  await until(() => loaded.includes('B') && patience.size === 0)
-  t.equal(errors.length, 1)
-})
+)
 
 await t.test('a watch of files', async t => {
   await t.test('reports a save once, however many steps it takes, and no other file', async t => {

@@ -5,7 +5,8 @@ import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { computesApart } from '../../../../adapters/cli/process/apart.ts'
 
-const AGENT = "import { defineAgent, setupWork } from 'taskchart'\nconst say = () => process.stdout.write(`${process.pid}\\n`)\n"
+const AGENT =
+  "import { defineAgent, setupWork } from 'taskchart'\nconst say = () => process.stdout.write(`${process.pid}\\n`)\n"
 const ASKS = (guard: string) => `${AGENT}
 const asks = { tags: 'input-required', meta: { prompt: 'Go?' }, on: { 'message.received': { guard: () => { ${guard} }, target: 'done' } } }
 export default defineAgent({ card: { name: 'A' }, work: setupWork({}).createMachine({ initial: 'asks', states: { asks, done: { type: 'final' } } }) })`
@@ -22,7 +23,12 @@ function start(t: Test, ...argv: string[]) {
   t.teardown(() => child.kill('SIGKILL'))
   const errors: string[] = []
   createInterface(child.stderr).on('line', line => errors.push(line))
-  return { child, errors, ended: once(child, 'close'), printed: once(createInterface(child.stdout), 'line') as Promise<[string]> }
+  return {
+    child,
+    errors,
+    ended: once(child, 'close'),
+    printed: once(createInterface(child.stdout), 'line') as Promise<[string]>
+  }
 }
 
 for (const command of ['prove', 'test', 'paths', 'coverage']) {
@@ -43,11 +49,20 @@ for (const command of ['prove', 'test', 'paths', 'coverage']) {
 await t.test('a computation that the system ends is not proved, and says why', async t => {
   const { ended, errors } = start(t, 'prove', join(cwd, 'killed.mjs'))
   t.strictSame(await ended, [4, null])
-  t.match(errors.at(-1), /^taskchart: SIGKILL ended the process that computed, as happens when it needs more memory than Node has\. So nothing is known\. /)
+  t.match(
+    errors.at(-1),
+    /^taskchart: SIGKILL ended the process that computed, as happens when it needs more memory than Node has\. So nothing is known\. /
+  )
 })
 
 await t.test('the exit code is that of the computation', async t => {
-  for (const [code, ...argv] of [[0, 'prove', join(cwd, 'right.mjs')], [4, 'prove', join(cwd, 'right.mjs'), '--time', '0.000001'], [2, '--color', 'never', 'prove'], [0, '--version']] as const) t.strictSame(await start(t, ...argv).ended, [code, null])
+  for (const [code, ...argv] of [
+    [0, 'prove', join(cwd, 'right.mjs')],
+    [4, 'prove', join(cwd, 'right.mjs'), '--time', '0.000001'],
+    [2, '--color', 'never', 'prove'],
+    [0, '--version']
+  ] as const)
+    t.strictSame(await start(t, ...argv).ended, [code, null])
 })
 
 await t.test('commands that wait, and tests of a server, run in the process itself', t => {

@@ -5,7 +5,15 @@ import type { AgentDefinition } from '../../../../runtime/agent/define-agent.ts'
 import { setupWork } from '../../../../runtime/authoring/setup-work.ts'
 import { progress } from '../../../../runtime/authoring/words.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
-import { deferred, rest, recordingLogger, say, start, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  deferred,
+  rest,
+  recordingLogger,
+  say,
+  start,
+  taskIn,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
 /** A watch with a time of its own: `pass` lets time pass in which nothing else runs. */
@@ -127,19 +135,34 @@ await t.test('a chart that blocks the loop initially or at a message is named', 
 })
 
 await t.test('taskchart serve logs that the event loop was blocked, and by which work', async t => {
-  const cwd = t.testdir({ 'slow.js': "export default { card: { name: 'Slow' }, work: () => { globalThis.passMs(2500); return { artifact: 'done' } } }" })
+  const cwd = t.testdir({
+    'slow.js':
+      "export default { card: { name: 'Slow' }, work: () => { globalThis.passMs(2500); return { artifact: 'done' } } }"
+  })
   let nowMs = 0
   Object.assign(globalThis, { passMs: (ms: number) => void (nowMs += ms) })
   t.teardown(() => Reflect.deleteProperty(globalThis, 'passMs'))
   const stop = new AbortController()
   const announced = deferred<string>()
   let stderr = ''
-  const ended = runCommand(['serve', 'slow.js', '--port', '0', '--json', '--log', 'json'], { cwd, signal: stop.signal, printed: announced.resolve, heard: text => void (stderr += text), elapsedMs: () => nowMs })
+  const ended = runCommand(['serve', 'slow.js', '--port', '0', '--json', '--log', 'json'], {
+    cwd,
+    signal: stop.signal,
+    printed: announced.resolve,
+    heard: text => void (stderr += text),
+    elapsedMs: () => nowMs
+  })
   const { url } = JSON.parse(await announced.promise) as { url: string }
   const { stdout } = await runCommand(['send', url, 'go', '--json'], { cwd })
   const [, taskId] = /"taskId":"([^"]+)"/.exec(stdout) ?? []
   await until(() => stderr.includes(STOOD_STILL))
-  t.match(stderr.split('\n').map(line => line && JSON.parse(line)).find(line => line.message === STOOD_STILL), { level: 'warn', details: { taskId, ms: Number } })
+  t.match(
+    stderr
+      .split('\n')
+      .map(line => line && JSON.parse(line))
+      .find(line => line.message === STOOD_STILL),
+    { level: 'warn', details: { taskId, ms: Number } }
+  )
   stop.abort()
   t.equal((await ended).code, 0)
 })

@@ -8,7 +8,8 @@ import { brief, next, rejection, say, taskIn } from '../../../fixtures/runtime/r
 import { JsonSocket } from '../../../fixtures/servers/served-agent.ts'
 
 const AGENTS = {
-  'echo.js': "export default { card: { name: 'Echo' }, work: ({ message }) => ({ artifact: { parts: message.parts } }) }",
+  'echo.js':
+    "export default { card: { name: 'Echo' }, work: ({ message }) => ({ artifact: { parts: message.parts } }) }",
   // Works for ever, whatever its signal says, and leaves a rejection and timers behind.
   'stubborn.js': `setInterval(() => {}, 1)
 export default { card: { name: 'Stubborn' }, work: ({ signal }) => {
@@ -16,13 +17,23 @@ export default { card: { name: 'Stubborn' }, work: ({ signal }) => {
   return new Promise(() => {})
 } }`,
   // Cleans up for ever.
-  'hanging.js': "export default { card: { name: 'Hanging' }, cancelGraceMs: 3600000, work: () => new Promise(() => {}) }",
+  'hanging.js':
+    "export default { card: { name: 'Hanging' }, cancelGraceMs: 3600000, work: () => new Promise(() => {}) }",
   'unready.js': 'setInterval(() => {}, 1e6)\nprocess.stderr.write("loading\\n")\nawait new Promise(() => {})'
 }
 
 /** Serves an agent with the built command, which is killed when the test ends. */
 function start(t: Test, file: string) {
-  const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'serve', file, '--port', '0', '--json', '--log', 'json'])
+  const child = spawn(process.execPath, [
+    'dist/adapters/cli/bin.js',
+    'serve',
+    file,
+    '--port',
+    '0',
+    '--json',
+    '--log',
+    'json'
+  ])
   t.teardown(() => child.kill('SIGKILL'))
   const ended = once(child, 'close') as Promise<[number | null, string | null]>
   const logged: string[] = []
@@ -51,7 +62,10 @@ await t.test('a served agent that receives a signal', async t => {
       child.kill(signal)
       t.match(await client.closed(), { code: 1012, reason: /Your tasks go on/ })
       t.strictSame(await ended, [0, null])
-      t.match(logged.map(line => JSON.parse(line)), [{ level: 'info', message: 'the server is stopping and parks its work', details: {} }])
+      t.match(
+        logged.map(line => JSON.parse(line)),
+        [{ level: 'info', message: 'the server is stopping and parks its work', details: {} }]
+      )
     })
   }
 
@@ -71,20 +85,26 @@ await t.test('a served agent that receives a signal', async t => {
     t.strictSame(await ended, [0, null])
   })
 
-  for (const [first, second, code] of [['SIGTERM', 'SIGINT', 130], ['SIGINT', 'SIGTERM', 143]] as const) {
-    await t.test(`${first}, then ${second} during an hour's wait, exits at once with ${code}, after informing clients`, async t => {
-      const { child, ended, url, lines } = start(t, join(cwd, 'hanging.js'))
-      const address = await url
-      const client = await connect(address, { giveUpAfterMs: 0 })
-      const other = await JsonSocket.open(t, address)
-      await client.cancelTask({ id: await working(client) })
-      const parking = once(lines, 'line')
-      child.kill(first)
-      t.match(String(await parking), 'parks its work')
-      t.match(await other.closed(), { code: 1012 })
-      child.kill(second)
-      t.strictSame(await ended, [code, null])
-    })
+  for (const [first, second, code] of [
+    ['SIGTERM', 'SIGINT', 130],
+    ['SIGINT', 'SIGTERM', 143]
+  ] as const) {
+    await t.test(
+      `${first}, then ${second} during an hour's wait, exits at once with ${code}, after informing clients`,
+      async t => {
+        const { child, ended, url, lines } = start(t, join(cwd, 'hanging.js'))
+        const address = await url
+        const client = await connect(address, { giveUpAfterMs: 0 })
+        const other = await JsonSocket.open(t, address)
+        await client.cancelTask({ id: await working(client) })
+        const parking = once(lines, 'line')
+        child.kill(first)
+        t.match(String(await parking), 'parks its work')
+        t.match(await other.closed(), { code: 1012 })
+        child.kill(second)
+        t.strictSame(await ended, [code, null])
+      }
+    )
   }
 
   await t.test('before its agent is loaded exits with 0', async t => {

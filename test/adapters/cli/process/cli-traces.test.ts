@@ -22,7 +22,11 @@ await t.test('a module with a tracer provider is traced, and its last spans are 
   t.equal(await registeredTelemetry(recordingLogger().logger), undefined, 'nothing is registered yet')
   const cwd = t.testdir({ 'agent.mjs': AGENT })
   const [stop, announced] = [new AbortController(), deferred<string>()]
-  const ended = runCommand(['serve', 'agent.mjs', '--port', '0', '--json'], { printed: announced.resolve, signal: stop.signal, cwd })
+  const ended = runCommand(['serve', 'agent.mjs', '--port', '0', '--json'], {
+    printed: announced.resolve,
+    signal: stop.signal,
+    cwd
+  })
   const { url } = JSON.parse(await announced.promise) as { url: string }
   const client = await connect(url)
   await client.sendMessage(say('x'))
@@ -37,7 +41,11 @@ await t.test('a module with a tracer provider is traced, and its last spans are 
 await t.test('an agent under taskchart dev is traced too', async t => {
   const cwd = t.testdir({ 'agent.mjs': "export default { card: { name: 'Developed' }, work: () => ({}) }" })
   const [stop, announced] = [new AbortController(), deferred<string>()]
-  const ended = runCommand(['dev', 'agent.mjs', '--port', '0', '--json'], { printed: announced.resolve, signal: stop.signal, cwd })
+  const ended = runCommand(['dev', 'agent.mjs', '--port', '0', '--json'], {
+    printed: announced.resolve,
+    signal: stop.signal,
+    cwd
+  })
   const { url } = JSON.parse(await announced.promise) as { url: string }
   const client = await connect(url)
   await client.sendMessage(say('x'))
@@ -49,9 +57,17 @@ await t.test('an agent under taskchart dev is traced too', async t => {
 
 await t.test('spans that cannot be exported give a line of the log', async t => {
   trace.disable()
-  trace.setGlobalTracerProvider(Object.assign(new BasicTracerProvider(), { forceFlush: () => Promise.reject(new Error('nobody there')) }))
+  trace.setGlobalTracerProvider(
+    Object.assign(new BasicTracerProvider(), { forceFlush: () => Promise.reject(new Error('nobody there')) })
+  )
   const { logger, log } = recordingLogger()
   const traced = await registeredTelemetry(logger)
   await traced?.flush()
-  t.match(log, [{ level: 'error', message: 'the last spans and metrics could not be exported', details: { error: { message: 'nobody there' } } }])
+  t.match(log, [
+    {
+      level: 'error',
+      message: 'the last spans and metrics could not be exported',
+      details: { error: { message: 'nobody there' } }
+    }
+  ])
 })

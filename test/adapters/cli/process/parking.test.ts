@@ -10,7 +10,18 @@ import { onKillPoint } from '../../../../runtime/primitives/kill-points.ts'
 import type { Store } from '../../../../runtime/store/store.ts'
 import { steeredWork } from '../../../fixtures/runtime/agents.ts'
 import { anyone, lives } from '../../../fixtures/runtime/lives.ts'
-import { countingIds, deferred, heldStore, open, reaches, recordingLogger, rest, say, start, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  countingIds,
+  deferred,
+  heldStore,
+  open,
+  reaches,
+  recordingLogger,
+  rest,
+  say,
+  start,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { JsonSocket } from '../../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
@@ -19,14 +30,25 @@ async function parkable(t: Test, definition: Omit<AgentDefinition, 'card'>, stor
   const { logger, log } = recordingLogger()
   const infos: string[] = []
   const clock = new TestClock()
-  const runtime = createRuntime({ agent: defineAgent({ card: { name: 'Test' }, ...definition }), clock, logger, ids: countingIds(), store })
+  const runtime = createRuntime({
+    agent: defineAgent({ card: { name: 'Test' }, ...definition }),
+    clock,
+    logger,
+    ids: countingIds(),
+    store
+  })
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
   const client = await JsonSocket.open(t, served.url)
   const closed = once(client.socket, 'close').then(([code]) => code as number)
   const parking = () => {
     let isOver = false
-    const over = park({ served, runtime, clock, logger: { ...logger, info: message => void infos.push(message) } }).then(() => (isOver = true))
+    const over = park({
+      served,
+      runtime,
+      clock,
+      logger: { ...logger, info: message => void infos.push(message) }
+    }).then(() => (isOver = true))
     return { over, isOver: () => isOver }
   }
   return { runtime, served, client, closed, clock, log, infos, parking }
@@ -37,8 +59,11 @@ await t.test('parking', async t => {
     const store = heldStore()
     const agent = await parkable(t, { work: () => new Promise(() => {}) }, store)
     const frames: { id: unknown; result?: unknown; error?: unknown }[] = []
-    agent.client.socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString()) as (typeof frames)[number]))
-    const request = (id: string, method: string, params: object) => agent.client.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
+    agent.client.socket.on('message', (data: Buffer) =>
+      frames.push(JSON.parse(data.toString()) as (typeof frames)[number])
+    )
+    const request = (id: string, method: string, params: object) =>
+      agent.client.send(JSON.stringify({ jsonrpc: '2.0', id, method, params }))
     request('stream', 'SendStreamingMessage', say('one', { contextId: 'c' }))
     await until(() => frames.length === 2)
     store.hold()
@@ -52,7 +77,10 @@ await t.test('parking', async t => {
     await store.passAll()
     t.equal(await agent.closed, 1012)
     await over
-    t.strictSame(frames.map(({ id }) => id), ['stream', 'stream', 'call'])
+    t.strictSame(
+      frames.map(({ id }) => id),
+      ['stream', 'stream', 'call']
+    )
     t.ok(frames[2]?.result)
     t.strictSame([agent.infos, agent.log], [['the server is stopping and parks its work'], []])
     t.equal(agent.clock.pending, 0)
@@ -134,9 +162,20 @@ await t.test('parking', async t => {
   }
 
   await t.test('reports what cannot be closed, and still ends', async t => {
-    const agent = await parkable(t, { work: () => ({}) }, { ...memoryStore(), close: async () => { throw new Error('disk') } })
+    const agent = await parkable(
+      t,
+      { work: () => ({}) },
+      {
+        ...memoryStore(),
+        close: async () => {
+          throw new Error('disk')
+        }
+      }
+    )
     await agent.parking().over
-    t.match(agent.log, [{ level: 'error', message: 'not everything could be closed', details: { error: { message: 'disk' } } }])
+    t.match(agent.log, [
+      { level: 'error', message: 'not everything could be closed', details: { error: { message: 'disk' } } }
+    ])
   })
 })
 
@@ -182,12 +221,19 @@ await t.test('a process stops at its first signal, and exits at the next', async
     const source = new EventEmitter()
     const codes: number[] = []
     let nowMs = 1_000_000
-    const signal = stopSignal(source, () => nowMs, code => void codes.push(code))
+    const signal = stopSignal(
+      source,
+      () => nowMs,
+      code => void codes.push(code)
+    )
     return { source, signal, codes, pass: (ms: number) => (nowMs += ms) }
   }
 
   await t.test('of the same kind, with its code', t => {
-    for (const [name, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
+    for (const [name, code] of [
+      ['SIGINT', 130],
+      ['SIGTERM', 143]
+    ] as const) {
       const { source, signal, codes, pass } = told()
       t.equal(signal.aborted, false)
       source.emit(name)

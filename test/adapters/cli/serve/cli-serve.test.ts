@@ -15,7 +15,8 @@ import { deferred, rejection, until } from '../../../fixtures/runtime/runtime-he
 import { unusedPort } from '../../../fixtures/network/unused-port.ts'
 import { NO_SQLITE } from '../../../fixtures/stores/sqlite.ts'
 
-const ECHO = "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
+const ECHO =
+  "export default { card: { name: 'Echo', description: 'Says what it hears.' }, negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) }"
 const HELLO = "export default { card: { name: 'Hello' }, work: () => ({ artifact: 'hello' }) }"
 const PICKY = `${ECHO}\nexport const authorize = ({ operation, principal }) => operation === 'listTasks' ? principal + ' may not list.' : true`
 const LOCKED = `${ECHO}\nexport const authenticate = ({ headers }) => headers['x-me'] === 'yes' ? { id: 'me' } : undefined`
@@ -39,7 +40,10 @@ async function serving(t: Test, cwd: string, argv: readonly string[]) {
     running.stop()
     await running.ended()
   })
-  return { ...running, announcement: await Promise.race([running.announced, running.ended().then(({ stderr }) => stderr)]) }
+  return {
+    ...running,
+    announcement: await Promise.race([running.announced, running.ended().then(({ stderr }) => stderr)])
+  }
 }
 
 /** Runs `taskchart serve` where it cannot, and gives its exit code and what it says. */
@@ -54,13 +58,23 @@ async function line(stream: NodeJS.ReadableStream): Promise<string> {
 }
 
 await t.test('a served agent', async t => {
-  const skills = "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
-  const cwd = t.testdir({ 'hello.js': HELLO, 'echo.js': ECHO, 'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`, 'locked.js': LOCKED, 'picky.js': PICKY, 'careless.js': CARELESS })
+  const skills =
+    "skills: [{ id: 'a', name: 'A', tags: [] }, { id: 'b', name: 'B', tags: [], examples: ['a \"red\" boat'] }]"
+  const cwd = t.testdir({
+    'hello.js': HELLO,
+    'echo.js': ECHO,
+    'skilled.mjs': `export default { card: { name: 'Skilled', ${skills} }, work: () => { throw new Error('no paint') } }`,
+    'locked.js': LOCKED,
+    'picky.js': PICKY,
+    'careless.js': CARELESS
+  })
 
   await t.test('is announced with its addresses and the line to call it', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js'])
     const [, port] = /ws:\/\/127\.0\.0\.1:(\d+)\//.exec(announcement) ?? []
-    t.equal(announcement, `Echo: Says what it hears.
+    t.equal(
+      announcement,
+      `Echo: Says what it hears.
 
   agent  ws://127.0.0.1:${port}/
          http://127.0.0.1:${port}/ for JSON-RPC and REST
@@ -72,20 +86,48 @@ Talk to it from another terminal:
   npx taskchart send ws://127.0.0.1:${port}/ "hello" --out artifacts
 
 Ctrl-C stops it. Its process id is ${process.pid}.
-`)
+`
+    )
     stop()
     t.strictSame(await ended(), { code: 0, stdout: announcement, stderr: '' })
   })
 
   await t.test('speaks 0.3 with --legacy, and has its public address in the card', async t => {
-    const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json', '--legacy', '--public-url', 'https://agent.example/'])
+    const { announcement, stop, ended } = await serving(t, cwd, [
+      'echo.js',
+      '--json',
+      '--legacy',
+      '--public-url',
+      'https://agent.example/'
+    ])
     const { http, card } = JSON.parse(announcement) as Record<string, string>
-    const body = { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] } } }
-    const answer = await fetch(`${http}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+    const body = {
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'message/send',
+      params: { message: { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] } }
+    }
+    const answer = await fetch(`${http}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body)
+    })
     t.match(await answer.json(), { result: { kind: 'message', parts: [{ kind: 'text' }] } })
-    const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as { supportedInterfaces: { url: string; protocolVersion: string }[] }
-    t.match(supportedInterfaces.map(({ url, protocolVersion }) => `${url} ${protocolVersion}`), ['wss://agent.example/ 1.0', 'https://agent.example/ 1.0', 'https://agent.example 1.0', 'wss://agent.example/ 0.3'])
-    const additional = async (from: string) => ((await (await fetch(from, { headers: { 'a2a-version': '0.3' } })).json()) as { additionalInterfaces: object[] }).additionalInterfaces.length
+    const { supportedInterfaces } = (await (await fetch(`${card}`)).json()) as {
+      supportedInterfaces: { url: string; protocolVersion: string }[]
+    }
+    t.match(
+      supportedInterfaces.map(({ url, protocolVersion }) => `${url} ${protocolVersion}`),
+      [
+        'wss://agent.example/ 1.0',
+        'https://agent.example/ 1.0',
+        'https://agent.example 1.0',
+        'wss://agent.example/ 0.3'
+      ]
+    )
+    const additional = async (from: string) =>
+      ((await (await fetch(from, { headers: { 'a2a-version': '0.3' } })).json()) as { additionalInterfaces: object[] })
+        .additionalInterfaces.length
     t.equal(await additional(`${card}`), 2, 'without WebSocket')
     stop()
     t.equal((await ended()).code, 0)
@@ -93,29 +135,55 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.equal(await additional((JSON.parse(wide.announcement) as { card: string }).card), 3)
     wide.stop()
     await wide.ended()
-    t.match(await run(cwd, ['serve', 'echo.js', '--legacy-websocket']).ended(), { code: 2, stderr: /--legacy-websocket needs --legacy/ })
-    t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), { code: 2, stderr: /--public-url takes an address/ })
+    t.match(await run(cwd, ['serve', 'echo.js', '--legacy-websocket']).ended(), {
+      code: 2,
+      stderr: /--legacy-websocket needs --legacy/
+    })
+    t.match(await run(cwd, ['serve', 'echo.js', '--public-url', 'agent.example']).ended(), {
+      code: 2,
+      stderr: /--public-url takes an address/
+    })
   })
 
-  await t.test('offers push notifications by default, and to loopback receivers with --allow-loopback-webhooks', async t => {
-    const { url, got } = await httpReceiver(t)
-    const refusals: unknown[] = []
-    for (const options of [[], ['--allow-loopback-webhooks'], ['--no-push']]) {
-      const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', ...options])
-      const { http, card } = JSON.parse(announcement) as Record<string, string>
-      const { capabilities } = (await (await fetch(`${card}`)).json()) as { capabilities: { pushNotifications: boolean } }
-      t.equal(capabilities.pushNotifications, options[0] !== '--no-push')
-      const body = { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] }, configuration: { taskPushNotificationConfig: { url } } }
-      const answer = await fetch(`${http}message:send`, { method: 'POST', headers: { 'content-type': 'application/json', 'a2a-version': '1.0' }, body: JSON.stringify(body) })
-      refusals.push(((await answer.json()) as { error?: { details: { reason: string }[] } }).error?.details[0]?.reason)
-      if (options[0] === '--allow-loopback-webhooks') await until(() => got.at(-1)?.body.includes('COMPLETED'))
-      stop()
-      t.equal((await ended()).code, 0)
+  await t.test(
+    'offers push notifications by default, and to loopback receivers with --allow-loopback-webhooks',
+    async t => {
+      const { url, got } = await httpReceiver(t)
+      const refusals: unknown[] = []
+      for (const options of [[], ['--allow-loopback-webhooks'], ['--no-push']]) {
+        const { announcement, stop, ended } = await serving(t, cwd, ['hello.js', '--json', ...options])
+        const { http, card } = JSON.parse(announcement) as Record<string, string>
+        const { capabilities } = (await (await fetch(`${card}`)).json()) as {
+          capabilities: { pushNotifications: boolean }
+        }
+        t.equal(capabilities.pushNotifications, options[0] !== '--no-push')
+        const body = {
+          message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] },
+          configuration: { taskPushNotificationConfig: { url } }
+        }
+        const answer = await fetch(`${http}message:send`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+          body: JSON.stringify(body)
+        })
+        refusals.push(
+          ((await answer.json()) as { error?: { details: { reason: string }[] } }).error?.details[0]?.reason
+        )
+        if (options[0] === '--allow-loopback-webhooks') await until(() => got.at(-1)?.body.includes('COMPLETED'))
+        stop()
+        t.equal((await ended()).code, 0)
+      }
+      t.strictSame(refusals, ['INVALID_PARAMS', undefined, 'PUSH_NOTIFICATION_NOT_SUPPORTED'])
+      t.match(await run(cwd, ['serve', 'hello.js', '--no-push', '--allow-loopback-webhooks']).ended(), {
+        code: 2,
+        stderr: /exclude each other/
+      })
+      t.match(await run(cwd, ['serve', 'hello.js', '--db', 'a.db', '--db', 'b.db']).ended(), {
+        code: 2,
+        stderr: /--db was given twice\. An agent has one database: docs\/cluster\.md#beyond-one-primary/
+      })
     }
-    t.strictSame(refusals, ['INVALID_PARAMS', undefined, 'PUSH_NOTIFICATION_NOT_SUPPORTED'])
-    t.match(await run(cwd, ['serve', 'hello.js', '--no-push', '--allow-loopback-webhooks']).ended(), { code: 2, stderr: /exclude each other/ })
-    t.match(await run(cwd, ['serve', 'hello.js', '--db', 'a.db', '--db', 'b.db']).ended(), { code: 2, stderr: /--db was given twice\. An agent has one database: docs\/cluster\.md#beyond-one-primary/ })
-  })
+  )
 
   await t.test('is announced as JSON, can be called there, and is gone when it is stopped', async t => {
     const { announcement, stop, ended } = await serving(t, cwd, ['echo.js', '--json'])
@@ -151,11 +219,24 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     stop()
     const { stderr } = await ended()
     t.notMatch(stderr, 's3cret')
-    const lines = stderr.trim().split('\n').map(line => JSON.parse(line) as Record<string, unknown>)
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .map(line => JSON.parse(line) as Record<string, unknown>)
     const failed = lines.find(({ level }) => level === 'error')
     t.match(failed, {
-      time: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/, message: 'the work of a task failed',
-      details: { taskId: String, error: { name: 'TypeError', message: 'Bearer [redacted]', stack: /careless/, cause: { message: 'no key' }, tried: ['a', { token: '[redacted]' }] } }
+      time: /^\d{4}-\d\d-\d\dT[\d:.]+Z$/,
+      message: 'the work of a task failed',
+      details: {
+        taskId: String,
+        error: {
+          name: 'TypeError',
+          message: 'Bearer [redacted]',
+          stack: /careless/,
+          cause: { message: 'no key' },
+          tried: ['a', { token: '[redacted]' }]
+        }
+      }
     })
   })
 
@@ -167,7 +248,12 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.equal((await run(cwd, ['send', url, 'hi']).ended()).code, 1)
     t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-char']).ended()).code, 1)
     t.equal((await run(cwd, ['send', url, 'hi', '--api-key', 'secret-of-16-chars']).ended()).code, 0)
-    for (const authorization of ['secret-of-16-chars', 'Basic secret-of-16-chars', 'Bearer secret-of-16-chars too', 'bearer SECRET-OF-16-CHARS']) {
+    for (const authorization of [
+      'secret-of-16-chars',
+      'Basic secret-of-16-chars',
+      'Bearer secret-of-16-chars too',
+      'bearer SECRET-OF-16-CHARS'
+    ]) {
       t.match(await rejection(connect(url, { headers: { authorization } })), { code: 'Unauthenticated' }, authorization)
     }
   })
@@ -187,29 +273,70 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     t.match(await rejection(client.listTasks({})), { code: 'Forbidden', message: 'api-key may not list.' })
     t.match(await rejection(client.getTask({ id: 'x' })), { code: 'TaskNotFound' })
     await client.close()
-    t.match(await fetchCard(url), { securitySchemes: { apiKey: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }, securityRequirements: [{ schemes: { apiKey: {} } }] })
+    t.match(await fetchCard(url), {
+      securitySchemes: { apiKey: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+      securityRequirements: [{ schemes: { apiKey: {} } }]
+    })
   })
 
   await t.test('on all addresses of the machine accepts calls at the loopback one', async t => {
-    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0', '--public-url', 'https://agent.example/'])
+    const { announcement } = await serving(t, cwd, [
+      'locked.js',
+      '--host',
+      '0.0.0.0',
+      '--public-url',
+      'https://agent.example/'
+    ])
     t.match(announcement, /agent {2}ws:\/\/0\.0\.0\.0:\d+\//)
     t.match(announcement, /npx taskchart send ws:\/\/127\.0\.0\.1:\d+\//)
   })
 
   await t.test('with --hosts answers only requests for those, and shows the first of them', async t => {
-    const { announcement } = await serving(t, cwd, ['locked.js', '--host', '0.0.0.0', '--hosts', 'agent.example', '--hosts', 'localhost:8080', '--json'])
-    t.match(JSON.parse(announcement), { url: /^ws:\/\/agent\.example:\d+\/$/, card: /^http:\/\/agent\.example:\d+\/\.well-known\/agent-card\.json$/ })
+    const { announcement } = await serving(t, cwd, [
+      'locked.js',
+      '--host',
+      '0.0.0.0',
+      '--hosts',
+      'agent.example',
+      '--hosts',
+      'localhost:8080',
+      '--json'
+    ])
+    t.match(JSON.parse(announcement), {
+      url: /^ws:\/\/agent\.example:\d+\/$/,
+      card: /^http:\/\/agent\.example:\d+\/\.well-known\/agent-card\.json$/
+    })
     const { port } = new URL((JSON.parse(announcement) as { url: string }).url)
-    t.match(await fetchCard(`http://localhost:${port}/`), { supportedInterfaces: [{ url: 'ws://localhost:8080/' }, { url: 'http://localhost:8080/' }, { url: 'http://localhost:8080' }] })
+    t.match(await fetchCard(`http://localhost:${port}/`), {
+      supportedInterfaces: [
+        { url: 'ws://localhost:8080/' },
+        { url: 'http://localhost:8080/' },
+        { url: 'http://localhost:8080' }
+      ]
+    })
     t.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 421)
-    t.match((await serving(t, cwd, ['echo.js', '--hosts', 'agent.example:8080'])).announcement, /agent {2}ws:\/\/agent\.example:8080\/\n/)
-    t.match((await serving(t, cwd, ['echo.js', '--hosts', '127.0.0.1', '--hosts', 'agent.example'])).announcement, /agent {2}ws:\/\/127\.0\.0\.1:\d+\/\n/)
+    t.match(
+      (await serving(t, cwd, ['echo.js', '--hosts', 'agent.example:8080'])).announcement,
+      /agent {2}ws:\/\/agent\.example:8080\/\n/
+    )
+    t.match(
+      (await serving(t, cwd, ['echo.js', '--hosts', '127.0.0.1', '--hosts', 'agent.example'])).announcement,
+      /agent {2}ws:\/\/127\.0\.0\.1:\d+\/\n/
+    )
   })
 
   await t.test("with --origin accepts calls of that origin's pages, and no others", async t => {
-    const { announcement } = await serving(t, cwd, ['echo.js', '--origin', 'https://app.example', '--origin', 'http://localhost:5173', '--json'])
+    const { announcement } = await serving(t, cwd, [
+      'echo.js',
+      '--origin',
+      'https://app.example',
+      '--origin',
+      'http://localhost:5173',
+      '--json'
+    ])
     const { http } = JSON.parse(announcement) as { http: string }
-    const status = async (origin: string) => (await fetch(`${http}.well-known/agent-card.json`, { headers: { origin } })).status
+    const status = async (origin: string) =>
+      (await fetch(`${http}.well-known/agent-card.json`, { headers: { origin } })).status
     t.equal(await status('https://app.example'), 200)
     t.equal(await status('http://localhost:5173'), 200)
     t.equal(await status('http://localhost:5174'), 403)
@@ -219,11 +346,22 @@ Ctrl-C stops it. Its process id is ${process.pid}.
     const { stop, ended } = run(cwd, ['serve', 'echo.js', '--port', '0'])
     stop()
     t.equal((await ended()).code, 0)
-    t.strictSame(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: AbortSignal.abort() }), { code: 0, stdout: '', stderr: '' })
+    t.strictSame(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: AbortSignal.abort() }), {
+      code: 0,
+      stdout: '',
+      stderr: ''
+    })
     const stopping = new AbortController()
     // A runtime sets its timers as it starts.
-    const clock = { ...systemClock, setTimeout: (...given: Parameters<Clock['setTimeout']>) => (stopping.abort(), systemClock.setTimeout(...given)) }
-    t.match(await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: stopping.signal, clock }), { code: 0, stdout: '' }, 'and announces nothing')
+    const clock = {
+      ...systemClock,
+      setTimeout: (...given: Parameters<Clock['setTimeout']>) => (stopping.abort(), systemClock.setTimeout(...given))
+    }
+    t.match(
+      await runCommand(['serve', 'echo.js', '--port', '0'], { cwd, signal: stopping.signal, clock }),
+      { code: 0, stdout: '' },
+      'and announces nothing'
+    )
   })
 })
 
@@ -249,31 +387,83 @@ await t.test('an agent that cannot be served is refused with what to do', async 
 
   const free = String(await unusedPort())
   const cases: [string[], number, RegExp][] = [
-    [['gone.js'], 1, /^taskchart: There is no file \S+gone\.js\. Give the path of a module whose default export is an agent\.\n$/],
-    [['folder'], 1, /^taskchart: folder is a folder\. Give the path of a module whose default export is an agent, such as folder\/agent\.ts\.\n$/],
-    [['other.json'], 1, /^taskchart: other\.json is not a module: its name ends with \.json\. Give the path of a module whose default export is an agent, in JavaScript or TypeScript, such as agent\.ts\.\n$/],
+    [
+      ['gone.js'],
+      1,
+      /^taskchart: There is no file \S+gone\.js\. Give the path of a module whose default export is an agent\.\n$/
+    ],
+    [
+      ['folder'],
+      1,
+      /^taskchart: folder is a folder\. Give the path of a module whose default export is an agent, such as folder\/agent\.ts\.\n$/
+    ],
+    [
+      ['other.json'],
+      1,
+      /^taskchart: other\.json is not a module: its name ends with \.json\. Give the path of a module whose default export is an agent, in JavaScript or TypeScript, such as agent\.ts\.\n$/
+    ],
     [['README.md'], 1, /^taskchart: README\.md is not a module: its name ends with \.md\./],
-    [['extensionless'], 1, /extensionless (?:has no default export|is not an agent|could not be loaded)|default export of extensionless/],
-    [['http://127.0.0.1:1/'], 1, /^taskchart: http:\/\/127\.0\.0\.1:1\/ is an address\. Give the path of a module whose default export is an agent\. To talk to the agent at that address: npx taskchart chat http:\/\/127\.0\.0\.1:1\/\n$/],
+    [
+      ['extensionless'],
+      1,
+      /extensionless (?:has no default export|is not an agent|could not be loaded)|default export of extensionless/
+    ],
+    [
+      ['http://127.0.0.1:1/'],
+      1,
+      /^taskchart: http:\/\/127\.0\.0\.1:1\/ is an address\. Give the path of a module whose default export is an agent\. To talk to the agent at that address: npx taskchart chat http:\/\/127\.0\.0\.1:1\/\n$/
+    ],
     [['nothing.js'], 1, /nothing\.js has no default export\. Write: export default defineAgent\(/],
     [['number.js'], 1, /The default export of number\.js is not an agent\. Make it with defineAgent\(/],
     [['plain.js'], 1, /The default export of plain\.js is not an agent\. Make it/],
     [['idle.js'], 1, /The default export of idle\.js is not an agent: An agent needs work, negotiate or both/],
-    [['throws.js'], 1, /^taskchart: throws\.js could not be loaded: no key\n {4}at start \(file:.*throws\.js:2:\d+\)\n/],
+    [
+      ['throws.js'],
+      1,
+      /^taskchart: throws\.js could not be loaded: no key\n {4}at start \(file:.*throws\.js:2:\d+\)\n/
+    ],
     [['throws-text.js'], 1, /throws-text\.js could not be loaded: no key\n$/],
     [['syntax.js'], 1, /syntax\.js could not be loaded: Unexpected/],
     [['imports.js'], 1, /imports\.js could not be loaded: Cannot find package 'no-such-package'/],
     [['odd.js'], 1, /The export authenticate of odd\.js has to be a function/],
     [['even.js'], 1, /The export authorize of even\.js has to be a function that allows or refuses an operation/],
-    [['locked.js', '--api-key', 'secret-of-16-chars'], 2, /locked\.js exports authenticate, which already identifies callers\. Leave out --api-key\.\nUsage:/],
+    [
+      ['locked.js', '--api-key', 'secret-of-16-chars'],
+      2,
+      /locked\.js exports authenticate, which already identifies callers\. Leave out --api-key\.\nUsage:/
+    ],
     [['echo.js', '--log', 'xml'], 2, /--log takes text or json, not "xml"\.\nUsage:/],
     [['echo.js', '--log', 'toString'], 2, /--log takes text or json/],
-    [['echo.js', '--host', '0.0.0.0'], 2, /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/],
-    [['echo.js', '--host', '::', '--api-key', 'secret-of-16-chars'], 2, /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/],
-    [['echo.js', '--host', '0', '--port', free, '--api-key', 'secret-of-16-chars'], 1, new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)],
-    [['echo.js', '--origin', 'app.example'], 2, /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/],
-    [['echo.js', '--hosts', 'https://agent.example'], 2, /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/],
-    [['echo.js', '--host', '203.0.113.1', '--api-key', 'secret-of-16-chars'], 1, /^taskchart: This machine has no address 203\.0\.113\.1\. Choose another with --host\.\n$/]
+    [
+      ['echo.js', '--host', '0.0.0.0'],
+      2,
+      /Without a key, anyone could use the agent on 0\.0\.0\.0\. Give --api-key KEY, or leave out --host\.\nUsage:/
+    ],
+    [
+      ['echo.js', '--host', '::', '--api-key', 'secret-of-16-chars'],
+      2,
+      /On :: the agent listens on every address of this machine\. Choose the one for its card with --public-url URL or --hosts NAME\[:PORT\]\.\nUsage:/
+    ],
+    [
+      ['echo.js', '--host', '0', '--port', free, '--api-key', 'secret-of-16-chars'],
+      1,
+      new RegExp(`0 port ${free} cannot be served: On 0\\.0\\.0\\.0 the agent listens on every address of this machine`)
+    ],
+    [
+      ['echo.js', '--origin', 'app.example'],
+      2,
+      /--origin has "app\.example", which is not an origin\. Write scheme, host and port of a page, .*\nUsage:/
+    ],
+    [
+      ['echo.js', '--hosts', 'https://agent.example'],
+      2,
+      /--hosts takes names such as agent\.example or agent\.example:8080, not "https:\/\/agent\.example"\.\nUsage:/
+    ],
+    [
+      ['echo.js', '--host', '203.0.113.1', '--api-key', 'secret-of-16-chars'],
+      1,
+      /^taskchart: This machine has no address 203\.0\.113\.1\. Choose another with --host\.\n$/
+    ]
   ]
   for (const [argv, exitCode, message] of cases) {
     await t.test(`taskchart serve ${argv.join(' ')}`, async t => {
@@ -296,8 +486,12 @@ await t.test('an agent that cannot be served is refused with what to do', async 
 
   await t.test('for all default ports in use', async t => {
     const refuse = (code: string) => () => listenError({ host: '127.0.0.1', port: undefined })({ code, message: 'No' })
-    t.throws(refuse('EADDRINUSE'), { message: 'The ports from 4242 to 4261 are in use on 127.0.0.1. Choose another with --port, or --port 0 for any.' })
-    t.throws(refuse('EMFILE'), { message: '127.0.0.1 port 4242 cannot be served: No. Choose others with --host and --port.' })
+    t.throws(refuse('EADDRINUSE'), {
+      message: 'The ports from 4242 to 4261 are in use on 127.0.0.1. Choose another with --port, or --port 0 for any.'
+    })
+    t.throws(refuse('EMFILE'), {
+      message: '127.0.0.1 port 4242 cannot be served: No. Choose others with --host and --port.'
+    })
   })
 })
 
@@ -305,7 +499,12 @@ await t.test('an agent in TypeScript', async t => {
   const typed = "const name: string = 'Typed'\nexport default { card: { name }, work: (): void => {} }"
   const cwd = t.testdir({
     commonjs: { 'package.json': '{}', 'agent.ts': typed, 'agent.cts': typed, 'agent.mts': typed },
-    module: { 'package.json': '{ "type": "module" }', 'agent.ts': typed, 'agent.tsx': typed, 'broken.ts': 'export default {' },
+    module: {
+      'package.json': '{ "type": "module" }',
+      'agent.ts': typed,
+      'agent.tsx': typed,
+      'broken.ts': 'export default {'
+    },
     'agent.js': ECHO
   })
   const withTsx = { ...nodeReader, stripsTypes: false }
@@ -325,13 +524,17 @@ await t.test('an agent in TypeScript', async t => {
   })
 
   await t.test('is reported if it does not parse', async t => {
-    t.match(await rejection(loadAgent('module/broken.ts', cwd, withTsx)), { message: /^module\/broken\.ts could not be loaded: / })
+    t.match(await rejection(loadAgent('module/broken.ts', cwd, withTsx)), {
+      message: /^module\/broken\.ts could not be loaded: /
+    })
   })
 
   await t.test('says which line installs tsx, if it is needed and missing', async t => {
     const missing = new Error("Cannot find package 'tsx'")
     const withoutTsx = { ...nodeReader, stripsTypes: false, loadTsx: () => Promise.reject(missing) }
-    t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), { message: /Install what the commands use: npm i -D tsx @xstate\/graph elkjs$/ })
+    t.match(await rejection(loadAgent('module/agent.ts', cwd, withoutTsx)), {
+      message: /Install what the commands use: npm i -D tsx @xstate\/graph elkjs$/
+    })
     t.equal((await loadAgent('agent.js', cwd, withoutTsx)).agent.card.name, 'Echo', 'JavaScript needs none')
   })
 })
@@ -392,8 +595,12 @@ await t.test('the command', async t => {
 })
 
 await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
-  const ASKS = "export default { card: { name: 'Asks', description: '' }, work: async ({ ask }) => ({ artifact: { parts: [{ text: 'done' }] } }) }"
-  const cwd = t.testdir({ 'asks.js': ASKS, 'notes.txt': 'no database, only a text that is long enough to be taken for one of a hundred bytes, or nearly so' })
+  const ASKS =
+    "export default { card: { name: 'Asks', description: '' }, work: async ({ ask }) => ({ artifact: { parts: [{ text: 'done' }] } }) }"
+  const cwd = t.testdir({
+    'asks.js': ASKS,
+    'notes.txt': 'no database, only a text that is long enough to be taken for one of a hundred bytes, or nearly so'
+  })
 
   await t.test('stores its tasks in the file, through a restart', async t => {
     const argv = ['asks.js', '--db', 'tasks.db', '--json']
@@ -413,7 +620,10 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
   })
 
   await t.test('is not served from an unusable file', async t => {
-    t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), { code: 1, stderr: /^taskchart: .*notes\.txt is not a SQLite file/ })
+    t.match(await refused(cwd, ['asks.js', '--db', 'notes.txt']), {
+      code: 1,
+      stderr: /^taskchart: .*notes\.txt is not a SQLite file/
+    })
   })
 
   await t.test('stops with the reason when the file proves corrupt', async t => {
@@ -421,10 +631,13 @@ await t.test('an agent served with --db', { skip: NO_SQLITE }, async t => {
     const serve = await serving(t, cwd, argv)
     const file = join(cwd, 'broken.db')
     const descriptor = openSync(file, 'r+')
-    for (let page = 1; page < statSync(file).size / 4096; page += 1) writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
+    for (let page = 1; page < statSync(file).size / 4096; page += 1)
+      writeSync(descriptor, Buffer.alloc(4096, 0xff), 0, 4096, page * 4096)
     closeSync(descriptor)
     const client = await connect((JSON.parse(serve.announcement) as { url: string }).url)
-    const lost = client.sendMessage({ message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: 'go' }] } }).catch((error: unknown) => error)
+    const lost = client
+      .sendMessage({ message: { messageId: '1', role: 'ROLE_USER', parts: [{ text: 'go' }] } })
+      .catch((error: unknown) => error)
     t.match(await serve.ended(), { code: 1, stderr: /broken\.db can no longer be used: .*start again/ })
     await client.close()
     t.ok(await lost)

@@ -8,7 +8,20 @@ import { type Asked, askAnswer, fieldsOf, readValue } from '../../../../adapters
 import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/chat/last-context.ts'
 import { lineInput } from '../../../../adapters/cli/process/line-input.ts'
 import type { LineInput } from '../../../../adapters/cli/command.ts'
-import { accepted, artifact, authRequired, data, declined, file, inputRequired, negotiation, offer, reply, text, textOf } from '../../../../runtime/index.ts'
+import {
+  accepted,
+  artifact,
+  authRequired,
+  data,
+  declined,
+  file,
+  inputRequired,
+  negotiation,
+  offer,
+  reply,
+  text,
+  textOf
+} from '../../../../runtime/index.ts'
 import { QUESTION } from '../../../../machines/protocol/uris.ts'
 import { runCommand, type Surroundings } from '../../../fixtures/cli/run-command.ts'
 import { until } from '../../../fixtures/runtime/runtime-helpers.ts'
@@ -29,13 +42,19 @@ function chatter(t: Test, url: string) {
   const cwd = t.testdir()
   const env = { XDG_STATE_HOME: join(cwd, 'state') }
   const chats = join(cwd, 'state/taskchart/chats')
-  const remembered = () => JSON.parse(readFileSync(join(chats, readdirSync(chats)[0] ?? ''), 'utf8')) as { contextId: string; taskId?: string }
+  const remembered = () =>
+    JSON.parse(readFileSync(join(chats, readdirSync(chats)[0] ?? ''), 'utf8')) as { contextId: string; taskId?: string }
   const chat = (lines: readonly string[], { args = [], ...given }: { args?: string[] } & Surroundings = {}) =>
     runCommand(['chat', url, ...args], { cwd, env, input: typing(lines), ...given })
   return { chat, cwd, remembered }
 }
 
-const order = z.object({ size: z.enum(['small', 'large']), count: z.number().int().min(1).default(1), note: z.string().optional(), fast: z.boolean().meta({ description: 'by bike' }) })
+const order = z.object({
+  size: z.enum(['small', 'large']),
+  count: z.number().int().min(1).default(1),
+  note: z.string().optional(),
+  fast: z.boolean().meta({ description: 'by bike' })
+})
 
 await t.test('a chat with work that asks', async t => {
   const { url, runtime } = await serve(t, {
@@ -44,17 +63,37 @@ await t.test('a chat with work that asks', async t => {
       yield* inputRequired('Sure?')
       const name = yield* inputRequired('Whose?', { schema: z.string().min(2) })
       const tip = yield* inputRequired('A tip?', { schema: z.number().max(9) })
-      return { artifacts: [{ name: 'order.json', parts: [data(JSON.parse(JSON.stringify({ ...wanted, name, tip, first: textOf(message) })))] }, { name: 'pic', parts: [file(Buffer.from([1]), { mediaType: 'image/png' })] }] }
+      return {
+        artifacts: [
+          {
+            name: 'order.json',
+            parts: [data(JSON.parse(JSON.stringify({ ...wanted, name, tip, first: textOf(message) })))]
+          },
+          { name: 'pic', parts: [file(Buffer.from([1]), { mediaType: 'image/png' })] }
+        ]
+      }
     }
   })
 
   await t.test('asks field by field, uses defaults, repeats invalid fields, and saves the artifacts', async t => {
     const { chat, cwd, remembered } = chatter(t, url)
-    const { code, stdout, stderr } = await chat(['', '//hi', '', 'larg', 'large', '0', '', '', 'yes', 'sure', 'Ann', '12', '2'], { args: ['--out', 'out'] })
+    const { code, stdout, stderr } = await chat(
+      ['', '//hi', '', 'larg', 'large', '0', '', '', 'yes', 'sure', 'Ann', '12', '2'],
+      { args: ['--out', 'out'] }
+    )
     t.equal(code, 0, stderr)
     t.match(stdout, /\}\nsaved out\/order\.json\nsaved out\/pic\.png \(image\/png, 1 byte\)\n$/)
-    t.strictSame(JSON.parse(readFileSync(join(cwd, 'out/order.json'), 'utf8')), { size: 'large', count: 1, fast: true, name: 'Ann', tip: 2, first: '/hi' })
-    t.match(stderr, `input-required: What?
+    t.strictSame(JSON.parse(readFileSync(join(cwd, 'out/order.json'), 'utf8')), {
+      size: 'large',
+      count: 1,
+      fast: true,
+      name: 'Ann',
+      tip: 2,
+      first: '/hi'
+    })
+    t.match(
+      stderr,
+      `input-required: What?
 size: one of small, large
 This field is required.
 That is not one of small, large.
@@ -62,7 +101,8 @@ count: a whole number from 1 (default 1)
 That is not a whole number from 1.
 note: text (optional)
 fast (by bike): true or false
-`)
+`
+    )
     t.match(stderr, 'expects: {"type":"string","minLength":2}\n')
     t.match(stderr, 'expects: a number to 9\nThat is not a number to 9.\n')
     t.match(stderr, new RegExp(`\nContinue with:\n  npx taskchart chat ${url} --out out\n$`))
@@ -77,12 +117,21 @@ fast (by bike): true or false
     t.match(first.stderr, `Task ${taskId} waits for an answer. Give it with:\n  npx taskchart chat ${url}\n`)
     const second = await chat(['yes', 'Bob', '3'])
     t.equal(second.code, 0)
-    t.match(second.stderr, new RegExp(`^The last context goes on\\. /new begins another\\.\ninput-required: Sure\\? \\(task ${taskId}\\)\n`))
+    t.match(
+      second.stderr,
+      new RegExp(`^The last context goes on\\. /new begins another\\.\ninput-required: Sure\\? \\(task ${taskId}\\)\n`)
+    )
     t.match(second.stdout, /"name": "Bob"/)
     t.equal(remembered().contextId, contextId)
     const { history = [] } = await runtime.getTask({ id: taskId })
-    const places = history.map(({ metadata }) => history.findIndex(({ messageId }) => messageId === metadata?.[QUESTION]))
-    t.strictSame(places, history.map(({ role }, i) => (role === 'ROLE_USER' && i > 0 ? i - 1 : -1)), 'each answer names the question before it')
+    const places = history.map(({ metadata }) =>
+      history.findIndex(({ messageId }) => messageId === metadata?.[QUESTION])
+    )
+    t.strictSame(
+      places,
+      history.map(({ role }, i) => (role === 'ROLE_USER' && i > 0 ? i - 1 : -1)),
+      'each answer names the question before it'
+    )
     await chat(['hi'], { args: ['--new'] })
     t.not(remembered().contextId, contextId)
   })
@@ -91,7 +140,10 @@ fast (by bike): true or false
     const { chat } = chatter(t, url)
     const { code, stderr } = await chat(['hi', 'small', '', '', 'no', 'yes', 'x', '/cancel', '/cancel'])
     t.equal(code, 3)
-    t.match(stderr, /taskchart: The answer is not valid: message\.parts[^\n]*\nexpects: [^\n]*\ncanceled[^\n]*\nThere is no task to cancel\.\n/)
+    t.match(
+      stderr,
+      /taskchart: The answer is not valid: message\.parts[^\n]*\nexpects: [^\n]*\ncanceled[^\n]*\nThere is no task to cancel\.\n/
+    )
   })
 
   await t.test('forgets a task that no longer exists', async t => {
@@ -99,7 +151,13 @@ fast (by bike): true or false
     await chat(['hi'])
     const other = await serve(t, { work: () => ({ artifact: 'done' }) })
     await new ContextMemory(join(t.testdirName, 'state/taskchart/chats'), other.url).write(remembered())
-    t.match(await runCommand(['chat', other.url], { env: { XDG_STATE_HOME: join(t.testdirName, 'state') }, input: typing(['hi']) }), { code: 0, stdout: 'done\n' })
+    t.match(
+      await runCommand(['chat', other.url], {
+        env: { XDG_STATE_HOME: join(t.testdirName, 'state') },
+        input: typing(['hi'])
+      }),
+      { code: 0, stdout: 'done\n' }
+    )
   })
 })
 
@@ -128,10 +186,26 @@ await t.test('offers', async t => {
   })
 
   await t.test('are countered field by field and accepted, also after other messages', async t => {
-    const { code, stdout, stderr } = await chatter(t, url).chat(['mow', '/counter', 'x', '40', '', '["lawn"]', 'why', '/accept', '/accept'])
+    const { code, stdout, stderr } = await chatter(t, url).chat([
+      'mow',
+      '/counter',
+      'x',
+      '40',
+      '',
+      '["lawn"]',
+      'why',
+      '/accept',
+      '/accept'
+    ])
     t.equal(code, 0, stderr)
-    t.match(stdout, /^Hm\.\nOffer: euros 50, [^\n]*\nHm\.\nOffer: euros 45, day friday, tags \["lawn"\] [^\n]*\nGrass is long\.\n\{"euros":45,"day":"friday","tags":\["lawn"\]\}\n$/)
-    t.match(stderr, /^\/accept, \/counter or \/decline it, or write a message\.\neuros: a number \(default 50\)\nThat is not a number\.\nday: text \(default "friday"\)\ntags: text, or a value as JSON \(default \[\]\)\n/)
+    t.match(
+      stdout,
+      /^Hm\.\nOffer: euros 50, [^\n]*\nHm\.\nOffer: euros 45, day friday, tags \["lawn"\] [^\n]*\nGrass is long\.\n\{"euros":45,"day":"friday","tags":\["lawn"\]\}\n$/
+    )
+    t.match(
+      stderr,
+      /^\/accept, \/counter or \/decline it, or write a message\.\neuros: a number \(default 50\)\nThat is not a number\.\nday: text \(default "friday"\)\ntags: text, or a value as JSON \(default \[\]\)\n/
+    )
     t.match(stderr, /The agent has made no offer\.\n\nContinue with:/)
   })
 
@@ -142,7 +216,10 @@ await t.test('offers', async t => {
   })
 
   await t.test('can be left at a field', async t => {
-    t.match(await chatter(t, url).chat(['mow', '/counter', '/quit', 'mow'], { terminal: { columns: 80, hasColours: false } }), { code: 0, stdout: /^Hm\.\nOffer: [^\n]*\n$/ })
+    t.match(
+      await chatter(t, url).chat(['mow', '/counter', '/quit', 'mow'], { terminal: { columns: 80, hasColours: false } }),
+      { code: 0, stdout: /^Hm\.\nOffer: [^\n]*\n$/ }
+    )
   })
 })
 
@@ -150,10 +227,15 @@ await t.test('commands and messages', async t => {
   const { url } = await serve(t, { negotiate: () => accepted(), work: () => ({ artifact: 'done' }) })
 
   await t.test('that do not exist are named with the valid ones', async t => {
-    const { code, stdout, stderr } = await chatter(t, url).chat(['/acept', '/xyz', '/help'], { input: typing(['/acept', '/xyz', '/help'], true) })
+    const { code, stdout, stderr } = await chatter(t, url).chat(['/acept', '/xyz', '/help'], {
+      input: typing(['/acept', '/xyz', '/help'], true)
+    })
     t.strictSame([code, stdout], [0, ''])
     t.match(stderr, 'Each line is a message.')
-    t.match(stderr, 'There is no /acept. Did you mean /accept? A message that begins with / has to begin with //.\nThere is no /xyz. There are: /accept, ')
+    t.match(
+      stderr,
+      'There is no /acept. Did you mean /accept? A message that begins with / has to begin with //.\nThere is no /xyz. There are: /accept, '
+    )
     t.match(stderr, /\n\/cancel {3}cancel the task that waits\n/)
     t.notMatch(stderr, 'Continue with', 'nothing was said')
   })
@@ -162,26 +244,45 @@ await t.test('commands and messages', async t => {
     const agent = await httpAgent(t)
     agent.script(body('', {}, 401))
     const { chat, cwd } = chatter(t, agent.url)
-    t.match(await chat(['hi']), { code: 1, stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n` })
+    t.match(await chat(['hi']), {
+      code: 1,
+      stderr: `taskchart: The agent at ${agent.url} requires a key. Give one with --api-key KEY.\n`
+    })
     await new ContextMemory(join(cwd, 'state/taskchart/chats'), agent.url).write({ contextId: 'c', taskId: 't' })
-    t.match(await chat([]), { code: 1, stderr: /goes on\. \/new begins another\.\ntaskchart: The agent at [^\n]* requires a key/ })
+    t.match(await chat([]), {
+      code: 1,
+      stderr: /goes on\. \/new begins another\.\ntaskchart: The agent at [^\n]* requires a key/
+    })
   })
 })
 
 await t.test('a message refers to the last task of its context only within one chat', async t => {
-  const { url } = await serve(t, { work: ({ message }) => ({ artifact: String(message.referenceTaskIds?.length ?? 0) }) })
+  const { url } = await serve(t, {
+    work: ({ message }) => ({ artifact: String(message.referenceTaskIds?.length ?? 0) })
+  })
   const { chat } = chatter(t, url)
   t.equal((await chat(['a', 'b'])).stdout, '0\n1\n')
   t.match(await chat(['c']), { stdout: '0\n', stderr: /^The last context goes on/ })
 })
 
 await t.test('answers without a context are shown, and nothing is remembered', async t => {
-  const url = await scripted(t, { SendStreamingMessage: [{ result: { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'yes' }] } } }, { streamEnd: true }] })
-  t.strictSame(await runCommand(['chat', url], { env: {}, input: typing(['hi']) }), { code: 0, stdout: 'yes\n', stderr: '' })
+  const url = await scripted(t, {
+    SendStreamingMessage: [
+      { result: { message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text: 'yes' }] } } },
+      { streamEnd: true }
+    ]
+  })
+  t.strictSame(await runCommand(['chat', url], { env: {}, input: typing(['hi']) }), {
+    code: 0,
+    stdout: 'yes\n',
+    stderr: ''
+  })
 })
 
 await t.test('Ctrl-C', async t => {
-  const { url, runtime } = await serve(t, { work: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject)) })
+  const { url, runtime } = await serve(t, {
+    work: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', reject))
+  })
 
   await t.test('leaves a working task and prints how to return, which shows it again', async t => {
     const { chat, remembered } = chatter(t, url)
@@ -195,7 +296,10 @@ await t.test('Ctrl-C', async t => {
     t.match(first.stderr, `Task ${taskId} goes on without you. Come back with:\n  npx taskchart chat ${url}\n`)
     const second = await stops([], ['--api-key', 'x'])
     t.equal(second.code, 130)
-    t.match(second.stderr, `working (task ${taskId})\n\nTask ${taskId} goes on without you. Come back with:\n  npx taskchart chat ${url} --api-key …\n`)
+    t.match(
+      second.stderr,
+      `working (task ${taskId})\n\nTask ${taskId} goes on without you. Come back with:\n  npx taskchart chat ${url} --api-key …\n`
+    )
     t.match(await runtime.getTask({ id: taskId }), { status: { state: 'TASK_STATE_WORKING' } })
   })
 
@@ -205,17 +309,26 @@ await t.test('Ctrl-C', async t => {
       stop.abort()
       return undefined
     }
-    t.match(await chatter(t, url).chat([], { signal: stop.signal, input: { isTerminal: true, ask } }), { code: 130, stdout: '' })
+    t.match(await chatter(t, url).chat([], { signal: stop.signal, input: { isTerminal: true, ask } }), {
+      code: 130,
+      stdout: ''
+    })
   })
 })
 
 await t.test('a task that waits for an authorization continues in the same stream', async t => {
-  const { url, runtime } = await serve(t, { work: async ({ ask }) => ({ artifact: JSON.stringify(await ask(authRequired('Log in.', { schema: z.string() }))) }) })
+  const { url, runtime } = await serve(t, {
+    work: async ({ ask }) => ({ artifact: JSON.stringify(await ask(authRequired('Log in.', { schema: z.string() }))) })
+  })
   const { chat, remembered } = chatter(t, url)
   const authorize = (text: string) => {
     if (/authorized it/.test(text)) void runtime.authorized(remembered().taskId ?? '', 'granted', {})
   }
-  t.match(await chat(['hi'], { heard: authorize }), { code: 0, stdout: /granted/, stderr: /auth-required: Log in\.\nThe task goes on when you have authorized it\.\nworking/ })
+  t.match(await chat(['hi'], { heard: authorize }), {
+    code: 0,
+    stdout: /granted/,
+    stderr: /auth-required: Log in\.\nThe task goes on when you have authorized it\.\nworking/
+  })
 })
 
 await t.test('the memory of contexts', async t => {
@@ -243,19 +356,28 @@ await t.test('the memory of contexts', async t => {
     const folder = t.testdir()
     const memories = Array.from({ length: 100 }, (_, i) => new ContextMemory(folder, `ws://${i}`))
     await Promise.all(memories.map((memory, i) => memory.write({ contextId: `c${i}` })))
-    t.strictSame(await Promise.all(memories.map(memory => memory.read())), memories.map((_, i) => ({ contextId: `c${i}` })))
+    t.strictSame(
+      await Promise.all(memories.map(memory => memory.read())),
+      memories.map((_, i) => ({ contextId: `c${i}` }))
+    )
     const [oldest = ''] = readdirSync(folder)
     utimesSync(join(folder, oldest), 0, 0)
     symlinkSync('nowhere', join(folder, 'gone'))
     await new ContextMemory(folder, 'ws://new').write({ contextId: 'd' })
     t.equal(readdirSync(folder).length, 100)
-    t.notOk(['gone', oldest].some(name => readdirSync(folder).includes(name)), 'the oldest is removed')
+    t.notOk(
+      ['gone', oldest].some(name => readdirSync(folder).includes(name)),
+      'the oldest is removed'
+    )
   })
 
   await t.test('that cannot be written is reported once, and the chat continues', async t => {
     const { url } = await serve(t, { work: () => ({ artifact: 'done' }) })
     const cwd = t.testdir({ taken: '' })
-    const { code, stderr } = await runCommand(['chat', url], { env: { XDG_STATE_HOME: join(cwd, 'taken') }, input: typing(['hi']) })
+    const { code, stderr } = await runCommand(['chat', url], {
+      env: { XDG_STATE_HOME: join(cwd, 'taken') },
+      input: typing(['hi'])
+    })
     t.equal(code, 0)
     t.match(stderr, /This chat will not be remembered: /)
     t.equal(await new ContextMemory(undefined, url).write({ contextId: 'c' }), undefined)
@@ -264,14 +386,28 @@ await t.test('the memory of contexts', async t => {
 
 await t.test('a form', async t => {
   t.equal(fieldsOf({ type: 'object', properties: {} }), undefined)
-  t.equal(fieldsOf({ type: 'object', properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [i, {}])) }), undefined)
+  t.equal(
+    fieldsOf({ type: 'object', properties: Object.fromEntries(Array.from({ length: 51 }, (_, i) => [i, {}])) }),
+    undefined
+  )
   t.strictSame(fieldsOf({ type: 'object', properties: { a: 1 } }), [{ name: 'a', schema: {}, isRequired: false }])
   const cases: [string, object, unknown][] = [
-    ['2', { enum: [1, 2] }, 2], ['b', { enum: ['a'] }, undefined], ['x', { type: 'string' }, 'x'], ['1.5', { type: 'number' }, 1.5], ['1.5', { type: 'integer' }, undefined],
-    ['', { type: 'number' }, undefined], ['1', { type: 'number', exclusiveMinimum: 1 }, undefined], ['1', { type: 'number', exclusiveMaximum: true, maximum: 1 }, 1],
-    ['NO', { type: 'boolean' }, false], ['maybe', { type: 'boolean' }, undefined], ['[1]', { type: 'array' }, [1]], ['x', { type: 'array' }, undefined], ['{', {}, '{']
+    ['2', { enum: [1, 2] }, 2],
+    ['b', { enum: ['a'] }, undefined],
+    ['x', { type: 'string' }, 'x'],
+    ['1.5', { type: 'number' }, 1.5],
+    ['1.5', { type: 'integer' }, undefined],
+    ['', { type: 'number' }, undefined],
+    ['1', { type: 'number', exclusiveMinimum: 1 }, undefined],
+    ['1', { type: 'number', exclusiveMaximum: true, maximum: 1 }, 1],
+    ['NO', { type: 'boolean' }, false],
+    ['maybe', { type: 'boolean' }, undefined],
+    ['[1]', { type: 'array' }, [1]],
+    ['x', { type: 'array' }, undefined],
+    ['{', {}, '{']
   ]
-  for (const [text, schema, value] of cases) t.strictSame(readValue(text, schema as Record<string, unknown>), value, `${text} ${JSON.stringify(schema)}`)
+  for (const [text, schema, value] of cases)
+    t.strictSame(readValue(text, schema as Record<string, unknown>), value, `${text} ${JSON.stringify(schema)}`)
   const asked = (lines: string[]): Asked => ({ ask: async () => lines.shift() ?? '', tell: () => {}, columns: 80 })
   t.strictSame(await askAnswer({ type: 'array' }, asked(['[2]'])), { data: [2] })
   t.strictSame(await askAnswer({ type: 'string' }, asked(['x'])), { text: 'x' })
@@ -325,7 +461,11 @@ await t.test('lines', async t => {
     const fifth = ask()
     keys.write('ve\r')
     t.equal(await fifth, 'five')
-    t.match(String(shown.read()).replaceAll(new RegExp(String.raw`\u001b\[\d*[A-Z]`, 'g'), ''), /> one\r\n.*> two, ä\r\n.*> three\r\n.*> \r\n.*> five\r\n$/s, 'each stands behind its prompt')
+    t.match(
+      String(shown.read()).replaceAll(new RegExp(String.raw`\u001b\[\d*[A-Z]`, 'g'), ''),
+      /> one\r\n.*> two, ä\r\n.*> three\r\n.*> \r\n.*> five\r\n$/s,
+      'each stands behind its prompt'
+    )
     keys.write('six\r\u0003')
     t.equal(await ask(), 'six')
     void ask()

@@ -53,7 +53,9 @@ await t.test('a stream is a terminal', async t => {
 
 await t.test('invisible characters and direction marks are shown as escapes, and emoji as they are', async t => {
   const unseen = /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2028\u2029]/u
-  const all = Array.from({ length: 0x11_0000 }, (_, code) => String.fromCodePoint(code)).filter(character => unseen.test(character))
+  const all = Array.from({ length: 0x11_0000 }, (_, code) => String.fromCodePoint(code)).filter(character =>
+    unseen.test(character)
+  )
   t.ok(all.length > 4000)
   for (const shown of [plain, oneLine]) t.notMatch(all.map(character => shown(`a${character}b`)).join(''), unseen)
   t.notMatch(jsonLine(all), unseen)
@@ -67,7 +69,12 @@ await t.test('a counter without a terminal prints a line every ten seconds', asy
   const clock = new TestClock()
   let written = ''
   let done = 0
-  const line = counter({ output: { write: text => void (written += text) }, terminal: undefined, clock, text: () => `${done} of 9` })
+  const line = counter({
+    output: { write: text => void (written += text) },
+    terminal: undefined,
+    clock,
+    text: () => `${done} of 9`
+  })
   clock.increment(PLAIN_MS - 1)
   t.equal(written, '')
   done = 4
@@ -155,7 +162,10 @@ await t.test('a live line', async t => {
   })
 
   await t.test('is dim with colours, and plain without', async t => {
-    for (const [terminal, wanted] of [[COLOURFUL, '\r\u001b[2mlive\u001b[22m\u001b[K'], [PLAIN, '\rlive\u001b[K']] as const) {
+    for (const [terminal, wanted] of [
+      [COLOURFUL, '\r\u001b[2mlive\u001b[22m\u001b[K'],
+      [PLAIN, '\rlive\u001b[K']
+    ] as const) {
       const { clock, says, written } = start(terminal)
       says.text = 'live'
       clock.increment(DRAWN_AFTER_MS)
@@ -176,7 +186,11 @@ await t.test('a live line', async t => {
 })
 
 /** Runs a command on a terminal whose screen and clock the test has. */
-function onTerminal(t: Test, argv: readonly string[], { terminal = COLOURFUL, signal = new AbortController().signal } = {}) {
+function onTerminal(
+  t: Test,
+  argv: readonly string[],
+  { terminal = COLOURFUL, signal = new AbortController().signal } = {}
+) {
   const clock = new TestClock()
   const screen = new Screen()
   const write = (text: string) => screen.write(text)
@@ -203,7 +217,17 @@ await t.test('on a terminal', async t => {
     goOn()
     const { code, stderr } = await ended
     t.equal(code, 0)
-    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'completed', 'Once upon a time.', '', 'Continue with:', /npx/, ''])
+    t.match(screen.lines, [
+      /^submitted/,
+      'working',
+      'artifact story',
+      'completed',
+      'Once upon a time.',
+      '',
+      'Continue with:',
+      /npx/,
+      ''
+    ])
     t.match(stderr, '\u001b[2m')
   })
 
@@ -221,7 +245,12 @@ await t.test('on a terminal', async t => {
     await reaches(asking.runtime, id, 'input-required')
     const watching = onTerminal(t, ['watch', asking.url, id])
     await watching.live(/^input-required \(\d+:\d\d\): And then\?$/)
-    t.match(watching.screen.lines.slice(0, -1), [/^input-required: And then\? \(task/, '', 'Answer with:', /npx taskchart send/])
+    t.match(watching.screen.lines.slice(0, -1), [
+      /^input-required: And then\? \(task/,
+      '',
+      'Answer with:',
+      /npx taskchart send/
+    ])
     await asking.runtime.cancelTask({ id })
     t.match(await watching.ended, { code: 3 })
   })
@@ -234,7 +263,15 @@ await t.test('on a terminal', async t => {
     await live(/Thinking/)
     stop.abort()
     t.equal((await ended).code, 130)
-    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', '', /goes on without you\. Watch it with:$/, /npx taskchart watch/, ''])
+    t.match(screen.lines, [
+      /^submitted/,
+      'working',
+      'artifact story',
+      '',
+      /goes on without you\. Watch it with:$/,
+      /npx taskchart watch/,
+      ''
+    ])
   })
 
   await t.test('a silent agent is waited for, and nothing of that remains', async t => {
@@ -260,7 +297,19 @@ await t.test('on a terminal', async t => {
     await live(/^working .*Thinking/)
     goOn()
     t.equal((await ended).code, 0)
-    t.match(screen.lines, [/^submitted/, 'working', 'artifact story', 'The connection is lost. Reconnecting.', 'The connection is restored.', 'completed', 'Once upon a time.', '', /^Continue with/, /npx/, ''])
+    t.match(screen.lines, [
+      /^submitted/,
+      'working',
+      'artifact story',
+      'The connection is lost. Reconnecting.',
+      'The connection is restored.',
+      'completed',
+      'Once upon a time.',
+      '',
+      /^Continue with/,
+      /npx/,
+      ''
+    ])
   })
 
   await t.test('--json is for programs, without a live line', async t => {
@@ -277,7 +326,10 @@ await t.test('on a terminal', async t => {
 
   await t.test('a failing stream leaves no live line before the error', async t => {
     const working = { task: { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_WORKING' } } }
-    const url = await scripted(t, { SubscribeToTask: [{ result: working }, { error: { code: -32603, message: 'Out of paint.' } }], GetTask: [{ error: { code: -32603, message: 'Out of paint.' } }] })
+    const url = await scripted(t, {
+      SubscribeToTask: [{ result: working }, { error: { code: -32603, message: 'Out of paint.' } }],
+      GetTask: [{ error: { code: -32603, message: 'Out of paint.' } }]
+    })
     const { screen, ended } = onTerminal(t, ['watch', url, 't1'])
     t.equal((await ended).code, 1)
     t.match(screen.lines, ['working (task t1)', '', /^Task t1 goes on/, /npx/, 'taskchart: Out of paint.', ''])
@@ -286,28 +338,70 @@ await t.test('on a terminal', async t => {
 
 await t.test("an agent's message is shown as text, with files named and data only otherwise", t => {
   const shown = (...parts: Part[]) => messageText({ messageId: 'm', role: 'ROLE_AGENT', parts })
-  t.equal(shown({ text: 'Which one?' }, { data: { name: 'a' } }, { raw: 'AAAA', filename: 'b.png' }), 'Which one? b.png (3 bytes)')
+  t.equal(
+    shown({ text: 'Which one?' }, { data: { name: 'a' } }, { raw: 'AAAA', filename: 'b.png' }),
+    'Which one? b.png (3 bytes)'
+  )
   t.equal(shown({ data: { pages: 2 } }, { data: 2, filename: 'two.json' }), '{"pages":2} two.json')
   t.end()
 })
 
 await t.test('the live text has these parts', async t => {
-  const status = (state: TaskState, words?: string) => ({ state, ...(words !== undefined && { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: words }] } }) })
+  const status = (state: TaskState, words?: string) => ({
+    state,
+    ...(words !== undefined && { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [{ text: words }] } })
+  })
   const at = { taskId: 't1', contextId: 'c1' }
-  const task = (...parts: Part[][]): StreamResponse => ({ task: { id: 't1', contextId: 'c1', status: status('TASK_STATE_WORKING', 'Hm.'), artifacts: parts.map((parts, i) => ({ artifactId: `a${i}`, parts })) } })
-  const update = (state: TaskState, words?: string): StreamResponse => ({ statusUpdate: { ...at, status: status(state, words) } })
-  const chunk = (parts: Part[], append = true, name?: string): StreamResponse => ({ artifactUpdate: { ...at, artifact: { artifactId: 'a0', parts, ...(name !== undefined && { name }) }, append } })
+  const task = (...parts: Part[][]): StreamResponse => ({
+    task: {
+      id: 't1',
+      contextId: 'c1',
+      status: status('TASK_STATE_WORKING', 'Hm.'),
+      artifacts: parts.map((parts, i) => ({ artifactId: `a${i}`, parts }))
+    }
+  })
+  const update = (state: TaskState, words?: string): StreamResponse => ({
+    statusUpdate: { ...at, status: status(state, words) }
+  })
+  const chunk = (parts: Part[], append = true, name?: string): StreamResponse => ({
+    artifactUpdate: { ...at, artifact: { artifactId: 'a0', parts, ...(name !== undefined && { name }) }, append }
+  })
   const raw = { raw: 'iVBORw==' }
 
   const cases: [string, StreamResponse[], number, string][] = [
     ['has the elapsed time', [], 3_723_000, 'waiting for the agent (1:02:03)'],
     ['has the text of the status', [task()], 59_999, 'working (0:59): Hm.'],
-    ['counts later chunks after the initial parts', [task([{ text: 'é' }, raw]), chunk([{ text: 'x' }])], 0, 'working (0:00): 3 chunks, 7 bytes of a0'],
-    ['counts data, and not the contents of a url', [task(), chunk([{ data: [1, 2] }, { url: 'https://a.example/x' }], false)], 0, 'working (0:00): 5 bytes of a0'],
-    ['keeps the name of the first chunk', [chunk([raw], false, 'boat\n.png'), chunk([raw])], 0, 'waiting for the agent (0:00): 2 chunks, 8 bytes of boat .png'],
+    [
+      'counts later chunks after the initial parts',
+      [task([{ text: 'é' }, raw]), chunk([{ text: 'x' }])],
+      0,
+      'working (0:00): 3 chunks, 7 bytes of a0'
+    ],
+    [
+      'counts data, and not the contents of a url',
+      [task(), chunk([{ data: [1, 2] }, { url: 'https://a.example/x' }], false)],
+      0,
+      'working (0:00): 5 bytes of a0'
+    ],
+    [
+      'keeps the name of the first chunk',
+      [chunk([raw], false, 'boat\n.png'), chunk([raw])],
+      0,
+      'waiting for the agent (0:00): 2 chunks, 8 bytes of boat .png'
+    ],
     ['counts a chunk without a previous one', [task(), chunk([raw])], 0, 'working (0:00): 2 chunks, 4 bytes of a0'],
-    ['restarts with an artifact that restarts', [task(), chunk([raw]), chunk([raw], false)], 0, 'working (0:00): 4 bytes of a0'],
-    ['keeps the text while the state does not change', [task(), update('TASK_STATE_WORKING')], 0, 'working (0:00): Hm.'],
+    [
+      'restarts with an artifact that restarts',
+      [task(), chunk([raw]), chunk([raw], false)],
+      0,
+      'working (0:00): 4 bytes of a0'
+    ],
+    [
+      'keeps the text while the state does not change',
+      [task(), update('TASK_STATE_WORKING')],
+      0,
+      'working (0:00): Hm.'
+    ],
     ['drops the text when the state changes', [task(), update('TASK_STATE_INPUT_REQUIRED')], 0, 'input-required (0:00)']
   ]
   for (const [what, events, elapsedMs, wanted] of cases) {

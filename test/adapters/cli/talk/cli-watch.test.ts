@@ -48,14 +48,22 @@ await t.test('a task of another client', async t => {
     const { code, stdout, stderr } = await watch(url, [id], { heard: when(/^working/, goOn) })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\n')
-    t.match(stderr, new RegExp(`^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nContinue with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`))
+    t.match(
+      stderr,
+      new RegExp(
+        `^working: Thinking\\. \\(task ${id}\\)\nartifact story \\(10 bytes\\)\ncompleted\n\nContinue with:\n  npx taskchart send ${url} "…" --context \\S+ --reference ${id}\n$`
+      )
+    )
   })
 
   await t.test('has its artifacts saved, and no file is overwritten', async t => {
     const { work, goOn } = storyteller()
     const { url, runtime } = await serve(t, { work })
     const cwd = t.testdir({ 'story.txt': 'mine' })
-    const { stdout, stderr } = await watch(url, [await told(runtime), '--out', '.'], { cwd, heard: when(/^working/, goOn) })
+    const { stdout, stderr } = await watch(url, [await told(runtime), '--out', '.'], {
+      cwd,
+      heard: when(/^working/, goOn)
+    })
     t.equal(stdout, 'Once upon a time.\nsaved story-2.txt\n')
     t.equal(readFileSync(join(cwd, 'story.txt'), 'utf8'), 'mine')
     t.equal(readFileSync(join(cwd, 'story-2.txt'), 'utf8'), 'Once upon a time.')
@@ -67,8 +75,14 @@ await t.test('a task of another client', async t => {
     const { url, runtime } = await serve(t, { work })
     const { code, stdout } = await watch(url, [await told(runtime), '--json'], { printed: when(/^/, goOn) })
     t.equal(code, 0)
-    const events = stdout.trimEnd().split('\n').map(line => JSON.parse(line) as Record<string, object>)
-    t.strictSame(events.map(event => Object.keys(event)[0]), ['task', 'artifactUpdate', 'statusUpdate'])
+    const events = stdout
+      .trimEnd()
+      .split('\n')
+      .map(line => JSON.parse(line) as Record<string, object>)
+    t.strictSame(
+      events.map(event => Object.keys(event)[0]),
+      ['task', 'artifactUpdate', 'statusUpdate']
+    )
     t.match(events[0], { task: { artifacts: [{ parts: [{ text: 'Once ' }, { text: 'upon ' }] }] } })
   })
 
@@ -82,7 +96,10 @@ await t.test('a task of another client', async t => {
       if (watchers === 3) goOn()
     }
     const ended = await Promise.all([1, 2, 3].map(() => watch(url, [id], { heard: when(/^working/, joined) })))
-    t.strictSame(ended.map(({ code, stdout }) => [code, stdout]), Array.from({ length: 3 }, () => [0, 'Once upon a time.\n']))
+    t.strictSame(
+      ended.map(({ code, stdout }) => [code, stdout]),
+      Array.from({ length: 3 }, () => [0, 'Once upon a time.\n'])
+    )
   })
 })
 
@@ -97,7 +114,12 @@ await t.test('an ended task is shown with the exit code of its state', async t =
     const { code, stdout, stderr } = await watch(url, [id, '--out', 'out'], { cwd })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\nsaved out/story.txt\n')
-    t.match(stderr, new RegExp(`^completed \\(task ${id}\\)\nartifact story \\(17 bytes\\)\n\nContinue with:\n.* --reference ${id} --out out\n$`))
+    t.match(
+      stderr,
+      new RegExp(
+        `^completed \\(task ${id}\\)\nartifact story \\(17 bytes\\)\n\nContinue with:\n.* --reference ${id} --out out\n$`
+      )
+    )
     t.strictSame(readdirSync(join(cwd, 'out')), ['story.txt'])
   })
 
@@ -107,7 +129,9 @@ await t.test('an ended task is shown with the exit code of its state', async t =
     await reaches(runtime, id, 'completed')
     const { code, stdout } = await watch(url, [id, '--json'])
     t.equal(code, 0)
-    t.match(JSON.parse(stdout), { task: { id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'hi' }] }] } })
+    t.match(JSON.parse(stdout), {
+      task: { id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ parts: [{ text: 'hi' }] }] }
+    })
   })
 
   for (const [state, end] of Object.entries({ failed, rejected })) {
@@ -115,7 +139,11 @@ await t.test('an ended task is shown with the exit code of its state', async t =
       const { url, runtime } = await serve(t, { work: () => end('No paint left.') })
       const { id } = await open(runtime)
       await reaches(runtime, id, state)
-      t.match(await watch(url, [id]), { code: 3, stdout: /^$/, stderr: new RegExp(`^${state}: No paint left\\. \\(task ${id}\\)\n`) })
+      t.match(await watch(url, [id]), {
+        code: 3,
+        stdout: /^$/,
+        stderr: new RegExp(`^${state}: No paint left\\. \\(task ${id}\\)\n`)
+      })
     })
   }
 
@@ -132,7 +160,12 @@ await t.test('an ended task is shown with the exit code of its state', async t =
     await reaches(runtime, id, 'completed')
     const { code, stderr } = await watch(url, [id, '--out', 'file/below'], { cwd: t.testdir({ file: '' }) })
     t.equal(code, 1)
-    t.match(stderr, new RegExp(`Task ${id} has ended\\. Watch it with:\n.* watch ${url} ${id} --out file/below\ntaskchart: file/below/.* could not be saved`))
+    t.match(
+      stderr,
+      new RegExp(
+        `Task ${id} has ended\\. Watch it with:\n.* watch ${url} ${id} --out file/below\ntaskchart: file/below/.* could not be saved`
+      )
+    )
   })
 })
 
@@ -140,7 +173,10 @@ await t.test('a task that is canceled while it is watched ends with exit code 3'
   const { url, runtime } = await serve(t, { work: obedient })
   const { id } = await open(runtime, 'wait')
   const cancel = () => void runtime.cancelTask({ id }).catch(error => t.fail(error))
-  t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), { code: 3, stderr: /\ncanceled\n\nContinue with:/ })
+  t.match(await watch(url, [id], { heard: when(/\(task/, cancel) }), {
+    code: 3,
+    stderr: /\ncanceled\n\nContinue with:/
+  })
 })
 
 await t.test('a task that waits for input prints how to answer, and stays watched meanwhile', async t => {
@@ -149,13 +185,20 @@ await t.test('a task that waits for input prints how to answer, and stays watche
   const { id } = await open(runtime, 'ask')
   await reaches(runtime, id, 'input-required')
   const line = deferred<string>()
-  const watching = watch(url, ['--', id], { heard: text => text.includes('npx') && line.resolve(`Answer with:\n${text}`) })
+  const watching = watch(url, ['--', id], {
+    heard: text => text.includes('npx') && line.resolve(`Answer with:\n${text}`)
+  })
   const [command = '', to = '', , ...rest] = pasted(await line.promise, 'Answer with')
   t.match(await runCommand([command, to, 'red', ...rest]), { code: 0, stdout: 'red\n' })
   const { code, stdout, stderr } = await watching
   t.equal(code, 0)
   t.equal(stdout, 'red\n')
-  t.match(stderr, new RegExp(`^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`))
+  t.match(
+    stderr,
+    new RegExp(
+      `^input-required: And then\\? \\(task ${id}\\)\n\nAnswer with:\n.*--task="${id}"\nworking\nartifact \\S+ \\S+\ncompleted\n\nContinue with:\n`
+    )
+  )
 })
 
 await t.test('a user who stops watching gets exit code 130 and the line to continue', async t => {
@@ -164,9 +207,17 @@ await t.test('a user who stops watching gets exit code 130 and the line to conti
     const { url, runtime } = await serve(t, { work })
     const id = await told(runtime)
     const stop = new AbortController()
-    const { code, stderr } = await watch(url, [id, '--out', 'my files'], { signal: stop.signal, heard: when(/^working/, () => stop.abort()) })
+    const { code, stderr } = await watch(url, [id, '--out', 'my files'], {
+      signal: stop.signal,
+      heard: when(/^working/, () => stop.abort())
+    })
     t.equal(code, 130)
-    t.match(stderr, new RegExp(`\n\nTask ${id} goes on without you\\. Watch it with:\n  npx taskchart watch ${url} ${id} --out "my files"\n$`))
+    t.match(
+      stderr,
+      new RegExp(
+        `\n\nTask ${id} goes on without you\\. Watch it with:\n  npx taskchart watch ${url} ${id} --out "my files"\n$`
+      )
+    )
     goOn()
     const again = await runCommand(pasted(stderr, 'Watch it with'), { cwd: t.testdir() })
     t.match(again, { code: 0, stdout: 'Once upon a time.\nsaved my files/story.txt\n' })
@@ -178,15 +229,25 @@ await t.test('a user who stops watching gets exit code 130 and the line to conti
     const stop = new AbortController()
     const { code, stderr } = await watch(url, [id], { signal: stop.signal, heard: when(/npx/, () => stop.abort()) })
     t.equal(code, 130)
-    t.match(stderr, new RegExp(`\nTask ${id} waits for an answer\\. Watch it with:\n  npx taskchart watch ${url} ${id}\n$`))
+    t.match(
+      stderr,
+      new RegExp(`\nTask ${id} waits for an answer\\. Watch it with:\n  npx taskchart watch ${url} ${id}\n$`)
+    )
   })
 
   await t.test('a task whose id starts with a dash, of an agent that requires a key', async t => {
-    const { url, runtime } = await serve(t, { work: obedient }, { ids: () => '-id', authenticate: () => ({ id: 'me' }) })
+    const { url, runtime } = await serve(
+      t,
+      { work: obedient },
+      { ids: () => '-id', authenticate: () => ({ id: 'me' }) }
+    )
     const call = { principal: 'me' }
     const { id } = await open(runtime, 'wait', {}, call)
     const stop = new AbortController()
-    const { stderr } = await watch(url, ['--api-key', 'secret', '--out', 'a', '--', id], { signal: stop.signal, heard: when(/\(task/, () => stop.abort()) })
+    const { stderr } = await watch(url, ['--api-key', 'secret', '--out', 'a', '--', id], {
+      signal: stop.signal,
+      heard: when(/\(task/, () => stop.abort())
+    })
     t.match(stderr, `\n  npx taskchart watch ${url} --out a --api-key … -- -id\n`)
     t.notMatch(stderr, 'secret')
     await runtime.cancelTask({ id }, call)
@@ -202,25 +263,52 @@ await t.test('a user who stops watching gets exit code 130 and the line to conti
 
 await t.test('an error is reported in one line with exit code 1', async t => {
   await t.test('for an unreachable agent', async t => {
-    t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), { code: 1, stdout: '', stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n' })
+    t.strictSame(await watch('ws://127.0.0.1:1/', ['t1']), {
+      code: 1,
+      stdout: '',
+      stderr: 'taskchart: Nobody answers at ws://127.0.0.1:1/. Is the agent running?\n'
+    })
   })
 
   await t.test('for an unknown task', async t => {
     const { url } = await serve(t, { work: obedient })
-    t.strictSame(await watch(url, ['nope', '--json']), { code: 1, stdout: '', stderr: 'taskchart: Task nope was not found.\n' })
+    t.strictSame(await watch(url, ['nope', '--json']), {
+      code: 1,
+      stdout: '',
+      stderr: 'taskchart: Task nope was not found.\n'
+    })
   })
 
   await t.test('for an invalid id', async t => {
     const { url } = await serve(t, { work: obedient })
-    t.match(await watch(url, ['']), { code: 1, stdout: '', stderr: /^taskchart: Invalid parameters: id must be an id .*\n$/ })
+    t.match(await watch(url, ['']), {
+      code: 1,
+      stdout: '',
+      stderr: /^taskchart: Invalid parameters: id must be an id .*\n$/
+    })
   })
 
   const task = (state: string) => ({ id: 't1', contextId: 'c1', status: { state } })
   const unsupported = { error: { code: -32004, message: 'I do not stream.' } }
   const cases: [string, Record<string, object[]>, RegExp][] = [
-    ['the answer is not A2A', { SubscribeToTask: [{ result: { task: { id: 1 } } }, { streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./],
-    ['the stream ends with nothing', { SubscribeToTask: [{ streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/],
-    ['an ended task is missing when it is read', { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] }, /^taskchart: Gone\.\n$/]
+    [
+      'the answer is not A2A',
+      {
+        SubscribeToTask: [{ result: { task: { id: 1 } } }, { streamEnd: true }],
+        GetTask: [{ error: { code: -32001, message: 'Gone.' } }]
+      },
+      /^taskchart: The agent's answer is not A2A 1\.0: result\.task\./
+    ],
+    [
+      'the stream ends with nothing',
+      { SubscribeToTask: [{ streamEnd: true }], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] },
+      /^taskchart: Gone\.\n$/
+    ],
+    [
+      'an ended task is missing when it is read',
+      { SubscribeToTask: [unsupported], GetTask: [{ error: { code: -32001, message: 'Gone.' } }] },
+      /^taskchart: Gone\.\n$/
+    ]
   ]
   for (const [what, answers, message] of cases) {
     await t.test(what, async t => {
@@ -233,14 +321,26 @@ await t.test('an error is reported in one line with exit code 1', async t => {
 
   await t.test('but a stream that ends at a waiting task gives exit code 4', async t => {
     const waiting = task('TASK_STATE_INPUT_REQUIRED')
-    const url = await scripted(t, { SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }], GetTask: [{ result: waiting }] })
+    const url = await scripted(t, {
+      SubscribeToTask: [{ result: { task: waiting } }, { streamEnd: true }],
+      GetTask: [{ result: waiting }]
+    })
     t.match(await watch(url, ['t1']), { code: 4, stderr: /Answer with:\n.* --context c1 --task t1\n$/ })
   })
 })
 
 await t.test('a task without a stream is read until it ends', async t => {
-  const task = (state: string) => result({ id: 't1', contextId: 'c1', status: { state: `TASK_STATE_${state}` }, artifacts: [{ artifactId: 'a', parts: [{ text: 'a boat' }] }] })
-  const clock = { ...systemClock, setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms < 5000 ? 0 : ms) }
+  const task = (state: string) =>
+    result({
+      id: 't1',
+      contextId: 'c1',
+      status: { state: `TASK_STATE_${state}` },
+      artifacts: [{ artifactId: 'a', parts: [{ text: 'a boat' }] }]
+    })
+  const clock = {
+    ...systemClock,
+    setTimeout: (run: () => void, ms: number) => systemClock.setTimeout(run, ms < 5000 ? 0 : ms)
+  }
   const begun = [
     ['its card says so', { card: { capabilities: {} } }, []],
     ['the subscription is refused', {}, [failure({ code: -32004 })]],
@@ -250,49 +350,98 @@ await t.test('a task without a stream is read until it ends', async t => {
     await t.test(why, async t => {
       const agent = await httpAgent(t, card)
       agent.script(...answers, task('WORKING'), task('WORKING'), task('COMPLETED'))
-      t.match(await watch(agent.url, ['t1'], { clock }), { code: 0, stdout: 'a boat\n', stderr: /^working \(task t1\)\n(?:artifact .*\n)*completed \(task t1\)$/m })
+      t.match(await watch(agent.url, ['t1'], { clock }), {
+        code: 0,
+        stdout: 'a boat\n',
+        stderr: /^working \(task t1\)\n(?:artifact .*\n)*completed \(task t1\)$/m
+      })
     })
   }
-  const url = await scripted(t, { SubscribeToTask: [{ result: { task: { id: 't1', status: { state: 'TASK_STATE_WORKING' } } } }, { streamEnd: true }], GetTask: [{ result: { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } } }] })
+  const url = await scripted(t, {
+    SubscribeToTask: [{ result: { task: { id: 't1', status: { state: 'TASK_STATE_WORKING' } } } }, { streamEnd: true }],
+    GetTask: [{ result: { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } } }]
+  })
   t.match(await watch(url, ['t1'], { clock }), { code: 0 }, 'and so is that of a WebSocket that ends its stream early')
 })
 
 await t.test('a task without a context or streamed artifacts is shown without a line to continue', async t => {
   const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
   const artifacts = [{ artifactId: 'a1', parts: [{ text: 'a ' }, { text: 'boat' }] }]
-  const url = await scripted(t, { SubscribeToTask: [{ result: { task } }, { streamEnd: true }], GetTask: [{ result: { ...task, artifacts } }] })
+  const url = await scripted(t, {
+    SubscribeToTask: [{ result: { task } }, { streamEnd: true }],
+    GetTask: [{ result: { ...task, artifacts } }]
+  })
   t.strictSame(await watch(url, ['t1']), { code: 0, stdout: 'a boat\n', stderr: 'completed (task t1)\n' })
 })
 
 await t.test('an artifact has its size, and chunks before their task are joined', async t => {
   const task = { id: 't1', status: { state: 'TASK_STATE_COMPLETED' } }
   const parts = [{ text: 'é' }, { raw: 'iVBORw==' }, { data: [1, 2] }, { url: 'https://a.example/x' }]
-  const whole = await scripted(t, { SubscribeToTask: [{ result: { task: { ...task, artifacts: [{ artifactId: 'a1', parts }] } } }, { streamEnd: true }], GetTask: [{ result: task }] })
+  const whole = await scripted(t, {
+    SubscribeToTask: [{ result: { task: { ...task, artifacts: [{ artifactId: 'a1', parts }] } } }, { streamEnd: true }],
+    GetTask: [{ result: task }]
+  })
   t.match(await watch(whole, ['t1']), { code: 0, stderr: 'artifact a1 (11 bytes)\n' })
 
-  const chunk = { taskId: 't1', contextId: 'c1', artifact: { artifactId: 'a1', parts: [{ text: 'boat' }] }, append: true }
+  const chunk = {
+    taskId: 't1',
+    contextId: 'c1',
+    artifact: { artifactId: 'a1', parts: [{ text: 'boat' }] },
+    append: true
+  }
   const told = { taskId: 't1', contextId: 'c1', status: task.status }
   const artifacts = [{ artifactId: 'a1', parts: [{ text: 'a ' }, { text: 'boat' }] }]
-  const chunked = await scripted(t, { SubscribeToTask: [{ result: { artifactUpdate: chunk } }, { result: { statusUpdate: told } }, { streamEnd: true }], GetTask: [{ result: { ...task, artifacts } }] })
+  const chunked = await scripted(t, {
+    SubscribeToTask: [{ result: { artifactUpdate: chunk } }, { result: { statusUpdate: told } }, { streamEnd: true }],
+    GetTask: [{ result: { ...task, artifacts } }]
+  })
   t.match(await watch(chunked, ['t1']), { code: 0, stdout: 'a boat\n' })
 })
 
 await t.test('an authorization that a task waits for is reported at once, also by send', async t => {
   const status = (state: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } } })
   const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
-  const stream = [{ result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } }, status('TASK_STATE_AUTH_REQUIRED'), status('TASK_STATE_COMPLETED'), { streamEnd: true }]
+  const stream = [
+    { result: { task: { ...task, status: { state: 'TASK_STATE_SUBMITTED' } } } },
+    status('TASK_STATE_AUTH_REQUIRED'),
+    status('TASK_STATE_COMPLETED'),
+    { streamEnd: true }
+  ]
   const url = await scripted(t, { SubscribeToTask: stream, SendStreamingMessage: stream, GetTask: [{ result: task }] })
-  for (const argv of [['watch', url, 't1'], ['send', url, 'hi']]) {
-    t.match(await runCommand(argv), { code: 0, stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nContinue with:\n/ })
+  for (const argv of [
+    ['watch', url, 't1'],
+    ['send', url, 'hi']
+  ]) {
+    t.match(await runCommand(argv), {
+      code: 0,
+      stderr: /^submitted \(task t1\)\nauth-required\n\nAnswer with:\n.*\ncompleted\n\nContinue with:\n/
+    })
   }
 })
 
 await t.test('a following question is shown, without the line a second time', async t => {
-  const asked = (words: string) => ({ result: { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] } } } } })
+  const asked = (words: string) => ({
+    result: {
+      statusUpdate: {
+        taskId: 't1',
+        contextId: 'c1',
+        status: {
+          state: 'TASK_STATE_INPUT_REQUIRED',
+          message: { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] }
+        }
+      }
+    }
+  })
   const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
-  const url = await scripted(t, { SubscribeToTask: [asked('One?'), asked('Two?'), { result: { task } }, { streamEnd: true }], GetTask: [{ result: task }] })
+  const url = await scripted(t, {
+    SubscribeToTask: [asked('One?'), asked('Two?'), { result: { task } }, { streamEnd: true }],
+    GetTask: [{ result: task }]
+  })
   const terminal = { columns: 80, hasColours: false }
-  t.match(await runCommand(['watch', url, 't1'], { terminal }), { code: 0, stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/ })
+  t.match(await runCommand(['watch', url, 't1'], { terminal }), {
+    code: 0,
+    stderr: /^input-required: One\?\n\nAnswer with:\n.*\ninput-required: Two\?\ncompleted \(task t1\)\n/
+  })
 })
 
 await t.test('a lost connection', async t => {
@@ -311,7 +460,10 @@ await t.test('a lost connection', async t => {
     const { code, stdout, stderr } = await watch(`ws://127.0.0.1:${proxy.port}/`, [id], { heard })
     t.equal(code, 0)
     t.equal(stdout, 'Once upon a time.\n')
-    t.match(stderr, /^working.*\nartifact .*\nThe connection is lost\. Reconnecting\.\nThe connection is restored\.\ncompleted\n/)
+    t.match(
+      stderr,
+      /^working.*\nartifact .*\nThe connection is lost\. Reconnecting\.\nThe connection is restored\.\ncompleted\n/
+    )
   })
 
   await t.test('to an agent that no longer has the task ends with that error', async t => {
@@ -337,6 +489,9 @@ await t.test('a lost connection', async t => {
       gone(text)
       if (text.startsWith('The connection is lost')) stop.abort()
     }
-    t.match(await watch(url, [id], { signal: stop.signal, heard }), { code: 130, stderr: new RegExp(`Task ${id} goes on without you\\.`) })
+    t.match(await watch(url, [id], { signal: stop.signal, heard }), {
+      code: 130,
+      stderr: new RegExp(`Task ${id} goes on without you\\.`)
+    })
   })
 })

@@ -20,29 +20,42 @@ await t.test('in browsers the client loads each binding that needs no optional p
     t.type(await load(), 'function')
     t.equal(peers, undefined)
   }
-  for (const { load } of Object.values(IN_NODE).flatMap(bindings => Object.values(bindings))) t.type(await load(), 'function', 'as it does in Node')
+  for (const { load } of Object.values(IN_NODE).flatMap(bindings => Object.values(bindings)))
+    t.type(await load(), 'function', 'as it does in Node')
 })
 
-await t.test('an interface that needs an optional peer is refused in browsers, with the supported bindings', async t => {
-  for (const [binding, version] of [['GRPC', '1.0'], ['GRPC', '0.3']] as const) {
-    const { url } = await httpAgent(t, { binding, version })
-    t.match(await refusal(openByCard(url, {}, undefined, OPENERS)), {
-      code: 'UnsupportedOperation',
-      message: `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${version === '1.0' ? 'WEBSOCKET, JSONRPC, HTTP+JSON' : 'JSONRPC, HTTP+JSON'}.`
-    })
+await t.test(
+  'an interface that needs an optional peer is refused in browsers, with the supported bindings',
+  async t => {
+    for (const [binding, version] of [
+      ['GRPC', '1.0'],
+      ['GRPC', '0.3']
+    ] as const) {
+      const { url } = await httpAgent(t, { binding, version })
+      t.match(await refusal(openByCard(url, {}, undefined, OPENERS)), {
+        code: 'UnsupportedOperation',
+        message: `The agent at ${url} speaks ${binding} ${version}, which this client speaks only in Node. In browsers it speaks ${version === '1.0' ? 'WEBSOCKET, JSONRPC, HTTP+JSON' : 'JSONRPC, HTTP+JSON'}.`
+      })
+    }
+    const agent = await httpAgent(t, { others: ['GRPC'] })
+    const { calls, binding } = await openByCard(agent.url, {}, undefined, OPENERS)
+    t.teardown(() => calls.link.close())
+    t.equal(binding, 'JSONRPC', 'such an interface is skipped if there is another')
   }
-  const agent = await httpAgent(t, { others: ['GRPC'] })
-  const { calls, binding } = await openByCard(agent.url, {}, undefined, OPENERS)
-  t.teardown(() => calls.link.close())
-  t.equal(binding, 'JSONRPC', 'such an interface is skipped if there is another')
-})
+)
 
 await t.test('in browsers, headers and credentials choose a binding that can send them', async t => {
   const key = (location: string) => ({ securitySchemes: { key: { apiKeySecurityScheme: { location, name: 'k' } } } })
-  const binding = async (options: ConnectOptions, { card = {}, others = ['WEBSOCKET'], ws = false, binding = 'JSONRPC' } = {}) => {
+  const binding = async (
+    options: ConnectOptions,
+    { card = {}, others = ['WEBSOCKET'], ws = false, binding = 'JSONRPC' } = {}
+  ) => {
     const { url, script } = await httpAgent(t, { others, binding, card })
     script(body('', {}, 404))
-    const opening = openAgent(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(({ calls, binding }) => calls.link.close().then(() => binding), ({ code, message }) => ({ code, message }))
+    const opening = openAgent(ws ? url.replace('http', 'ws') : url, options, OPENERS).then(
+      ({ calls, binding }) => calls.link.close().then(() => binding),
+      ({ code, message }) => ({ code, message })
+    )
     return opening
   }
   const headers = { authorization: 'Bearer secret' }
@@ -53,13 +66,34 @@ await t.test('in browsers, headers and credentials choose a binding that can sen
     t.equal(await binding({ headers: () => headers }, { ws }), 'JSONRPC')
     t.equal(await binding({ credentials }, { ws, card: key('header') }), 'JSONRPC')
     t.equal(await binding({ credentials }, { ws }), 'JSONRPC')
-    t.match(await binding({ credentials: { ...credentials, onlyIfAsked: true } }, { ws, binding: 'WEBSOCKET', others: [] }), { message: refused }, 'a WebSocket if nothing is sent')
-    t.match(await binding({ credentials }, { ws, binding: 'WEBSOCKET', others: [], card: key('query') }), { message: refused }, 'or in its query')
-    t.match(await binding({ headers, bindings: ['WEBSOCKET'] }, { ws }), { code: 'UnsupportedOperation', message: /speaks WEBSOCKET, over which this client cannot send headers in browsers\./ })
-    t.match(await binding({ headers }, { ws, binding: 'WEBSOCKET' }), { code: 'UnsupportedOperation', message: /headers in browsers/ })
+    t.match(
+      await binding({ credentials: { ...credentials, onlyIfAsked: true } }, { ws, binding: 'WEBSOCKET', others: [] }),
+      { message: refused },
+      'a WebSocket if nothing is sent'
+    )
+    t.match(
+      await binding({ credentials }, { ws, binding: 'WEBSOCKET', others: [], card: key('query') }),
+      { message: refused },
+      'or in its query'
+    )
+    t.match(await binding({ headers, bindings: ['WEBSOCKET'] }, { ws }), {
+      code: 'UnsupportedOperation',
+      message: /speaks WEBSOCKET, over which this client cannot send headers in browsers\./
+    })
+    t.match(await binding({ headers }, { ws, binding: 'WEBSOCKET' }), {
+      code: 'UnsupportedOperation',
+      message: /headers in browsers/
+    })
   }
-  t.match(await binding({ headers: {} }, { binding: 'WEBSOCKET', others: [] }), { message: refused }, 'headers without any are none')
-  t.match(await binding({ credentials }, { card: key('cookie') }), { code: 'UnsupportedOperation', message: /cookies of your own in browsers/ })
+  t.match(
+    await binding({ headers: {} }, { binding: 'WEBSOCKET', others: [] }),
+    { message: refused },
+    'headers without any are none'
+  )
+  t.match(await binding({ credentials }, { card: key('cookie') }), {
+    code: 'UnsupportedOperation',
+    message: /cookies of your own in browsers/
+  })
 })
 
 await t.test('in a page of another origin the error of a failed connection mentions the origin', async t => {
@@ -67,11 +101,16 @@ await t.test('in a page of another origin the error of a failed connection menti
   Object.assign(globalThis, { location })
   t.teardown(() => Object.assign(globalThis, { location: undefined }))
   const message = async (url: string) => (await refusal(connect(url))).message
-  const hint = "Does it allow pages of https://app.example? Start it with --origin https://app.example, or createRuntime({ origins: ['https://app.example'] })."
+  const hint =
+    "Does it allow pages of https://app.example? Start it with --origin https://app.example, or createRuntime({ origins: ['https://app.example'] })."
   t.equal(await message('ws://127.0.0.1:1/'), `Nobody answers at ws://127.0.0.1:1/. Is the agent running? ${hint}`)
   t.match(await message('http://127.0.0.1:1'), hint)
   location.origin = 'http://127.0.0.1:1'
-  t.equal(await message('ws://127.0.0.1:1/'), 'Nobody answers at ws://127.0.0.1:1/. Is the agent running?', 'its own origin is allowed')
+  t.equal(
+    await message('ws://127.0.0.1:1/'),
+    'Nobody answers at ws://127.0.0.1:1/. Is the agent running?',
+    'its own origin is allowed'
+  )
   location.origin = 'null'
   t.match(await message('ws://127.0.0.1:1/'), 'A page of a file has no origin')
 })

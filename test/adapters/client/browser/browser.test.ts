@@ -89,21 +89,39 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
   })
 
   await t.test('speaks JSON-RPC over HTTP with headers, and resumes a broken stream', async t => {
-    const event = (more: object, generation: number) => ({ ...more, metadata: { [RELIABILITY_EXTENSION]: { generation } } })
+    const event = (more: object, generation: number) => ({
+      ...more,
+      metadata: { [RELIABILITY_EXTENSION]: { generation } }
+    })
     const status = (state: string, words: string, generation: number) => {
       const message = { messageId: words, role: 'ROLE_AGENT', parts: [{ text: words }] }
-      return { statusUpdate: event({ taskId: 't', contextId: 'c', status: { state: `TASK_STATE_${state}`, message } }, generation) }
+      return {
+        statusUpdate: event(
+          { taskId: 't', contextId: 'c', status: { state: `TASK_STATE_${state}`, message } },
+          generation
+        )
+      }
     }
     const agent = await httpAgent(t, { others: ['GRPC'], origin })
     agent.script(
-      stream([{ task: event({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }, 1) }, status('WORKING', 'waiting', 2)], 'cut', reliable),
+      stream(
+        [
+          { task: event({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }, 1) },
+          status('WORKING', 'waiting', 2)
+        ],
+        'cut',
+        reliable
+      ),
       stream([status('COMPLETED', 'done', 3)], 'end', reliable)
     )
     const talk = page.evaluate(`window.talk('${agent.url}', 'go', { authorization: 'Bearer anna' })`)
     await page.waitForFunction(`window.client?.url === '${agent.url}/agent' && window.words.includes('waiting')`)
     agent.heard('working: waiting')
     t.match(await talk, { words: ['waiting', 'done'], states: ['lost', 'open', 'closed'], binding: 'JSONRPC' })
-    t.match(agent.asked.map(({ headers }) => headers), [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }])
+    t.match(
+      agent.asked.map(({ headers }) => headers),
+      [{ authorization: 'Bearer anna', 'a2a-version': '1.0' }, { 'last-event-id': '2' }]
+    )
   })
 
   await t.test('speaks REST with an agent that offers nothing else', async t => {
@@ -116,14 +134,29 @@ await t.test('the client in a browser', { skip: CHROMIUM === undefined && 'no Ch
 
   await t.test('sends headers and keys to an agent that also offers a WebSocket', async t => {
     const authenticate = apiKey({ keys: { anna: 'secret-of-16-chars' } })
-    const known = createRuntime({ agent: defineAgent({ card: { name: 'Known' }, work: async () => ({ artifact: 'hello' }) }), origins: [origin], authenticate })
+    const known = createRuntime({
+      agent: defineAgent({ card: { name: 'Known' }, work: async () => ({ artifact: 'hello' }) }),
+      origins: [origin],
+      authenticate
+    })
     t.teardown(() => known.close())
     const at = await serve(known, { port: 0 })
     t.teardown(() => at.close())
     for (const url of [at.url, at.url.replace('http', 'ws')]) {
-      t.match(await page.evaluate(`window.talk('${url}', 'go', { 'x-api-key': 'secret-of-16-chars' })`), { words: ['hello'], binding: 'JSONRPC' })
-      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'secret-of-16-chars' })`), { words: ['hello'], binding: 'JSONRPC' })
-      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'wrong' }).catch(error => error.message)`), 'It refused those that were sent in x-api-key.')
+      t.match(await page.evaluate(`window.talk('${url}', 'go', { 'x-api-key': 'secret-of-16-chars' })`), {
+        words: ['hello'],
+        binding: 'JSONRPC'
+      })
+      t.match(await page.evaluate(`window.talk('${url}', 'go', undefined, { apiKey: 'secret-of-16-chars' })`), {
+        words: ['hello'],
+        binding: 'JSONRPC'
+      })
+      t.match(
+        await page.evaluate(
+          `window.talk('${url}', 'go', undefined, { apiKey: 'wrong' }).catch(error => error.message)`
+        ),
+        'It refused those that were sent in x-api-key.'
+      )
     }
   })
 

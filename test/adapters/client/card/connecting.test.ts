@@ -19,7 +19,10 @@ await t.test('a signal aborts connecting at every step', async t => {
   const reason = new TypeError('changed my mind')
   for (let step = 0; step < 40; step += 1) {
     const stop = new AbortController()
-    const outcome = connect(url, { signal: stop.signal }).then(client => client.close(), (error: unknown) => error)
+    const outcome = connect(url, { signal: stop.signal }).then(
+      client => client.close(),
+      (error: unknown) => error
+    )
     for (let turn = 0; turn < step; turn += 1) await Promise.resolve()
     stop.abort(reason)
     t.equal(await outcome, reason, `after ${step} turns`)
@@ -35,7 +38,9 @@ await t.test('a signal aborts reading a card that does not end', async t => {
     server.close()
   })
   const stop = new AbortController()
-  const connecting = rejection(connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { signal: stop.signal }))
+  const connecting = rejection(
+    connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`, { signal: stop.signal })
+  )
   await once(server, 'request')
   const reason = new TypeError('enough')
   setImmediate(() => setImmediate(() => stop.abort(reason)))
@@ -44,7 +49,13 @@ await t.test('a signal aborts reading a card that does not end', async t => {
 
 await t.test('credentials go only to the given host, whatever its card says', async t => {
   const card = {
-    name: 'A', description: '', version: '1', capabilities: {}, defaultInputModes: [], defaultOutputModes: [], skills: [],
+    name: 'A',
+    description: '',
+    version: '1',
+    capabilities: {},
+    defaultInputModes: [],
+    defaultOutputModes: [],
+    skills: [],
     supportedInterfaces: [{ url: 'ws://localhost:1/', protocolBinding: WEBSOCKET_BINDING, protocolVersion: '1.0' }]
   }
   const server = createServer((_, response) => response.end(JSON.stringify(card)))
@@ -55,15 +66,32 @@ await t.test('credentials go only to the given host, whatever its card says', as
   const error = await rejection(connect(url, { headers: { authorization: 'Bearer secret' } }))
   t.match(error, { code: 'Forbidden', message: /another origin, ws:\/\/localhost:1\// })
   t.match(await rejection(connect(url)), { code: 'Overloaded' }, 'without credentials it is used')
-  for (const [binding, address] of [['JSONRPC', 'http://localhost:1/'], ['HTTP+JSON', 'https://evil.example'], ['GRPC', 'evil.example:1'], ['GRPC', 'grpc://localhost:1']] as const) {
+  for (const [binding, address] of [
+    ['JSONRPC', 'http://localhost:1/'],
+    ['HTTP+JSON', 'https://evil.example'],
+    ['GRPC', 'evil.example:1'],
+    ['GRPC', 'grpc://localhost:1']
+  ] as const) {
     const { url } = await httpAgent(t, { binding, address })
-    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), { code: 'Forbidden', message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name ` })
+    t.match(await rejection(connect(url, { headers: () => ({ authorization: 'Bearer secret' }) })), {
+      code: 'Forbidden',
+      message: `The card at ${url} names an agent of another origin, ${address}. To send it your headers, give that address itself, or name `
+    })
   }
   const { url: strange } = await httpAgent(t, { address: 'not an address' })
-  t.match(await rejection(connect(strange, { headers: {} })), { code: 'InvalidAgentResponse', message: /"not an address", which is not a URL/ })
-  for (const [binding, address] of [['JSONRPC', 'ftp://a.example'], ['HTTP+JSON', '/agent']] as const) {
+  t.match(await rejection(connect(strange, { headers: {} })), {
+    code: 'InvalidAgentResponse',
+    message: /"not an address", which is not a URL/
+  })
+  for (const [binding, address] of [
+    ['JSONRPC', 'ftp://a.example'],
+    ['HTTP+JSON', '/agent']
+  ] as const) {
     const { url } = await httpAgent(t, { binding, address })
-    t.match(await rejection(connect(url)), { code: 'InvalidAgentResponse', message: `The card names ${JSON.stringify(address)}, which is not an http: URL.` })
+    t.match(await rejection(connect(url)), {
+      code: 'InvalidAgentResponse',
+      message: `The card names ${JSON.stringify(address)}, which is not an http: URL.`
+    })
   }
 })
 
@@ -73,8 +101,16 @@ await t.test('credentials go to no other port of the host, unless credentialOrig
   target.script(result({ id: 't', status: { state: 'TASK_STATE_WORKING' } }))
   const address = `${target.url}/agent`
   const { url } = await httpAgent(t, { address })
-  t.match(await refusal(connect(url, { headers })), { code: 'Forbidden', message: `name ${target.url} in credentialOrigins` })
-  t.match(await refusal(connect(url, { headers, credentialOrigins: ['https://a.example', target.url.replace('http', 'https')] })), { code: 'Forbidden' })
+  t.match(await refusal(connect(url, { headers })), {
+    code: 'Forbidden',
+    message: `name ${target.url} in credentialOrigins`
+  })
+  t.match(
+    await refusal(
+      connect(url, { headers, credentialOrigins: ['https://a.example', target.url.replace('http', 'https')] })
+    ),
+    { code: 'Forbidden' }
+  )
   t.equal(target.asked.length, 0)
   for (const credentialOrigins of [[target.url], [`${target.url.replace('http', 'ws')}/`]]) {
     const client = await connect(url, { headers, credentialOrigins })
@@ -90,7 +126,10 @@ async function agentBehind(t: Test, ...interfaces: readonly (readonly [protocolB
   const agent = await httpAgent(t)
   agent.script(result({ id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } }))
   const own = (await (await fetch(`${agent.url}${AGENT_CARD_PATH}`)).json()) as { supportedInterfaces: object[] }
-  const supportedInterfaces = [...interfaces.map(([protocolBinding, url]) => ({ url, protocolBinding, protocolVersion: '1.0' })), ...own.supportedInterfaces]
+  const supportedInterfaces = [
+    ...interfaces.map(([protocolBinding, url]) => ({ url, protocolBinding, protocolVersion: '1.0' })),
+    ...own.supportedInterfaces
+  ]
   const host = await httpAgent(t, { cardPath: '/none' })
   host.script(body(JSON.stringify({ ...own, supportedInterfaces })))
   return { agent, url: host.url }
@@ -126,14 +165,28 @@ await t.test('the first interface that can be reached is taken, and what was ski
     t.equal(client.binding, 'JSONRPC', String(skipped))
     t.match(warnings, [warning], String(skipped))
     t.match(await client.getTask({ id: 't' }), { id: 't' })
-    t.strictSame(agent.asked.map(({ method }) => method), ['GetTask'], 'nothing was sent before')
+    t.strictSame(
+      agent.asked.map(({ method }) => method),
+      ['GetTask'],
+      'nothing was sent before'
+    )
   }
 })
 
 await t.test('an error of an interface that was tried is told before one that this client may not use', async t => {
   const dead = `127.0.0.1:${await unusedPort()}`
   const { agent, url } = await agentBehind(t, ['GRPC', 'other.example:443'], [WEBSOCKET_BINDING, `ws://${dead}/`])
-  t.match(await refusal(connect(url, { headers: {}, bindings: ['GRPC', 'WEBSOCKET'], credentialOrigins: [`ws://${dead}`, agent.url], giveUpAfterMs: 0 })), { code: 'Overloaded', message: /Nobody answers at/ })
+  t.match(
+    await refusal(
+      connect(url, {
+        headers: {},
+        bindings: ['GRPC', 'WEBSOCKET'],
+        credentialOrigins: [`ws://${dead}`, agent.url],
+        giveUpAfterMs: 0
+      })
+    ),
+    { code: 'Overloaded', message: /Nobody answers at/ }
+  )
 })
 
 await t.test('an interface that refuses the credentials is not skipped', async t => {
@@ -148,34 +201,75 @@ await t.test('after an address with TLS that cannot be reached none without TLS 
   const { url } = await agentBehind(t, ['HTTP+JSON', `https://127.0.0.1:${port}/`])
   t.match(await refusal(connect(url)), { code: 'Overloaded', message: /Nobody answers at https:/ })
   const refused = await agentBehind(t, [WEBSOCKET_BINDING, `ws://127.0.0.1:${port}/`])
-  t.match(await refusal(connect(refused.url, { giveUpAfterMs: 0, bindings: ['WEBSOCKET'] })), { code: 'Overloaded' }, 'the last one is not skipped')
+  t.match(
+    await refusal(connect(refused.url, { giveUpAfterMs: 0, bindings: ['WEBSOCKET'] })),
+    { code: 'Overloaded' },
+    'the last one is not skipped'
+  )
 })
 
 await t.test('origins are compared by scheme, host and port, and TLS is never downgraded', t => {
   const headers = { authorization: 'x' }
   const card = 'https://a.example/agent'
-  const leads = (asked: string, named: string, credentialOrigins: string[] = []) => originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
-  for (const named of ['https://a.example', 'https://A.example:443/x', 'wss://a.example/', 'grpcs://a.example', 'a.example:443', 'a.example']) t.equal(leads(card, named), 'yes', named)
+  const leads = (asked: string, named: string, credentialOrigins: string[] = []) =>
+    originRefusal(asked, named, { headers, credentialOrigins })?.code ?? 'yes'
+  for (const named of [
+    'https://a.example',
+    'https://A.example:443/x',
+    'wss://a.example/',
+    'grpcs://a.example',
+    'a.example:443',
+    'a.example'
+  ])
+    t.equal(leads(card, named), 'yes', named)
   for (const named of ['https://a.example:444', 'wss://b.example', 'a.example:8443', 'https://a.example@b.example/']) {
     t.equal(leads(card, named), 'Forbidden', named)
     t.equal(leads(card, named, ['https://a.example:444', 'wss://b.example', 'grpcs://a.example:8443']), 'yes', named)
   }
   for (const asked of [card, 'wss://a.example/']) {
-    for (const named of ['http://a.example:443', 'ws://a.example', 'http://a.example', 'grpc://a.example:443', 'localhost:443']) {
-      t.equal(leads(asked, named, ['http://a.example', 'http://a.example:443', 'http://localhost:443']), 'Forbidden', named)
+    for (const named of [
+      'http://a.example:443',
+      'ws://a.example',
+      'http://a.example',
+      'grpc://a.example:443',
+      'localhost:443'
+    ]) {
+      t.equal(
+        leads(asked, named, ['http://a.example', 'http://a.example:443', 'http://localhost:443']),
+        'Forbidden',
+        named
+      )
       t.match(originRefusal(asked, named, {}), { message: /was read over TLS/ }, 'also without headers')
     }
   }
-  for (const named of ['https://a.example', 'http://a.example:8080']) t.equal(leads('http://a.example', named), 'Forbidden', named)
-  for (const [asked, named] of [['http://127.0.0.1:50', '127.0.0.1:50'], ['ws://[::1]:50', '[::1]:50'], ['http://localhost', 'localhost']] as const) t.equal(leads(asked, named), 'yes', named)
+  for (const named of ['https://a.example', 'http://a.example:8080'])
+    t.equal(leads('http://a.example', named), 'Forbidden', named)
+  for (const [asked, named] of [
+    ['http://127.0.0.1:50', '127.0.0.1:50'],
+    ['ws://[::1]:50', '[::1]:50'],
+    ['http://localhost', 'localhost']
+  ] as const)
+    t.equal(leads(asked, named), 'yes', named)
   t.throws(() => leads(card, 'not an address'), { code: 'InvalidAgentResponse' })
   t.end()
 })
 
 await t.test('an invalid origin in credentialOrigins throws a TypeError at once', async t => {
-  for (const origin of ['a.example', 'https://a.example/path', 'https://a.example?x', 'https://anna@a.example', 'ftp://a.example', 'https://a.example:x', '', 'https://']) {
+  for (const origin of [
+    'a.example',
+    'https://a.example/path',
+    'https://a.example?x',
+    'https://anna@a.example',
+    'ftp://a.example',
+    'https://a.example:x',
+    '',
+    'https://'
+  ]) {
     const credentialOrigins = [origin]
-    const wanted = { name: 'TypeError', message: `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.` }
+    const wanted = {
+      name: 'TypeError',
+      message: `credentialOrigins has ${JSON.stringify(origin)}, which is not an origin. Write scheme, host and port: 'https://agent.example:8443'.`
+    }
     t.match(await rejection(connect('http://127.0.0.1:1', { credentialOrigins })), wanted)
     t.throws(() => remoteAgent('http://127.0.0.1:1', { credentialOrigins }), wanted)
     t.throws(() => new WebSocketTransportFactory({ credentialOrigins }), wanted)
@@ -185,10 +279,16 @@ await t.test('an invalid origin in credentialOrigins throws a TypeError at once'
 await t.test("the official client's transport sends headers only to credentialOrigins", async t => {
   const { url } = await serve(t, { work: obedient })
   const headers = { authorization: 'Bearer secret' }
-  t.throws(() => new WebSocketTransportFactory({ headers }), { name: 'TypeError', message: /headers need credentialOrigins/ })
+  t.throws(() => new WebSocketTransportFactory({ headers }), {
+    name: 'TypeError',
+    message: /headers need credentialOrigins/
+  })
   const transport = await new WebSocketTransportFactory({ headers, credentialOrigins: [url] }).create(url)
   t.teardown(() => transport.close())
-  t.match(await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)), { code: 'Forbidden', message: /may not receive your headers/ })
+  t.match(
+    await rejection(new WebSocketTransportFactory({ headers, credentialOrigins: ['ws://127.0.0.1:1'] }).create(url)),
+    { code: 'Forbidden', message: /may not receive your headers/ }
+  )
 })
 
 await t.test("the official client's transport also finds a WebSocket in the card", async t => {
@@ -197,7 +297,14 @@ await t.test("the official client's transport also finds a WebSocket in the card
   t.teardown(() => transport.close())
   t.match(await transport.getTask({ id: 'none', tenant: '' }).catch((error: unknown) => error), { message: /none/ })
   const { url: other } = await httpAgent(t, { binding: 'WEBSOCKET', address: 'ws://localhost:1/' })
-  t.match(await rejection(new WebSocketTransportFactory({ headers: { authorization: 'Bearer secret' }, credentialOrigins: [other] }).create(other)), { code: 'Forbidden' })
+  t.match(
+    await rejection(
+      new WebSocketTransportFactory({ headers: { authorization: 'Bearer secret' }, credentialOrigins: [other] }).create(
+        other
+      )
+    ),
+    { code: 'Forbidden' }
+  )
 })
 
 /** The binding that is chosen with these options. */
@@ -213,24 +320,60 @@ await t.test('the first interface of a card with A2A 1.0 and a supported binding
   t.equal(await chosen(t, url.replace('ws', 'http'), { bindings: ['WebSocket'] }), 'WEBSOCKET')
   const several = await httpAgent(t, { binding: 'JSONRPC', others: ['urn:other', 'http+json', 'GRPC'] })
   t.equal(await chosen(t, several.url), 'HTTP+JSON')
-  t.equal(await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }), 'JSONRPC', 'bindings selects the preferred one')
+  t.equal(
+    await chosen(t, several.url, { bindings: ['JSONRPC', 'HTTP+JSON'] }),
+    'JSONRPC',
+    'bindings selects the preferred one'
+  )
   t.equal(await chosen(t, several.url, { bindings: [WEBSOCKET_BINDING, 'jsonrpc'] }), 'JSONRPC')
-  t.equal(await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }), 'JSONRPC', "a binding other than the address's is found by the card")
+  t.equal(
+    await chosen(t, several.url.replace('http', 'ws'), { bindings: ['JSONRPC'] }),
+    'JSONRPC',
+    "a binding other than the address's is found by the card"
+  )
   t.equal(await chosen(t, (await httpAgent(t, { version: '1.0.1' })).url), 'JSONRPC', 'patch numbers are ignored')
-  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), { code: 'UnsupportedOperation', message: /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/ })
+  t.match(await refusal(connect(several.url, { bindings: ['WEBSOCKET'] })), {
+    code: 'UnsupportedOperation',
+    message:
+      /offers no WEBSOCKET that this client speaks \(A2A 1\.0; 0\.3, but not over WebSocket\), only urn:other 1\.0, http\+json 1\.0, GRPC 1\.0, JSONRPC 1\.0\.$/
+  })
 })
 
 await t.test('an unsupported binding throws a TypeError', async t => {
-  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), { name: 'TypeError', message: '"SOAP" is not a binding of this client. Use WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.' })
-  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), { name: 'TypeError', message: /at least one/ })
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: ['SOAP'] })), {
+    name: 'TypeError',
+    message: '"SOAP" is not a binding of this client. Use WEBSOCKET, JSONRPC, HTTP+JSON, GRPC.'
+  })
+  t.match(await rejection(connect('http://127.0.0.1:1', { bindings: [] })), {
+    name: 'TypeError',
+    message: /at least one/
+  })
 })
 
 await t.test('an agent of a version before 0.3 is refused', async t => {
   const older = await httpAgent(t, { version: '0.2', others: ['GRPC'] })
-  t.match(await refusal(connect(older.url)), { code: 'UnsupportedOperation', message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.` })
+  t.match(await refusal(connect(older.url)), {
+    code: 'UnsupportedOperation',
+    message: `The agent at ${older.url} speaks only A2A 0.2; this client speaks 1.0 and 0.3.`
+  })
   const oldest = await httpAgent(t, { cardPath: '/none' })
-  oldest.script(body(JSON.stringify({ protocolVersion: '0.2.5', name: 'Old', version: '1', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })))
-  t.match(await refusal(connect(oldest.url)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/ })
+  oldest.script(
+    body(
+      JSON.stringify({
+        protocolVersion: '0.2.5',
+        name: 'Old',
+        version: '1',
+        url: 'http://127.0.0.1:1',
+        preferredTransport: 'JSONRPC',
+        capabilities: {},
+        skills: []
+      })
+    )
+  )
+  t.match(await refusal(connect(oldest.url)), {
+    code: 'UnsupportedOperation',
+    message: /speaks only A2A 0\.2; this client speaks 1\.0 and 0\.3/
+  })
   t.equal(older.asked.length, 0)
 })
 
@@ -238,12 +381,16 @@ await t.test('an agent may be mounted below a path', async t => {
   const below = `/agents/one${AGENT_CARD_PATH}`
   const agent = await httpAgent(t, { cardPath: below })
   agent.script(body('nothing', {}, 404))
-  for (const path of ['/agents/one', '/agents/one/', '/agents/one?x=1#y', below]) t.equal((await fetchCard(`${agent.url}${path}`)).name, 'Scripted', path)
+  for (const path of ['/agents/one', '/agents/one/', '/agents/one?x=1#y', below])
+    t.equal((await fetchCard(`${agent.url}${path}`)).name, 'Scripted', path)
   t.match(await refusal(fetchCard(`${agent.url}/agents/two`)), {
     code: 'UnsupportedOperation',
     message: `There is no agent card at ${agent.url}/agents/two${AGENT_CARD_PATH}: HTTP 404. There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.`
   })
-  t.strictSame(agent.asked.map(({ path }) => path), [`/agents/two${AGENT_CARD_PATH}`, AGENT_CARD_PATH, '/agents/two'])
+  t.strictSame(
+    agent.asked.map(({ path }) => path),
+    [`/agents/two${AGENT_CARD_PATH}`, AGENT_CARD_PATH, '/agents/two']
+  )
   const root = await httpAgent(t)
   root.script(body('<html>', { 'content-type': 'text/html' }))
   t.equal((await fetchCard(`${root.url}//evil.example/page`)).name, 'Scripted', 'a page is no card, and a path no host')
@@ -253,11 +400,22 @@ await t.test('a card may be at the given address, which is asked last, and never
   const agent = await httpAgent(t, { cardPath: '/cards/mine' })
   agent.script(body('nothing', {}, 404))
   t.equal((await fetchCard(`${agent.url}/cards/mine?key=a#b`)).name, 'Scripted')
-  t.strictSame(agent.asked.map(({ path }) => path), [`/cards/mine${AGENT_CARD_PATH}?key=a`, `${AGENT_CARD_PATH}?key=a`])
+  t.strictSame(
+    agent.asked.map(({ path }) => path),
+    [`/cards/mine${AGENT_CARD_PATH}?key=a`, `${AGENT_CARD_PATH}?key=a`]
+  )
   t.match(await refusal(fetchCard(`${agent.url}/?key=a`)), { code: 'UnsupportedOperation' })
   t.equal(agent.asked.length, 3)
   const old = await httpAgent(t, { cardPath: '/none' })
-  const card = JSON.stringify({ protocolVersion: '0.3.0', name: 'Old', version: '1', url: 'http://127.0.0.1:1', preferredTransport: 'JSONRPC', capabilities: {}, skills: [] })
+  const card = JSON.stringify({
+    protocolVersion: '0.3.0',
+    name: 'Old',
+    version: '1',
+    url: 'http://127.0.0.1:1',
+    preferredTransport: 'JSONRPC',
+    capabilities: {},
+    skills: []
+  })
   old.script(body('', {}, 404), body('', {}, 404), body(card))
   t.equal((await fetchCard(`${old.url}/old`)).name, 'Old')
 })
@@ -267,7 +425,10 @@ await t.test('an agent that answers at its own address with anything but a card 
   for (const answer of [body('<html>'), body('[]'), body('{"status":"ok"}'), body('', {}, 401), body('', {}, 503)]) {
     const agent = await httpAgent(t, { cardPath: '/none' })
     agent.script(none, none, answer)
-    t.match(await refusal(fetchCard(`${agent.url}/agent`)), { code: 'UnsupportedOperation', message: `There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.` })
+    t.match(await refusal(fetchCard(`${agent.url}/agent`)), {
+      code: 'UnsupportedOperation',
+      message: `There is no agent card at ${agent.url}${AGENT_CARD_PATH}: HTTP 404.`
+    })
     t.equal(agent.asked.length, 3)
   }
   const silent = await httpAgent(t, { cardPath: '/none' })
@@ -296,5 +457,7 @@ await t.test('a fetch error without a reason may follow a sent request', async t
 })
 
 await t.test('operations without a method of the official client are refused', async t => {
-  t.match(await refusal(perform({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), { code: 'MethodNotFound' })
+  t.match(await refusal(perform({} as never, {} as never, { method: 'Ping', params: {} }, {} as never, {})), {
+    code: 'MethodNotFound'
+  })
 })

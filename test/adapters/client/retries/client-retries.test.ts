@@ -12,7 +12,16 @@ import { PooledClient } from '../../../../adapters/delegation/remote/pooled-clie
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION } from '../../../../machines/protocol/uris.ts'
 import { gateway, type Fate, type Gateway } from '../../../fixtures/peers/gateway.ts'
 import { keepResult } from '../../../fixtures/kills/guarantee-results.ts'
-import { collect, deferred, open, refusal, rejection, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  collect,
+  deferred,
+  open,
+  refusal,
+  rejection,
+  say,
+  taskIn,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { body, cut, failure, httpAgent, result, stream, type Answer } from '../../../fixtures/peers/scripted-http.ts'
 import { obedient, serve, type ServedAgent } from '../../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
@@ -34,13 +43,24 @@ async function behind(t: Test, options: ConnectOptions = {}): Promise<Behind> {
 
 await t.test('a WebSocket client retries after every temporary response', async t => {
   const passing: readonly Fate[] = [
-    { status: 502 }, { status: 503 }, { status: 504 }, { status: 500 }, { status: 520 }, { status: 408 }, { status: 429, headers: { 'retry-after': '0' } },
-    { status: 503, headers: { 'retry-after': '0', 'content-type': 'application/json' }, body: '{"error":"The server restarts. Retry later."}' },
-    'reset', 'pass'
+    { status: 502 },
+    { status: 503 },
+    { status: 504 },
+    { status: 500 },
+    { status: 520 },
+    { status: 408 },
+    { status: 429, headers: { 'retry-after': '0' } },
+    {
+      status: 503,
+      headers: { 'retry-after': '0', 'content-type': 'application/json' },
+      body: '{"error":"The server restarts. Retry later."}'
+    },
+    'reset',
+    'pass'
   ]
   const { agent, way, client } = await behind(t)
   const task = await open(agent.runtime, 'ask')
-  way.script(...passing as [Fate, ...Fate[]])
+  way.script(...(passing as [Fate, ...Fate[]]))
   const opened = new Promise<void>(resolve => client.on('open', resolve))
   way.cutAll()
   await opened
@@ -50,16 +70,35 @@ await t.test('a WebSocket client retries after every temporary response', async 
 })
 
 await t.test('a WebSocket client stops at a permanent refusal, and reports it', async t => {
-  const version = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code: -32009, message: 'This agent speaks A2A 2.0.' } })
+  const version = JSON.stringify({
+    jsonrpc: '2.0',
+    id: null,
+    error: { code: -32009, message: 'This agent speaks A2A 2.0.' }
+  })
   const cases = [
     [{ status: 401 }, { code: 'Unauthenticated', message: /requires credentials/ }],
     [{ status: 403 }, { code: 'Forbidden', message: /refuses access/ }],
-    [{ status: 404, body: '{"error":"The agent is at /."}' }, { code: 'UnsupportedOperation', message: /refused the WebSocket handshake with HTTP 404/ }],
+    [
+      { status: 404, body: '{"error":"The agent is at /."}' },
+      { code: 'UnsupportedOperation', message: /refused the WebSocket handshake with HTTP 404/ }
+    ],
     [{ status: 501 }, { code: 'UnsupportedOperation', message: /HTTP 501/ }],
-    [{ status: 400, body: version }, { code: 'VersionNotSupported', message: 'This agent speaks A2A 2.0.' }],
-    [{ status: 400, body: '[1]' }, { code: 'UnsupportedOperation', message: /HTTP 400/ }],
-    [{ status: 400, body: 'x'.repeat(100_000) }, { code: 'UnsupportedOperation', message: /HTTP 400/ }],
-    [{ status: 421, headers: { 'content-length': '100' }, body: 'cut off' }, { code: 'UnsupportedOperation', message: /HTTP 421/ }]
+    [
+      { status: 400, body: version },
+      { code: 'VersionNotSupported', message: 'This agent speaks A2A 2.0.' }
+    ],
+    [
+      { status: 400, body: '[1]' },
+      { code: 'UnsupportedOperation', message: /HTTP 400/ }
+    ],
+    [
+      { status: 400, body: 'x'.repeat(100_000) },
+      { code: 'UnsupportedOperation', message: /HTTP 400/ }
+    ],
+    [
+      { status: 421, headers: { 'content-length': '100' }, body: 'cut off' },
+      { code: 'UnsupportedOperation', message: /HTTP 421/ }
+    ]
   ] as const
   for (const [fate, wanted] of cases) {
     const { way, client } = await behind(t)
@@ -75,7 +114,7 @@ await t.test('a WebSocket client stops at a permanent refusal, and reports it', 
 await t.test('a WebSocket client retries until its time limit, and then reports the last response', async t => {
   const clock = new TestClock()
   let waits = 0
-  const { way, client } = await behind(t, { clock, giveUpAfterMs: 60_000, random: () => (waits += 1, 0.5) })
+  const { way, client } = await behind(t, { clock, giveUpAfterMs: 60_000, random: () => ((waits += 1), 0.5) })
   const began = clock.now()
   way.script({ status: 502 })
   way.cutAll()
@@ -86,7 +125,10 @@ await t.test('a WebSocket client retries until its time limit, and then reports 
     return client.state === 'closed'
   })
   t.ok(clock.now() - began >= 60_000, `after ${clock.now() - began} ms`)
-  t.match(await refusal(client.getTask({ id: 'x' })), { code: 'Overloaded', message: `The agent at ws://${way.host}/ cannot be reached (HTTP 502).` })
+  t.match(await refusal(client.getTask({ id: 'x' })), {
+    code: 'Overloaded',
+    message: `The agent at ws://${way.host}/ cannot be reached (HTTP 502).`
+  })
 })
 
 await t.test('a WebSocket client waits as long as Retry-After says, plus a random time', async t => {
@@ -123,13 +165,24 @@ await t.test('the first connection is tried once, and fails as not ready at a te
   const date = 'Tue, 03 Feb 2026 10:00:00 GMT'
   way.script({ status: 503, headers: { date, 'retry-after': 'Tue, 03 Feb 2026 10:00:07 GMT' } })
   for (const url of [`ws://${way.host}/`, `http://${way.host}/`]) {
-    t.match(await rejection(connect(url)), { code: 'Overloaded', message: /is not available at present \(HTTP 503\)/, retryAfterMs: 7000 })
+    t.match(await rejection(connect(url)), {
+      code: 'Overloaded',
+      message: /is not available at present \(HTTP 503\)/,
+      retryAfterMs: 7000
+    })
   }
   way.script({ status: 429 })
-  for (const url of [`ws://${way.host}/`, `http://${way.host}/`]) t.match(await rejection(connect(url)), { code: 'RateLimited', retryAfterMs: undefined })
+  for (const url of [`ws://${way.host}/`, `http://${way.host}/`])
+    t.match(await rejection(connect(url)), { code: 'RateLimited', retryAfterMs: undefined })
   way.script({ status: 500 })
   t.match(await refusal(connect(`http://${way.host}/`)), { code: 'Overloaded', message: /is in trouble \(HTTP 500\)/ })
-  t.strictSame(way.asked, ['UPGRADE /', `GET ${AGENT_CARD_PATH}`, 'UPGRADE /', `GET ${AGENT_CARD_PATH}`, `GET ${AGENT_CARD_PATH}`])
+  t.strictSame(way.asked, [
+    'UPGRADE /',
+    `GET ${AGENT_CARD_PATH}`,
+    'UPGRADE /',
+    `GET ${AGENT_CARD_PATH}`,
+    `GET ${AGENT_CARD_PATH}`
+  ])
 })
 
 await t.test('a delegation that resumes retries a card after a temporary error only', async t => {
@@ -137,45 +190,87 @@ await t.test('a delegation that resumes retries a card after a temporary error o
   const way = await gateway(t, agent.url)
   const shared = new PooledClient(`http://${way.host}/`, { random: () => 0, bindings: ['JSONRPC', 'WEBSOCKET'] })
   const how = { isPatient: true, signal: new AbortController().signal }
-  way.script({ status: 502 }, { status: 503 }, { status: 504 }, { status: 429, headers: { 'retry-after': '0' } }, 'reset', 'pass')
+  way.script(
+    { status: 502 },
+    { status: 503 },
+    { status: 504 },
+    { status: 429, headers: { 'retry-after': '0' } },
+    'reset',
+    'pass'
+  )
   t.equal(await shared.use(async client => client.binding, how), 'WEBSOCKET')
   const tries = way.asked.length
-  for (const [status, code] of [[401, 'Unauthenticated'], [403, 'Forbidden'], [404, 'UnsupportedOperation']] as const) {
+  for (const [status, code] of [
+    [401, 'Unauthenticated'],
+    [403, 'Forbidden'],
+    [404, 'UnsupportedOperation']
+  ] as const) {
     way.script({ status })
-    t.match(await refusal(shared.use(async () => {}, how)), { code, message: new RegExp(`agent card at .*HTTP ${status}`) })
+    t.match(await refusal(shared.use(async () => {}, how)), {
+      code,
+      message: new RegExp(`agent card at .*HTTP ${status}`)
+    })
   }
   t.equal(way.asked.length, tries + 3)
   const older = await httpAgent(t, { version: '0.2' })
-  t.match(await refusal(new PooledClient(older.url, {}).use(async () => {}, how)), { code: 'UnsupportedOperation', message: /speaks only A2A 0\.2/ })
+  t.match(await refusal(new PooledClient(older.url, {}).use(async () => {}, how)), {
+    code: 'UnsupportedOperation',
+    message: /speaks only A2A 0\.2/
+  })
 })
 
 await t.test('an untrusted certificate is named, wherever Node reports it', async t => {
   const fault = Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
   for (const cause of [fault, new TypeError('fetch failed', { cause: fault })]) {
-    t.match(nobodyAnswers('https://a.example/', cause), { code: 'Overloaded', message: 'The TLS certificate at https://a.example/ is not trusted: self-signed certificate.' })
+    t.match(nobodyAnswers('https://a.example/', cause), {
+      code: 'Overloaded',
+      message: 'The TLS certificate at https://a.example/ is not trusted: self-signed certificate.'
+    })
   }
-  for (const cause of [undefined, 'x', new Error('no'), Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })]) {
-    t.match(nobodyAnswers('https://a.example/', cause), { message: 'Nobody answers at https://a.example/. Is the agent running?' })
+  for (const cause of [
+    undefined,
+    'x',
+    new Error('no'),
+    Object.assign(new Error('refused'), { code: 'ECONNREFUSED' })
+  ]) {
+    t.match(nobodyAnswers('https://a.example/', cause), {
+      message: 'Nobody answers at https://a.example/. Is the agent running?'
+    })
   }
   t.match(await rejection(fetchCard('http://127.0.0.1:1/')), { message: /Nobody answers/ })
 })
 
-await t.test('an address with the wrong scheme is answered with the right one, for cards and for WebSocket, with and without TLS', async t => {
-  const listening = async (server: Server) => {
-    t.teardown(() => void server.close())
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    return `127.0.0.1:${(server.address() as AddressInfo).port}`
+await t.test(
+  'an address with the wrong scheme is answered with the right one, for cards and for WebSocket, with and without TLS',
+  async t => {
+    const listening = async (server: Server) => {
+      t.teardown(() => void server.close())
+      await once(server.listen(0, '127.0.0.1'), 'listening')
+      return `127.0.0.1:${(server.address() as AddressInfo).port}`
+    }
+    // Without a certificate, a server closes a connection with plain text as one with a certificate does.
+    const [plain, secure] = [await listening(createHttpServer()), await listening(createHttpsServer())]
+    for (const scheme of ['http', 'ws']) {
+      const tls = await refusal(reach(`${scheme}s://${plain}/`, t))
+      t.match(tls, {
+        code: 'Overloaded',
+        message: new RegExp(
+          `^The port of ${scheme}s://${plain}/\\S* speaks no TLS\\. Write ${scheme}://${plain}/ instead\\.$`
+        )
+      })
+      const text = await refusal(reach(`${scheme}://${secure}/`, t))
+      t.match(text, {
+        code: 'Overloaded',
+        message: new RegExp(
+          `^Nobody answers at ${scheme}://${secure}/\\S*\\. Is the agent running\\? If the port speaks TLS, write ${scheme}s://${secure}/ instead\\.$`
+        )
+      })
+    }
+    t.match(nobodyAnswers('https://a.example/', Object.assign(new Error('closed'), { code: 'ECONNRESET' })), {
+      message: 'Nobody answers at https://a.example/. Is the agent running?'
+    })
   }
-  // Without a certificate, a server closes a connection with plain text as one with a certificate does.
-  const [plain, secure] = [await listening(createHttpServer()), await listening(createHttpsServer())]
-  for (const scheme of ['http', 'ws']) {
-    const tls = await refusal(reach(`${scheme}s://${plain}/`, t))
-    t.match(tls, { code: 'Overloaded', message: new RegExp(`^The port of ${scheme}s://${plain}/\\S* speaks no TLS\\. Write ${scheme}://${plain}/ instead\\.$`) })
-    const text = await refusal(reach(`${scheme}://${secure}/`, t))
-    t.match(text, { code: 'Overloaded', message: new RegExp(`^Nobody answers at ${scheme}://${secure}/\\S*\\. Is the agent running\\? If the port speaks TLS, write ${scheme}s://${secure}/ instead\\.$`) })
-  }
-  t.match(nobodyAnswers('https://a.example/', Object.assign(new Error('closed'), { code: 'ECONNRESET' })), { message: 'Nobody answers at https://a.example/. Is the agent running?' })
-})
+)
 
 /** Reads the card at an address, or opens a WebSocket. */
 async function reach(url: string, t: Test): Promise<void> {
@@ -197,11 +292,21 @@ await t.test('a body that is not a JSON-RPC error is classified by its status', 
   const agent = await httpAgent(t)
   const client = await connect(agent.url, { giveUpAfterMs: 0 })
   for (const text of [
-    '{"error":"The server restarts. Retry later."}', '{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}', '{"jsonrpc":"2.0","id":null,"error":"later"}',
-    '{"jsonrpc":"2.0","error":{"code":"-32603"}}', '{"error":null}', 'null', '"error"', '{'
+    '{"error":"The server restarts. Retry later."}',
+    '{"error":{"code":503,"message":"no","status":"UNAVAILABLE"}}',
+    '{"jsonrpc":"2.0","id":null,"error":"later"}',
+    '{"jsonrpc":"2.0","error":{"code":"-32603"}}',
+    '{"error":null}',
+    'null',
+    '"error"',
+    '{'
   ]) {
     agent.script(body(text, { ...JSON_TYPE, ...NOW }, 503))
-    t.match(await rejection(client.getTask({ id: 't' })), { code: 'Overloaded', message: /is not available at present \(HTTP 503\)/, retryAfterMs: 0 }, text)
+    t.match(
+      await rejection(client.getTask({ id: 't' })),
+      { code: 'Overloaded', message: /is not available at present \(HTTP 503\)/, retryAfterMs: 0 },
+      text
+    )
     agent.script(body(text, JSON_TYPE, 401))
     t.match(await rejection(client.getTask({ id: 't' })), { code: 'Unauthenticated' }, text)
   }
@@ -211,7 +316,18 @@ await t.test('a body that is not a JSON-RPC error is classified by its status', 
 
 for (const [binding, answer, refused] of [
   ['JSONRPC', result, (code: number, status: number) => failure({ code, message: 'Told.' }, status)],
-  ['HTTP+JSON', restResult, (_: number, status: number) => body(JSON.stringify({ error: { code: status, status: status === 429 ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE', message: 'Told.' } }), JSON_TYPE, status)]
+  [
+    'HTTP+JSON',
+    restResult,
+    (_: number, status: number) =>
+      body(
+        JSON.stringify({
+          error: { code: status, status: status === 429 ? 'RESOURCE_EXHAUSTED' : 'UNAVAILABLE', message: 'Told.' }
+        }),
+        JSON_TYPE,
+        status
+      )
+  ]
 ] as const) {
   await t.test(`over ${binding}`, async t => {
     const start = async (isReliable: boolean, options: ConnectOptions = {}) => {
@@ -224,11 +340,24 @@ for (const [binding, answer, refused] of [
 
     await t.test('a call is retried over a stopping server and gateways, including the first call', async t => {
       const { agent, client } = await start(false)
-      agent.script(drained, body('<html>', { 'content-type': 'text/html' }, 502), gone, body('', {}, 504), body('', NOW, 429), body('{"error":{"message":"no"}}', JSON_TYPE, 502), refused(-31503, 503), answer(working))
+      agent.script(
+        drained,
+        body('<html>', { 'content-type': 'text/html' }, 502),
+        gone,
+        body('', {}, 504),
+        body('', NOW, 429),
+        body('{"error":{"message":"no"}}', JSON_TYPE, 502),
+        refused(-31503, 503),
+        answer(working)
+      )
       t.match(await client.getTask({ id: 't' }), { id: 't' })
       t.equal(agent.asked.length, 8)
       agent.script(refused(-31429, 429))
-      t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited', message: 'Told.' }, 'a refusal by the agent is not retried')
+      t.match(
+        await refusal(client.getTask({ id: 't' })),
+        { code: 'RateLimited', message: 'Told.' },
+        'a refusal by the agent is not retried'
+      )
       agent.script(body('', {}, 429))
       t.match(await refusal(client.getTask({ id: 't' })), { code: 'RateLimited' })
     })
@@ -241,30 +370,50 @@ for (const [binding, answer, refused] of [
       t.equal(agent.asked.length, 3)
       for (const lost of [gone, cut, body('', {}, 503)]) {
         agent.script(lost)
-        t.match(await refusal(client.sendMessage(say('x'))), { code: 'Overloaded', message: /It is unknown whether the agent received it/ })
+        t.match(await refusal(client.sendMessage(say('x'))), {
+          code: 'Overloaded',
+          message: /It is unknown whether the agent received it/
+        })
       }
       t.equal(agent.asked.length, 6)
       const sure = await start(true)
       sure.agent.script(cut, drained, gone, answer({ task: working }))
       t.match(await sure.client.sendMessage(message), { task: { id: 't' } })
-      t.strictSame(sure.agent.asked.map(asked => JSON.stringify(asked).includes(message.message.messageId)), Array.from({ length: 4 }, () => true))
+      t.strictSame(
+        sure.agent.asked.map(asked => JSON.stringify(asked).includes(message.message.messageId)),
+        Array.from({ length: 4 }, () => true)
+      )
     })
 
     await t.test('a message that may have been processed is never reported as failed', async t => {
       const { agent, client } = await start(true)
-      for (const [status, code] of [[401, 'Unauthenticated'], [403, 'Forbidden'], [500, 'InvalidAgentResponse']] as const) {
+      for (const [status, code] of [
+        [401, 'Unauthenticated'],
+        [403, 'Forbidden'],
+        [500, 'InvalidAgentResponse']
+      ] as const) {
         agent.script(cut, body('', {}, status))
         const error = await rejection(client.sendMessage(say('x')))
         t.match(error, { code, message: unknown, cause: { code } })
         t.match(error, { message: new RegExp(`HTTP ${status}`) })
       }
       agent.script(cut, body('', {}, 401))
-      t.match(await refusal(collect(client.sendStreamingMessage(say('x')))), { code: 'Unauthenticated', message: unknown })
+      t.match(await refusal(collect(client.sendStreamingMessage(say('x')))), {
+        code: 'Unauthenticated',
+        message: unknown
+      })
       agent.script(cut, body('', {}, 401))
       t.notMatch((await refusal(client.getTask({ id: 't' }))).message, unknown, 'a read changes nothing')
       agent.script(drained, body('', {}, 401))
-      t.notMatch((await refusal(client.sendMessage(say('x')))).message, unknown, 'a stopping server has not processed it')
-      for (const [giveUpAfterMs, last, waitsMs, retryAfterMs] of [[1, cut, [125], undefined], [5000, body('', { 'retry-after': '7' }, 503), [125, 6000], 7000]] as const) {
+      t.notMatch(
+        (await refusal(client.sendMessage(say('x')))).message,
+        unknown,
+        'a stopping server has not processed it'
+      )
+      for (const [giveUpAfterMs, last, waitsMs, retryAfterMs] of [
+        [1, cut, [125], undefined],
+        [5000, body('', { 'retry-after': '7' }, 503), [125, 6000], 7000]
+      ] as const) {
         const clock = new TestClock()
         const late = await start(true, { clock, giveUpAfterMs, random: () => 0.5 })
         late.agent.script(cut, last)
@@ -279,7 +428,12 @@ for (const [binding, answer, refused] of [
 
     await t.test("the agent's own answer to a message is final", async t => {
       const { agent, client } = await start(true)
-      agent.script(cut, binding === 'JSONRPC' ? failure({ code: -32001, message: 'Gone.' }) : body(JSON.stringify({ error: { status: 'NOT_FOUND', message: 'Gone.' } }), JSON_TYPE, 404))
+      agent.script(
+        cut,
+        binding === 'JSONRPC'
+          ? failure({ code: -32001, message: 'Gone.' })
+          : body(JSON.stringify({ error: { status: 'NOT_FOUND', message: 'Gone.' } }), JSON_TYPE, 404)
+      )
       t.match(await rejection(client.sendMessage(say('x'))), { code: 'TaskNotFound', message: 'Gone.' })
     })
   })

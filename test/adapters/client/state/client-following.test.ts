@@ -1,5 +1,14 @@
 import t, { type Test } from 'tap'
-import { conversation, isTerminal, textOf, watchTask, type AgentClient, type Conversation, type StreamResponse, type Task } from '../../../../adapters/client/connect.ts'
+import {
+  conversation,
+  isTerminal,
+  textOf,
+  watchTask,
+  type AgentClient,
+  type Conversation,
+  type StreamResponse,
+  type Task
+} from '../../../../adapters/client/connect.ts'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import { deferred, reaches, rest, say, taskIn, until as become } from '../../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
@@ -20,7 +29,10 @@ async function passing(clock: TestClock, ms: number): Promise<void> {
 }
 
 /** A client whose streams are counted, and end where `isEnd` says. */
-function counted<Client extends Pick<AgentClient, 'subscribeToTask' | 'sendStreamingMessage'>>(client: Client, isEnd: (event: StreamResponse) => boolean = () => false) {
+function counted<Client extends Pick<AgentClient, 'subscribeToTask' | 'sendStreamingMessage'>>(
+  client: Client,
+  isEnd: (event: StreamResponse) => boolean = () => false
+) {
   const count = { open: 0, most: 0, all: 0 }
   async function* through(events: AsyncIterable<StreamResponse>, signal = new AbortController().signal) {
     let isOpen = true
@@ -41,8 +53,10 @@ function counted<Client extends Pick<AgentClient, 'subscribeToTask' | 'sendStrea
       left()
     }
   }
-  const subscribeToTask: AgentClient['subscribeToTask'] = (...given) => through(client.subscribeToTask(...given), given[1]?.signal)
-  const sendStreamingMessage: AgentClient['sendStreamingMessage'] = (...given) => through(client.sendStreamingMessage(...given), given[1]?.signal)
+  const subscribeToTask: AgentClient['subscribeToTask'] = (...given) =>
+    through(client.subscribeToTask(...given), given[1]?.signal)
+  const sendStreamingMessage: AgentClient['sendStreamingMessage'] = (...given) =>
+    through(client.sendStreamingMessage(...given), given[1]?.signal)
   return { agent: { ...client, subscribeToTask, sendStreamingMessage }, count }
 }
 
@@ -93,7 +107,10 @@ await t.test('a watched task is answered and canceled, also if the agent ends it
   await until(watched, isAsked)
   t.match(await watched.answer({ data: 'green' }).catch((error: unknown) => error), { code: 'InvalidParams' })
   await watched.answer(RED)
-  t.match(await until(watched, ({ task }) => task?.status.state === 'TASK_STATE_COMPLETED'), { question: undefined, error: undefined })
+  t.match(await until(watched, ({ task }) => task?.status.state === 'TASK_STATE_COMPLETED'), {
+    question: undefined,
+    error: undefined
+  })
   const other = watchTask(agent, await begin())
   t.teardown(other.open())
   await until(other, isAsked)
@@ -104,7 +121,9 @@ await t.test('a watched task is answered and canceled, also if the agent ends it
 
 await t.test('tasks of an agent without streaming are polled', async t => {
   const gate = deferred()
-  const { client, runtime } = await connected(t, async () => (await gate.promise, { message: 'done' }), { capabilities: { streaming: false } })
+  const { client, runtime } = await connected(t, async () => (await gate.promise, { message: 'done' }), {
+    capabilities: { streaming: false }
+  })
   const clock = new TestClock()
   const { id, contextId } = taskIn(await client.sendMessage(say('go', {}, { returnImmediately: true })))
   const { agent, count } = counted(client)
@@ -123,7 +142,10 @@ await t.test('tasks of an agent without streaming are polled', async t => {
   clock.increment(8000)
   await until(talk, isDone)
   t.strictSame(said(talk), ['go', 'done'])
-  t.match([talk.snapshot().error, watched.snapshot()], [undefined, { task: { status: { state: 'TASK_STATE_COMPLETED' } }, error: undefined }])
+  t.match(
+    [talk.snapshot().error, watched.snapshot()],
+    [undefined, { task: { status: { state: 'TASK_STATE_COMPLETED' } }, error: undefined }]
+  )
   t.equal(count.all, 1, 'it refused a stream once')
 })
 
@@ -142,7 +164,10 @@ await t.test('a task has one stream, however many show it and send messages to i
   await late
   await Promise.all([until(begun, isDone), until(talk, isDone)])
   t.equal(count.most, 1)
-  t.same([begun, talk].map(({ snapshot }) => snapshot().tasks[0]?.artifacts?.[0]?.parts.length), [2, 2])
+  t.same(
+    [begun, talk].map(({ snapshot }) => snapshot().tasks[0]?.artifacts?.[0]?.parts.length),
+    [2, 2]
+  )
   t.strictSame(watched.snapshot().task, talk.snapshot().tasks[0])
   await become(() => count.open === 0)
 })
@@ -181,11 +206,23 @@ await t.test('an open conversation finds what other clients begin in its context
 
 await t.test('a look ends at an empty page and at a repeated token', async t => {
   const { client } = await connected(t, painter)
-  const task: Task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-02T03:04:05.006Z' } }
-  for (const [more, asked] of [[[], 2], [[task], 3]] as const) {
+  const task: Task = {
+    id: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_COMPLETED', timestamp: '2026-01-02T03:04:05.006Z' }
+  }
+  for (const [more, asked] of [
+    [[], 2],
+    [[task], 3]
+  ] as const) {
     const clock = new TestClock()
     let asks = 0
-    const listTasks = async () => ({ tasks: (asks += 1) === 1 ? [task] : [...more], nextPageToken: '1', pageSize: 1, totalSize: 1 })
+    const listTasks = async () => ({
+      tasks: (asks += 1) === 1 ? [task] : [...more],
+      nextPageToken: '1',
+      pageSize: 1,
+      totalSize: 1
+    })
     const talk = conversation({ ...client, listTasks }, 'c', { clock })
     const close = talk.open()
     await passing(clock, LOOK_MS)
@@ -196,11 +233,18 @@ await t.test('a look ends at an empty page and at a repeated token', async t => 
 })
 
 await t.test('an agent that cannot list tasks is no error of a new conversation; another error is', async t => {
-  for (const [code, shown] of [['UnsupportedOperation', false], ['InternalError', true]] as const) {
+  for (const [code, shown] of [
+    ['UnsupportedOperation', false],
+    ['InternalError', true]
+  ] as const) {
     const { client } = await connected(t, async () => ({ message: 'done' }))
     const clock = new TestClock()
     let looks = 0
-    const talk = conversation({ ...client, listTasks: async () => Promise.reject((looks += 1, new A2AError(code, 'no'))) }, undefined, { clock })
+    const talk = conversation(
+      { ...client, listTasks: async () => Promise.reject(((looks += 1), new A2AError(code, 'no'))) },
+      undefined,
+      { clock }
+    )
     t.teardown(talk.open())
     await passing(clock, LOOK_MS)
     await rest()
@@ -214,7 +258,9 @@ await t.test('an agent that cannot list tasks is no error of a new conversation;
 })
 
 await t.test('a conversation reads a hundred tasks at a time, and older ones on demand', async t => {
-  const { client, runtime, clock } = await connected(t, async ({ message }) => ({ message: `done: ${textOf(message)}` }))
+  const { client, runtime, clock } = await connected(t, async ({ message }) => ({
+    message: `done: ${textOf(message)}`
+  }))
   const contextId = 'long'
   const begin = async (first: number, end: number) => {
     for (let n = first; n < end; n += 1) {
@@ -241,10 +287,16 @@ await t.test('a conversation reads a hundred tasks at a time, and older ones on 
   t.equal(talk.snapshot().hasMore, false, 'all that came meanwhile is read')
 
   let isDown = true
-  const failing = conversation({ ...client, listTasks: async (params, call) => {
-    if (isDown && params.pageToken !== undefined) throw new A2AError('Overloaded', 'down')
-    return client.listTasks(params, call)
-  } }, contextId)
+  const failing = conversation(
+    {
+      ...client,
+      listTasks: async (params, call) => {
+        if (isDown && params.pageToken !== undefined) throw new A2AError('Overloaded', 'down')
+        return client.listTasks(params, call)
+      }
+    },
+    contextId
+  )
   t.teardown(failing.open())
   await until(failing, ({ tasks, isBusy }) => tasks.length === 100 && !isBusy)
   await failing.more()
@@ -257,7 +309,11 @@ await t.test('a conversation reads a hundred tasks at a time, and older ones on 
 await t.test('a task whose stream failed is followed again with the next message', async t => {
   const { client } = await connected(t, painter)
   let isDown = true
-  const agent = { ...client, subscribeToTask: (...given: Parameters<AgentClient['subscribeToTask']>) => client.subscribeToTask(isDown ? { id: 'none' } : given[0], given[1]) }
+  const agent = {
+    ...client,
+    subscribeToTask: (...given: Parameters<AgentClient['subscribeToTask']>) =>
+      client.subscribeToTask(isDown ? { id: 'none' } : given[0], given[1])
+  }
   const here = conversation(agent)
   t.teardown(here.open())
   await here.send('paint')

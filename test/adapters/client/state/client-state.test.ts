@@ -1,7 +1,16 @@
 import t, { type Test } from 'tap'
 import { z } from 'zod'
 import {
-  acceptOffer, artifactsByName, connect, conversation, foldTask, isTerminal, questionOf, textOf, watchTask, type Conversation
+  acceptOffer,
+  artifactsByName,
+  connect,
+  conversation,
+  foldTask,
+  isTerminal,
+  questionOf,
+  textOf,
+  watchTask,
+  type Conversation
 } from '../../../../adapters/client/connect.ts'
 import { nameQuestion } from '../../../../adapters/client/messages.ts'
 import type { StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
@@ -17,7 +26,12 @@ await t.test('the fold of a stream equals the result of GetTask, after each of i
   let task: Task | undefined
   const events: StreamResponse[] = []
   const send = async (parts: { text: string }[] | { data: { colour: string } }[]) => {
-    const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER' as const, parts, ...(task && { taskId: task.id }) }
+    const message = {
+      messageId: crypto.randomUUID(),
+      role: 'ROLE_USER' as const,
+      parts,
+      ...(task && { taskId: task.id })
+    }
     for await (const event of client.sendStreamingMessage({ message })) {
       events.push(event)
       task = foldTask(task, event)
@@ -25,24 +39,59 @@ await t.test('the fold of a stream equals the result of GetTask, after each of i
   }
   await send([{ text: 'paint' }])
   t.strictSame(task, await client.getTask({ id: String(task?.id) }))
-  t.match(task && questionOf(task), { kind: 'input', text: 'Which colour?', schema: { properties: { colour: { enum: ['red', 'blue'] } } } })
+  t.match(task && questionOf(task), {
+    kind: 'input',
+    text: 'Which colour?',
+    schema: { properties: { colour: { enum: ['red', 'blue'] } } }
+  })
   await send([{ data: { colour: 'red' } }])
   t.strictSame(task, await client.getTask({ id: String(task?.id) }))
-  t.match(task, { status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ name: 'boat', parts: [{ text: 'a ' }, { text: 'red boat' }], metadata: { part: 1, last: true } }] })
+  t.match(task, {
+    status: { state: 'TASK_STATE_COMPLETED' },
+    artifacts: [{ name: 'boat', parts: [{ text: 'a ' }, { text: 'red boat' }], metadata: { part: 1, last: true } }]
+  })
   t.equal(task && questionOf(task), undefined)
   t.equal(events.reduce<Task | undefined>(foldTask, task), task, 'events that it has already change nothing')
 })
 
 await t.test('the fold works without the reliability extension, from any event, and mutates nothing', t => {
   const status = (state: 'TASK_STATE_WORKING' | 'TASK_STATE_AUTH_REQUIRED', words?: string) => ({
-    statusUpdate: { taskId: 't', contextId: 'c', status: { state, ...(words !== undefined && { message: { messageId: words, role: 'ROLE_AGENT' as const, parts: [{ text: words }] } }) }, ...(words === 'b' && { metadata: { a: 1 } }) }
+    statusUpdate: {
+      taskId: 't',
+      contextId: 'c',
+      status: {
+        state,
+        ...(words !== undefined && {
+          message: { messageId: words, role: 'ROLE_AGENT' as const, parts: [{ text: words }] }
+        })
+      },
+      ...(words === 'b' && { metadata: { a: 1 } })
+    }
   })
-  const chunk = (id: string, words: string, append = false) => ({ artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: id, parts: [{ text: words }] }, append } })
+  const chunk = (id: string, words: string, append = false) => ({
+    artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: id, parts: [{ text: words }] }, append }
+  })
   const first = foldTask(undefined, chunk('x', 'one', true))
-  t.strictSame(first, { id: 't', contextId: 'c', status: { state: 'TASK_STATE_SUBMITTED' }, artifacts: [{ artifactId: 'x', parts: [{ text: 'one' }] }] })
-  const events: StreamResponse[] = [chunk('x', 'two', true), chunk('y', 'other'), chunk('y', 'better'), status('TASK_STATE_WORKING', 'a'), status('TASK_STATE_AUTH_REQUIRED', 'b')]
+  t.strictSame(first, {
+    id: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_SUBMITTED' },
+    artifacts: [{ artifactId: 'x', parts: [{ text: 'one' }] }]
+  })
+  const events: StreamResponse[] = [
+    chunk('x', 'two', true),
+    chunk('y', 'other'),
+    chunk('y', 'better'),
+    status('TASK_STATE_WORKING', 'a'),
+    status('TASK_STATE_AUTH_REQUIRED', 'b')
+  ]
   const task = events.reduce(foldTask, first)
-  t.match(task, { artifacts: [{ parts: [{ text: 'one' }, { text: 'two' }] }, { parts: [{ text: 'better' }] }], history: [{ messageId: 'a' }], status: { message: { messageId: 'b' } }, metadata: { a: 1 } })
+  t.match(task, {
+    artifacts: [{ parts: [{ text: 'one' }, { text: 'two' }] }, { parts: [{ text: 'better' }] }],
+    history: [{ messageId: 'a' }],
+    status: { message: { messageId: 'b' } },
+    metadata: { a: 1 }
+  })
   t.equal(first?.artifacts?.[0]?.parts.length, 1)
   t.match(task && questionOf(task), { kind: 'authorization', text: 'b', schema: undefined })
   const { message: reply } = { message: { messageId: 'm', role: 'ROLE_AGENT' as const, parts: [] } }
@@ -64,16 +113,41 @@ await t.test('a whole task of the same generation replaces one with a shorter hi
 })
 
 await t.test('artifacts have their versions by name, in the order of their tasks', t => {
-  const task = (id: string, name: string | undefined, artifactId: string): Task => ({ id, status: { state: 'TASK_STATE_COMPLETED' }, artifacts: [{ artifactId, ...(name !== undefined && { name }), parts: [{ text: id }] }] })
-  const found = artifactsByName([task('1', 'boat', 'a'), task('2', undefined, 'b'), task('3', 'boat', 'c'), { id: '4', status: { state: 'TASK_STATE_WORKING' } }])
-  t.strictSame(Array.from(found, ([name, versions]) => [name, versions.map(({ taskId }) => taskId)]), [['boat', ['1', '3']], ['b', ['2']]])
+  const task = (id: string, name: string | undefined, artifactId: string): Task => ({
+    id,
+    status: { state: 'TASK_STATE_COMPLETED' },
+    artifacts: [{ artifactId, ...(name !== undefined && { name }), parts: [{ text: id }] }]
+  })
+  const found = artifactsByName([
+    task('1', 'boat', 'a'),
+    task('2', undefined, 'b'),
+    task('3', 'boat', 'c'),
+    { id: '4', status: { state: 'TASK_STATE_WORKING' } }
+  ])
+  t.strictSame(
+    Array.from(found, ([name, versions]) => [name, versions.map(({ taskId }) => taskId)]),
+    [
+      ['boat', ['1', '3']],
+      ['b', ['2']]
+    ]
+  )
   t.end()
 })
 
 await t.test('a conversation sends, asks, answers, and is restored by another client', async t => {
   const { client, url } = await connected(t, painter)
   const talk = conversation(client)
-  t.strictSame(talk.snapshot(), { contextId: undefined, messages: [], tasks: [], hasMore: false, artifacts: new Map(), question: undefined, offer: undefined, isBusy: false, error: undefined })
+  t.strictSame(talk.snapshot(), {
+    contextId: undefined,
+    messages: [],
+    tasks: [],
+    hasMore: false,
+    artifacts: new Map(),
+    question: undefined,
+    offer: undefined,
+    isBusy: false,
+    error: undefined
+  })
   t.teardown(talk.open())
   t.equal(talk.snapshot().isBusy, false, 'a new one has nothing to read')
   const sent = talk.send('paint')
@@ -89,14 +163,33 @@ await t.test('a conversation sends, asks, answers, and is restored by another cl
   await until(reader, ({ isBusy, question }) => !isBusy && question !== undefined)
 
   await talk.send({ data: { colour: 'green' } })
-  t.match(talk.snapshot(), { question: { text: 'Which colour?' }, error: { code: 'InvalidParams' }, isBusy: false }, 'a refused answer leaves the question')
+  t.match(
+    talk.snapshot(),
+    { question: { text: 'Which colour?' }, error: { code: 'InvalidParams' }, isBusy: false },
+    'a refused answer leaves the question'
+  )
   await talk.send({ data: { colour: 'red' } })
-  t.match(talk.snapshot(), { question: undefined, error: undefined, tasks: [{ status: { state: 'TASK_STATE_COMPLETED' } }] })
+  t.match(talk.snapshot(), {
+    question: undefined,
+    error: undefined,
+    tasks: [{ status: { state: 'TASK_STATE_COMPLETED' } }]
+  })
   t.match(talk.snapshot().artifacts.get('boat'), [{ artifact: { parts: [{ text: 'a ' }, { text: 'red boat' }] } }])
-  t.strictSame(said(talk), ['paint', 'Thinking.', 'Which colour?', [{ data: { colour: 'green' } }], [{ data: { colour: 'red' } }], 'Here it is.'])
+  t.strictSame(said(talk), [
+    'paint',
+    'Thinking.',
+    'Which colour?',
+    [{ data: { colour: 'green' } }],
+    [{ data: { colour: 'red' } }],
+    'Here it is.'
+  ])
 
   await until(reader, ({ tasks: [task] }) => task !== undefined && isTerminal(task.status.state))
-  t.match(reader.snapshot().artifacts.get('boat'), [{ artifact: { parts: [{ text: 'a ' }, { text: 'red boat' }] } }], 'the other client follows it')
+  t.match(
+    reader.snapshot().artifacts.get('boat'),
+    [{ artifact: { parts: [{ text: 'a ' }, { text: 'red boat' }] } }],
+    'the other client follows it'
+  )
   t.strictSame(reader.snapshot().artifacts.get('boat')?.length, 1)
 })
 
@@ -108,7 +201,9 @@ await t.test('an answer names its question, and a message of its own names none'
     const { history = [] } = await client.getTask({ id: taskId })
     const question = history.find(({ parts: [part] }) => part && 'text' in part && part.text === 'Which colour?')
     t.type(question?.messageId, 'string')
-    return history.filter(({ role }) => role === 'ROLE_USER').map(({ metadata }) => [undefined, question?.messageId].indexOf(metadata?.[QUESTION] as string | undefined))
+    return history
+      .filter(({ role }) => role === 'ROLE_USER')
+      .map(({ metadata }) => [undefined, question?.messageId].indexOf(metadata?.[QUESTION] as string | undefined))
   }
   const talk = conversation(client)
   t.teardown(talk.open())
@@ -150,7 +245,15 @@ await t.test('a conversation takes thousands of artifacts and messages at once, 
     sendStreamingMessage: async function* (): AsyncGenerator<StreamResponse, void, undefined> {
       for (let n = 0; n < count; n++) {
         yield { artifactUpdate: { ...ids, artifact: { artifactId: `a${n}`, name: 'boat', parts: [{ text: 'x' }] } } }
-        yield { statusUpdate: { ...ids, status: { state: 'TASK_STATE_WORKING', message: { messageId: `m${n}`, role: 'ROLE_AGENT', parts: [{ text: 'x' }] } } } }
+        yield {
+          statusUpdate: {
+            ...ids,
+            status: {
+              state: 'TASK_STATE_WORKING',
+              message: { messageId: `m${n}`, role: 'ROLE_AGENT', parts: [{ text: 'x' }] }
+            }
+          }
+        }
       }
     }
   }
@@ -192,17 +295,26 @@ await t.test('a followed stream that fails leaves its error', async t => {
   const talk = conversation(failing, begun.snapshot().contextId)
   t.teardown(talk.open())
   t.match((await until(talk, ({ error }) => error !== undefined)).error, { code: 'TaskNotFound' })
-  t.match((await until(conversationOpened(t, failing), ({ error }) => error !== undefined)).error, { code: /./ }, 'a context that cannot be read does too')
+  t.match(
+    (await until(conversationOpened(t, failing), ({ error }) => error !== undefined)).error,
+    { code: /./ },
+    'a context that cannot be read does too'
+  )
 })
 
 function conversationOpened(t: Test, client: Parameters<typeof conversation>[0]): Conversation {
-  const talk = conversation({ ...client, listTasks: async () => Promise.reject(Object.assign(new Error('none'), { code: 'none' })) }, 'c')
+  const talk = conversation(
+    { ...client, listTasks: async () => Promise.reject(Object.assign(new Error('none'), { code: 'none' })) },
+    'c'
+  )
   t.teardown(talk.open())
   return talk
 }
 
 await t.test('an agent without streaming gives one answer', async t => {
-  const { client } = await connected(t, async () => ({ artifact: text('done') }), { capabilities: { streaming: false } })
+  const { client } = await connected(t, async () => ({ artifact: text('done') }), {
+    capabilities: { streaming: false }
+  })
   const talk = conversation(client)
   await talk.send([{ text: 'go' }])
   t.match(talk.snapshot(), { error: undefined, tasks: [{ artifacts: [{ parts: [{ text: 'done' }] }] }] })
@@ -224,7 +336,11 @@ await t.test('an agent that names no context leaves the context as it is', async
 
 await t.test('an offer stays open until the next message', async t => {
   const terms = z.object({ euros: z.number() })
-  const agent = defineAgent({ card: { name: 'Gardener' }, negotiate: negotiation({ terms, respond: () => offer({ euros: 50 }, { message: 'Tomorrow.' }) }), work: ({ terms }) => ({ artifact: `for ${terms.euros}` }) })
+  const agent = defineAgent({
+    card: { name: 'Gardener' },
+    negotiate: negotiation({ terms, respond: () => offer({ euros: 50 }, { message: 'Tomorrow.' }) }),
+    work: ({ terms }) => ({ artifact: `for ${terms.euros}` })
+  })
   const runtime = createRuntime({ agent })
   t.teardown(() => runtime.close())
   const talk = conversation(runtime)
@@ -242,7 +358,9 @@ await t.test('a task is watched until it ends', async t => {
   const { client } = await connected(t, async () => (await gate.promise, { message: 'done' }))
   const talk = conversation(client)
   void talk.send('go')
-  const { tasks: [begun] } = await until(talk, ({ tasks }) => tasks.length === 1)
+  const {
+    tasks: [begun]
+  } = await until(talk, ({ tasks }) => tasks.length === 1)
   const watched = watchTask(client, String(begun?.id))
   t.strictSame(watched.snapshot(), { task: undefined, question: undefined, error: undefined })
   const stop = watched.open()
@@ -252,7 +370,10 @@ await t.test('a task is watched until it ends', async t => {
   stop()
   const ended = watchTask(client, String(begun?.id))
   t.teardown(ended.open())
-  t.match(await until(ended, ({ task }) => task !== undefined), { task: { status: { state: 'TASK_STATE_COMPLETED' } }, error: undefined })
+  t.match(await until(ended, ({ task }) => task !== undefined), {
+    task: { status: { state: 'TASK_STATE_COMPLETED' } },
+    error: undefined
+  })
   const missing = watchTask(client, 'nothing')
   t.teardown(missing.open())
   t.match(await until(missing, ({ error }) => error !== undefined), { error: { code: 'TaskNotFound' } })

@@ -2,14 +2,33 @@ import t from 'tap'
 import { artifactVersions, connect } from '../../../../adapters/client/connect.ts'
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import type { Artifact, StreamResponse, Task } from '../../../../machines/protocol/objects.ts'
-import { artifact, artifactToRefine, createRuntime, defineAgent, refined, text, textOf } from '../../../../runtime/index.ts'
+import {
+  artifact,
+  artifactToRefine,
+  createRuntime,
+  defineAgent,
+  refined,
+  text,
+  textOf
+} from '../../../../runtime/index.ts'
 import { say, taskIn, userMessage } from '../../../fixtures/runtime/runtime-helpers.ts'
 
-const boat = (artifactId: string, words = artifactId, name = 'boat.txt'): Artifact => ({ artifactId, name, parts: [text(words)] })
+const boat = (artifactId: string, words = artifactId, name = 'boat.txt'): Artifact => ({
+  artifactId,
+  name,
+  parts: [text(words)]
+})
 
-const task = (id: string, ...artifacts: Artifact[]): Task => ({ id, contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, artifacts })
+const task = (id: string, ...artifacts: Artifact[]): Task => ({
+  id,
+  contextId: 'c',
+  status: { state: 'TASK_STATE_COMPLETED' },
+  artifacts
+})
 
-const chunk = (taskId: string, artifact: Artifact, append = false): StreamResponse => ({ artifactUpdate: { taskId, contextId: 'c', artifact, append } })
+const chunk = (taskId: string, artifact: Artifact, append = false): StreamResponse => ({
+  artifactUpdate: { taskId, contextId: 'c', artifact, append }
+})
 
 await t.test('versions are ordered by arrival, and grouped by name', t => {
   const history = artifactVersions()
@@ -20,10 +39,20 @@ await t.test('versions are ordered by arrival, and grouped by name', t => {
   history.add({ statusUpdate: { taskId: 't1', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } })
   history.add({ id: 't3', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } })
   t.strictSame(history.names(), ['boat.txt', 'ship.txt'])
-  t.strictSame(history.versions('boat.txt').map(({ taskId, artifactId, name }) => [taskId, artifactId, name]), [['t2', 'b', 'boat.txt'], ['t1', 'a', 'boat.txt']])
+  t.strictSame(
+    history.versions('boat.txt').map(({ taskId, artifactId, name }) => [taskId, artifactId, name]),
+    [
+      ['t2', 'b', 'boat.txt'],
+      ['t1', 'a', 'boat.txt']
+    ]
+  )
   t.strictSame(history.latest('boat.txt'), { taskId: 't1', artifactId: 'a', name: 'boat.txt', artifact: boat('a') })
   history.add(task('t2', boat('b', 'seen again')))
-  t.strictSame(history.versions('boat.txt').map(({ artifact }) => textOf(artifact)), ['seen again', 'a'], 'a known version keeps its place')
+  t.strictSame(
+    history.versions('boat.txt').map(({ artifact }) => textOf(artifact)),
+    ['seen again', 'a'],
+    'a known version keeps its place'
+  )
   t.end()
 })
 
@@ -37,7 +66,11 @@ await t.test('a rejected version does not count, and the one before it is the la
   if (worse) for (const _ of [1, 2]) history.reject(worse)
   t.equal(latest('boat.txt')?.taskId, 't1')
   history.add(task('t2', boat('a', 'again')))
-  t.strictSame(history.versions('boat.txt').map(({ taskId }) => taskId), ['t1'], 'for good')
+  t.strictSame(
+    history.versions('boat.txt').map(({ taskId }) => taskId),
+    ['t1'],
+    'for good'
+  )
   history.reject({ taskId: 't1', artifactId: 'a' })
   t.equal(latest('boat.txt'), undefined)
   t.end()
@@ -51,7 +84,10 @@ await t.test('chunks form one version, without changing the events', t => {
   t.strictSame(history.latest('boat.txt')?.artifact, { ...boat('a'), parts: [text('one'), text('two')] })
   t.strictSame(first, boat('a', 'one'))
   history.add(chunk('t1', boat('a', 'begun again')))
-  t.strictSame(history.versions('boat.txt').map(({ artifact }) => textOf(artifact)), ['begun again'])
+  t.strictSame(
+    history.versions('boat.txt').map(({ artifact }) => textOf(artifact)),
+    ['begun again']
+  )
   history.add(chunk('t2', boat('b', 'from the middle'), true))
   t.equal(history.latest('boat.txt')?.artifactId, 'b')
   t.end()
@@ -62,7 +98,10 @@ await t.test('an artifact without a name is grouped by its id, and so is its ref
   const original = { artifactId: 'a', parts: [text('x')] }
   history.add(task('t1', original))
   history.add(task('t2', { artifactId: 'b', ...refined({ artifact: original }, 'y') }))
-  t.strictSame(history.versions('a').map(({ artifactId }) => artifactId), ['a', 'b'])
+  t.strictSame(
+    history.versions('a').map(({ artifactId }) => artifactId),
+    ['a', 'b']
+  )
   t.end()
 })
 
@@ -102,7 +141,14 @@ await t.test('a client refines the version of its choice, whichever is the newes
   history.reject(latest())
   const { metadata, referenceTaskIds } = history.reference(latest())
   t.strictSame([metadata, referenceTaskIds], [{ artifactId: 'v1', taskId: latest().taskId }, [latest().taskId]])
-  history.add(await client.sendMessage(say('', { contextId: 'c', referenceTaskIds, parts: [{ text: 'blue', metadata: { ...metadata } }] })))
+  history.add(
+    await client.sendMessage(
+      say('', { contextId: 'c', referenceTaskIds, parts: [{ text: 'blue', metadata: { ...metadata } }] })
+    )
+  )
   t.equal(textOf(latest().artifact), 'blue a boat')
-  t.strictSame(history.versions('boat.txt').map(({ artifact }) => textOf(artifact)), ['a \nboat', 'blue a boat'])
+  t.strictSame(
+    history.versions('boat.txt').map(({ artifact }) => textOf(artifact)),
+    ['a \nboat', 'blue a boat']
+  )
 })

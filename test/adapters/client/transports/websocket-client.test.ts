@@ -11,7 +11,21 @@ import { A2AError, type ErrorCode } from '../../../../machines/protocol/errors.t
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { AGENT_CARD_PATH, RELIABILITY_EXTENSION, WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
 import { painter, steeredWork } from '../../../fixtures/runtime/agents.ts'
-import { brief, collect, deferred, generationOf, next, open, reaches, readUntil, refusal, rejection, say, taskIn, until } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  brief,
+  collect,
+  deferred,
+  generationOf,
+  next,
+  open,
+  reaches,
+  readUntil,
+  refusal,
+  rejection,
+  say,
+  taskIn,
+  until
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { obedient, serve } from '../../../fixtures/servers/served-agent.ts'
 import { TestClock } from '../../../fixtures/runtime/test-clock.ts'
 
@@ -26,7 +40,10 @@ async function connected(t: Test, url: string, options: ConnectOptions = {}): Pr
 }
 
 /** Serves one document, or a status, at every path of a free port. */
-async function serveDocument(t: Test, answer: { status?: number; body?: string }): Promise<{ url: string; asked: string[] }> {
+async function serveDocument(
+  t: Test,
+  answer: { status?: number; body?: string }
+): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = []
   const server = createServer(({ url = '' }, response) => {
     asked.push(url)
@@ -41,8 +58,15 @@ async function serveDocument(t: Test, answer: { status?: number; body?: string }
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
 }
 
-function cardWith(...interfaces: readonly { url: string; protocolBinding: string; protocolVersion?: string }[]): string {
-  return JSON.stringify({ name: 'A', version: '1', capabilities: {}, supportedInterfaces: interfaces.map(offered => ({ protocolVersion: '1.0', ...offered })) })
+function cardWith(
+  ...interfaces: readonly { url: string; protocolBinding: string; protocolVersion?: string }[]
+): string {
+  return JSON.stringify({
+    name: 'A',
+    version: '1',
+    capabilities: {},
+    supportedInterfaces: interfaces.map(offered => ({ protocolVersion: '1.0', ...offered }))
+  })
 }
 
 /** What a client sent. */
@@ -77,16 +101,31 @@ async function scripted(t: Test, { greets = true, isReliable = true } = {}) {
     socket.on('message', (data: Buffer) => {
       const frame: Sent = JSON.parse(data.toString('utf8'))
       if (frame.method !== 'ping') sent.push(frame)
-      else if (behaviour.greets) socket.send(JSON.stringify({ jsonrpc: '2.0', id: frame.id, result: {}, ...parameters }))
+      else if (behaviour.greets)
+        socket.send(JSON.stringify({ jsonrpc: '2.0', id: frame.id, result: {}, ...parameters }))
     })
   })
   const socket = (index: number) => until(() => sockets[index], `connection ${index}`)
   const request = (index: number) => until(() => sent[index], `request ${index}`)
-  return { url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`, server, sent, sockets, handshakes, behaviour, socket, request }
+  return {
+    url: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    server,
+    sent,
+    sockets,
+    handshakes,
+    behaviour,
+    socket,
+    request
+  }
 }
 
 const event = (text: string, generation: number): StreamResponse => ({
-  artifactUpdate: { taskId: 't', contextId: 'c', artifact: { artifactId: 'a', parts: [{ text }] }, metadata: { [RELIABILITY_EXTENSION]: { generation } } }
+  artifactUpdate: {
+    taskId: 't',
+    contextId: 'c',
+    artifact: { artifactId: 'a', parts: [{ text }] },
+    metadata: { [RELIABILITY_EXTENSION]: { generation } }
+  }
 })
 
 await t.test('connect accepts the address of the WebSocket, of the host, or of the card', async t => {
@@ -116,19 +155,35 @@ await t.test('the first WebSocket of a card with A2A 1.0 is used, also under old
 })
 
 await t.test('connecting fails without a suitable interface, and lists what is offered', async t => {
-  const { url } = await serveDocument(t, { body: cardWith({ url: 'https://a.example', protocolBinding: 'JSONRPC' }, { url: 'ws://a.example', protocolBinding: 'WEBSOCKET', protocolVersion: '0.3' }) })
-  t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), { code: 'UnsupportedOperation', message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.` })
+  const { url } = await serveDocument(t, {
+    body: cardWith(
+      { url: 'https://a.example', protocolBinding: 'JSONRPC' },
+      { url: 'ws://a.example', protocolBinding: 'WEBSOCKET', protocolVersion: '0.3' }
+    )
+  })
+  t.match(await refusal(connect(url, { bindings: ['WEBSOCKET', 'GRPC'] })), {
+    code: 'UnsupportedOperation',
+    message: `The agent at ${url} offers no WEBSOCKET or GRPC that this client speaks (A2A 1.0; 0.3, but not over WebSocket), only JSONRPC 1.0, WEBSOCKET 0.3.`
+  })
 })
 
 await t.test('an invalid card fails with a description of it', async t => {
   for (const [answer, code, message] of [
     [{ body: '<html>' }, 'InvalidAgentResponse', /is not JSON/],
-    [{ body: '{"name":"left-pad","version":"1.0.0"}' }, 'InvalidAgentResponse', /^The JSON at http:\S+ is not an agent card: card\.supportedInterfaces is required and must be a list of at least one\.$/],
+    [
+      { body: '{"name":"left-pad","version":"1.0.0"}' },
+      'InvalidAgentResponse',
+      /^The JSON at http:\S+ is not an agent card: card\.supportedInterfaces is required and must be a list of at least one\.$/
+    ],
     [{ body: '{}' }, 'InvalidAgentResponse', /is not an agent card: card\.supportedInterfaces is required/],
     [{ body: '[]' }, 'InvalidAgentResponse', /card/],
     [{ body: cardWith() }, 'InvalidAgentResponse', /supportedInterfaces/],
     [{ status: 404 }, 'UnsupportedOperation', /There is no agent card at .*: HTTP 404\.$/],
-    [{ status: 400 }, 'UnsupportedOperation', /^There is no agent card at http:.*: HTTP 400\. If the port speaks TLS, write https:\/\/127\.0\.0\.1:\d+\/ instead\.$/],
+    [
+      { status: 400 },
+      'UnsupportedOperation',
+      /^There is no agent card at http:.*: HTTP 400\. If the port speaks TLS, write https:\/\/127\.0\.0\.1:\d+\/ instead\.$/
+    ],
     [{ status: 500 }, 'Overloaded', /HTTP 500/]
   ] as const) {
     const { url, asked } = await serveDocument(t, answer)
@@ -148,22 +203,45 @@ await t.test('the card of an agent is also found from its WebSocket address', as
 })
 
 await t.test('an invalid agent address throws a TypeError', async t => {
-  for (const url of ['', 'agent', 'agent.example', 'ftp://agent.example', 'file:///etc/passwd', 'mailto:a@b', 'ws//x']) {
-    t.match(await rejection(connect(url)), { name: 'TypeError', message: `${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.` })
+  for (const url of [
+    '',
+    'agent',
+    'agent.example',
+    'ftp://agent.example',
+    'file:///etc/passwd',
+    'mailto:a@b',
+    'ws//x'
+  ]) {
+    t.match(await rejection(connect(url)), {
+      name: 'TypeError',
+      message: `${JSON.stringify(url)} is not the address of an agent. Give a ws: address, or the http: address of its card.`
+    })
   }
 })
 
 await t.test('connecting to an unreachable address fails with Overloaded', async t => {
   const { url, close } = await serve(t, { work: obedient })
   await close()
-  t.match(await refusal(connect(url)), { code: 'Overloaded', message: `Nobody answers at ${url}. Is the agent running?` })
-  t.match(await refusal(connect(url.replace('ws', 'http'))), { code: 'Overloaded', message: /^Nobody answers at http:/ })
+  t.match(await refusal(connect(url)), {
+    code: 'Overloaded',
+    message: `Nobody answers at ${url}. Is the agent running?`
+  })
+  t.match(await refusal(connect(url.replace('ws', 'http'))), {
+    code: 'Overloaded',
+    message: /^Nobody answers at http:/
+  })
 })
 
 await t.test("a refused handshake fails with the server's error", async t => {
-  const { url } = await serve(t, { work: obedient }, { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer anna' ? { id: 'anna' } : undefined) })
+  const { url } = await serve(
+    t,
+    { work: obedient },
+    { authenticate: ({ headers }) => (headers['authorization'] === 'Bearer anna' ? { id: 'anna' } : undefined) }
+  )
   t.match(await refusal(connect(url)), { code: 'Unauthenticated', message: /requires credentials/ })
-  t.match(await refusal(connect(url, { headers: { authorization: 'Bearer anna', origin: 'https://evil.example' } })), { code: 'Forbidden' })
+  t.match(await refusal(connect(url, { headers: { authorization: 'Bearer anna', origin: 'https://evil.example' } })), {
+    code: 'Forbidden'
+  })
   t.match(await refusal(connect(`${url}other`)), { code: 'UnsupportedOperation', message: /HTTP 404/ })
   const client = await connected(t, url, { headers: () => ({ authorization: 'Bearer anna' }) })
   t.equal((await refusal(client.getTask({ id: 'nobody' }))).code, 'TaskNotFound')
@@ -172,7 +250,8 @@ await t.test("a refused handshake fails with the server's error", async t => {
 await t.test('a signal aborts connecting at every step', async t => {
   const gone = new Error('changed my mind')
   const { url } = await serve(t, { work: obedient })
-  for (const address of [url, url.replace('ws', 'http')]) t.equal(await rejection(connect(address, { signal: AbortSignal.abort(gone) })), gone)
+  for (const address of [url, url.replace('ws', 'http')])
+    t.equal(await rejection(connect(address, { signal: AbortSignal.abort(gone) })), gone)
   const silent = createServer(() => {}).on('upgrade', () => {})
   silent.listen(0, '127.0.0.1')
   t.teardown(() => {
@@ -181,7 +260,10 @@ await t.test('a signal aborts connecting at every step', async t => {
   })
   await once(silent, 'listening')
   const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`
-  for (const [scheme, heard] of [['ws', 'upgrade'], ['http', 'request']] as const) {
+  for (const [scheme, heard] of [
+    ['ws', 'upgrade'],
+    ['http', 'request']
+  ] as const) {
     const stop = new AbortController()
     const connecting = rejection(connect(`${scheme}://${address}`, { signal: stop.signal }))
     await once(silent, heard)
@@ -196,17 +278,29 @@ await t.test('a client has the methods of a runtime, with the same results', asy
   const client = await connected(t, url, { extensions: ['urn:other'] })
   const task = taskIn(await client.sendMessage(say('a boat')))
   const generation = generationOf({ task }) as number
-  t.strictSame(await client.getTask({ id: task.id }), await runtime.getTask({ id: task.id }, { extensions: [RELIABILITY_EXTENSION] }))
+  t.strictSame(
+    await client.getTask({ id: task.id }),
+    await runtime.getTask({ id: task.id }, { extensions: [RELIABILITY_EXTENSION] })
+  )
   const subscription = client.subscribeToTask({ id: task.id })
   t.match(await next(subscription), { task: { id: task.id } })
   const stream = client.sendStreamingMessage(say('red', { taskId: task.id }))
   t.equal(brief(await next(stream)), 'task:working')
   paint.resolve('a red boat')
   t.strictSame((await collect(stream)).map(brief), ['artifact: a red boat', 'completed: Here you are'])
-  t.strictSame((await collect(subscription)).map(brief), ['working', 'working: thank you', 'artifact: a sketch', 'artifact: a red boat', 'completed: Here you are'])
+  t.strictSame((await collect(subscription)).map(brief), [
+    'working',
+    'working: thank you',
+    'artifact: a sketch',
+    'artifact: a red boat',
+    'completed: Here you are'
+  ])
   t.match(await client.getTask({ id: task.id }, { currentGeneration: 1 }), { id: task.id })
   const rest = await collect(client.subscribeToTask({ id: task.id }, { afterGeneration: generation }))
-  t.strictSame(rest.map(generationOf), rest.map((_, index) => generation + 1 + index))
+  t.strictSame(
+    rest.map(generationOf),
+    rest.map((_, index) => generation + 1 + index)
+  )
   t.equal(brief(rest.at(-1) as StreamResponse), 'completed: Here you are')
   const other = taskIn(await client.sendMessage(say('a boat')))
   t.equal((await refusal(client.cancelTask({ id: other.id }, { ifGenerationMatch: 1 }))).code, 'TaskGenerationMismatch')
@@ -248,7 +342,11 @@ await t.test('errors are A2AErrors, as the agent sent them', async t => {
   const error = await rejection(client.sendMessage({ message: { messageId: '', role: 'ROLE_USER', parts: [] } }))
   t.type(error, A2AError)
   t.match(error, { code: 'InvalidParams', violations: [{ field: 'message.messageId' }, { field: 'message.parts' }] })
-  t.match(await rejection(client.getTask({ id: 'nobody' })), { code: 'TaskNotFound', message: 'Task nobody was not found.', metadata: { taskId: 'nobody' } })
+  t.match(await rejection(client.getTask({ id: 'nobody' })), {
+    code: 'TaskNotFound',
+    message: 'Task nobody was not found.',
+    metadata: { taskId: 'nobody' }
+  })
   t.match(await refusal(collect(client.subscribeToTask({ id: 'nobody' }))), { code: 'TaskNotFound' })
   t.match(await refusal(collect(client.sendStreamingMessage(say('x', { taskId: 'nobody' })))), { code: 'TaskNotFound' })
 })
@@ -262,7 +360,12 @@ await t.test('leaving the loop of a stream ends it at the server, and not the ta
       t.match(told, { task: { id } })
       break
     }
-    await until(async () => (await collect(client.subscribeToTask({ id: 'nobody' })).catch(({ code }: A2AError) => code)) === 'TaskNotFound', 'room for a stream')
+    await until(
+      async () =>
+        (await collect(client.subscribeToTask({ id: 'nobody' })).catch(({ code }: A2AError) => code)) ===
+        'TaskNotFound',
+      'room for a stream'
+    )
   }
   t.equal((await runtime.getTask({ id })).status.state, 'TASK_STATE_INPUT_REQUIRED')
 })
@@ -315,7 +418,11 @@ await t.test('a signal ends the wait of a call, and a later answer is ignored', 
   t.equal((await runtime.getTask({ id: taskId })).status.state, 'TASK_STATE_WORKING')
   running.resolve({ artifact: 'x' })
   t.match(await client.getTask({ id: taskId }, { signal: new AbortController().signal }), { id: taskId })
-  t.equal(await rejection(client.getTask({ id: taskId }, { signal: stop.signal })), gone, 'an aborted signal sends nothing')
+  t.equal(
+    await rejection(client.getTask({ id: taskId }, { signal: stop.signal })),
+    gone,
+    'an aborted signal sends nothing'
+  )
   await reaches(runtime, taskId, 'completed')
 })
 
@@ -343,7 +450,22 @@ await t.test('invalid frames and frames with unknown ids change nothing', async 
   const call = client.getTask({ id: 't' })
   const { id } = await request(0)
   const server = await socket(0)
-  for (const text of ['', '{bad', 'null', '7', '"x"', '[]', '[{"id":1,"result":{}}]', '{}', `{"id":"${id}","result":1}`, '{"id":999,"result":1}', '{"id":null,"error":{"code":-32700}}', '{"id":{},"streamEnd":true}', '{"a2a-service-parameters":{"a2a-extensions":7}}', '{"a2a-service-parameters":[]}']) {
+  for (const text of [
+    '',
+    '{bad',
+    'null',
+    '7',
+    '"x"',
+    '[]',
+    '[{"id":1,"result":{}}]',
+    '{}',
+    `{"id":"${id}","result":1}`,
+    '{"id":999,"result":1}',
+    '{"id":null,"error":{"code":-32700}}',
+    '{"id":{},"streamEnd":true}',
+    '{"a2a-service-parameters":{"a2a-extensions":7}}',
+    '{"a2a-service-parameters":[]}'
+  ]) {
     server.send(text)
   }
   server.send(Buffer.from([0xff, 0x00]))
@@ -354,7 +476,12 @@ await t.test('invalid frames and frames with unknown ids change nothing', async 
 await t.test('unknown errors of a server are still A2AErrors', async t => {
   const { url, sent, socket } = await scripted(t)
   const client = await connected(t, url)
-  for (const [error, code] of [['null', 'InternalError'], ['7', 'InternalError'], ['{"code":-32001}', 'TaskNotFound'], ['{"code":1,"message":7,"data":{}}', 'InternalError']] as [string, ErrorCode][]) {
+  for (const [error, code] of [
+    ['null', 'InternalError'],
+    ['7', 'InternalError'],
+    ['{"code":-32001}', 'TaskNotFound'],
+    ['{"code":1,"message":7,"data":{}}', 'InternalError']
+  ] as [string, ErrorCode][]) {
     const before = sent.length
     const call = refusal(client.getTask({ id: 't' }))
     const { id } = await until(() => sent[before])
@@ -400,7 +527,10 @@ await t.test('a lost connection without reconnecting fails calls and streams', a
   const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
   await request(1)
   ;(await socket(0)).close(1012, 'restart')
-  const lost = { code: 'Overloaded', message: `The connection to ${url} was lost (1012, restart). Tasks continue; connect again to see them.` }
+  const lost = {
+    code: 'Overloaded',
+    message: `The connection to ${url} was lost (1012, restart). Tasks continue; connect again to see them.`
+  }
   t.match(await call, lost)
   t.match(await stream, lost)
   t.equal(client.state, 'closed')
@@ -424,7 +554,11 @@ await t.test('a client reconnects: streams resume after their last event, and ca
   const clock = new TestClock()
   const { url, sent, socket, request, handshakes } = await scripted(t)
   let connections = 0
-  const client = await connected(t, url, { clock, random: () => 0.5, headers: () => ({ 'x-connection': String((connections += 1)) }) })
+  const client = await connected(t, url, {
+    clock,
+    random: () => 0.5,
+    headers: () => ({ 'x-connection': String((connections += 1)) })
+  })
   const states: string[] = []
   for (const state of ['connecting', 'open', 'lost'] as const) client.on(state, () => states.push(state))
   const stream = client.subscribeToTask({ id: 't' })
@@ -443,7 +577,7 @@ await t.test('a client reconnects: streams resume after their last event, and ca
   clock.increment(1)
   const second = await socket(1)
   const frames = [await request(2), await request(3), await request(4)]
-  const frame = (method: string) => frames.find(frame => frame.method === method) ?? t.fail(method) as never
+  const frame = (method: string) => frames.find(frame => frame.method === method) ?? (t.fail(method) as never)
   t.strictSame(frame('SubscribeToTask').params, { id: 't' })
   t.equal(frame('SubscribeToTask')['a2a-service-parameters']['taskchart-after-generation'], '1')
   t.strictSame(frame('SendMessage').params, message.params, 'the very same message')
@@ -451,12 +585,21 @@ await t.test('a client reconnects: streams resume after their last event, and ca
   second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SubscribeToTask').id, result: event('two', 2) }))
   second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SubscribeToTask').id, streamEnd: true }))
   second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('GetTask').id, result: taskAnswer('x') }))
-  second.send(JSON.stringify({ jsonrpc: '2.0', id: frame('SendMessage').id, result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } } }))
+  second.send(
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id: frame('SendMessage').id,
+      result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } }
+    })
+  )
   t.strictSame((await collect(stream)).map(brief), ['artifact: two'], 'a known event is not repeated')
   t.match(await waiting, { id: 'x' })
   t.match(await call, { message: { messageId: 'r' } })
   t.strictSame(states, ['lost', 'connecting', 'open'])
-  t.strictSame(handshakes.map(({ headers }) => headers['x-connection']), ['1', '2'])
+  t.strictSame(
+    handshakes.map(({ headers }) => headers['x-connection']),
+    ['1', '2']
+  )
   t.equal(sent.length, 5)
 })
 
@@ -484,7 +627,12 @@ await t.test('a stream of an agent without the extension resumes as a subscripti
   const clock = new TestClock()
   const { url, socket, request } = await scripted(t, { isReliable: false })
   const client = await connected(t, url, { clock, random: () => 0 })
-  const task = { id: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' }, metadata: { [RELIABILITY_EXTENSION]: 'odd' } }
+  const task = {
+    id: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_WORKING' },
+    metadata: { [RELIABILITY_EXTENSION]: 'odd' }
+  }
   const stream = client.sendStreamingMessage(say('hello'))
   const first = next(stream)
   const { id } = await request(0)
@@ -551,9 +699,15 @@ await t.test('a client stops reconnecting to a server that drops each connection
 await t.test('a refusal while reconnecting ends the attempts', async t => {
   const clock = new TestClock()
   let isKnown = true
-  const { url, close } = await serve(t, { work: obedient }, { authenticate: () => (isKnown ? { id: 'anna' } : undefined) })
+  const { url, close } = await serve(
+    t,
+    { work: obedient },
+    { authenticate: () => (isKnown ? { id: 'anna' } : undefined) }
+  )
   const client = await connected(t, url, { clock, random: () => 0 })
-  const again = await close().then(() => serve(t, { work: obedient }, { authenticate: () => undefined }, { port: Number(new URL(url).port) }))
+  const again = await close().then(() =>
+    serve(t, { work: obedient }, { authenticate: () => undefined }, { port: Number(new URL(url).port) })
+  )
   isKnown = false
   await until(() => client.state === 'lost')
   clock.increment(0)
@@ -693,7 +847,10 @@ await t.test('a socket that opens while its link closes is closed too', async t 
   const { url, socket } = await scripted(t)
   const user = { opened: () => t.fail('the link is closed'), received: () => {}, silent: () => {}, closed: () => {} }
   const opened = await openSocket(url, {}, new AbortController().signal)
-  const link = new Link({ url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 }, user)
+  const link = new Link(
+    { url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 },
+    user
+  )
   const started = link.start()
   await link.close()
   await started
@@ -710,12 +867,17 @@ await t.test('a link whose user cannot read a frame is closed for good, and says
   }
   const user = { opened: () => {}, received, silent: () => {}, closed: (error: unknown) => ended.push(error) }
   const opened = await openSocket(url, {}, new AbortController().signal)
-  const link = new Link({ url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 }, user)
+  const link = new Link(
+    { url, open: async () => opened, clock: new TestClock(), random: () => 0, giveUpAfterMs: 0 },
+    user
+  )
   await link.start()
   const there = await socket(0)
   there.send('{}')
   t.match(await once(there, 'close'), [1007])
-  t.match(ended, [{ code: 'InvalidAgentResponse', message: `${url} sent a frame that is not valid A2A: no such member.` }])
+  t.match(ended, [
+    { code: 'InvalidAgentResponse', message: `${url} sent a frame that is not valid A2A: no such member.` }
+  ])
   t.equal(link.state, 'closed')
 })
 
@@ -739,7 +901,12 @@ await t.test('a stream that had its last event before the connection was lost ha
   const clock = new TestClock()
   const { url, sent, socket, request } = await scripted(t)
   const client = await connected(t, url, { clock, random: () => 0 })
-  const over = { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' }, metadata: { [RELIABILITY_EXTENSION]: { generation: 2 } } }
+  const over = {
+    taskId: 't',
+    contextId: 'c',
+    status: { state: 'TASK_STATE_COMPLETED' },
+    metadata: { [RELIABILITY_EXTENSION]: { generation: 2 } }
+  }
   const stream = collect(client.subscribeToTask({ id: 't' }))
   const { id } = await request(0)
   ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: event('one', 1) }))
@@ -759,10 +926,19 @@ await t.test('a stream that was answered with a message before the connection wa
   const clock = new TestClock()
   const { url, sent, socket, request } = await scripted(t)
   const client = await connected(t, url, { clock, random: () => 0 })
-  const events = client.sendStreamingMessage({ message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] } })[Symbol.asyncIterator]()
+  const stream = client.sendStreamingMessage({
+    message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] }
+  })
+  const events = stream[Symbol.asyncIterator]()
   const first = events.next()
   const { id } = await request(0)
-  ;(await socket(0)).send(JSON.stringify({ jsonrpc: '2.0', id, result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } } }))
+  ;(await socket(0)).send(
+    JSON.stringify({
+      jsonrpc: '2.0',
+      id,
+      result: { message: { messageId: 'r', role: 'ROLE_AGENT', parts: [{ text: 'r' }] } }
+    })
+  )
   t.match(await first, { value: { message: { messageId: 'r' } } })
   ;(await socket(0)).terminate()
   await until(() => client.state === 'lost')
@@ -795,19 +971,33 @@ await t.test('a client reconnects to a restarted server, and a stream misses not
   t.strictSame((await collect(stream)).map(brief), ['artifact: a red boat', 'completed: Here you are'])
 })
 
-await t.test('a subscription without one readable event ends with InvalidAgentResponse if the task cannot be read either', async t => {
-  const { url, sent, socket } = await scripted(t)
-  const client = await connected(t, url)
-  for (const result of ['5', 'null', '"x"', '[]', '{}', '{"task":5}', '{"task":{}}', '{"statusUpdate":{}}', '{"artifactUpdate":null}', undefined]) {
-    await t.test(String(result), async t => {
-      const before = sent.length
-      const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
-      const { id } = await until(() => sent.slice(before).find(({ method }) => method === 'SubscribeToTask'))
-      ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id}${result === undefined ? '' : `,"result":${result}`}}`)
-      ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"streamEnd":true}`)
-      const reading = await until(() => sent.slice(before).find(({ method }) => method === 'GetTask'))
-      ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${reading.id},"error":{"code":-32001,"message":"Gone."}}`)
-      t.equal((await stream).code, 'InvalidAgentResponse')
-    })
+await t.test(
+  'a subscription without one readable event ends with InvalidAgentResponse if the task cannot be read either',
+  async t => {
+    const { url, sent, socket } = await scripted(t)
+    const client = await connected(t, url)
+    for (const result of [
+      '5',
+      'null',
+      '"x"',
+      '[]',
+      '{}',
+      '{"task":5}',
+      '{"task":{}}',
+      '{"statusUpdate":{}}',
+      '{"artifactUpdate":null}',
+      undefined
+    ]) {
+      await t.test(String(result), async t => {
+        const before = sent.length
+        const stream = refusal(collect(client.subscribeToTask({ id: 't' })))
+        const { id } = await until(() => sent.slice(before).find(({ method }) => method === 'SubscribeToTask'))
+        ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id}${result === undefined ? '' : `,"result":${result}`}}`)
+        ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${id},"streamEnd":true}`)
+        const reading = await until(() => sent.slice(before).find(({ method }) => method === 'GetTask'))
+        ;(await socket(0)).send(`{"jsonrpc":"2.0","id":${reading.id},"error":{"code":-32001,"message":"Gone."}}`)
+        t.equal((await stream).code, 'InvalidAgentResponse')
+      })
+    }
   }
-})
+)

@@ -4,7 +4,19 @@ import { connect, type AgentClient, type ConnectOptions } from '../../../../adap
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import { progress, setupWork, text, type AgentDefinition, type StreamResponse } from '../../../../runtime/index.ts'
 import { cuttingProxy, type CuttingProxy } from '../../../fixtures/network/cutting-proxy.ts'
-import { collect, deferred, generationOf, open, reaches, rejection, say, start, taskIn, until, type Started } from '../../../fixtures/runtime/runtime-helpers.ts'
+import {
+  collect,
+  deferred,
+  generationOf,
+  open,
+  reaches,
+  rejection,
+  say,
+  start,
+  taskIn,
+  until,
+  type Started
+} from '../../../fixtures/runtime/runtime-helpers.ts'
 import { IS_DEEP, IS_WHOLE } from '../../../fixtures/sample.ts'
 
 const EVENTS = 2000
@@ -43,7 +55,12 @@ interface Remote extends Started {
 }
 
 /** An agent behind a proxy that cuts, and a client that goes through it and loses no time. */
-async function far(t: Test, definition: Partial<AgentDefinition>, cutting = {}, options: ConnectOptions = {}): Promise<Remote> {
+async function far(
+  t: Test,
+  definition: Partial<AgentDefinition>,
+  cutting = {},
+  options: ConnectOptions = {}
+): Promise<Remote> {
   const started = start(t, definition)
   const served = await serveWebSocket(started.runtime, { port: 0 })
   t.teardown(() => served.close())
@@ -62,15 +79,21 @@ async function firstConnection(url: string, options: ConnectOptions): Promise<Ag
   }
 }
 
-await t.test('a stream that is disconnected again and again at random bytes delivers each event once and in order', async t => {
-  const { client, proxy } = await far(t, { work: talker }, { cuts: CUTS, most: 8000, seed: 7 })
-  const events = await collect(client.sendStreamingMessage(say('talk')))
-  const taskId = taskIn(events[0]).id
-  const stored: StreamResponse[] = await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))
-  t.ok(proxy.cuts >= CUTS, `cut ${proxy.cuts} times`)
-  t.same(events.map(generationOf), Array.from({ length: EVENTS + 4 }, (_, i) => i + 1))
-  t.same(events.slice(1), stored.slice(1))
-})
+await t.test(
+  'a stream that is disconnected again and again at random bytes delivers each event once and in order',
+  async t => {
+    const { client, proxy } = await far(t, { work: talker }, { cuts: CUTS, most: 8000, seed: 7 })
+    const events = await collect(client.sendStreamingMessage(say('talk')))
+    const taskId = taskIn(events[0]).id
+    const stored: StreamResponse[] = await collect(client.subscribeToTask({ id: taskId }, { afterGeneration: 0 }))
+    t.ok(proxy.cuts >= CUTS, `cut ${proxy.cuts} times`)
+    t.same(
+      events.map(generationOf),
+      Array.from({ length: EVENTS + 4 }, (_, i) => i + 1)
+    )
+    t.same(events.slice(1), stored.slice(1))
+  }
+)
 
 await t.test('calls of a lost connection', async t => {
   await t.test('are resent, and a message is processed once', async t => {
@@ -102,7 +125,9 @@ await t.test('calls of a lost connection', async t => {
   await t.test('that start without a connection wait for the next one', async t => {
     const { client, proxy } = await far(t, { negotiate: ({ message }) => ({ type: 'reply', message: message.parts }) })
     const answers: Promise<unknown>[] = []
-    client.on('lost', () => answers.push(client.sendMessage(say('hello')), collect(client.sendStreamingMessage(say('hi')))))
+    client.on('lost', () =>
+      answers.push(client.sendMessage(say('hello')), collect(client.sendStreamingMessage(say('hi'))))
+    )
     proxy.cutAll()
     await until(() => answers.length > 0)
     const [answer, streamed] = await Promise.all(answers)
@@ -129,7 +154,10 @@ await t.test('calls of a lost connection', async t => {
 await t.test('a stream resumes after a lost connection', async t => {
   const asking = setupWork({}).createMachine({
     initial: 'asking',
-    states: { asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': 'done' } }, done: { type: 'final' } }
+    states: {
+      asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': 'done' } },
+      done: { type: 'final' }
+    }
   })
 
   await t.test('as a subscription with its cursor, until its task ends', async t => {
@@ -137,7 +165,10 @@ await t.test('a stream resumes after a lost connection', async t => {
     const task = await open(runtime)
     await reaches(runtime, task.id, 'input-required')
     const stream = client.subscribeToTask({ id: task.id })
-    t.equal(generationOf((await stream.next()).value ?? { message: { messageId: '', role: 'ROLE_USER', parts: [] } }), 3)
+    t.equal(
+      generationOf((await stream.next()).value ?? { message: { messageId: '', role: 'ROLE_USER', parts: [] } }),
+      3
+    )
     const opened = new Promise<void>(resolve => client.on('open', resolve))
     proxy.cutAll()
     await runtime.sendMessage(say('done', { taskId: task.id }))
@@ -148,8 +179,16 @@ await t.test('a stream resumes after a lost connection', async t => {
   await t.test('and ends at a question, as the reply', async t => {
     const gate = deferred()
     const { client, proxy } = await far(t, {
-      work: setupWork({ types: { events: {} as { type: 'go' } }, actors: { wait: fromCallback(({ sendBack }) => void gate.promise.then(() => sendBack({ type: 'go' }))) } })
-        .createMachine({ initial: 'waiting', states: { waiting: { invoke: { src: 'wait' }, on: { go: 'asking' } }, asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': {} } } } })
+      work: setupWork({
+        types: { events: {} as { type: 'go' } },
+        actors: { wait: fromCallback(({ sendBack }) => void gate.promise.then(() => sendBack({ type: 'go' }))) }
+      }).createMachine({
+        initial: 'waiting',
+        states: {
+          waiting: { invoke: { src: 'wait' }, on: { go: 'asking' } },
+          asking: { tags: 'input-required', meta: { prompt: 'Well?' }, on: { 'message.received': {} } }
+        }
+      })
     })
     const stream = client.sendStreamingMessage(say('go'))
     const states = [taskIn((await stream.next()).value ?? undefined).status.state]

@@ -16,8 +16,28 @@ async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
   t.teardown(() => runtime.close())
   const served = await serveWebSocket(runtime, { port: 0 })
   t.teardown(() => served.close())
-  const chart = drawnChart('work', ['painter', 'painter.choosing', 'painter.painting', 'painter.painted'], ['choosing to painting', 'painting to painted'])
-  const own = drawnChart('task', ['task', 'task.active', 'task.active.submitted', 'task.active.started', 'task.active.started.working', 'task.completed', 'task.failed'], ['task.active.submitted on task.start to started', 'task.active.started on work.produced stays', 'task.active.started on xstate.done.actor.work (branch 3) to completed'])
+  const chart = drawnChart(
+    'work',
+    ['painter', 'painter.choosing', 'painter.painting', 'painter.painted'],
+    ['choosing to painting', 'painting to painted']
+  )
+  const own = drawnChart(
+    'task',
+    [
+      'task',
+      'task.active',
+      'task.active.submitted',
+      'task.active.started',
+      'task.active.started.working',
+      'task.completed',
+      'task.failed'
+    ],
+    [
+      'task.active.submitted on task.start to started',
+      'task.active.started on work.produced stays',
+      'task.active.started on xstate.done.actor.work (branch 3) to completed'
+    ]
+  )
   const hub = await fakeHub(t, Number(new URL(served.url).port), { charts: [chart, own, ...charts] })
   const troubles: string[] = []
   page.on('pageerror', ({ message }) => troubles.push(message))
@@ -36,7 +56,17 @@ async function openHubPage(t: Test, hash = '', charts: readonly Chart[] = []) {
 }
 
 function row(n: number, more: Partial<TaskRow> = {}): TaskRow {
-  return { taskId: `task-${n}`, contextId: `context-${n}`, owner: { tenant: '', principal: 'anonymous' }, state: 'TASK_STATE_WORKING', generation: 2, openedMs: 1_000_000 + n, changedMs: 1_000_000 + n, title: `task number ${n}`, ...more }
+  return {
+    taskId: `task-${n}`,
+    contextId: `context-${n}`,
+    owner: { tenant: '', principal: 'anonymous' },
+    state: 'TASK_STATE_WORKING',
+    generation: 2,
+    openedMs: 1_000_000 + n,
+    changedMs: 1_000_000 + n,
+    title: `task number ${n}`,
+    ...more
+  }
 }
 
 function rows(from: number, to: number, more: Partial<TaskRow> = {}): TaskRow[] {
@@ -50,11 +80,29 @@ function known(tasks: readonly TaskRow[], removed: string[] = []): FromHub {
 const actors: ActorRow[] = [
   { sessionId: 'x:0', name: 'context', kind: 'context', status: 'active', states: [] },
   { sessionId: 'x:1', name: 'task-1', kind: 'task', taskId: 'task-1', parent: 'x:0', status: 'active', states: [] },
-  { sessionId: 'x:2', name: 'work', kind: 'work', chart: 'work', taskId: 'task-1', parent: 'x:1', status: 'active', states: ['painter', 'painter.painting'] }
+  {
+    sessionId: 'x:2',
+    name: 'work',
+    kind: 'work',
+    chart: 'work',
+    taskId: 'task-1',
+    parent: 'x:1',
+    status: 'active',
+    states: ['painter', 'painter.painting']
+  }
 ]
 
 function step(n: number, more: Partial<Step> = {}): Step {
-  return { n, atMs: 1_000_000 + n, kind: 'event', from: 'x:1', to: 'x:2', event: { type: `event.${n}` }, taskId: 'task-1', ...more }
+  return {
+    n,
+    atMs: 1_000_000 + n,
+    kind: 'event',
+    from: 'x:1',
+    to: 'x:2',
+    event: { type: `event.${n}` },
+    taskId: 'task-1',
+    ...more
+  }
 }
 
 function texts(page: Page, selector: string): Promise<string[]> {
@@ -76,9 +124,17 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.match(await page.innerText('.tasks .empty'), /npx taskchart send ws:/, 'it says what to do without a task')
     await hub.tell(known([...rows(1, 4), row(4, { state: 'TASK_STATE_FAILED', title: 'went wrong' })]))
     await page.waitForSelector('.tasks [role=option] >> nth=3')
-    t.match(await texts(page, '.task-title'), ['went wrong', 'task number 3', 'task number 2', 'task number 1'], 'the newest is first')
+    t.match(
+      await texts(page, '.task-title'),
+      ['went wrong', 'task number 3', 'task number 2', 'task number 1'],
+      'the newest is first'
+    )
     t.equal(await page.locator('.heading').count(), 0, 'a task that is alone in its context stands for it')
-    t.match(await page.innerText('[aria-selected=true].row'), /went wrong[^]*failed[^]*2 events/, 'the first one is selected')
+    t.match(
+      await page.innerText('[aria-selected=true].row'),
+      /went wrong[^]*failed[^]*2 events/,
+      'the first one is selected'
+    )
     await hub.tell(known([row(3, { state: 'TASK_STATE_COMPLETED', generation: 7 })], ['task-1']))
     await page.waitForSelector('.state-completed')
     t.match((await texts(page, '.tasks [role=option]'))[1], /completed[^]*7 events/)
@@ -112,7 +168,9 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await holds(page, "document.querySelector('.tasks option').textContent === 'All (10000)'")
     const metrics = await page.context().newCDPSession(page)
     await metrics.send('Performance.enable', { timeDomain: 'threadTicks' })
-    const cpuMs = async () => ((await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN) * 1000
+    const cpuMs = async () =>
+      ((await metrics.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration')?.value ??
+        NaN) * 1000
     const before = await cpuMs()
     for (let from = 10_000; from < 15_000; from += 100) {
       await hub.tell(known(rows(from, from + 100)))
@@ -135,7 +193,8 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.waitForSelector('.tasks [role=option]')
     await page.evaluate("document.querySelector('.tasks .rows').scrollTop = 4800")
     await holds(page, "!document.body.innerText.includes('task number 499')")
-    const place = "(() => { const one = [...document.querySelectorAll('.tasks .row')].find(row => row.innerText.includes('number 400')); return one && Math.round(one.getBoundingClientRect().top) })()"
+    const place =
+      "(() => { const one = [...document.querySelectorAll('.tasks .row')].find(row => row.innerText.includes('number 400')); return one && Math.round(one.getBoundingClientRect().top) })()"
     await holds(page, `${place} !== undefined`)
     const before = await page.evaluate(place)
     await hub.tell(known(rows(500, 600)))
@@ -150,14 +209,36 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     t.match(await page.innerText('.path'), 'The steps of Painter were not recorded')
     await hub.tell({ type: 'actors', contextId: 'context-1', rows: actors, gone: [] })
-    const micro = (n: number, state: string, transitions: string[]) => step(n, { kind: 'microstep', states: ['painter', `painter.${state}`], transitions, generation: n })
-    await hub.tell({ type: 'steps', contextId: 'context-1', steps: [micro(1, 'choosing', []), micro(2, 'painting', ['choosing to painting'])] })
+    const micro = (n: number, state: string, transitions: string[]) =>
+      step(n, { kind: 'microstep', states: ['painter', `painter.${state}`], transitions, generation: n })
+    await hub.tell({
+      type: 'steps',
+      contextId: 'context-1',
+      steps: [micro(1, 'choosing', []), micro(2, 'painting', ['choosing to painting'])]
+    })
     await page.waitForSelector('[data-transition="choosing to painting"].taken', { state: 'attached' })
-    t.match(await classes(page, '[data-state]'), [/active/, /visited/, /active/, /state leaf$/], 'the chart, choosing, painting, painted')
+    t.match(
+      await classes(page, '[data-state]'),
+      [/active/, /visited/, /active/, /state leaf$/],
+      'the chart, choosing, painting, painted'
+    )
     t.match(await page.innerText('.path'), 'Now: painting')
     await hub.tell({ type: 'actors', contextId: 'another', rows: [], gone: ['x:2'] })
-    await hub.tell({ type: 'actors', contextId: 'context-1', rows: actors.map(actor => ({ ...actor, states: actor.chart ? ['painter', 'painter.painted'] : [], status: 'done' as const })), gone: [] })
-    await hub.tell({ type: 'steps', contextId: 'context-1', steps: [micro(2, 'choosing', ['never']), micro(3, 'painted', ['painting to painted'])] })
+    await hub.tell({
+      type: 'actors',
+      contextId: 'context-1',
+      rows: actors.map(actor => ({
+        ...actor,
+        states: actor.chart ? ['painter', 'painter.painted'] : [],
+        status: 'done' as const
+      })),
+      gone: []
+    })
+    await hub.tell({
+      type: 'steps',
+      contextId: 'context-1',
+      steps: [micro(2, 'choosing', ['never']), micro(3, 'painted', ['painting to painted'])]
+    })
     await page.waitForSelector('[data-state="painter.painted"].active')
     await page.waitForSelector('.trail li:nth-child(3)')
     t.match(await texts(page, '.trail li'), ['choosing', 'painting', 'painted'], 'a known step is ignored')
@@ -182,7 +263,11 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
 
     const [svg] = await Promise.all([page.waitForEvent('download'), page.click('.saves >> text=SVG')])
     t.equal(svg.suggestedFilename(), 'Painter.svg')
-    t.match(readFileSync(await svg.path(), 'utf8'), /^<svg[^]*state leaf (?:visited )?active/, 'the picture that is saved has its marks')
+    t.match(
+      readFileSync(await svg.path(), 'utf8'),
+      /^<svg[^]*state leaf (?:visited )?active/,
+      'the picture that is saved has its marks'
+    )
     const [mermaid] = await Promise.all([page.waitForEvent('download'), page.click('.saves >> text=Mermaid')])
     t.match(readFileSync(await mermaid.path(), 'utf8'), 'stateDiagram-v2')
     const [source] = await Promise.all([page.waitForEvent('download'), page.click('.saves >> text=XState')])
@@ -190,23 +275,42 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.match(readFileSync(await source.path(), 'utf8'), 'createMachine')
     await show('paths')
     t.match(await page.innerText('#part'), 'Run the tests')
-    await hub.tell({ type: 'coverage', chart: 'work', atMs: Date.now(), reached: { states: ['painter', 'painter.choosing'], transitions: ['choosing to painting'] }, missing: [{ name: 'painting to painted', why: 'no case paints' }, { name: 'painter.painted', why: 'nothing leads there' }] })
+    await hub.tell({
+      type: 'coverage',
+      chart: 'work',
+      atMs: Date.now(),
+      reached: { states: ['painter', 'painter.choosing'], transitions: ['choosing to painting'] },
+      missing: [
+        { name: 'painting to painted', why: 'no case paints' },
+        { name: 'painter.painted', why: 'nothing leads there' }
+      ]
+    })
     await page.waitForSelector('[data-transition="painting to painted"].uncovered', { state: 'attached' })
     t.match(await page.innerText('#part'), /2 not reached[^]*no case paints/)
     t.match(await classes(page, '[data-state]'), [/visited/, /visited/, /leaf$/, /uncovered/])
   })
 
   await t.test('Paths shows what tasks took, asked for only while it is shown', async t => {
-    const child = { ...drawnChart('child:dry', ['drying', 'drying.wet'], ['wet stays']), title: 'dry, which the work starts' }
+    const child = {
+      ...drawnChart('child:dry', ['drying', 'drying.wet'], ['wet stays']),
+      title: 'dry, which the work starts'
+    }
     const { page, hub, show, troubles } = await openHubPage(t, '', [child])
     const heat = (counts: readonly [number, number]): FromHub => ({
       type: 'heat',
       charts: [
-        { chart: 'work', transitions: ['choosing to painting', 'painting to painted'].map((name, i) => ({ name, count: counts[i] ?? 0 })) },
+        {
+          chart: 'work',
+          transitions: ['choosing to painting', 'painting to painted'].map((name, i) => ({
+            name,
+            count: counts[i] ?? 0
+          }))
+        },
         { chart: 'child:dry', transitions: [{ name: 'wet stays', count: 7 }] }
       ]
     })
-    const marked = (name: string, mark: string) => page.waitForSelector(`[data-transition="${name}"].${mark}`, { state: 'attached' })
+    const marked = (name: string, mark: string) =>
+      page.waitForSelector(`[data-transition="${name}"].${mark}`, { state: 'attached' })
     const asks = () => hub.asked.filter(({ type }) => type === 'heat').length
     await show('paths')
     await page.waitForSelector('#part select')
@@ -218,11 +322,23 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.waitForSelector('[role=alert] >> text=no disk')
     await hub.tell(heat([0, 0]))
     await marked('choosing to painting', 'untaken')
-    t.match(await page.innerText('#part'), /Tasks took 0 of 2 transitions[^]*a kill may lose the last second[^]*never choosing to painting/)
-    await hub.tell({ type: 'coverage', chart: 'work', atMs: 1, reached: { states: [], transitions: ['choosing to painting'] }, missing: [] })
+    t.match(
+      await page.innerText('#part'),
+      /Tasks took 0 of 2 transitions[^]*a kill may lose the last second[^]*never choosing to painting/
+    )
+    await hub.tell({
+      type: 'coverage',
+      chart: 'work',
+      atMs: 1,
+      reached: { states: [], transitions: ['choosing to painting'] },
+      missing: []
+    })
     await hub.tell(heat([1200, 0]))
     await marked('choosing to painting', 'heat-4')
-    t.match(await texts(page, '[aria-label=Transitions] li'), ['never painting to painted no test takes it', '1,200 × choosing to painting'])
+    t.match(await texts(page, '[aria-label=Transitions] li'), [
+      'never painting to painted no test takes it',
+      '1,200 × choosing to painting'
+    ])
     await hub.tell(heat([1200, 1]))
     await marked('painting to painted', 'heat-1')
     t.equal(await page.locator('.untaken').count(), 0)
@@ -233,24 +349,82 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.selectOption('#part select >> nth=0', 'tests')
     await page.waitForSelector('text=Everything was reached')
     t.same(troubles, [])
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [child, { ...child, id: 'work' }], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
+    await hub.tell({
+      type: 'hello',
+      agent: { name: 'Sculptor', description: '', version: '2' },
+      url: hub.url.replace('http', 'ws'),
+      charts: [child, { ...child, id: 'work' }],
+      nowMs: Date.now(),
+      instance: 'two',
+      authorizes: false,
+      tests: false,
+      proves: false,
+      counts: false
+    })
     await page.waitForSelector('text=Sculptor')
     await page.waitForSelector('#part option[value=tasks]', { state: 'detached' })
   })
 
   await t.test('Paths proves properties, and draws a counterexample in the chart', async t => {
     const { page, hub, show, troubles } = await openHubPage(t)
-    const step = (move: string, states: readonly string[], transitions: readonly string[], told = '') => ({ move, states, transitions, told })
-    const steps = [step('opened by "a boat"', ['painter', 'painter.choosing'], [], 'tells WORKING'), step('the client says "red"', ['painter', 'painter.painting'], ['choosing to painting']), step('1 ms passes', ['painter', 'painter.painting'], [])]
-    const walk = (loops: number, ending: string) => ({ steps, loops, ending, alone: 'npx taskchart prove agent.ts --only x' })
-    const verdicts = [
-      { property: 'it is red', outcome: 'confirmed' as const, means: 'the real chart walks it', says: '', walk: walk(0, '') },
-      { property: 'it ends', outcome: 'possible' as const, means: 'guards decide', says: 'if isDry', walk: walk(1, 'and for ever again:') },
-      { property: 'it dries', outcome: 'confirmed' as const, means: 'the real chart walks it', says: '', walk: walk(0, 'and then nothing goes on') },
-      { property: 'it never throws', outcome: 'proved' as const, means: 'it holds', says: 'in 9 configurations, if whatever waits goes on' },
-      { property: 'it is known', outcome: 'unknown' as const, means: 'not everything was seen', says: 'there are more configurations than the limit' }
+    const step = (move: string, states: readonly string[], transitions: readonly string[], told = '') => ({
+      move,
+      states,
+      transitions,
+      told
+    })
+    const steps = [
+      step('opened by "a boat"', ['painter', 'painter.choosing'], [], 'tells WORKING'),
+      step('the client says "red"', ['painter', 'painter.painting'], ['choosing to painting']),
+      step('1 ms passes', ['painter', 'painter.painting'], [])
     ]
-    const proof = { atMs: Date.now(), head: '9 configurations, all, opened by "a boat"', bounds: ['No case gives results of dry.'], verdicts }
+    const walk = (loops: number, ending: string) => ({
+      steps,
+      loops,
+      ending,
+      alone: 'npx taskchart prove agent.ts --only x'
+    })
+    const verdicts = [
+      {
+        property: 'it is red',
+        outcome: 'confirmed' as const,
+        means: 'the real chart walks it',
+        says: '',
+        walk: walk(0, '')
+      },
+      {
+        property: 'it ends',
+        outcome: 'possible' as const,
+        means: 'guards decide',
+        says: 'if isDry',
+        walk: walk(1, 'and for ever again:')
+      },
+      {
+        property: 'it dries',
+        outcome: 'confirmed' as const,
+        means: 'the real chart walks it',
+        says: '',
+        walk: walk(0, 'and then nothing goes on')
+      },
+      {
+        property: 'it never throws',
+        outcome: 'proved' as const,
+        means: 'it holds',
+        says: 'in 9 configurations, if whatever waits goes on'
+      },
+      {
+        property: 'it is known',
+        outcome: 'unknown' as const,
+        means: 'not everything was seen',
+        says: 'there are more configurations than the limit'
+      }
+    ]
+    const proof = {
+      atMs: Date.now(),
+      head: '9 configurations, all, opened by "a boat"',
+      bounds: ['No case gives results of dry.'],
+      verdicts
+    }
     await show('paths')
     await page.selectOption('#part select', 'proof')
     await page.click('button >> text=Prove')
@@ -262,16 +436,32 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.waitForSelector('[role=alert] >> text=no cases')
     await hub.tell({ type: 'proving', isRunning: false, proof })
     await page.waitForSelector('text=4 not proved')
-    t.match(await page.innerText('#part'), /9 configurations, all[^]*proved (?:just now|\d+ s ago)[^]*No case gives results of dry\./)
-    t.strictSame(await texts(page, '[aria-label=Properties] li'), ['confirmed it is red', 'possible it ends if isDry', 'confirmed it dries', 'proved it never throws in 9 configurations, if whatever waits goes on', 'unknown it is known there are more configurations than the limit'])
+    t.match(
+      await page.innerText('#part'),
+      /9 configurations, all[^]*proved (?:just now|\d+ s ago)[^]*No case gives results of dry\./
+    )
+    t.strictSame(await texts(page, '[aria-label=Properties] li'), [
+      'confirmed it is red',
+      'possible it ends if isDry',
+      'confirmed it dries',
+      'proved it never throws in 9 configurations, if whatever waits goes on',
+      'unknown it is known there are more configurations than the limit'
+    ])
     t.equal(await page.getAttribute('.verdict-unknown', 'title'), 'not everything was seen')
     await page.focus('[aria-label=Properties] button')
     await page.keyboard.press('Enter')
     await page.waitForSelector('[data-transition="choosing to painting"].taken', { state: 'attached' })
     t.match(await classes(page, '[data-state]'), [/visited/, /visited/, /active/, /leaf$/])
-    t.strictSame(await texts(page, '[aria-label="A counterexample"] li'), ['opened by "a boat" tells WORKING', 'the client says "red"', '1 ms passes'])
+    t.strictSame(await texts(page, '[aria-label="A counterexample"] li'), [
+      'opened by "a boat" tells WORKING',
+      'the client says "red"',
+      '1 ms passes'
+    ])
     t.strictSame(await texts(page, '[aria-label="A counterexample"] [aria-current=step]'), ['1 ms passes'])
-    t.match(await page.innerText('#part'), /confirmed: the real chart walks it[^]*npx taskchart prove agent\.ts --only x/)
+    t.match(
+      await page.innerText('#part'),
+      /confirmed: the real chart walks it[^]*npx taskchart prove agent\.ts --only x/
+    )
     await page.click('text=← All')
     await page.click('text=it ends')
     t.strictSame(await texts(page, '[aria-label="A counterexample"] .wrong'), ['and for ever again: 1 ms passes'])
@@ -281,7 +471,18 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell({ type: 'proving', isRunning: false, proof: { ...proof, verdicts: verdicts.slice(3, 4) } })
     await page.waitForSelector('text=Everything is proved')
     t.same(troubles, [])
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [drawnChart('work', ['painter'], [])], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
+    await hub.tell({
+      type: 'hello',
+      agent: { name: 'Sculptor', description: '', version: '2' },
+      url: hub.url.replace('http', 'ws'),
+      charts: [drawnChart('work', ['painter'], [])],
+      nowMs: Date.now(),
+      instance: 'two',
+      authorizes: false,
+      tests: false,
+      proves: false,
+      counts: false
+    })
     await page.waitForSelector('text=npx taskchart prove AGENT.ts')
   })
 
@@ -291,13 +492,37 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     await show('sequence')
     t.match(await page.innerText('#part'), 'Send a message')
-    const paint: ActorRow = { sessionId: 'x:3', name: '0.painter.painting', kind: 'child', source: 'paint', taskId: 'task-1', parent: 'x:2', status: 'done', states: [] }
+    const paint: ActorRow = {
+      sessionId: 'x:3',
+      name: '0.painter.painting',
+      kind: 'child',
+      source: 'paint',
+      taskId: 'task-1',
+      parent: 'x:2',
+      status: 'done',
+      states: []
+    }
     await hub.tell({ type: 'actors', contextId: 'context-1', rows: [...actors, paint], gone: [] })
     const { from: _, ...outside } = step(1, { to: 'x:0', event: { type: 'message.received', words: 'a boat' } })
-    await hub.tell({ type: 'steps', contextId: 'context-1', steps: [outside, step(2), step(3, { kind: 'emitted' }), step(4, { kind: 'microstep', states: ['painter', 'painter.painted'] }), step(5, { taskId: 'task-2', from: 'x:9', to: 'x:9' }), step(6, { from: 'x:3', event: { type: 'xstate.done.actor.0.painter.painting' } })] })
+    await hub.tell({
+      type: 'steps',
+      contextId: 'context-1',
+      steps: [
+        outside,
+        step(2),
+        step(3, { kind: 'emitted' }),
+        step(4, { kind: 'microstep', states: ['painter', 'painter.painted'] }),
+        step(5, { taskId: 'task-2', from: 'x:9', to: 'x:9' }),
+        step(6, { from: 'x:3', event: { type: 'xstate.done.actor.0.painter.painting' } })
+      ]
+    })
     await page.waitForSelector('.sequence-panel .row >> nth=3')
     t.match(await texts(page, '.lane'), [/client/, /context/, /task/, /work/, /paint/])
-    t.match(await texts(page, '.step-words'), ['message.received', 'event.2', 'event.3', 'is done'], 'not the chart’s steps, nor those of other tasks')
+    t.match(
+      await texts(page, '.step-words'),
+      ['message.received', 'event.2', 'event.3', 'is done'],
+      'not the chart’s steps, nor those of other tasks'
+    )
     await page.click('text=chart steps')
     await page.click('text=only this task')
     await until(async () => (await texts(page, '.step-words')).length === 6)
@@ -315,10 +540,26 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
 
   await t.test('frames are requested only while they are shown and not paused', async t => {
     const { page, hub, show } = await openHubPage(t)
-    const frame = (n: number, more: Partial<Frame> = {}): Frame => ({ n, atMs: 1_000_000, connection: 'c1', direction: 'in', bytes: 20, text: '{"id":1,"method":"GetTask"}', ...more })
+    const frame = (n: number, more: Partial<Frame> = {}): Frame => ({
+      n,
+      atMs: 1_000_000,
+      connection: 'c1',
+      direction: 'in',
+      bytes: 20,
+      text: '{"id":1,"method":"GetTask"}',
+      ...more
+    })
     await show('frames')
     await until(() => hub.asked.some(asked => asked.type === 'frames' && asked.on))
-    await hub.tell({ type: 'frames', frames: [frame(1), frame(2, { direction: 'out', connection: 'c2', text: '{"id":1,"result":{"task":{}}}' }), frame(3, { direction: 'out', text: '{"id":2,"error":{"code":-32001}}' }), frame(4, { bytes: 9000, text: '{"cut' })] })
+    await hub.tell({
+      type: 'frames',
+      frames: [
+        frame(1),
+        frame(2, { direction: 'out', connection: 'c2', text: '{"id":1,"result":{"task":{}}}' }),
+        frame(3, { direction: 'out', text: '{"id":2,"error":{"code":-32001}}' }),
+        frame(4, { bytes: 9000, text: '{"cut' })
+      ]
+    })
     await page.waitForSelector('.frames-panel .row >> nth=3')
     t.match(await texts(page, '.frame-what'), ['GetTask', 'task', 'error', 'result'])
     await page.selectOption('[aria-label="Which connection"]', 'c2')
@@ -365,7 +606,16 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.click('.question .main')
     await page.waitForSelector('.artifact')
     const { tasks } = await runtime.listTasks({ includeArtifacts: true })
-    const order = { dish: 'soup', people: 4, spice: 'hot', day: '2027-05-01', takeAway: true, sides: ['bread', 'salad'], address: { street: 'Harbour 1' }, notes: { for: 'Anna' } }
+    const order = {
+      dish: 'soup',
+      people: 4,
+      spice: 'hot',
+      day: '2027-05-01',
+      takeAway: true,
+      sides: ['bread', 'salad'],
+      address: { street: 'Harbour 1' },
+      notes: { for: 'Anna' }
+    }
     t.match(tasks[0]?.artifacts?.[0]?.parts, [{ data: order }])
     t.same(troubles, [])
   })
@@ -386,7 +636,11 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.click('.composer .main')
     await page.waitForSelector('text=three, with 3 parts')
     const { tasks } = await runtime.listTasks({ historyLength: 5 })
-    t.match(tasks[0]?.history?.[0]?.parts, [{ text: 'three' }, { raw: 'dGV4dA==', filename: 'a.txt', mediaType: 'text/plain' }, { data: { n: 1 } }])
+    t.match(tasks[0]?.history?.[0]?.parts, [
+      { text: 'three' },
+      { raw: 'dGV4dA==', filename: 'a.txt', mediaType: 'text/plain' },
+      { data: { n: 1 } }
+    ])
     await say('things')
     await page.waitForSelector('.artifact img')
     const things = await page.innerText('.artifact >> nth=-1')
@@ -396,7 +650,11 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.equal(await page.locator('a[download="all.zip"]').count(), 1)
     t.equal(await page.title(), 'taskchart')
     t.same(troubles, [])
-    t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'no other host is contacted')
+    t.same(
+      asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)),
+      [],
+      'no other host is contacted'
+    )
   })
 
   await t.test('chunks appear as they arrive, tasks are canceled, and the hub authorizes', async t => {
@@ -425,12 +683,19 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     story.goOn.resolve()
     await say('story')
     await page.waitForSelector('text=Once upon a time')
-    const { tasks: [task] } = await runtime.listTasks({})
+    const {
+      tasks: [task]
+    } = await runtime.listTasks({})
     const { id = '', contextId = '' } = task ?? {}
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === contextId))
-    const micro = (n: number, generation: number, state: string) => step(n, { kind: 'microstep', taskId: id, generation, states: ['painter', `painter.${state}`], transitions: [] })
+    const micro = (n: number, generation: number, state: string) =>
+      step(n, { kind: 'microstep', taskId: id, generation, states: ['painter', `painter.${state}`], transitions: [] })
     await hub.tell({ type: 'actors', contextId, rows: [], gone: [] })
-    await hub.tell({ type: 'steps', contextId, steps: [micro(1, 2, 'choosing'), micro(2, 4, 'painting'), micro(3, 6, 'painted')] })
+    await hub.tell({
+      type: 'steps',
+      contextId,
+      steps: [micro(1, 2, 'choosing'), micro(2, 4, 'painting'), micro(3, 6, 'painted')]
+    })
     await show('timeline')
     await page.waitForSelector('[data-state="painter.painted"].active')
     t.match(await page.innerText('.then'), /completed[^]*Once upon a time/)
@@ -453,11 +718,16 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     story.goOn.resolve()
     await say('story')
     await page.waitForSelector('text=Once upon a time')
-    const { tasks: [task] } = await runtime.listTasks({})
+    const {
+      tasks: [task]
+    } = await runtime.listTasks({})
     await hub.tell({ type: 'actors', contextId: task?.contextId ?? '', rows: [], gone: [] })
     await show('chart')
     await page.waitForSelector('[data-state="task.completed"].active')
-    t.match(await page.innerText('.path'), /Now: completed[^]*submitted[^]*working[^]*completed[^]*rebuilt from the stored events/)
+    t.match(
+      await page.innerText('.path'),
+      /Now: completed[^]*submitted[^]*working[^]*completed[^]*rebuilt from the stored events/
+    )
     t.match(await classes(page, '[data-transition*="xstate.done.actor.work"]'), [/taken/])
     for (let back = 0; back < 20; back += 1) await page.keyboard.press(',')
     await page.waitForSelector('[data-state="task.active.submitted"].active')
@@ -473,7 +743,11 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await hub.tell(known([row(1)]))
     await until(() => hub.asked.some(asked => asked.type === 'watch' && asked.contextId === 'context-1'))
     await hub.tell({ type: 'actors', contextId: 'context-1', rows: actors, gone: [] })
-    await hub.tell({ type: 'steps', contextId: 'context-1', steps: [step(1, { kind: 'microstep', states: ['painter', 'painter.choosing'], transitions: [] })] })
+    await hub.tell({
+      type: 'steps',
+      contextId: 'context-1',
+      steps: [step(1, { kind: 'microstep', states: ['painter', 'painter.choosing'], transitions: [] })]
+    })
     await page.waitForSelector('[data-state="painter.choosing"].visited')
     hub.refuse(true)
     hub.cutAll()
@@ -481,18 +755,35 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     t.match(await page.innerText('.page-header'), 'connection lost, reconnecting')
     hub.refuse(false)
     await page.waitForSelector('.link-there')
-    t.same(hub.asked.findLast(({ type }) => type === 'watch'), { type: 'watch', contextId: 'context-1', afterStep: 1, instance: 'one' })
+    t.same(
+      hub.asked.findLast(({ type }) => type === 'watch'),
+      { type: 'watch', contextId: 'context-1', afterStep: 1, instance: 'one' }
+    )
     t.equal(await page.locator('[data-state="painter.choosing"].visited').count(), 1, 'earlier steps are still shown')
     await hub.tell({ type: 'crash', taskId: 'task-2', error: 'Error: of another task' })
     await hub.tell({ type: 'crash', taskId: 'task-1', error: 'Error: <b>boom</b>\n    at work (agent.ts:3:1)' })
     await page.waitForSelector('.task-error')
-    t.match(await page.innerText('.task-error'), /^The work of this task ended with an error\. Clients see only that it did\.\s+Error: <b>boom<\/b>\n {4}at work \(agent\.ts:3:1\)\s*$/)
+    t.match(
+      await page.innerText('.task-error'),
+      /^The work of this task ended with an error\. Clients see only that it did\.\s+Error: <b>boom<\/b>\n {4}at work \(agent\.ts:3:1\)\s*$/
+    )
     await hub.tell({ type: 'reload', error: 'agent.ts:3: no such thing' })
     await page.waitForSelector('text=agent.ts:3: no such thing')
     await hub.tell({ type: 'reload', error: null })
     await page.waitForSelector('.banner', { state: 'detached' })
     await hub.tell({ type: 'reload', error: 'agent.ts:4: nor this' })
-    await hub.tell({ type: 'hello', agent: { name: 'Sculptor', description: '', version: '2' }, url: hub.url.replace('http', 'ws'), charts: [], nowMs: Date.now(), instance: 'two', authorizes: false, tests: false, proves: false, counts: false })
+    await hub.tell({
+      type: 'hello',
+      agent: { name: 'Sculptor', description: '', version: '2' },
+      url: hub.url.replace('http', 'ws'),
+      charts: [],
+      nowMs: Date.now(),
+      instance: 'two',
+      authorizes: false,
+      tests: false,
+      proves: false,
+      counts: false
+    })
     await page.waitForSelector('text=Sculptor')
     t.equal(await page.locator('.banner').count(), 0, 'a reloaded agent has no error')
     t.match(await page.innerText('#part'), 'no charts')
@@ -530,7 +821,12 @@ await t.test('the parts of the page', { skip: CHROMIUM === undefined && 'no Chro
     await page.click('.tasks [role=option] >> nth=0')
     for (const part of ['chart', 'sequence', 'timeline', 'frames', 'talk', 'paths']) {
       await page.click(`#tab-${part}`)
-      t.ok(await page.evaluate('document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight'), `${part} fits in`)
+      t.ok(
+        await page.evaluate(
+          'document.documentElement.scrollWidth <= innerWidth && document.documentElement.scrollHeight <= innerHeight'
+        ),
+        `${part} fits in`
+      )
     }
     t.same(troubles, [])
   })

@@ -5,7 +5,16 @@ import t, { type Test } from 'tap'
 import { z } from 'zod'
 import { serveWebSocket } from '../../../../adapters/serve/serve-websocket.ts'
 import type { Part } from '../../../../machines/protocol/parts.ts'
-import { accepted, defineAgent, inputRequired, negotiation, offer, progress, reply, textOf } from '../../../../runtime/index.ts'
+import {
+  accepted,
+  defineAgent,
+  inputRequired,
+  negotiation,
+  offer,
+  progress,
+  reply,
+  textOf
+} from '../../../../runtime/index.ts'
 import { createRuntime } from '../../../../runtime/index.ts'
 import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 import { drawnChart, fakeHub } from '../../../fixtures/pages/fake-hub.ts'
@@ -17,8 +26,17 @@ const WEB = 'https://elsewhere.example'
 
 /** Text that a page must neither run nor load. */
 const HOSTILE = [
-  '<script>document.title = "run"</script><img src=x onerror="document.title = 1">\u202egnp.exe\u2066', '<form id="composer" name="fake"></form>', 'w'.repeat(2000), `![a](${WEB}/pixel.png) <img src="${WEB}/b.png">`, '[click](javascript:document.title=2) [data](data:text/html,x)',
-  `[web](${WEB}/page)`, `<style>@import url("${WEB}/c.css")</style>`, `[r]\n\n[r]: ${WEB}/d`, '> '.repeat(300) + 'deep', '['.repeat(3000), '*a '.repeat(3000)
+  '<script>document.title = "run"</script><img src=x onerror="document.title = 1">\u202egnp.exe\u2066',
+  '<form id="composer" name="fake"></form>',
+  'w'.repeat(2000),
+  `![a](${WEB}/pixel.png) <img src="${WEB}/b.png">`,
+  '[click](javascript:document.title=2) [data](data:text/html,x)',
+  `[web](${WEB}/page)`,
+  `<style>@import url("${WEB}/c.css")</style>`,
+  `[r]\n\n[r]: ${WEB}/d`,
+  '> '.repeat(300) + 'deep',
+  '['.repeat(3000),
+  '*a '.repeat(3000)
 ].join('\n\n')
 
 /** An id that pretends to be an element. */
@@ -27,9 +45,14 @@ const FAKE_ID = '"><img id="fake" src=x onerror="document.title=5">'
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9" onload="parent.document.title=3"><script>parent.document.title=4</script><image href="${WEB}/e.png" width="9" height="9"/></svg>`
 
 const ANYTHING: Part[] = [
-  { text: HOSTILE }, { text: SVG, mediaType: 'image/svg+xml', filename: 'x.svg' }, { raw: Buffer.from(SVG).toString('base64'), mediaType: 'image/svg+xml', filename: 'y.svg' },
-  { raw: Buffer.from(HOSTILE).toString('base64'), mediaType: 'text/markdown', filename: 'z.md' }, { text: 'name,price\n"<b>a</b>",1\nb,2', mediaType: 'text/csv', filename: 't.csv' },
-  { data: [{ '<i>x</i>': '<b>1</b>' }, { '<i>x</i>': 2 }] }, { url: 'javascript:alert(1)', filename: HOSTILE.slice(0, 40) }, { text: 'const a = 1', filename: 'a.ts' }
+  { text: HOSTILE },
+  { text: SVG, mediaType: 'image/svg+xml', filename: 'x.svg' },
+  { raw: Buffer.from(SVG).toString('base64'), mediaType: 'image/svg+xml', filename: 'y.svg' },
+  { raw: Buffer.from(HOSTILE).toString('base64'), mediaType: 'text/markdown', filename: 'z.md' },
+  { text: 'name,price\n"<b>a</b>",1\nb,2', mediaType: 'text/csv', filename: 't.csv' },
+  { data: [{ '<i>x</i>': '<b>1</b>' }, { '<i>x</i>': 2 }] },
+  { url: 'javascript:alert(1)', filename: HOSTILE.slice(0, 40) },
+  { text: 'const a = 1', filename: 'a.ts' }
 ]
 
 /** Negotiates a price, asks once, and says hostile things. */
@@ -52,7 +75,9 @@ const agent = defineAgent({
     }
     yield progress('Mowing.')
     if (textOf(message) === 'ask') yield* inputRequired('Small or large?', { schema: z.enum(['small', 'large']) })
-    return { artifact: { name: 'receipt', parts: [{ text: `# Mown\n\n| for | euros |\n|---|---|\n| you | ${terms.euros} |` }] } }
+    return {
+      artifact: { name: 'receipt', parts: [{ text: `# Mown\n\n| for | euros |\n|---|---|\n| you | ${terms.euros} |` }] }
+    }
   }
 })
 
@@ -66,7 +91,13 @@ async function openTalk(t: Test) {
     // A page that was busy takes the hub's clock for late.
     nowMs: Date.now() - 60_000,
     charts: [drawnChart('work', ['painter', 'painter.choosing'], [])],
-    agent: { name: 'Gardener', description: 'Mows your lawn.', version: '1.0.0', examples: ['hello'], terms: { type: 'object', properties: { euros: { type: 'number', title: 'Price in euros' } }, required: ['euros'] } }
+    agent: {
+      name: 'Gardener',
+      description: 'Mows your lawn.',
+      version: '1.0.0',
+      examples: ['hello'],
+      terms: { type: 'object', properties: { euros: { type: 'number', title: 'Price in euros' } }, required: ['euros'] }
+    }
   })
   const troubles: string[] = []
   const asked: string[] = []
@@ -99,7 +130,9 @@ const TURNED = `[...document.querySelectorAll('body :not(option)')]
 /** The violations that axe finds in the page, by rule and element. */
 async function violations(page: Page): Promise<string[]> {
   await page.evaluate(`${AXE}; 0`)
-  const found: unknown = await page.evaluate("axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} ${nodes[0].failureSummary}`))")
+  const found: unknown = await page.evaluate(
+    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, nodes }) => `${id}: ${nodes[0].target} ${nodes[0].failureSummary}`))"
+  )
   return found as string[]
 }
 
@@ -118,7 +151,10 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     t.equal(await page.locator('.offer-open').count(), 1, 'the earlier offer no longer stands')
     await page.click('.offer-open >> text=Accept')
     await page.waitForSelector('.artifact table')
-    t.match(await page.innerText('.talk'), /hello[^]*Hello yourself[^]*Mow my lawn[^]*60[^]*Proposes other terms[^]*40[^]*50[^]*Accepts the offer[^]*completed[^]*Mowing[^]*receipt/)
+    t.match(
+      await page.innerText('.talk'),
+      /hello[^]*Hello yourself[^]*Mow my lawn[^]*60[^]*Proposes other terms[^]*40[^]*50[^]*Accepts the offer[^]*completed[^]*Mowing[^]*receipt/
+    )
     await page.click('.run summary')
     t.match(await page.innerText('.run li >> nth=0'), 'submitted')
     await say('Again')
@@ -127,7 +163,13 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await say('ask')
     await page.click('.question-open button >> text=large')
     await page.waitForSelector('.artifact >> nth=1')
-    t.equal(await page.evaluate("(box => box.scrollTop + box.clientHeight >= box.scrollHeight - 60)(document.querySelector('.talk-box'))"), true, 'the newest is in view')
+    t.equal(
+      await page.evaluate(
+        "(box => box.scrollTop + box.clientHeight >= box.scrollHeight - 60)(document.querySelector('.talk-box'))"
+      ),
+      true,
+      'the newest is in view'
+    )
     t.same(troubles, [])
   })
 
@@ -139,38 +181,168 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await say('hostile')
     await page.waitForSelector('.artifact img')
     await page.click('.run summary >> nth=-1')
-    const { context: contextId = '', task: taskId = '' } = Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.slice(1)))
+    const { context: contextId = '', task: taskId = '' } = Object.fromEntries(
+      new URLSearchParams(new URL(page.url()).hash.slice(1))
+    )
     const owner = { tenant: '', principal: HOSTILE }
-    await hub.tell({ type: 'tasks', removed: [], rows: [{ taskId, contextId, owner, state: 'TASK_STATE_WORKING', generation: 1, openedMs: 3, changedMs: 3, title: HOSTILE }, { taskId: FAKE_ID, contextId: FAKE_ID, owner, state: 'TASK_STATE_WORKING', generation: 1, openedMs: 1, changedMs: 1, title: HOSTILE }] })
-    await hub.tell({ type: 'contexts', removed: [], rows: [{ contextId: 'c-2', owner, title: HOSTILE, openedMs: 2, changedMs: 2 }] })
+    await hub.tell({
+      type: 'tasks',
+      removed: [],
+      rows: [
+        {
+          taskId,
+          contextId,
+          owner,
+          state: 'TASK_STATE_WORKING',
+          generation: 1,
+          openedMs: 3,
+          changedMs: 3,
+          title: HOSTILE
+        },
+        {
+          taskId: FAKE_ID,
+          contextId: FAKE_ID,
+          owner,
+          state: 'TASK_STATE_WORKING',
+          generation: 1,
+          openedMs: 1,
+          changedMs: 1,
+          title: HOSTILE
+        }
+      ]
+    })
+    await hub.tell({
+      type: 'contexts',
+      removed: [],
+      rows: [{ contextId: 'c-2', owner, title: HOSTILE, openedMs: 2, changedMs: 2 }]
+    })
     await hub.tell({ type: 'crash', taskId, error: HOSTILE })
-    await hub.tell({ type: 'actors', contextId, gone: [], rows: [{ sessionId: FAKE_ID, name: HOSTILE, kind: 'work', chart: 'work', taskId, status: 'active', states: ['painter', 'painter.choosing'] }, { sessionId: 'x:9', name: HOSTILE, kind: 'child', parent: FAKE_ID, taskId, status: 'active', states: [] }] })
+    await hub.tell({
+      type: 'actors',
+      contextId,
+      gone: [],
+      rows: [
+        {
+          sessionId: FAKE_ID,
+          name: HOSTILE,
+          kind: 'work',
+          chart: 'work',
+          taskId,
+          status: 'active',
+          states: ['painter', 'painter.choosing']
+        },
+        { sessionId: 'x:9', name: HOSTILE, kind: 'child', parent: FAKE_ID, taskId, status: 'active', states: [] }
+      ]
+    })
     const step = { atMs: 1, kind: 'event', to: FAKE_ID, taskId, event: { type: HOSTILE, text: HOSTILE } } as const
-    await hub.tell({ type: 'steps', contextId, steps: [{ n: 1, ...step, from: 'x:9' }, { n: 2, ...step, kind: 'microstep', states: ['painter', 'painter.choosing'], transitions: [HOSTILE] }] })
-    await hub.tell({ type: 'coverage', chart: 'work', atMs: 1, reached: { states: [HOSTILE], transitions: [HOSTILE] }, missing: [{ name: HOSTILE, why: HOSTILE }], failed: [{ name: HOSTILE, driver: HOSTILE, message: HOSTILE, alone: HOSTILE, at: 0, steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE] }] }] })
-    const hostile = { steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE], told: HOSTILE }], loops: 0, ending: HOSTILE, alone: HOSTILE }
-    await hub.tell({ type: 'proving', isRunning: false, proof: { atMs: 1, head: HOSTILE, bounds: [HOSTILE], verdicts: [{ property: HOSTILE, outcome: 'confirmed', means: HOSTILE, says: HOSTILE, walk: hostile }] } })
+    await hub.tell({
+      type: 'steps',
+      contextId,
+      steps: [
+        { n: 1, ...step, from: 'x:9' },
+        { n: 2, ...step, kind: 'microstep', states: ['painter', 'painter.choosing'], transitions: [HOSTILE] }
+      ]
+    })
+    await hub.tell({
+      type: 'coverage',
+      chart: 'work',
+      atMs: 1,
+      reached: { states: [HOSTILE], transitions: [HOSTILE] },
+      missing: [{ name: HOSTILE, why: HOSTILE }],
+      failed: [
+        {
+          name: HOSTILE,
+          driver: HOSTILE,
+          message: HOSTILE,
+          alone: HOSTILE,
+          at: 0,
+          steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE] }]
+        }
+      ]
+    })
+    const hostile = {
+      steps: [{ move: HOSTILE, states: [HOSTILE], transitions: [HOSTILE], told: HOSTILE }],
+      loops: 0,
+      ending: HOSTILE,
+      alone: HOSTILE
+    }
+    await hub.tell({
+      type: 'proving',
+      isRunning: false,
+      proof: {
+        atMs: 1,
+        head: HOSTILE,
+        bounds: [HOSTILE],
+        verdicts: [{ property: HOSTILE, outcome: 'confirmed', means: HOSTILE, says: HOSTILE, walk: hostile }]
+      }
+    })
     /** The parts, each with the place of hostile text, and a click that shows more of it. */
     const parts: readonly (readonly [part: string, place: string, click?: string])[] = [
-      ['talk', '.talk'], ['chart', '.trail li >> nth=1'], ['sequence', '.detail', '.sequence-panel [role=option]'], ['timeline', '.timeline > .rows'],
-      ['frames', '.detail', '.frames-panel [role=option]'], ['paths', '.walk', '.missing button'], ['paths', '.walk[aria-label="A counterexample"]', '.missing button']
+      ['talk', '.talk'],
+      ['chart', '.trail li >> nth=1'],
+      ['sequence', '.detail', '.sequence-panel [role=option]'],
+      ['timeline', '.timeline > .rows'],
+      ['frames', '.detail', '.frames-panel [role=option]'],
+      ['paths', '.walk', '.missing button'],
+      ['paths', '.walk[aria-label="A counterexample"]', '.missing button']
     ]
     for (const [part, place, click] of parts) {
       await page.click(`#tab-${part}`)
       if (part === 'frames') await until(() => hub.asked.some(({ type }) => type === 'frames'))
-      if (part === 'frames') await hub.tell({ type: 'frames', frames: [{ n: 1, atMs: 1, connection: HOSTILE, direction: 'in', bytes: 9, text: HOSTILE }] })
+      if (part === 'frames')
+        await hub.tell({
+          type: 'frames',
+          frames: [{ n: 1, atMs: 1, connection: HOSTILE, direction: 'in', bytes: 9, text: HOSTILE }]
+        })
       if (place.includes('counterexample')) await page.selectOption('#part select', 'proof')
       if (click !== undefined) await page.click(click)
-      t.match(part === 'chart' ? await page.getAttribute(place, 'title') : await page.innerText(place), '<script>document.title', `${part} shows it as text`)
+      t.match(
+        part === 'chart' ? await page.getAttribute(place, 'title') : await page.innerText(place),
+        '<script>document.title',
+        `${part} shows it as text`
+      )
       t.equal(await page.title(), 'taskchart', part)
-      t.equal(await page.locator('script:not([src]), iframe, .talk svg, #part style:not(svg style), [onload], [onerror], [id="fake"], [name="fake"]').count(), 0, `${part} has no element of it`)
-      t.equal(await page.locator('#composer').count(), part === 'talk' ? 1 : 0, `${part} has no element that takes the place of another`)
+      t.equal(
+        await page
+          .locator(
+            'script:not([src]), iframe, .talk svg, #part style:not(svg style), [onload], [onerror], [id="fake"], [name="fake"]'
+          )
+          .count(),
+        0,
+        `${part} has no element of it`
+      )
+      t.equal(
+        await page.locator('#composer').count(),
+        part === 'talk' ? 1 : 0,
+        `${part} has no element that takes the place of another`
+      )
       t.same(await page.evaluate(BEYOND), [], `${part} stays in the window`)
       t.same(await page.evaluate(TURNED), [], `${part} keeps the direction of its own text`)
     }
-    t.match(await page.innerText('.tasks'), /<script>document\.title[^]*<script>document\.title/, 'the list shows it as text')
-    t.same(await page.locator('a[href]').evaluateAll(links => links.map(link => link.getAttribute('href') ?? '').filter(href => !/^(?:https:\/\/elsewhere\.example\/|blob:http:\/\/127\.0\.0\.1|http:\/\/127\.0\.0\.1|\/)/.test(href))), [], 'links lead to the web, or save')
-    t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'nothing is asked of another host')
+    t.match(
+      await page.innerText('.tasks'),
+      /<script>document\.title[^]*<script>document\.title/,
+      'the list shows it as text'
+    )
+    t.same(
+      await page
+        .locator('a[href]')
+        .evaluateAll(links =>
+          links
+            .map(link => link.getAttribute('href') ?? '')
+            .filter(
+              href =>
+                !/^(?:https:\/\/elsewhere\.example\/|blob:http:\/\/127\.0\.0\.1|http:\/\/127\.0\.0\.1|\/)/.test(href)
+            )
+        ),
+      [],
+      'links lead to the web, or save'
+    )
+    t.same(
+      asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)),
+      [],
+      'nothing is asked of another host'
+    )
     t.same(troubles, [])
   })
 
@@ -179,7 +351,10 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await page.fill('#composer', 'hello')
     await page.locator('#composer').evaluate(element => {
       const composer = element as unknown as { value: string; dispatchEvent(event: Event): void }
-      const enter = () => composer.dispatchEvent(Object.assign(new Event('keydown', { bubbles: true, cancelable: true }), { key: 'Enter' }))
+      const enter = () =>
+        composer.dispatchEvent(
+          Object.assign(new Event('keydown', { bubbles: true, cancelable: true }), { key: 'Enter' })
+        )
       enter()
       composer.value = 'the next'
       composer.dispatchEvent(new Event('input', { bubbles: true }))
@@ -200,8 +375,27 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await say('ask')
     await page.waitForSelector('.question-open')
     const { context, task } = Object.fromEntries(new URLSearchParams(new URL(page.url()).hash.slice(1)))
-    await hub.tell({ type: 'tasks', removed: [], rows: [{ taskId: task ?? '', contextId: context ?? '', owner: { tenant: '', principal: '' }, state: 'TASK_STATE_INPUT_REQUIRED', generation: 4, openedMs: 1, changedMs: 1, title: 'ask' }] })
-    await hub.tell({ type: 'contexts', removed: [], rows: [{ contextId: 'c-2', owner: { tenant: '', principal: '' }, title: 'another', openedMs: 2, changedMs: 2 }] })
+    await hub.tell({
+      type: 'tasks',
+      removed: [],
+      rows: [
+        {
+          taskId: task ?? '',
+          contextId: context ?? '',
+          owner: { tenant: '', principal: '' },
+          state: 'TASK_STATE_INPUT_REQUIRED',
+          generation: 4,
+          openedMs: 1,
+          changedMs: 1,
+          title: 'ask'
+        }
+      ]
+    })
+    await hub.tell({
+      type: 'contexts',
+      removed: [],
+      rows: [{ contextId: 'c-2', owner: { tenant: '', principal: '' }, title: 'another', openedMs: 2, changedMs: 2 }]
+    })
     await page.waitForSelector('.tasks [role=option] >> nth=1')
     for (const part of ['chart', 'sequence', 'timeline', 'frames', 'paths', 'talk']) {
       await page.click(`#tab-${part}`)
@@ -210,10 +404,38 @@ await t.test('Talk', { skip: CHROMIUM === undefined && 'no Chromium on this mach
     await page.click('#tab-paths')
     await page.selectOption('#part select', 'tasks')
     await until(() => hub.asked.some(({ type }) => type === 'heat'))
-    await hub.tell({ type: 'heat', charts: [{ chart: 'work', transitions: [{ name: 'choosing to painting', count: 0 }, { name: 'painting to painted', count: 3 }] }] })
+    await hub.tell({
+      type: 'heat',
+      charts: [
+        {
+          chart: 'work',
+          transitions: [
+            { name: 'choosing to painting', count: 0 },
+            { name: 'painting to painted', count: 3 }
+          ]
+        }
+      ]
+    })
     await page.waitForSelector('.heat-panel')
-    const verdicts = (['proved', 'confirmed', 'possible', 'unknown'] as const).map(outcome => ({ property: `it is ${outcome}`, outcome, means: 'so', says: 'if so', ...(outcome === 'confirmed' && { walk: { steps: [{ move: 'opened', states: ['painter'], transitions: [], told: 'tells WORKING' }], loops: 0, ending: '', alone: 'npx' } }) }))
-    await hub.tell({ type: 'proving', isRunning: false, proof: { atMs: 1, head: '2 configurations', bounds: ['No case.'], verdicts } })
+    const verdicts = (['proved', 'confirmed', 'possible', 'unknown'] as const).map(outcome => ({
+      property: `it is ${outcome}`,
+      outcome,
+      means: 'so',
+      says: 'if so',
+      ...(outcome === 'confirmed' && {
+        walk: {
+          steps: [{ move: 'opened', states: ['painter'], transitions: [], told: 'tells WORKING' }],
+          loops: 0,
+          ending: '',
+          alone: 'npx'
+        }
+      })
+    }))
+    await hub.tell({
+      type: 'proving',
+      isRunning: false,
+      proof: { atMs: 1, head: '2 configurations', bounds: ['No case.'], verdicts }
+    })
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme })
       await page.selectOption('#part select', 'tasks')

@@ -7,7 +7,11 @@ import { CHROMIUM, openPage } from '../../../fixtures/pages/chromium.ts'
 
 /** Starts `taskchart dev` with the sailboat, as it is built, until the test ends. */
 async function dev(t: Test, ...more: string[]): Promise<{ page: string }> {
-  const child = spawn(process.execPath, ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(
+    process.execPath,
+    ['dist/adapters/cli/bin.js', 'dev', 'examples/sailboat.ts', '--port', '0', '--json', ...more],
+    { stdio: ['ignore', 'pipe', 'inherit'] }
+  )
   t.teardown(async () => {
     const ended = once(child, 'exit')
     if (child.kill()) await ended
@@ -45,64 +49,83 @@ async function paints(page: Page, words: string): Promise<void> {
 
 /** The states that are lit in the chart. */
 function lit(page: Page): Promise<string[]> {
-  return page.locator('[data-state].active').evaluateAll(elements => elements.map(element => element.getAttribute('data-state') ?? ''))
+  return page
+    .locator('[data-state].active')
+    .evaluateAll(elements => elements.map(element => element.getAttribute('data-state') ?? ''))
 }
 
 function taken(page: Page): Promise<string[]> {
-  return page.locator('[data-transition].taken').evaluateAll(elements => elements.map(element => element.getAttribute('data-transition') ?? ''))
+  return page
+    .locator('[data-transition].taken')
+    .evaluateAll(elements => elements.map(element => element.getAttribute('data-transition') ?? ''))
 }
 
-await t.test('the page of taskchart dev', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
-  const { page, asked, troubles } = await watchSailboat(t)
+await t.test(
+  'the page of taskchart dev',
+  { skip: CHROMIUM === undefined && 'no Chromium on this machine' },
+  async t => {
+    const { page, asked, troubles } = await watchSailboat(t)
 
-  await t.test('shows the path of a task through its chart', async t => {
-    await send(page, 'hello')
-    await page.waitForSelector('text=What shall I draw?')
+    await t.test('shows the path of a task through its chart', async t => {
+      await send(page, 'hello')
+      await page.waitForSelector('text=What shall I draw?')
+      await paints(page, 'a sailboat')
+      await page.click('#tab-chart')
+      await page.waitForSelector('[data-state="sailboat.painted"].active')
+      t.same(await lit(page), ['sailboat', 'sailboat.painted'])
+      t.same((await taken(page)).toSorted(), [
+        'sailboat.choosing on its own (branch 2) to painting',
+        'sailboat.painting on xstate.done.actor.0.sailboat.painting to painted'
+      ])
+      await page.waitForSelector('.trail >> text=painted')
+      t.match(await page.innerText('.trail'), /choosing\s+painting\s+painted/)
+    })
+
+    await t.test('lights the question, accepts its answer in a form, and follows it', async t => {
+      await paints(page, 'a green sailboat')
+      await send(page, 'make it red')
+      await page.waitForSelector('.question-open')
+      await page.click('#tab-chart')
+      await page.waitForSelector('[data-state="sailboat.asking"].active')
+      t.same(await lit(page), ['sailboat', 'sailboat.asking'])
+      await page.click('#tab-talk')
+      await page.fill('#composer', 'that one')
+      await page.press('#composer', 'Enter')
+      await page.waitForSelector('.question-open >> text=There is no picture of that name')
+      await page.click('.choices >> text=sailboat_image_2.png')
+      await page.waitForSelector('.run-chosen .state-completed')
+      t.match(await page.innerText('.artifact >> nth=-1'), /sailboat_image_2\.png[^]*red sailboat/)
+      await page.click('#tab-chart')
+      await page.waitForSelector('[data-state="sailboat.painted"].active')
+      await page.waitForSelector('.trail >> text=painted')
+      t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+asking\s+choosing\s+painting\s+painted/)
+    })
+
+    t.ok(asked.length > 5)
+    t.same(
+      asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)),
+      [],
+      'no other host is contacted'
+    )
+    t.same(troubles, [])
+  }
+)
+
+await t.test(
+  'the page of an agent with authenticate',
+  { skip: CHROMIUM === undefined && 'no Chromium on this machine' },
+  async t => {
+    const { page: address } = await dev(t, '--api-key', 'a-long-key-of-anna')
+    const page = await openPage(t)
+    await page.goto(address)
+    await page.fill('#key', 'a-guess')
+    await page.click('text=Use it')
+    await page.waitForSelector('text=credentials that this agent knows')
+    await page.fill('#key', 'a-long-key-of-anna')
+    await page.click('text=Use it')
+    await page.waitForSelector('.link-there')
+    t.equal(await page.locator('.key-form').count(), 0)
     await paints(page, 'a sailboat')
-    await page.click('#tab-chart')
-    await page.waitForSelector('[data-state="sailboat.painted"].active')
-    t.same(await lit(page), ['sailboat', 'sailboat.painted'])
-    t.same((await taken(page)).toSorted(), ['sailboat.choosing on its own (branch 2) to painting', 'sailboat.painting on xstate.done.actor.0.sailboat.painting to painted'])
-    await page.waitForSelector('.trail >> text=painted')
-    t.match(await page.innerText('.trail'), /choosing\s+painting\s+painted/)
-  })
-
-  await t.test('lights the question, accepts its answer in a form, and follows it', async t => {
-    await paints(page, 'a green sailboat')
-    await send(page, 'make it red')
-    await page.waitForSelector('.question-open')
-    await page.click('#tab-chart')
-    await page.waitForSelector('[data-state="sailboat.asking"].active')
-    t.same(await lit(page), ['sailboat', 'sailboat.asking'])
-    await page.click('#tab-talk')
-    await page.fill('#composer', 'that one')
-    await page.press('#composer', 'Enter')
-    await page.waitForSelector('.question-open >> text=There is no picture of that name')
-    await page.click('.choices >> text=sailboat_image_2.png')
-    await page.waitForSelector('.run-chosen .state-completed')
-    t.match(await page.innerText('.artifact >> nth=-1'), /sailboat_image_2\.png[^]*red sailboat/)
-    await page.click('#tab-chart')
-    await page.waitForSelector('[data-state="sailboat.painted"].active')
-    await page.waitForSelector('.trail >> text=painted')
-    t.match(await page.innerText('.trail'), /choosing\s+asking\s+choosing\s+asking\s+choosing\s+painting\s+painted/)
-  })
-
-  t.ok(asked.length > 5)
-  t.same(asked.filter(url => !/^(?:http|ws|blob:http):\/\/127\.0\.0\.1:/.test(url)), [], 'no other host is contacted')
-  t.same(troubles, [])
-})
-
-await t.test('the page of an agent with authenticate', { skip: CHROMIUM === undefined && 'no Chromium on this machine' }, async t => {
-  const { page: address } = await dev(t, '--api-key', 'a-long-key-of-anna')
-  const page = await openPage(t)
-  await page.goto(address)
-  await page.fill('#key', 'a-guess')
-  await page.click('text=Use it')
-  await page.waitForSelector('text=credentials that this agent knows')
-  await page.fill('#key', 'a-long-key-of-anna')
-  await page.click('text=Use it')
-  await page.waitForSelector('.link-there')
-  t.equal(await page.locator('.key-form').count(), 0)
-  await paints(page, 'a sailboat')
-  t.match(await page.innerText('.tasks'), /a sailboat[^]*completed/)
-})
+    t.match(await page.innerText('.tasks'), /a sailboat[^]*completed/)
+  }
+)
