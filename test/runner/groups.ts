@@ -11,8 +11,12 @@ const MOST_FILES = 12
 
 /** What needs a process of its own: it ends or measures the process, changes what all of it shares, or uses what tap has once in each. */
 const ALONE = [
-  /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|without-peers|chromium)/, /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
-  /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/, /^t\.(?:jobs|plan|before|setTimeout|comment|teardown)/m, /^(?:\S.*[( ])?t\.testdir/m, /^(?:const|let) .* = (?:await )?\w+\(t\b/m
+  /fixtures\/[a-z]+\/(?:compiled-guide|needs-sqlite|needs-postgres|without-peers|chromium)/,
+  /process\.(?:exit|env|on|once|emit|memoryUsage|stdout|cpuUsage|setuid)\b/,
+  /\bspawn|\bexecFile|globalThis|performance\.|async_hooks|diagnostics_channel/,
+  /^t\.(?:jobs|plan|before|setTimeout|comment|teardown)/m,
+  /^(?:\S.*[( ])?t\.testdir/m,
+  /^(?:const|let) .* = (?:await )?\w+\(\s*t\b/m
 ]
 
 /**
@@ -27,17 +31,23 @@ export function grouped(files: readonly string[]): string[] {
   const shared = files.filter(file => !alone.includes(file))
   const nameOf = (file: string) => dirname(file).split('/').slice(0, 2).join('-')
   const groups = [...new Set(shared.map(nameOf))].flatMap(name =>
-    slices(shared.filter(file => nameOf(file) === name)).map((slice, i) => writeGroup(`${name}-${i + 1}`, slice)))
+    slices(shared.filter(file => nameOf(file) === name)).map((slice, i) => writeGroup(`${name}-${i + 1}`, slice))
+  )
   return [...alone.map(compiled), ...groups]
 }
 
 function slices(files: readonly string[]): string[][] {
-  return Array.from({ length: Math.ceil(files.length / MOST_FILES) }, (_, i) => files.slice(i * MOST_FILES, (i + 1) * MOST_FILES))
+  return Array.from({ length: Math.ceil(files.length / MOST_FILES) }, (_, i) =>
+    files.slice(i * MOST_FILES, (i + 1) * MOST_FILES)
+  )
 }
 
 function writeGroup(name: string, files: readonly string[]): string {
   const path = join(FOLDER, `${name}.test.js`)
   const urls = files.map(file => [file, new URL(compiled(file), `${pathToFileURL(process.cwd()).href}/`).href])
-  writeFileSync(path, `import { runGroup } from '../test/runner/group.js'\nawait runGroup(new Map(${JSON.stringify(urls)}))\n`)
+  writeFileSync(
+    path,
+    `import { runGroup } from '../test/runner/group.js'\nawait runGroup(new Map(${JSON.stringify(urls)}))\n`
+  )
   return path
 }
