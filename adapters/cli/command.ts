@@ -1,6 +1,5 @@
 import type { Clock } from '../../runtime/ports/clock.ts'
-import type { Colours } from './text/colour.ts'
-import type { Environment, Terminal } from './text/terminal.ts'
+import type { Colours, Environment, Terminal } from './text/terminal.ts'
 
 /** An output stream of a command: `process.stdout`, `process.stderr`, or a substitute in a test. */
 export interface Output {

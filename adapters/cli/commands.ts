@@ -12,7 +12,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'init',
     summary: 'write a new project: an agent, its test, and the settings',
-    load: async () => (await import('./init/init.ts')).initCommand
+    load: async () => (await import('./init.ts')).initCommand
   },
   {
     name: 'dev',
@@ -27,12 +27,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'cluster',
     summary: 'serve an agent by several nodes on this machine, or show the nodes of a database',
-    load: async () => (await import('./cluster/command.ts')).clusterCommand
+    load: async () => (await import('./cluster/cluster.ts')).clusterCommand
   },
   {
     name: 'chat',
     summary: 'talk with an agent: answer its questions and offers, save its artifacts',
-    load: async () => (await import('./talk/chat/chat.ts')).chatCommand
+    load: async () => (await import('./talk/chat.ts')).chatCommand
   },
   {
     name: 'send',
@@ -47,12 +47,12 @@ export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'card',
     summary: "show an agent's card: its name, URLs and skills; sign or verify a card",
-    load: async () => (await import('./card/card.ts')).cardCommand
+    load: async () => (await import('./card.ts')).cardCommand
   },
   {
     name: 'tasks',
     summary: 'list, show, export and cancel the tasks of a file or an agent',
-    load: async () => (await import('./tasks/command.ts')).tasksCommand
+    load: async () => (await import('./tasks/tasks.ts')).tasksCommand
   },
   {
     name: 'db',

@@ -1,6 +1,6 @@
 import { readArguments } from './arguments.ts'
 import { EXIT, usageError, type Command, type NamedCommand } from './command.ts'
-import { didYouMean } from './text/did-you-mean.ts'
+import { didYouMean } from './text/format.ts'
 
 /** Options of every command. */
 const EVERYWHERE = ['--help', '--color']

@@ -11,7 +11,7 @@ import type { Cases } from '../testing/plan/cases.ts'
 import { isUrl } from './arguments.ts'
 import { CommandError, type Io } from './command.ts'
 import { aborted } from './process/process-events.ts'
-import { thrownText } from './text/terminal-text.ts'
+import { thrownText } from './text/terminal.ts'
 
 export interface AgentModule {
   readonly agent: Agent

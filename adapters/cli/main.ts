@@ -1,10 +1,8 @@
 import { createRequire } from 'node:module'
 import { CommandError, EXIT, EXIT_CODES, usageError, type Command, type Io, type NamedCommand } from './command.ts'
 import { COMMANDS, loaded } from './commands.ts'
-import { readColours, styled, type Colours } from './text/colour.ts'
-import { didYouMean } from './text/did-you-mean.ts'
-import { oneLine, plain, thrownText } from './text/terminal-text.ts'
-import { withColours } from './text/terminal.ts'
+import { type Colours, oneLine, plain, readColours, styled, thrownText, withColours } from './text/terminal.ts'
+import { didYouMean } from './text/format.ts'
 
 const USAGE = `taskchart COMMAND …, where COMMAND is ${COMMANDS.map(({ name }) => name).join(', ')} or help`
 

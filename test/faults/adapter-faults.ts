@@ -216,7 +216,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a file is saved under the name of a device',
-    file: 'adapters/cli/talk/file-name.ts',
+    file: 'adapters/cli/talk/artifacts.ts',
     unit: 'test/adapters/cli/talk/cli-send.test.ts',
     find: '\\s*(?:\\.|$)/i',
     replace: '(?:\\.|$)/i'

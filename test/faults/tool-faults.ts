@@ -4,7 +4,7 @@ import type { Fault } from './fault.ts'
 export const toolFaults: readonly Fault[] = [
   {
     name: "an agent's text can control the terminal",
-    file: 'adapters/cli/text/terminal-text.ts',
+    file: 'adapters/cli/text/terminal.ts',
     unit: 'test/adapters/cli/talk/cli-terminal.test.ts',
     find: `return seen(text.replace(/[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]/g, ''))`,
     replace: 'return text'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
-import { SECRET_VARIABLE } from '../../adapters/cli/serve/open-node.ts'
+import { SECRET_VARIABLE } from '../../adapters/cli/serve/parts.ts'
 import type { ServedMetrics } from '../../adapters/metrics/serve-metrics.ts'
 import type { Served } from '../../adapters/websocket/attach.ts'
 import { fromGuide } from '../deployment/guide.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { safeFileName } from '../../adapters/cli/talk/file-name.ts'
+import { safeFileName } from '../../adapters/cli/talk/artifacts.ts'
 import { cardAddresses } from '../../adapters/client/card/discovery.ts'
 import { nodeVersion } from '../../adapters/cluster/placement/node-version.ts'
 import { parsedAddress } from '../../adapters/push/webhook-address.ts'

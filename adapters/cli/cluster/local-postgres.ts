@@ -1,17 +1,17 @@
-import { execFile, spawn, type ChildProcess } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chown, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, parse } from 'node:path'
 import type { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import { findPostgres, type Machine, type PostgresPrograms } from '../../postgres/programs.ts'
 import { CommandError } from '../command.ts'
-import { makeFolder } from '../make-folder.ts'
-import { oneLine } from '../text/terminal-text.ts'
-import { onReceived } from '../../../runtime/primitives/received.ts'
+import { makeFolder } from '../files.ts'
+import { oneLine } from '../text/terminal.ts'
 
 const RUN = fileURLToPath(new URL('./run-postgres.js', import.meta.url))
 
@@ -108,4 +108,9 @@ function unusable(folder: string, said: string, cause?: unknown): CommandError {
     `PostgreSQL cannot use ${folder}: ${oneLine(reasons.join('. ') || said).replace(/[.?]?$/, end => end || '.')} To use another database: --db postgres://HOST/DATABASE.`,
     { cause }
   )
+}
+
+/** The folder of the database of an agent's cluster, relative to the working folder: `.taskchart/cluster-countdown`. */
+export function clusterFolder(file: string): string {
+  return join('.taskchart', `cluster-${parse(file).name}`)
 }

@@ -6,11 +6,9 @@ import { clusterStatus, SINGLE_SERVER, taskPlace } from '../../cluster/status.ts
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
-import { tableLines } from '../text/columns.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
-import { lengthText } from '../text/time-text.ts'
-import { clusterFolder } from './folder.ts'
-import { URL_FILE } from './local-postgres.ts'
+import { lengthText, tableLines } from '../text/format.ts'
+import { jsonLine, oneLine } from '../text/terminal.ts'
+import { clusterFolder, URL_FILE } from './local-postgres.ts'
 
 /** `taskchart cluster status`: shows the nodes and shards of a database. */
 export async function showStatus(args: readonly string[], { cwd, clock, screen, stdout }: Io): Promise<number> {

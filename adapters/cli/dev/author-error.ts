@@ -1,9 +1,9 @@
+import { readFileSync } from 'node:fs'
 import { isAbsolute, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { redacted } from '../../../runtime/ports/redact.ts'
-import { thrownText } from '../text/terminal-text.ts'
+import { redacted, redactedText } from '../../../runtime/ports/redact.ts'
+import { thrownText } from '../text/terminal.ts'
 import { LOAD } from './fresh-module-hooks.ts'
-import { sourceLines, type SourcePlace } from './source-lines.ts'
 
 /** The folders of taskchart's code, compiled and, in a clone with source maps, as written: its frames tell an author nothing. */
 const OWN = ['../../../', '../../../../adapters/', '../../../../machines/', '../../../../runtime/'].map(folder =>
@@ -19,7 +19,7 @@ const MOST_CAUSES = 3
  */
 export function authorErrorText(error: unknown, cwd: string): string {
   const shown = redacted(error)
-  const place = authorsOf(linesOf(shown))
+  const place = authorsOf(errorLines(shown))
     .map(placeOf)
     .find(place => place !== undefined)
   const source = place && sourceLines(place)
@@ -28,14 +28,14 @@ export function authorErrorText(error: unknown, cwd: string): string {
 
 function textOf(error: unknown, cwd: string, causes: number): string {
   const { cause } = Object(error) as { readonly cause?: unknown }
-  const lines = linesOf(error)
+  const lines = errorLines(error)
   const text = [...lines.filter(line => !isFrame(line)), ...authorsOf(lines).map(frame => relativeTo(cwd, frame))].join(
     '\n'
   )
   return cause === undefined || causes === 0 ? text : `${text}\nCause: ${textOf(cause, cwd, causes - 1)}`
 }
 
-function linesOf(error: unknown): string[] {
+function errorLines(error: unknown): string[] {
   const { stack } = Object(error) as { readonly stack?: unknown }
   return (typeof stack === 'string' ? stack : `${thrownText(error)}, which is not an Error and has no stack.`).split(
     '\n'
@@ -73,4 +73,44 @@ function relativeTo(folder: string, frame: string): string {
     const within = relative(folder, path)
     return isAbsolute(path) && !within.startsWith('..') ? within : path
   })
+}
+
+/** The number of lines before and after the shown one. */
+const AROUND = 2
+
+/** The maximum length of a shown line. */
+const LONGEST_LINE = 120
+
+/** A position in a source file; line and column from 1. */
+interface SourcePlace {
+  readonly path: string
+  readonly line: number
+  readonly column: number
+}
+
+/** The lines around a position, without secrets, with a mark at the column; `undefined` if the file has no such line. */
+function sourceLines({ path, line, column }: SourcePlace): string | undefined {
+  const lines = linesOf(path)
+  if (lines[line - 1] === undefined) return undefined
+  const first = Math.max(1, line - AROUND)
+  const shown = lines.slice(first - 1, line + AROUND)
+  const width = String(first + shown.length - 1).length
+  return shown
+    .flatMap((text, i) => {
+      const number = first + i
+      const row =
+        `${number === line ? '>' : ' '} ${String(number).padStart(width)} | ${redactedText(text).slice(0, LONGEST_LINE)}`.trimEnd()
+      return number === line && column <= LONGEST_LINE
+        ? [row, `  ${' '.repeat(width)} | ${' '.repeat(column - 1)}^`]
+        : [row]
+    })
+    .join('\n')
+}
+
+function linesOf(path: string): string[] {
+  try {
+    return readFileSync(path, 'utf8').split(/\r?\n/)
+  } catch {
+    return []
+  }
 }

@@ -1,12 +1,17 @@
 import { execFile } from 'node:child_process'
+import { existsSync, type FSWatcher, watch } from 'node:fs'
+import { createRequire, register } from 'node:module'
+import { dirname, isAbsolute, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { Clock } from '../../../runtime/ports/clock.ts'
+import { onReceived } from '../../../runtime/primitives/received.ts'
 import { CommandError } from '../command.ts'
-import { loadAgent, type AgentModule } from '../load-agent.ts'
-import { FileWatch } from './file-watch.ts'
-import { FreshModules } from './fresh-modules.ts'
+import { type AgentModule, loadAgent, type ModuleReader, nodeReader } from '../load-agent.ts'
+import { type HookData, LOAD, type Loaded } from './fresh-module-hooks.ts'
 
 /** Receives the result of each reload. Neither method rejects. */
-export interface ReloadListener {
+interface ReloadListener {
   loaded(module: AgentModule): Promise<void>
   /** The module does not load. The previous agent stays. */
   failed(error: unknown): void
@@ -107,4 +112,168 @@ export async function syntaxPlace(files: Iterable<string>): Promise<string> {
     if (said !== '') return said.split('\n').slice(0, 3).join('\n')
   }
   return ''
+}
+
+/** Numbers the loads. Node cannot unload modules, so every load uses new URLs. */
+let loads = 0
+
+/** The port of the hooks, which are registered once for the process. */
+let told: MessagePort | undefined
+
+/** The decision about an imported file, for each load that is not over. */
+const imported = new Map<string, (file: string) => void>()
+
+/** Whether tsx is registered in this process. */
+let hasTsx = false
+
+const { cache } = createRequire(import.meta.url)
+
+/**
+ * Loads modules and their imports again on every call, except packages. Records the files of the last load, even of one that failed
+ * or never ends, so that they can be watched.
+ */
+export class FreshModules {
+  readonly #found: (file: string) => void
+  readonly #inner: ModuleReader
+  #files: ReadonlySet<string> = new Set()
+
+  /** `found` hears of each imported file while the load goes on. */
+  constructor(found: (file: string) => void = () => {}, inner: ModuleReader = nodeReader) {
+    this.#found = found
+    this.#inner = inner
+  }
+
+  /** The paths of the last module and of its imports. */
+  get files(): ReadonlySet<string> {
+    return this.#files
+  }
+
+  /** A module reader for `loadAgent`. */
+  get reader(): ModuleReader {
+    const load = (href: string) => this.#load(href)
+    const loadTsx = async () => {
+      const { register } = await this.#inner.loadTsx()
+      if (!hasTsx) {
+        hasTsx = true
+        register()
+        // Registered after the hooks of tsx, so that these see the specifiers that tsx has resolved.
+        told?.close()
+        told = hooked()
+      }
+      return { register, tsImport: load }
+    }
+    return { ...this.#inner, load, loadTsx }
+  }
+
+  async #load(href: string): Promise<unknown> {
+    const port = (told ??= hooked())
+    const files = new Set([fileURLToPath(href)])
+    this.#files = files
+    const add = (file: string) => {
+      files.add(file)
+      if (this.#files === files) this.#found(file)
+    }
+    // CommonJS modules are cached by path, without the query.
+    for (const path of ownRequired()) delete cache[path]
+    loads += 1
+    const load = String(loads)
+    imported.set(load, add)
+    try {
+      return await import(`${href}?${LOAD}=${load}`)
+    } finally {
+      let more: boolean
+      do more = hear(receiveMessageOnPort(port)?.message)
+      while (more)
+      imported.delete(load)
+      // Some Nodes name the load in the path, too.
+      for (const path of ownRequired()) files.add(path.replace(/\?.*$/, ''))
+    }
+  }
+}
+
+/** The paths of cached CommonJS modules, except packages. */
+function ownRequired(): string[] {
+  return Object.keys(cache).filter(path => isAbsolute(path) && !path.includes('/node_modules/'))
+}
+
+function hooked(): MessagePort {
+  const { port1, port2: port } = new MessageChannel()
+  const kept = [new URL('../../..', import.meta.url).href, new URL('..', import.meta.resolve('taskchart')).href]
+  // Node 26 deprecates register; registerHooks, which it names instead, is missing in Node 20.
+  const { noDeprecation = false } = process
+  process.noDeprecation = true
+  register<HookData>(new URL('./fresh-module-hooks.js', import.meta.url), {
+    data: { port, kept },
+    transferList: [port]
+  })
+  process.noDeprecation = noDeprecation
+  onReceived(port1, 'message', hear, console.error)
+  port1.unref()
+  return port1
+}
+
+/** Tells the load that a file belongs to it. Returns whether there was a file. */
+function hear(loaded: Loaded | undefined): boolean {
+  if (loaded) imported.get(loaded.load)?.(fileURLToPath(loaded.file))
+  return loaded !== undefined
+}
+
+/** Debounce after a change: editors write a file in several steps. */
+export const SETTLE_MS = 50
+
+/** Reports changes of files. Watches their folders, since editors replace files. Does not keep the process alive. */
+export class FileWatch {
+  readonly #clock: Clock
+  readonly #changed: () => void
+  readonly #folders = new Map<string, FSWatcher>()
+  #files = new Set<string>()
+  #isAny = false
+  #timer: unknown
+
+  constructor(clock: Clock, changed: () => void) {
+    this.#clock = clock
+    this.#changed = changed
+  }
+
+  /** Replaces the set of watched files. `isAny` also reports new files and folders beside them, such as an import that was missing. */
+  watch(files: ReadonlySet<string>, isAny: boolean): void {
+    this.#files = new Set(files)
+    this.#isAny = isAny
+    const wanted = new Set([...files].map(file => dirname(file)))
+    for (const [folder, watcher] of this.#folders) {
+      if (wanted.has(folder)) continue
+      watcher.close()
+      this.#folders.delete(folder)
+    }
+    for (const folder of wanted) this.#watchFolder(folder)
+  }
+
+  /** Watches one more file. */
+  add(file: string): void {
+    this.#files.add(file)
+    this.#watchFolder(dirname(file))
+  }
+
+  /** Reports nothing more. May be called twice. */
+  close(): void {
+    this.#clock.clearTimeout(this.#timer)
+    for (const watcher of this.#folders.values()) watcher.close()
+    this.#folders.clear()
+  }
+
+  #watchFolder(folder: string): void {
+    if (this.#folders.has(folder) || !existsSync(folder)) return
+    const watcher = watch(folder, { persistent: false }, (event, name) => {
+      // Other files that only grow may be logs, even of this.
+      if (name === null || this.#files.has(join(folder, name)) || (this.#isAny && event === 'rename')) this.#settle()
+    })
+    // The folder is gone, so the next load reports which file is missing.
+    watcher.on('error', () => this.#settle())
+    this.#folders.set(folder, watcher)
+  }
+
+  #settle(): void {
+    this.#clock.clearTimeout(this.#timer)
+    this.#timer = this.#clock.setTimeout(this.#changed, SETTLE_MS)
+  }
 }

@@ -5,8 +5,8 @@ import { redactedText } from '../../../runtime/ports/redact.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import type { Commit } from '../../../runtime/store/store.ts'
 import type { Output } from '../command.ts'
-import { paintState } from '../text/state-text.ts'
-import { oneLine, plain } from '../text/terminal-text.ts'
+import { paintState } from '../text/format.ts'
+import { oneLine, plain } from '../text/terminal.ts'
 
 /** The most tasks that are known at a time. Beyond that the oldest ones have a line without a title. */
 const MOST_TASKS = 10_000

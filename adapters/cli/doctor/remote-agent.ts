@@ -7,12 +7,10 @@ import type { AgentClient, CallOptions } from '../../client/connect.ts'
 import { collectOddities } from '../../client/warnings.ts'
 import { EXIT, type Io } from '../command.ts'
 import { aboutKey, connectTo, withAgent, type AgentPlace } from '../talk/agent-connection.ts'
-import { exitCode } from '../talk/follow.ts'
+import { exitCode, note, nothingYet } from '../talk/follow.ts'
 import { messageText } from '../talk/results.ts'
-import { note, nothingYet } from '../talk/watch-stream.ts'
-import { oneLine } from '../text/terminal-text.ts'
-import { clockFinding, timeLimited } from './checks.ts'
-import { installIn, type Finding } from './packages.ts'
+import { oneLine } from '../text/terminal.ts'
+import { clockFinding, type Finding, installIn, timeLimited } from './checks.ts'
 
 /** An agent to look at, and the text to send if there is one. */
 export interface Examined extends Pick<AgentPlace, 'url' | 'access'> {

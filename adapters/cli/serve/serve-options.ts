@@ -5,19 +5,15 @@ import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'
 import { namedHosts, namedOrigins } from '../../../runtime/primitives/authority.ts'
 import { isLoopback } from '../../entry/admission.ts'
-import { bindFault } from '../../entry/bind.ts'
-import { isEveryAddress, PORTS } from '../../entry/listen.ts'
+import { isEveryAddress } from '../../entry/listen.ts'
 import type { MetricsOptions } from '../../metrics/serve-metrics.ts'
 import { webhooks } from '../../push/webhooks.ts'
 import type { Card03Options } from '../../v03/card.ts'
-import { apiKeyAuthentication, readOwnApiKey } from '../api-key.ts'
-import { readArguments } from '../arguments.ts'
-import { signerFrom } from '../card/key-files.ts'
-import { CommandError, usageError, type Io } from '../command.ts'
+import { apiKeyAuthentication, readArguments, readOwnApiKey } from '../arguments.ts'
+import { signerFrom } from '../key-files.ts'
+import { usageError, type Io } from '../command.ts'
 import type { AgentModule } from '../load-agent.ts'
-import { readLogForm } from '../process/log.ts'
-import { readMetricsAddress } from './metrics-option.ts'
-import { checkNode, SECRET_VARIABLE } from './open-node.ts'
+import { checkNode, readLogForm, readMetricsAddress, SECRET_VARIABLE } from './parts.ts'
 
 const OPTIONS = {
   port: { type: 'string' },
@@ -191,28 +187,6 @@ export async function readServeArguments(
     logger,
     log,
     runtimeOptions
-  }
-}
-
-/** Turns an error of `listen` into a CommandError that names the options to change. */
-export function listenError(
-  { port, host }: ServeSettings['address'],
-  options = { host: '--host', port: '--port' }
-): (cause: unknown) => never {
-  return cause => {
-    if (cause instanceof CommandError) throw cause
-    const [first, last] = port === undefined ? PORTS : [port, port]
-    const fault = bindFault(cause, { host, port: first, last })
-    if (!fault)
-      throw new CommandError(
-        `${host} port ${first} cannot be served: ${(cause as Error).message}. Choose others with ${options.host} and ${options.port}.`,
-        { cause }
-      )
-    const option = options[fault.wrong]
-    throw new CommandError(
-      `${fault.text} Choose another with ${option}${fault.wrong === 'port' ? `, or ${option} 0 for any` : ''}.`,
-      { cause }
-    )
   }
 }
 

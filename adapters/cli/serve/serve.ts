@@ -8,14 +8,21 @@ import { serve as serveRuntime, type Served } from '../../serve/serve.ts'
 import { EXIT, type Command, type Io } from '../command.ts'
 import { loadAgent, type AgentModule } from '../load-agent.ts'
 import { LoopWatch } from '../process/loop-watch.ts'
-import { park } from '../process/parking.ts'
-import { aborted, surviveRejections } from '../process/process-events.ts'
-import { registeredTelemetry } from '../process/telemetry.ts'
-import { jsonLine } from '../text/terminal-text.ts'
-import { announcement, placesOf } from './announcement.ts'
-import { joinCluster, openNode, SECRET_VARIABLE } from './open-node.ts'
-import { checkLegacy, grpcFor, legacyDialects } from './optional-bindings.ts'
-import { listenError, readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
+import { aborted, park, surviveRejections } from '../process/process-events.ts'
+import {
+  announcement,
+  checkLegacy,
+  grpcFor,
+  joinCluster,
+  legacyDialects,
+  listenError,
+  openNode,
+  placesOf,
+  registeredTelemetry,
+  SECRET_VARIABLE
+} from './parts.ts'
+import { jsonLine } from '../text/terminal.ts'
+import { readServeArguments, SERVE_OPTIONS, type ServeSettings } from './serve-options.ts'
 
 /** `taskchart serve`: serves the agent of a module until a signal stops it. */
 export const serveCommand: Command = {

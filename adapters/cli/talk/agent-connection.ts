@@ -1,7 +1,6 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
 import { connect, type AgentClient, type ClientCredentials } from '../../client/connect.ts'
-import { readApiKey } from '../api-key.ts'
-import { refusePassword } from '../arguments.ts'
+import { readApiKey, refusePassword } from '../arguments.ts'
 import { CommandError, usageError, type Io } from '../command.ts'
 import type { Environment } from '../text/terminal.ts'
 

@@ -1,18 +1,27 @@
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { Artifact, StreamResponse } from '../../../machines/protocol/objects.ts'
+import type {
+  Artifact,
+  StreamResponse,
+  TaskArtifactUpdateEvent,
+  TaskStatus
+} from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
 import { isInterrupted, isTerminal, type TaskState } from '../../../machines/protocol/states.ts'
 import type { AgentClient } from '../../client/connect.ts'
 import { CommandError, EXIT, type Io } from '../command.ts'
+import { paintState, type PasteLine, sendLine, watchLine } from '../text/format.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
-import { paintState } from '../text/state-text.ts'
-import { jsonLine } from '../text/terminal-text.ts'
-import { USUAL_COLUMNS } from '../text/terminal.ts'
-import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, withAgent, type AgentPlace } from './agent-connection.ts'
-import { artifactParts, messageParts } from './artifact-parts.ts'
-import { answerHint, continueHint, watchHint } from './hints.ts'
-import { liveText, progressLines } from './progress.ts'
-import { showResults } from './results.ts'
-import { note, nothingYet, type Watched } from './watch-stream.ts'
+import { jsonLine, oneLine, sizeText, USUAL_COLUMNS } from '../text/terminal.ts'
+import {
+  type Access,
+  ACCESS_HELP,
+  ACCESS_OPTIONS,
+  type AgentPlace,
+  ENVIRONMENT_HELP,
+  withAgent
+} from './agent-connection.ts'
+import { artifactParts, bytesIn, messageParts } from './artifacts.ts'
+import { liveText, messageText, progressLines, showResults } from './results.ts'
 
 /** The options of commands that follow a stream. */
 export const FOLLOW_OPTIONS = {
@@ -30,7 +39,7 @@ ${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instea
 ${ENVIRONMENT_HELP}`
 
 /** A stream to follow, and what to do with its results. */
-export interface Followed extends AgentPlace {
+interface Followed extends AgentPlace {
   readonly out: string | undefined
   readonly json: boolean
   readonly stream: (client: AgentClient) => AsyncIterable<StreamResponse>
@@ -60,7 +69,7 @@ async function followWith(client: AgentClient, followed: Followed, io: Io): Prom
 }
 
 /** One stream of a connection, and what is done with its events and results. */
-export interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
+interface Turn extends Pick<Followed, 'out' | 'json' | 'stream' | 'goesOnIn'> {
   /** The lines about a task that waits while its stream stays open. */
   readonly waitHint: () => readonly string[]
   /** Whether the schema of a question is not shown, because a form asks by it. */
@@ -156,4 +165,132 @@ export function isActive(state: TaskState): boolean {
 export function exitCode(state: TaskState | undefined): number {
   if (state === undefined || state === 'TASK_STATE_COMPLETED') return EXIT.ok
   return isInterrupted(state) ? EXIT.waiting : EXIT.unsuccessful
+}
+
+/** How much of an artifact has arrived. */
+interface Received {
+  readonly name: string
+  /** The number of chunks. An artifact of the first snapshot counts its parts, since its chunks are unknown. */
+  readonly chunks: number
+  readonly bytes: number
+}
+
+/** The events of a stream so far. */
+export interface Watched {
+  contextId?: string | undefined
+  /** The task as of the last event, if the agent opened one. */
+  task?: { readonly id: string; readonly state: TaskState }
+  /** The agent's message with the newest status: the question of a task that waits. */
+  question?: Message | undefined
+  /** The answer, if the agent opened no task. */
+  message?: Message
+  /** The task's artifacts, by their ids. */
+  artifacts: Map<string, Received>
+  /** The agent's last message or artifact in this state, in one line. */
+  newest?: string | undefined
+  isLost: boolean
+}
+
+export function nothingYet(): Watched {
+  return { artifacts: new Map(), isLost: false }
+}
+
+/** Records an event of a stream. */
+export function note(watched: Watched, event: StreamResponse): void {
+  if ('message' in event) {
+    watched.message = event.message
+    watched.contextId = event.message.contextId
+  } else if ('task' in event) {
+    const { id, contextId, status, artifacts = [] } = event.task
+    watched.contextId = contextId
+    watched.artifacts = new Map(artifacts.map(artifact => [artifact.artifactId, whole(artifact)]))
+    noteStatus(watched, id, status)
+  } else if ('statusUpdate' in event) {
+    noteStatus(watched, event.statusUpdate.taskId, event.statusUpdate.status)
+  } else {
+    noteChunk(watched, event.artifactUpdate)
+  }
+}
+
+/** An artifact of the first snapshot. */
+function whole({ artifactId, name = artifactId, parts }: Artifact): Received {
+  return { name, chunks: parts.length, bytes: bytesIn(parts) }
+}
+
+function noteStatus(watched: Watched, id: string, { state, message }: TaskStatus): void {
+  if (message || watched.task?.state !== state) watched.newest = message && oneLine(messageText(message))
+  watched.question = message
+  watched.task = { id, state }
+}
+
+function noteChunk(watched: Watched, { artifact, append }: TaskArtifactUpdateEvent): void {
+  const { artifactId, name, parts } = artifact
+  // `append` refers to an earlier chunk, even if this stream has not seen it.
+  const before = append
+    ? (watched.artifacts.get(artifactId) ?? { name: artifactId, chunks: 1, bytes: 0 })
+    : { name: artifactId, chunks: 0, bytes: 0 }
+  const now = { name: name ?? before.name, chunks: before.chunks + 1, bytes: before.bytes + bytesIn(parts) }
+  watched.artifacts.set(artifactId, now)
+  watched.newest = receivedText(now)
+}
+
+/** The name comes last, because it may be long and the line is cut at its end. */
+function receivedText({ name, chunks, bytes }: Received): string {
+  return `${chunks > 1 ? `${chunks} chunks, ` : ''}${sizeText(bytes)} of ${oneLine(name)}`
+}
+
+/** The target of the commands in hints: agent, binding, output folder, and what identifies the caller. Keys and values of headers are never printed. */
+interface HintTarget {
+  readonly url: string
+  readonly out: string | undefined
+  readonly access: Access
+  readonly binding?: string | undefined
+}
+
+/** Lines that show how to answer a task that waits for its client. */
+function answerHint({ contextId, task }: Watched, target: HintTarget): string[] {
+  return hint('Answer with', sendLine({ ...placeOf(target), text: '…', context: contextId, task: task?.id }))
+}
+
+/** Lines that show how to continue a context: an answer if its task waits for one, else a message that refers to the task. */
+function continueHint(watched: Watched, target: HintTarget): string[] {
+  const { contextId, task } = watched
+  if (contextId === undefined) return []
+  if (task && isInterrupted(task.state)) return answerHint(watched, target)
+  return hint('Continue with', sendLine({ ...placeOf(target), text: '…', context: contextId, reference: task?.id }))
+}
+
+/** Lines that show how to watch the task again. Empty without a task. */
+function watchHint({ task }: Watched, target: HintTarget): string[] {
+  if (!task) return []
+  return hint(
+    `Task ${oneLine(task.id)} ${standing(task.state)}. Watch it with`,
+    watchLine({ ...placeOf(target), task: task.id })
+  )
+}
+
+function standing(state: TaskState): string {
+  if (isTerminal(state)) return 'has ended'
+  return isInterrupted(state) ? 'waits for an answer' : 'goes on without you'
+}
+
+/** The parts of a command that calls the same agent. Credentials of the environment are there again. */
+export function placeOf({
+  url,
+  out,
+  binding,
+  access: { headers = {}, credentials, credentialOrigins }
+}: HintTarget): PasteLine {
+  return {
+    url,
+    out,
+    binding,
+    credentialOrigins,
+    headers: Object.keys(headers),
+    needsKey: credentials !== undefined && !credentials.onlyIfAsked
+  }
+}
+
+function hint(what: string, line: string): string[] {
+  return ['', `${what}:`, `  ${line}`]
 }

@@ -1,14 +1,18 @@
 import { lstat, open, rename, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { taskMachine } from '../../../machines/task.machine.ts'
+import { redacted } from '../../../runtime/ports/redact.ts'
 import type { Scope } from '../../../runtime/store/store.ts'
+import { drawChart } from '../../drawing/chart-drawing.ts'
+import { rebuiltSteps } from '../../inspector/story/rebuilt-path.ts'
+import { storyHtml } from '../../inspector/story/story.ts'
+import { taskChartNames } from '../../inspector/story/task-story.ts'
 import { readOptions } from '../arguments.ts'
-import { CommandError, EXIT, usageError, type Io, type Output } from '../command.ts'
+import { CommandError, EXIT, type Io, type Output, usageError } from '../command.ts'
 import { LiveLine, plainReporter, type Reporter } from '../text/live-line.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
-import { readPlace, SOURCE_OPTIONS, withSource } from './open-source.ts'
-import type { FoundTask, TaskRecord, TaskSource } from './source.ts'
-import { taskStoryOf } from './story.ts'
+import { jsonLine, oneLine } from '../text/terminal.ts'
+import { type FoundTask, readPlace, SOURCE_OPTIONS, type TaskRecord, type TaskSource, withSource } from './source.ts'
 
 const OPTIONS = { ...SOURCE_OPTIONS, out: { type: 'string' }, html: { type: 'boolean' } } as const
 
@@ -165,4 +169,20 @@ async function refuseTaken(path: string): Promise<void> {
     () => false
   )
   if (isTaken) throw new CommandError(`${path} exists, and files are never overwritten. Give another name with --out.`)
+}
+
+/** The story of a task as an HTML file: the task's own chart, rebuilt from its events, its sequence and its talk. */
+export async function taskStoryOf(source: TaskSource, taskId: string): Promise<string> {
+  const { task, generation, events: known } = await source.read(taskId)
+  // An agent that numbers no events cannot send them again.
+  const events = known ?? (generation === undefined ? [] : await source.events?.(taskId, generation)) ?? []
+  const svg = await drawChart(taskMachine)
+  return storyHtml(
+    {
+      task,
+      events,
+      charts: [{ title: 'A task', svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }]
+    },
+    redacted
+  )
 }

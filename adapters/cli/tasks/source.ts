@@ -1,6 +1,27 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
-import type { Scope, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
-import type { ShownWebhook } from './webhook-lines.ts'
+import { isTerminal } from '../../../machines/protocol/states.ts'
+import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { taskNotFound } from '../../../runtime/contexts/errors.ts'
+import type { SavedTask } from '../../../runtime/snapshots/restored-task.ts'
+import type { StoredWebhook, WebhookProgress } from '../../../runtime/store/rows.ts'
+import type { Scope, StoredTask, TaskCursor, TaskEvent, TaskQuery } from '../../../runtime/store/store.ts'
+import type { AgentClient } from '../../client/connect.ts'
+import { placeOf } from '../../client/requests.ts'
+import type { StoreReader } from '../../rows/store-reader.ts'
+import { isUrl } from '../arguments.ts'
+import { type Io, usageError } from '../command.ts'
+import { openReader } from '../serve/parts.ts'
+import {
+  aboutKey,
+  ACCESS_OPTIONS,
+  accessOption,
+  type AccessValues,
+  type AgentPlace,
+  connectTo,
+  readAccess
+} from '../talk/agent-connection.ts'
+import { momentText } from '../text/format.ts'
+import { oneLine } from '../text/terminal.ts'
 
 /** Filters of a list. They combine. */
 export type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
@@ -50,4 +71,355 @@ export interface TaskSource {
 }
 
 /** Receives a message about data that is left out because it is damaged. */
-export type Report = (message: string) => void
+type Report = (message: string) => void
+
+/** The options that say where tasks are. Without `--db`, the first argument is the URL of an agent. */
+export const SOURCE_OPTIONS = {
+  db: { type: 'string' },
+  ...ACCESS_OPTIONS,
+  tenant: { type: 'string' },
+  principal: { type: 'string' }
+} as const
+
+type SourceValues = { readonly [Name in 'db' | 'tenant' | 'principal']?: string | undefined } & AccessValues
+
+/** Where tasks are: exactly one of `db` and `url`. */
+type Place = SourceValues & ({ readonly url: string } | { readonly url: undefined; readonly db: string })
+
+/** The place that arguments name, and the others. Throws a usage error for none, or for two. */
+export function readPlace(
+  values: SourceValues,
+  positionals: readonly string[]
+): { place: Place; rest: readonly string[] } {
+  const [first, ...others] = positionals
+  const isGiven = first !== undefined && isUrl(first)
+  if (values.db !== undefined && isGiven) throw usageError('URL and --db FILE exclude each other. Give one of them.')
+  if (values.db !== undefined) return { place: { ...values, url: undefined, db: values.db }, rest: positionals }
+  if (isGiven) return { place: { ...values, url: first }, rest: others }
+  throw usageError(
+    first === undefined
+      ? 'URL or --db FILE is missing.'
+      : `${JSON.stringify(first)} is not a URL. Give the agent's URL first, or --db FILE.`
+  )
+}
+
+/** Opens a source, calls `use`, and always closes it. */
+export async function withSource<T>(
+  place: Place,
+  report: Report,
+  io: Io,
+  use: (source: TaskSource) => Promise<T>
+): Promise<T> {
+  const source = await open(place, report, io)
+  try {
+    return await use(source)
+  } finally {
+    await source.close()
+  }
+}
+
+async function open(place: Place, report: Report, io: Io): Promise<TaskSource> {
+  const { tenant, principal } = place
+  if (place.url === undefined) {
+    const option = accessOption(place)
+    if (option !== undefined) throw usageError(`${option} is for a URL; a file takes none.`)
+    return storeSource(place.db, { tenant, principal }, report, io)
+  }
+  if (tenant !== undefined || principal !== undefined)
+    throw usageError('--tenant and --principal are for --db; with a URL, the key decides which tasks you see.')
+  return agentSource({ url: place.url, access: readAccess(place, io.env) }, io)
+}
+
+const PAGE = 100
+
+/** The tasks of a file or database, of all tenants and principals or of one, even while a server uses it. */
+async function storeSource(
+  db: string,
+  { tenant, principal }: Partial<Record<keyof Scope, string | undefined>>,
+  report: Report,
+  { cwd, signal }: Io
+): Promise<TaskSource> {
+  const readerTelling = (tell: Report) => openReader(db, cwd, { warn: tell, error: tell })
+  const store = await readerTelling(report)
+  // Damage elsewhere in the context of a task is not reported with that task.
+  const contexts = await readerTelling(() => {})
+  const isWanted = (scope: Scope) =>
+    (tenant ?? scope.tenant) === scope.tenant && (principal ?? scope.principal) === scope.principal
+  const wanted = async () => (await store.scopes()).filter(isWanted)
+  return {
+    newest: async (filters, limit) => {
+      const scopes = await wanted()
+      // One more than the limit shows whether there are more.
+      const tasks = await newestOf(store, scopes, filters, limit + 1, signal)
+      const isMixed = scopes.length > 1
+      if (tasks.length <= limit) return { tasks, isMixed }
+      return { tasks: tasks.slice(0, limit), total: await totalOf(store, scopes, filters), isMixed }
+    },
+    all: async function* () {
+      for (const scope of await wanted())
+        yield* everyTask((since, after: TaskCursor | undefined) => pageOf(store, scope, { since }, after, signal))
+    },
+    read: async (taskId, known) => {
+      for (const scope of known ? [known] : await wanted()) {
+        const stored = await store.readTask(scope, taskId)
+        if (stored)
+          return { ...(await recordOf(store, scope, stored)), ...(await timersOf(contexts, scope, stored, report)) }
+      }
+      throw taskNotFound(taskId)
+    },
+    close: async () => void (await Promise.all([store.close(), contexts.close()]))
+  }
+}
+
+async function newestOf(
+  store: StoreReader,
+  scopes: readonly Scope[],
+  filters: Filters,
+  limit: number,
+  signal: AbortSignal
+): Promise<FoundTask[]> {
+  let newest: FoundTask[] = []
+  for (const scope of scopes) {
+    const oldest = newest[limit - 1]
+    const own: FoundTask[] = []
+    for await (const found of tasksOf(store, scope, filters, signal)) {
+      if (own.length === limit || (oldest && timeOf(found) <= timeOf(oldest))) break
+      own.push(found)
+    }
+    newest = [...newest, ...own].toSorted(latestFirst).slice(0, limit)
+  }
+  return newest
+}
+
+async function totalOf(store: StoreReader, scopes: readonly Scope[], filters: Filters): Promise<number> {
+  let total = 0
+  for (const scope of scopes)
+    total += (await store.listTasks(scope, { ...filters, limit: 1, historyLength: 0, artifacts: false })).total
+  return total
+}
+
+async function* tasksOf(
+  store: StoreReader,
+  scope: Scope,
+  filters: Filters,
+  signal: AbortSignal
+): AsyncGenerator<FoundTask, void, undefined> {
+  let after: TaskCursor | undefined
+  do {
+    const { tasks, next } = await pageOf(store, scope, filters, after, signal)
+    yield* tasks
+    after = next
+  } while (after)
+}
+
+async function pageOf(
+  store: StoreReader,
+  scope: Scope,
+  filters: Filters,
+  after: TaskCursor | undefined,
+  signal: AbortSignal
+): Promise<Page<TaskCursor>> {
+  signal.throwIfAborted()
+  const { tasks, next } = await store.listTasks(scope, {
+    ...filters,
+    after,
+    limit: PAGE,
+    historyLength: 0,
+    artifacts: false
+  })
+  return { tasks: tasks.map(({ task, generation }) => ({ task, generation, scope })), next }
+}
+
+/** The events end at the generation of the task that was read; newer ones are left out. */
+async function recordOf(store: StoreReader, scope: Scope, { task, generation }: StoredTask): Promise<TaskRecord> {
+  const events = await store.readEvents(scope, task.id, 0, generation)
+  const journal = (await store.readJournal(scope, task.id)).map(({ key }) => key)
+  const webhooks = (await store.readWebhooks(scope, task.id)).map(shownWebhook)
+  return { task, generation, scope, events, journal, ...(webhooks.length > 0 && { webhooks }) }
+}
+
+/** The pending timers of a task. If its context is damaged, that is reported, and the rest of the task is shown. */
+async function timersOf(
+  store: StoreReader,
+  scope: Scope,
+  { task: { id, contextId, status } }: StoredTask,
+  report: Report
+): Promise<Pick<TaskRecord, 'wakeAtMs' | 'deadlineAtMs'>> {
+  try {
+    const stored = isTerminal(status.state) ? undefined : await store.loadContext({ ...scope, contextId }, 0)
+    const row = stored?.tasks.find(row => row.taskId === id)
+    const snapshot = row && (await store.readSnapshot(scope, id))
+    if (!row || snapshot === undefined) return {}
+    const { context } = JSON.parse(snapshot) as Partial<SavedTask>
+    return { wakeAtMs: row.wakeAtMs, deadlineAtMs: context?.deadlineAtMs }
+  } catch (error) {
+    report((error as Error).message)
+    return {}
+  }
+}
+
+function timeOf({ task }: FoundTask): string {
+  return task.status.timestamp ?? ''
+}
+
+function latestFirst(a: FoundTask, b: FoundTask): number {
+  return timeOf(a) === timeOf(b) ? 0 : timeOf(a) < timeOf(b) ? 1 : -1
+}
+
+/** The largest page that an agent returns. */
+
+/** The caller's own tasks, read through the agent. */
+async function agentSource(place: AgentPlace, io: Io): Promise<TaskSource> {
+  const client = await connectTo(place, io)
+  const { signal } = io
+  const told = (error: unknown): never => {
+    throw aboutKey(error, place)
+  }
+  const listed = (filters: Filters) => pagesOf(client, filters, signal)
+  return {
+    newest: async (filters, limit) => {
+      const tasks: FoundTask[] = []
+      const pageAfter = listed(filters)
+      let after: string | undefined
+      do {
+        const page = await pageAfter(after).catch(told)
+        tasks.push(...page.tasks)
+        if (tasks.length > limit)
+          return { tasks: tasks.slice(0, limit), total: Math.max(page.total, tasks.length), isMixed: false }
+        after = page.next
+      } while (after !== undefined)
+      return { tasks, isMixed: false }
+    },
+    all: () => {
+      let pageAfter = listed({})
+      return everyTask((since, after: string | undefined) => {
+        if (after === undefined) pageAfter = listed({ since })
+        return pageAfter(after).catch(told)
+      })
+    },
+    read: async id => found(await client.getTask({ id }, { signal }).catch(told)),
+    events: (id, generation) => eventsUntil(client, id, generation, signal).catch(told),
+    close: () => client.close()
+  }
+}
+
+/** The stored events of a task up to a generation; the agent has to number them. */
+async function eventsUntil(client: AgentClient, id: string, until: number, signal: AbortSignal): Promise<TaskEvent[]> {
+  const events: TaskEvent[] = []
+  for await (const event of client.subscribeToTask({ id }, { afterGeneration: 0, signal })) {
+    const { generation = 0 } = placeOf(event)
+    if ('statusUpdate' in event || 'artifactUpdate' in event) events.push({ taskId: id, generation, update: event })
+    if (generation >= until) break
+  }
+  return events
+}
+
+/**
+ * Reads a list page by page, each with the total number of matching tasks. The list ends at an empty page and at a token that it had
+ * before, so that no agent makes it endless with these.
+ */
+function pagesOf(
+  client: AgentClient,
+  { contextId, state, since }: Filters,
+  signal: AbortSignal
+): (pageToken: string | undefined) => Promise<Page<string> & { total: number }> {
+  const had = new Set([''])
+  return async pageToken => {
+    const { tasks, totalSize, nextPageToken } = await client.listTasks(
+      {
+        ...(contextId !== undefined && { contextId }),
+        ...(state !== undefined && { status: state }),
+        ...(since !== undefined && { statusTimestampAfter: since }),
+        ...(pageToken !== undefined && { pageToken }),
+        pageSize: PAGE,
+        historyLength: 0,
+        includeArtifacts: false
+      },
+      { signal }
+    )
+    const isLast = tasks.length === 0 || had.has(nextPageToken)
+    had.add(nextPageToken)
+    return { tasks: tasks.map(found), total: totalSize, next: isLast ? undefined : nextPageToken }
+  }
+}
+
+function found(task: Task): FoundTask {
+  const told = task.metadata?.[RELIABILITY_EXTENSION] as { generation?: unknown } | null | undefined
+  const generation = told?.generation
+  return { task, ...(typeof generation === 'number' && { generation }) }
+}
+
+/** A page of a list, latest status first, and the start of the next page, if there is one. */
+interface Page<Place> {
+  readonly tasks: readonly FoundTask[]
+  readonly next?: Place | undefined
+}
+
+/**
+ * Yields every task of a list once. A task whose status changes while pages are read moves to the front, where it could be missed.
+ * So the front is read again until it fits on one page, or brings nothing new. Remembers only the ids of tasks that can
+ * appear again.
+ */
+export async function* everyTask<Place>(
+  pageOf: (since: string | undefined, after: Place | undefined) => Promise<Page<Place>>
+): AsyncGenerator<FoundTask, void, undefined> {
+  const mayComeAgain = new Set<string>()
+  let since: string | undefined
+  for (;;) {
+    let front: string | undefined
+    let after: Place | undefined
+    let pages = 0
+    let isNew = false
+    do {
+      const { tasks, next } = await pageOf(since, after)
+      if (pages === 0) front = tasks[0]?.task.status.timestamp
+      for (const found of tasks) {
+        const {
+          id,
+          status: { state, timestamp = '' }
+        } = found.task
+        // Other agents may ignore the filter.
+        if (mayComeAgain.has(id) || timestamp < (since ?? '')) continue
+        if (!isTerminal(state) || timestamp >= (front ?? '')) mayComeAgain.add(id)
+        isNew = true
+        yield found
+      }
+      pages += 1
+      after = next
+    } while (after !== undefined)
+    if (pages === 1 || !isNew) return
+    since = front
+  }
+}
+
+/** A webhook and its progress. The path and query of its URL are left out, since they may be secret. */
+interface ShownWebhook extends WebhookProgress {
+  readonly id: string
+  readonly host: string
+  /** The version of A2A in which events are delivered. */
+  readonly version: string
+  /** The generation of the task's newest event. */
+  readonly generation: number
+}
+
+function shownWebhook({ row: { id, webhook, version, progress }, generation }: StoredWebhook): ShownWebhook {
+  return { id, host: new URL(webhook.url).origin, version, generation, ...progress }
+}
+
+/** A webhook in one line: `p1  https://hooks.example  told 3 of 5; given up after 8 tries: HTTP 404`. */
+export function webhookLine(
+  { id, host, told, tries, end, dueAtMs, failure = '', rejected, generation }: ShownWebhook,
+  nowMs: number
+): string {
+  const next = dueAtMs === undefined ? '' : `, the next ${momentText(dueAtMs, nowMs)}`
+  const trouble =
+    end === 'given up'
+      ? `; given up after ${tries} tries: ${failure}`
+      : tries > 0
+        ? `; tried ${tries} times${next}: ${failure}`
+        : ''
+  const refused = rejected
+    ? `; ${rejected.events} rejected, the newest was ${rejected.generation}: ${rejected.failure}`
+    : ''
+  return `${oneLine(id)}  ${host}  told ${told} of ${generation}${oneLine(trouble + refused)}`
+}

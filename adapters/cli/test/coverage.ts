@@ -5,11 +5,11 @@ import { heatOf, type Heat } from '../../drawing/transition-heat.ts'
 import { coverageFile } from '../../inspector/coverage-file.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'
-import { tellOn } from '../db-contents.ts'
+import { tellOn } from '../db.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/open-store.ts'
-import { tableLines } from '../text/columns.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
+import { openReader } from '../serve/parts.ts'
+import { tableLines } from '../text/format.ts'
+import { jsonLine, oneLine } from '../text/terminal.ts'
 
 /** `taskchart coverage`: shows which transitions tasks took. */
 export const coverageCommand: Command = {

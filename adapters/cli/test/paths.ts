@@ -1,7 +1,7 @@
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
+import { jsonLine, oneLine } from '../text/terminal.ts'
 import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds, readKind } from './testing.ts'
 
 /** `taskchart paths`: lists the paths that `taskchart test` walks. */

@@ -1,16 +1,88 @@
 import { basename, dirname } from 'node:path'
+import { mermaidIds, mermaidText } from '../../drawing/mermaid.ts'
+import type { ShownProof, ShownVerdict } from '../../inspector/test-result.ts'
+import { guardsText } from '../../testing/proof/open-guards.ts'
 import { MODEL_BEGINS } from '../../testing/proof/promela.ts'
-import type { Proof, Verdict } from '../../testing/proof/prove.ts'
+import type { Proof, Verdict, Walk, WalkStep } from '../../testing/proof/prove.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
-import { EXIT, usageError, type Command, type Io } from '../command.ts'
+import { type Command, EXIT, type Io, usageError } from '../command.ts'
+import { writeOwn } from '../files.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { styled, type Style } from '../text/colour.ts'
-import { tapComments, tapHead, tapPoint } from '../text/tap-text.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
-import { writeOwn } from '../write-own.ts'
+import { tableLines, tapComments, tapHead, tapPoint } from '../text/format.ts'
+import { jsonLine, oneLine, shellText, shellWord, type Style, styled } from '../text/terminal.ts'
 import { BOUND_FLAGS, boundsHelp, loadTesting, planError, readBounds } from './testing.ts'
-import { boundsOf, conditionOf, headOf, OUTCOMES } from './proof-words.ts'
-import { walkLines, walkMermaid, walkTests, type Refuted } from './walk-text.ts'
+
+/** What each outcome means. */
+export const OUTCOMES: Readonly<Record<Verdict['outcome'], string>> = {
+  proved: 'it holds on every walk',
+  confirmed: 'it does not hold: the real chart, with the cases, walks this counterexample, which is the shortest',
+  possible: 'it does not hold if the named guards decide so about data that no case gives',
+  unknown: 'no counterexample was found, but not everything could be explored, for this reason'
+}
+
+/** What a fairness supposes of endless walks. */
+const PREMISES = {
+  progress: 'if whatever waits goes on',
+  choice: 'if everything that is possible again and again happens in the end'
+} as const
+
+/** The size of the proof: `4,812 configurations, all, opened by "a coffee"`. */
+export function headOf({ configurations, isWhole, openings }: Proof): string {
+  return oneLine(`${countText(configurations)}, ${isWhole ? 'all' : 'not all'}, ${openings.join('; ')}`)
+}
+
+/** The limits of the proof, as lines. */
+export function boundsOf({ met, guesses, lost, unmodelled, verdicts }: Proof): string[] {
+  const told = new Set(verdicts.map(verdict => ('why' in verdict ? verdict.why : '')))
+  const bound =
+    met === undefined ? [] : [`Not all was explored: ${met}. Raise that bound, or give memory in the cases.`]
+  const open =
+    guesses.length === 0 ? [] : [`No case gives ${guesses.join(' or ')}, so guards hold both ways from there.`]
+  return [
+    ...bound,
+    ...open,
+    ...lost.map(walk => `Not followed: ${oneLine(walk)}`),
+    ...unmodelled.filter(line => !told.has(line)).map(line => `Not modelled: ${oneLine(line)}`)
+  ]
+}
+
+/** The guards on which a counterexample depends, as a clause; empty for a confirmed one. */
+export function conditionOf({ outcome, ...verdict }: Refuted): string {
+  if (outcome === 'confirmed' || !('guards' in verdict)) return ''
+  return verdict.guards.length === 0
+    ? 'but the real chart walks differently'
+    : `if ${oneLine(guardsText(verdict.guards))}`
+}
+
+/** A proof for the page. `file`: the agent's module, for the commands that prove one property alone. */
+export function shownProof(proof: Proof, file: string, atMs: number): ShownProof {
+  const verdicts = proof.verdicts.map((verdict): ShownVerdict => {
+    const { property, outcome } = verdict
+    const shown = { property, outcome, means: OUTCOMES[outcome], says: reasonOf(verdict, proof) }
+    if (!('walk' in verdict)) return shown
+    const { opening, begins, steps, again, kind } = verdict.walk
+    const moves = [{ ...begins, says: opening }, ...steps, ...again].map(step => ({
+      move: step.says,
+      states: step.states,
+      transitions: step.transitions,
+      told: toldText(step)
+    }))
+    const alone = `npx taskchart prove ${shellWord(file)} --only ${shellText(property)}`
+    return { ...shown, walk: { steps: moves, loops: again.length, ending: ENDINGS[kind], alone } }
+  })
+  return { atMs, head: headOf(proof), bounds: boundsOf(proof), verdicts }
+}
+
+/** Why a verdict is as it is, as a clause: the size and the premise of a proof, the condition of a counterexample, or what could not be seen. */
+function reasonOf(verdict: Verdict, { configurations }: Proof): string {
+  if ('walk' in verdict) return conditionOf(verdict)
+  if (verdict.outcome === 'unknown') return verdict.why
+  return [`in ${countText(configurations)}`, ...(verdict.fairness ? [PREMISES[verdict.fairness]] : [])].join(', ')
+}
+
+function countText(configurations: number): string {
+  return configurations === 1 ? '1 configuration' : `${configurations.toLocaleString('en')} configurations`
+}
 
 /** `taskchart prove`: proves an agent's properties on the chart of its work. */
 export const proveCommand: Command = {
@@ -129,4 +201,105 @@ function failureOf(verdict: Verdict): string | undefined {
   if (verdict.outcome === 'proved') return undefined
   if (verdict.outcome === 'unknown') return `unknown: ${verdict.why}`
   return [`${verdict.outcome}${conditionText(verdict)}`, ...walkLines(verdict.walk)].join('\n')
+}
+
+/** A verdict that has a counterexample. */
+export type Refuted = Extract<Verdict, { walk: Walk }>
+
+/** What comes before the steps that repeat, and after a walk on which nothing goes on. */
+export const ENDINGS = { moment: '', loop: 'and for ever again:', end: 'and then nothing goes on' } as const
+
+/** A counterexample in words: each step with the state after it and what is told by it. */
+export function walkLines({ opening, begins, steps, again, kind }: Walk): string[] {
+  const row = ({ says, state, told, sent }: Omit<WalkStep, 'from'>, number: number) => [
+    `  ${number}`,
+    oneLine(says),
+    stateText(state),
+    toldText({ told, sent })
+  ]
+  const lines = tableLines([{ ...begins, says: opening }, ...steps, ...again].map((step, i) => row(step, i + 1)))
+  const before = lines.slice(0, steps.length + 1)
+  if (kind === 'loop') return [...before, `  ${ENDINGS.loop}`, ...lines.slice(steps.length + 1)]
+  return kind === 'end' ? [...before, `  ${ENDINGS.end}`] : before
+}
+
+/** What a step tells and sends: `tells WORKING, sends pull`. */
+export function toldText({ told, sent }: Pick<WalkStep, 'told' | 'sent'>): string {
+  return [...listed('tells', told), ...listed('sends', sent)].join(', ')
+}
+
+function listed(verb: string, names: readonly string[]): string[] {
+  return names.length === 0 ? [] : [`${verb} ${names.join(', ')}`]
+}
+
+/** A counterexample as a sequence for mermaid: the client, the task, and the actors of its chart. */
+export function walkMermaid({ property, walk: { opening, begins, steps, again, kind } }: Refuted): string {
+  const senders = [...new Set([...steps, ...again].map(({ from }) => from))].filter(from => from !== 'client')
+  const lanes = ['client', 'task', ...senders]
+  const [client, task, ...others] = mermaidIds(lanes)
+  const idOf = (from: string) => others[senders.indexOf(from)] ?? client
+  const arrows = ({ says, from, state, told, sent }: WalkStep) => [
+    `  ${idOf(from)}->>${task}: ${mermaidText(says)}`,
+    ...told.map(name => `  ${task}-->>${client}: ${mermaidText(name)}`),
+    ...sent.map(type => `  Note over ${task}: sends ${mermaidText(type)}`),
+    `  Note right of ${task}: ${mermaidText(stateText(state))}`
+  ]
+  const loop = kind === 'loop' ? ['  loop for ever', ...again.flatMap(arrows), '  end'] : []
+  const participants = [client, task, ...others].map(
+    (id, i) => `  participant ${id} as ${mermaidText(String(lanes[i]))}`
+  )
+  const end = kind === 'end' ? [`  Note over ${client},${task}: ${ENDINGS.end}`] : []
+  return [
+    'sequenceDiagram',
+    `  %% ${mermaidText(property)}`,
+    ...participants,
+    ...[{ ...begins, says: opening, from: 'client' }, ...steps].flatMap(arrows),
+    ...loop,
+    ...end,
+    ''
+  ].join('\n')
+}
+
+/** Counterexamples as a file of tests for Node's runner, which pass once the chart is mended. */
+export function walkTests(refuted: readonly Refuted[], module: string, hasCases: boolean): string {
+  const tests = refuted.map(({ property, walk: { opening, steps, again } }) =>
+    [
+      `void test(${quoted(property)}, () => checkWalk(agent, {`,
+      ...(hasCases ? ['  cases,'] : []),
+      `  property: ${quoted(property)},`,
+      `  opening: ${quoted(opening)},`,
+      `  walk: [${saidBy(steps)}]${again.length === 0 ? '' : ','}`,
+      ...(again.length === 0 ? [] : [`  again: [${saidBy(again)}]`]),
+      '}))',
+      ''
+    ].join('\n')
+  )
+  const imports = [
+    "import { test } from 'node:test'",
+    "import { checkWalk } from 'taskchart/testing'",
+    `import agent${hasCases ? ', { cases }' : ''} from ${quoted(module)}`
+  ]
+  return `${imports.join('\n')}\n\n${tests.join('\n')}`
+}
+
+function saidBy(steps: readonly WalkStep[]): string {
+  return steps.map(({ says }) => quoted(says)).join(', ')
+}
+
+/** A text as source code. */
+function quoted(text: string): string {
+  return /['\\]/.test(text) ? JSON.stringify(text) : `'${text}'`
+}
+
+/** A state value as paths: `order.paying`, and several for parallel states. */
+function stateText(value: unknown): string {
+  return typeof value === 'string' ? value : pathsIn(Object(value)).join(' and ')
+}
+
+function pathsIn(value: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(value).flatMap(([key, inner]) => {
+    if (typeof inner === 'string') return [`${key}.${inner}`]
+    const below = pathsIn(Object(inner))
+    return below.length === 0 ? [key] : below.map(path => `${key}.${path}`)
+  })
 }

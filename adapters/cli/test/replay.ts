@@ -5,10 +5,9 @@ import type { StoreReader } from '../../rows/store-reader.ts'
 import { readArguments } from '../arguments.ts'
 import { EXIT, usageError, type Command, type Io } from '../command.ts'
 import { loadUnlessStopped } from '../load-agent.ts'
-import { openReader } from '../serve/open-store.ts'
-import { styled } from '../text/colour.ts'
+import { openReader } from '../serve/parts.ts'
+import { jsonLine, oneLine, plain, styled } from '../text/terminal.ts'
 import { LiveLine } from '../text/live-line.ts'
-import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
 
 /** `taskchart replay`: checks before a deployment which stored tasks this agent can continue. */
 export const replayCommand: Command = {

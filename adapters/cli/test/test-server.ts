@@ -3,11 +3,9 @@ import type { Column, ServerTestOptions } from '../../conformance/server-tests.t
 import { refusePassword } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Io } from '../command.ts'
 import { aboutKey, inOptions, readAccess, type AccessValues } from '../talk/agent-connection.ts'
-import { tableLines } from '../text/columns.ts'
-import { styled } from '../text/colour.ts'
+import { tableLines, tapComments, tapHead, tapPoint, type TapPoint } from '../text/format.ts'
+import { oneLine, plain, styled } from '../text/terminal.ts'
 import { counter } from '../text/live-line.ts'
-import { tapComments, tapHead, tapPoint, type TapPoint } from '../text/tap-text.ts'
-import { oneLine, plain } from '../text/terminal-text.ts'
 
 /** The options for the test of a server. */
 export interface ServerTestFlags extends AccessValues {

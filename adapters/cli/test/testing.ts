@@ -4,7 +4,7 @@ import type * as testing from '../../testing/index.ts'
 import type { PathKind } from '../../testing/plan/path-kinds.ts'
 import { BoundError, type BoundOptions } from '../../testing/bounds.ts'
 import { CommandError, EXIT, usageError } from '../command.ts'
-import { didYouMean } from '../text/did-you-mean.ts'
+import { didYouMean } from '../text/format.ts'
 
 /** The module that makes tests of an agent's chart. */
 export type Testing = typeof testing

@@ -6,9 +6,16 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { COMMANDS, loadAll } from '../../../adapters/cli/commands.ts'
 import { optionsOf } from '../../../adapters/cli/completion.ts'
-import { clockFinding, nodeFinding, portFinding } from '../../../adapters/cli/doctor/checks.ts'
-import { databaseFinding, mayWrite } from '../../../adapters/cli/doctor/database.ts'
-import { installIn, manifest, packageFindings, type Manifest } from '../../../adapters/cli/doctor/packages.ts'
+import {
+  clockFinding,
+  installIn,
+  manifest,
+  type Manifest,
+  nodeFinding,
+  packageFindings,
+  portFinding
+} from '../../../adapters/cli/doctor/checks.ts'
+import { databaseFinding, mayWrite } from '../../../adapters/cli/doctor/doctor.ts'
 import { runBare } from '../../fixtures/processes/bare-process.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'
 import { serve } from '../../fixtures/servers/served-agent.ts'

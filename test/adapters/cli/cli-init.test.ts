@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { KINDS, projectFiles } from '../../../adapters/cli/init/project.ts'
+import { KINDS, projectFiles } from '../../../adapters/cli/init.ts'
 import type { LineInput } from '../../../adapters/cli/command.ts'
 import { compilerOutput } from '../../fixtures/guides/compiled-guide.ts'
 import { runCommand } from '../../fixtures/cli/run-command.ts'

@@ -7,7 +7,7 @@ register('../../fixtures/processes/without-peers.js', import.meta.url)
 
 await t.test('0.1 needs no official SDK, and 0.3 says what to install', async t => {
   const { dialect01, dialect03 } = await import('../../../adapters/legacy/index.ts')
-  const { legacyDialects } = await import('../../../adapters/cli/serve/optional-bindings.ts')
+  const { legacyDialects } = await import('../../../adapters/cli/serve/parts.ts')
   const { runtime } = start(t, { work: obedient })
   t.throws(() => dialect03(runtime), {
     name: 'TypeError',

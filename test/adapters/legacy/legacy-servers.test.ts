@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { legacyDialects } from '../../../adapters/cli/serve/optional-bindings.ts'
+import { legacyDialects } from '../../../adapters/cli/serve/parts.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { dialect03, type Card03Options } from '../../../adapters/legacy/index.ts'
 import { serveWebSocket } from '../../../adapters/serve/serve-websocket.ts'

@@ -1,6 +1,6 @@
 import { context, propagation, trace, type TextMapPropagator } from '@opentelemetry/api'
 import t from 'tap'
-import { hasProvider } from '../../../adapters/cli/process/telemetry.ts'
+import { hasProvider } from '../../../adapters/cli/serve/parts.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { flushTelemetry } from '../../../adapters/opentelemetry/api.ts'
 import { openTelemetry } from '../../../adapters/opentelemetry/open-telemetry.ts'

@@ -9,7 +9,7 @@ import {
   type Observable
 } from '@opentelemetry/api'
 import t from 'tap'
-import { hasProvider } from '../../../adapters/cli/process/telemetry.ts'
+import { hasProvider } from '../../../adapters/cli/serve/parts.ts'
 import { flushTelemetry } from '../../../adapters/opentelemetry/api.ts'
 import { openTelemetry } from '../../../adapters/opentelemetry/open-telemetry.ts'
 import { metricsText } from '../../../adapters/metrics/serve-metrics.ts'

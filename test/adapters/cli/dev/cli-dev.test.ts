@@ -3,10 +3,15 @@ import { mkdirSync, readFileSync, rmSync, watch as watchFolder, writeFileSync } 
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { serveDev } from '../../../../adapters/cli/dev/dev-server.ts'
-import { FileWatch, SETTLE_MS } from '../../../../adapters/cli/dev/file-watch.ts'
-import { FreshModules } from '../../../../adapters/cli/dev/fresh-modules.ts'
-import { Reloader, SLOW_LOAD_MS, syntaxPlace } from '../../../../adapters/cli/dev/reloader.ts'
+import { serveDev } from '../../../../adapters/cli/dev/dev.ts'
+import {
+  FileWatch,
+  FreshModules,
+  Reloader,
+  SETTLE_MS,
+  SLOW_LOAD_MS,
+  syntaxPlace
+} from '../../../../adapters/cli/dev/reloader.ts'
 import { loadAgent, nodeReader } from '../../../../adapters/cli/load-agent.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
 import { inspect } from '../../../../adapters/inspector/index.ts'

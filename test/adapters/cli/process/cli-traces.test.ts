@@ -1,7 +1,7 @@
 import { trace } from '@opentelemetry/api'
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-base'
 import t from 'tap'
-import { registeredTelemetry } from '../../../../adapters/cli/process/telemetry.ts'
+import { registeredTelemetry } from '../../../../adapters/cli/serve/parts.ts'
 import { connect } from '../../../../adapters/client/connect.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { deferred, recordingLogger, say } from '../../../fixtures/runtime/runtime-helpers.ts'

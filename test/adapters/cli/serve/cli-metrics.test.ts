@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { readMetricsAddress } from '../../../../adapters/cli/serve/metrics-option.ts'
+import { readMetricsAddress } from '../../../../adapters/cli/serve/parts.ts'
 import { runCommand } from '../../../fixtures/cli/run-command.ts'
 import { deferred } from '../../../fixtures/runtime/runtime-helpers.ts'
 

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t, { type Test } from 'tap'
 import { z } from 'zod'
-import { type Asked, askAnswer, fieldsOf, readValue } from '../../../../adapters/cli/talk/chat/form.ts'
-import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/chat/last-context.ts'
-import { lineInput } from '../../../../adapters/cli/process/line-input.ts'
+import { type Asked, askAnswer, fieldsOf, readValue } from '../../../../adapters/cli/talk/form.ts'
+import { contextFolder, ContextMemory } from '../../../../adapters/cli/talk/last-context.ts'
+import { lineInput } from '../../../../adapters/cli/process/command-process.ts'
 import type { LineInput } from '../../../../adapters/cli/command.ts'
 import {
   accepted,

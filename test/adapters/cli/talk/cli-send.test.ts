@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { z } from 'zod'
 import { emit } from 'xstate'
-import { expectedText } from '../../../../adapters/cli/text/expected.ts'
+import { expectedText } from '../../../../adapters/cli/text/format.ts'
 import type { SecurityScheme } from '../../../../machines/protocol/security.ts'
 import { WEBSOCKET_BINDING } from '../../../../machines/protocol/uris.ts'
 import {

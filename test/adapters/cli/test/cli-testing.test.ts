@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
-import { TestRun } from '../../../../adapters/cli/dev/test-run.ts'
+import { TestRun } from '../../../../adapters/cli/dev/runs.ts'
 import { loadTesting } from '../../../../adapters/cli/test/testing.ts'
 import type { Coverage, Testing } from '../../../../adapters/inspector/test-result.ts'
 import { crashLines } from '../../../../adapters/testing/agent-tests.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { walkMermaid, type Refuted } from '../../../../adapters/cli/test/walk-text.ts'
+import { walkMermaid, type Refuted } from '../../../../adapters/cli/test/prove.ts'
 import { CHROMIUM } from '../../../fixtures/pages/chromium.ts'
 import { openMermaid } from '../../../fixtures/pages/mermaid-page.ts'
 

@@ -4,13 +4,13 @@ import {
   type AgentInterface,
   type AgentSkill,
   decodeCard
-} from '../../../machines/protocol/card.ts'
-import { createRuntime } from '../../../runtime/runtime.ts'
-import { fetchCard, foundCard } from '../../client/card/discovery.ts'
-import { interfacesAt } from '../../entry/interfaces.ts'
-import { readArguments, readOptions, readPositionals, refusePassword } from '../arguments.ts'
-import { type Command, EXIT, type Io, usageError } from '../command.ts'
-import { loadAgent } from '../load-agent.ts'
+} from '../../machines/protocol/card.ts'
+import { createRuntime } from '../../runtime/runtime.ts'
+import { fetchCard, foundCard } from '../client/card/discovery.ts'
+import { interfacesAt } from '../entry/interfaces.ts'
+import { readArguments, readOptions, readPositionals, refusePassword } from './arguments.ts'
+import { type Command, EXIT, type Io, usageError } from './command.ts'
+import { loadAgent } from './load-agent.ts'
 import {
   aboutKey,
   accessOption,
@@ -19,8 +19,8 @@ import {
   KEY_OPTIONS,
   readAccess,
   type Access
-} from '../talk/agent-connection.ts'
-import { jsonLine, oneLine, plain } from '../text/terminal-text.ts'
+} from './talk/agent-connection.ts'
+import { jsonLine, oneLine, plain } from './text/terminal.ts'
 import { jsonIn, signerFrom, textIn, verifierFrom } from './key-files.ts'
 
 /** `taskchart card`: shows an agent's card, or signs or verifies one. */

@@ -1,31 +1,35 @@
 import { createHash } from 'node:crypto'
-import { isA2AError } from '../../../../machines/protocol/errors.ts'
-import type { Artifact, StreamResponse } from '../../../../machines/protocol/objects.ts'
-import type { Message, Part } from '../../../../machines/protocol/parts.ts'
-import { isInterrupted, isTerminal } from '../../../../machines/protocol/states.ts'
-import { nameQuestion } from '../../../client/messages.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import type { Artifact, StreamResponse } from '../../../machines/protocol/objects.ts'
+import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import { isInterrupted, isTerminal } from '../../../machines/protocol/states.ts'
 import {
   acceptOffer,
+  type AgentClient,
   answerSchemaOf,
   declineOffer,
+  type Offer,
   offerIn,
-  proposeTerms,
-  type AgentClient,
-  type Offer
-} from '../../../client/connect.ts'
-import { EXIT, type Io } from '../../command.ts'
-import { styled } from '../../text/colour.ts'
-import { didYouMean } from '../../text/did-you-mean.ts'
-import { chatLine } from '../../text/paste-lines.ts'
-import { oneLine } from '../../text/terminal-text.ts'
-import { USUAL_COLUMNS } from '../../text/terminal.ts'
-import { aboutKey, type AgentPlace } from '../agent-connection.ts'
-import { exitCode, isActive, showTurn } from '../follow.ts'
-import { placeOf } from '../hints.ts'
-import { eventsOf } from '../watch.ts'
-import { nothingYet, type Watched } from '../watch-stream.ts'
+  proposeTerms
+} from '../../client/connect.ts'
+import { nameQuestion } from '../../client/messages.ts'
+import { readArguments } from '../arguments.ts'
+import { type Command, EXIT, EXIT_CODES, type Io } from '../command.ts'
+import { chatLine, didYouMean } from '../text/format.ts'
+import { oneLine, styled, USUAL_COLUMNS } from '../text/terminal.ts'
+import {
+  aboutKey,
+  ACCESS_HELP,
+  ACCESS_OPTIONS,
+  type AgentPlace,
+  ENVIRONMENT_HELP,
+  readAccess,
+  withAgent
+} from './agent-connection.ts'
+import { exitCode, isActive, nothingYet, placeOf, showTurn, type Watched } from './follow.ts'
 import { askAnswer, askFields, fieldsOfTerms } from './form.ts'
-import type { ContextMemory, LastContext } from './last-context.ts'
+import { contextFolder, ContextMemory, type LastContext } from './last-context.ts'
+import { eventsOf } from './watch.ts'
 
 /** The words that are no messages, and their help. */
 export const WORDS = {
@@ -303,4 +307,47 @@ export class ChatLoop {
   #tell(line: string): void {
     this.#io.stderr.write(`${line}\n`)
   }
+}
+
+/** `taskchart chat`: a chat with an agent at the terminal. */
+export const chatCommand: Command = {
+  usage:
+    'taskchart chat URL [--new] [--out DIR] [--api-key KEY] [--header NAME:VALUE]… [--credential-origin ORIGIN]… [--binding NAME]',
+  details: `URL is the agent's ws: URL, or the http: URL of its card. Each line is a message. A question that comes with a schema is asked field
+by field. The last context of each URL is remembered, so the next chat continues it: a task that still runs is shown again, and
+a question is asked again. Ctrl-C leaves a running task alone. Ctrl-D, the end of the input, ends the chat.
+
+${Object.entries(WORDS)
+  .map(([word, text]) => `  ${word.padEnd(14)}  ${text}`)
+  .join('\n')}
+
+  --new           begin a new context
+  --out DIR       save artifacts in this folder; existing files are never overwritten
+${ACCESS_HELP}  --binding NAME  use WEBSOCKET, JSONRPC, HTTP+JSON or GRPC instead of the card's preference
+
+${ENVIRONMENT_HELP}
+Contexts are remembered in taskchart/chats below $XDG_STATE_HOME, by default ~/.local/state. Only you can read these files. They have
+the ids of contexts and tasks, and no URL, text or key. To send lines from a program, write them to stdin.
+
+${EXIT_CODES}`,
+  run
+}
+
+const OPTIONS = {
+  new: { type: 'boolean', default: false },
+  out: { type: 'string' },
+  ...ACCESS_OPTIONS,
+  binding: { type: 'string' }
+} as const
+
+async function run(args: readonly string[], io: Io): Promise<number> {
+  const {
+    values,
+    positionals: [url]
+  } = readArguments(args, OPTIONS, ['URL'])
+  const { new: isNew, out, binding } = values
+  const place = { url, out, access: readAccess(values, io.env), binding }
+  const memory = new ContextMemory(contextFolder(io.env), url)
+  const last = isNew ? undefined : await memory.read()
+  return withAgent(place, io, client => new ChatLoop(client, place, memory, io).run(last))
 }

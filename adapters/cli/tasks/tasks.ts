@@ -2,12 +2,12 @@ import { stateText } from '../../../machines/protocol/states.ts'
 import { readOptions, readPositionals } from '../arguments.ts'
 import { type Command, EXIT, type Io, usageError } from '../command.ts'
 import { ACCESS_HELP, ACCESS_OPTIONS, ENVIRONMENT_HELP, readAccess, withAgent } from '../talk/agent-connection.ts'
-import { didYouMean } from '../text/did-you-mean.ts'
-import { jsonLine, oneLine } from '../text/terminal-text.ts'
+import { didYouMean } from '../text/format.ts'
+import { jsonLine, oneLine } from '../text/terminal.ts'
 import { exportTasks } from './export.ts'
-import { listTasks } from './ls.ts'
-import { readPlace, SOURCE_OPTIONS, withSource } from './open-source.ts'
-import { recordLines } from './record-lines.ts'
+import { listTasks } from './lines.ts'
+import { readPlace, SOURCE_OPTIONS, withSource } from './source.ts'
+import { recordLines } from './lines.ts'
 
 const ACTIONS: ReadonlyMap<string, (args: readonly string[], io: Io) => Promise<number>> = new Map([
   ['ls', listTasks],

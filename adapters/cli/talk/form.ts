@@ -1,8 +1,8 @@
-import { isObject, type JsonValue } from '../../../../machines/protocol/codec/json.ts'
-import type { Part } from '../../../../machines/protocol/parts.ts'
-import { expectedText } from '../../text/expected.ts'
-import { oneLine } from '../../text/terminal-text.ts'
-import { expectsLine } from '../progress.ts'
+import { isObject, type JsonValue } from '../../../machines/protocol/codec/json.ts'
+import type { Part } from '../../../machines/protocol/parts.ts'
+import { expectedText } from '../text/format.ts'
+import { oneLine } from '../text/terminal.ts'
+import { expectsLine } from './results.ts'
 
 type Schema = Readonly<Record<string, unknown>>
 
