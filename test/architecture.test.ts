@@ -274,10 +274,7 @@ await t.test('what sockets, streams and threads send is received in one way', as
     /(?:\b(?:on|once|addListener|prependListener|addEventListener)\(\s*['"](?:message|data)['"]|\bonmessage\b)/g
   // The script of a page is text here.
   t.strictSame(
-    found(
-      listeners,
-      path => !['runtime/primitives/received.ts', 'adapters/inspector/stately/stately-page.ts'].includes(path)
-    ),
+    found(listeners, path => !['runtime/primitives/received.ts', 'adapters/inspector/stately.ts'].includes(path)),
     []
   )
   t.equal(

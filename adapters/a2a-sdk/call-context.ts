@@ -3,7 +3,7 @@ import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/vers
 import type { CallContext } from '../../runtime/access/call-context.ts'
 import type { Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import { callTerms, traceTerms } from '../json-rpc/service-parameters.ts'
-import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
+import { noteFailure, toSdkError, type Transport } from './sdk-objects.ts'
 
 /** The members of a call that the SDK's context lacks. They are stored in its state. */
 type Terms = Omit<CallContext, 'principal' | 'tenant' | 'version' | 'extensions'>

@@ -1,14 +1,15 @@
-import { SendMessageConfiguration, TaskState, type SendMessageRequest, type Task } from '@a2a-js/sdk'
-import { DefaultExecutionEventBus, RequestContext, ServerCallContext, type AgentExecutor } from '@a2a-js/sdk/server'
+import { SendMessageConfiguration, type SendMessageRequest, type Task, TaskState } from '@a2a-js/sdk'
+import { type AgentExecutor, DefaultExecutionEventBus, RequestContext, ServerCallContext } from '@a2a-js/sdk/server'
 import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import { PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { authRequired, inputRequired, type Authorization } from '../../runtime/authoring/questions.ts'
-import type { WorkWords } from '../../runtime/authoring/words.ts'
+import { sentValue } from '../../runtime/authoring/checked-words.ts'
+import { type Authorization, authRequired, inputRequired } from '../../runtime/authoring/questions.ts'
+import { failed, type WorkWords } from '../../runtime/authoring/words.ts'
 import type { ReceivedMessage, WorkArguments, WorkEnd } from '../../runtime/authoring/work-arguments.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import { userNamed } from './call-context.ts'
-import { runTurn } from './executor-turn.ts'
-import type { TurnEnd } from './executor-words.ts'
+import { heardOf, type TurnEnd } from './executor-words.ts'
 import { sdkMessage, sdkTask } from './sdk-objects.ts'
 
 type Asked = Extract<TurnEnd, { asks: unknown }>
@@ -131,4 +132,53 @@ function detailsFor({
 function waiting(task: Task, asked: Asked['asks']): Task {
   const state = asked === 'input-required' ? TaskState.TASK_STATE_INPUT_REQUIRED : TaskState.TASK_STATE_AUTH_REQUIRED
   return { ...task, status: { state, message: undefined, timestamp: task.status?.timestamp } }
+}
+
+/** The options of an executor's turn. */
+interface TurnOptions {
+  readonly executor: AgentExecutor
+  readonly request: RequestContext
+  /** The words of earlier turns; those of this turn are added. */
+  readonly said: WorkWords[]
+  readonly emit: (words: WorkWords) => void
+  readonly signal: AbortSignal
+}
+
+const UNFINISHED =
+  'The executor returned without an end. Before it returns, it has to publish a message, or a terminal or interrupted status.'
+
+/**
+ * Runs an executor once, until it asks, ends the task, or returns; later events are dropped. Rejects with the executor's error, for
+ * invalid events, and when the signal aborts.
+ */
+function runTurn({ executor, request, said, emit, signal }: TurnOptions): Promise<TurnEnd> {
+  const bus = new DefaultExecutionEventBus()
+  const turn = new Promise<TurnEnd>((resolve, reject) => {
+    const unfinished = () => resolve({ result: failed(UNFINISHED) })
+    bus.on('finished', unfinished)
+    bus.on('event', event => {
+      // An error thrown in a listener would end the process.
+      try {
+        const { words, end } = heardOf(event, request, said)
+        for (const word of words) {
+          emit(word)
+          said.push(sentValue(word, word.type))
+        }
+        if (!end) return
+        bus.removeAllListeners()
+        resolve(sentValue(end, 'the end of the turn'))
+      } catch (error) {
+        bus.removeAllListeners()
+        reject(error)
+      }
+    })
+    const stopListening = onAbort(signal, () => reject(signal.reason))
+    void execute(executor, request, bus).then(unfinished, reject).finally(stopListening)
+  })
+  return turn.finally(() => bus.removeAllListeners())
+}
+
+/** Makes an executor that throws synchronously reject. */
+async function execute(executor: AgentExecutor, request: RequestContext, bus: DefaultExecutionEventBus): Promise<void> {
+  await executor.execute(request, bus)
 }

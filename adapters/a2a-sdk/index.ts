@@ -2,7 +2,7 @@
  * taskchart and the official SDK, both ways: its clients over the WebSocket binding, its servers on a runtime, its executors as work.
  * Loads neither Express nor gRPC.
  */
-export { expressErrors } from './express-errors.ts'
+export { expressErrors } from './sdk-objects.ts'
 export { fromExecutor } from './executor-work.ts'
 export { toRequestHandler } from './request-handler.ts'
 export { WebSocketTransport, WebSocketTransportFactory } from './websocket-transport.ts'

@@ -10,8 +10,7 @@ import { checkAccess } from '../client/credentials.ts'
 import { isAmong } from '../client/hosts.ts'
 import { openAgent } from '../client/open-agent.ts'
 import { CONNECT_OPTIONS, type ConnectOptions } from '../client/options.ts'
-import { toSdkError } from './sdk-errors.ts'
-import { sdkAnswer, sdkEvent, sdkTask, sdkTasks, type Codec } from './sdk-objects.ts'
+import { type Codec, sdkAnswer, sdkEvent, sdkTask, sdkTasks, toSdkError } from './sdk-objects.ts'
 
 /**
  * Adds the WebSocket binding to the official client, for cards that list it:

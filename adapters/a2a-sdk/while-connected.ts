@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { User } from '@a2a-js/sdk/server'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { connectionOf } from '../entry/connection.ts'
-import { noteFailure, toSdkError, type Transport } from './sdk-errors.ts'
+import { noteFailure, toSdkError, type Transport } from './sdk-objects.ts'
 
 /** A request of Express, which has its response, or a call of gRPC. */
 type Request = EventEmitter & {

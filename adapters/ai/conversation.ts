@@ -1,10 +1,9 @@
-import type { ModelMessage } from 'ai'
-import type { Message } from '../../machines/protocol/parts.ts'
+import type { FilePart, ModelMessage, TextPart } from 'ai'
+import type { Message, Part } from '../../machines/protocol/parts.ts'
 import { namedArtifacts } from '../../runtime/authoring/artifact-choices.ts'
+import { text, type Words } from '../../runtime/authoring/words.ts'
 import type { EarlierArtifact, WorkArguments } from '../../runtime/authoring/work-arguments.ts'
-import { checkArgument, checkOptions, withMethods, type OptionKinds } from '../../runtime/primitives/options.ts'
-import { isAside } from './model/model-metadata.ts'
-import { filesAndText, onlyText } from './model/model-parts.ts'
+import { checkArgument, checkOptions, type OptionKinds, withMethods } from '../../runtime/primitives/options.ts'
 
 /** How many earlier messages go into a prompt. The newest message is always in it. */
 export interface ConversationBounds {
@@ -72,4 +71,86 @@ function lengthOf({ content }: ModelMessage): number {
 /** Artifacts as messages of the agent, oldest first. */
 function handedOver(artifacts: readonly EarlierArtifact[]): ModelMessage[] {
   return artifacts.toReversed().map(({ artifact }) => ({ role: 'assistant', content: onlyText(artifact.parts) }))
+}
+
+/** The media types that models accept as files. */
+const SEEN = /^(?:image\/.+|application\/pdf)$/i
+
+/** Parts of a client's message for a prompt: images and PDFs as files, data as JSON text, other files by name. */
+function filesAndText(parts: readonly Part[]): (TextPart | FilePart)[] {
+  return parts.map(part => fileOf(part) ?? { type: 'text', text: textIn(part) })
+}
+
+/** The text of an agent's parts; data as JSON, files by name. */
+function onlyText(parts: readonly Part[]): string {
+  return merged(parts).map(textIn).join('\n')
+}
+
+function fileOf(part: Part): FilePart | undefined {
+  const { mediaType, filename } = part
+  if (mediaType === undefined || !SEEN.test(mediaType)) return undefined
+  const data = 'raw' in part ? part.raw : 'url' in part ? webAddress(part.url) : undefined
+  return data === undefined ? undefined : { type: 'file', data, mediaType, ...(filename !== undefined && { filename }) }
+}
+
+function webAddress(url: string): URL | undefined {
+  return /^https?:/i.test(url) && URL.canParse(url) ? new URL(url) : undefined
+}
+
+function textIn(part: Part): string {
+  if ('text' in part) return part.text
+  if ('data' in part) return JSON.stringify(part.data)
+  const { filename = 'without a name', mediaType = 'of an unknown type' } = part
+  return `[a file ${filename}, ${mediaType}${'url' in part ? `, at ${part.url}` : ''}]`
+}
+
+/** Joins adjacent text parts, as a client does with the chunks of an artifact. */
+export function merged(parts: readonly Part[]): Part[] {
+  const whole: Part[] = []
+  for (const part of parts) addTo(whole, part)
+  return whole
+}
+
+/** Appends a part. Text after text joins it. */
+export function addTo(parts: Part[], part: Part): void {
+  const last = parts.at(-1)
+  if (last && isText(last) && isText(part)) parts[parts.length - 1] = { text: last.text + part.text }
+  else parts.push(part)
+}
+
+/** Whether a part has text and no other member. */
+export function isText(part: Part): part is { text: string } {
+  return 'text' in part && Object.keys(part).length === 1
+}
+
+/** The key in `metadata` for data about models: `{ usage }` on a task, and `{ tool }` or `{ reasoning: true }` on a progress message. */
+export const MODEL_METADATA = 'urn:taskchart:model:1'
+
+/** A line about the progress of the model, which is not part of the prompt later. */
+export function aside(line: string, about: { readonly tool: string } | { readonly reasoning: true }): Words {
+  return { parts: [text(line)], metadata: { [MODEL_METADATA]: about } }
+}
+
+/** Whether a message only reports progress of the model. */
+function isAside({ metadata }: Message): boolean {
+  return metadata !== undefined && MODEL_METADATA in metadata
+}
+
+/** The numbers of input and output tokens, as far as the provider reports them. */
+export interface Usage {
+  readonly inputTokens?: number
+  readonly outputTokens?: number
+  readonly totalTokens?: number
+}
+
+const KEYS = ['inputTokens', 'outputTokens', 'totalTokens'] as const
+
+/** The sum over several calls, without what none of them reports. */
+export function sumOf(usages: readonly { readonly [key in (typeof KEYS)[number]]?: number | undefined }[]): Usage {
+  const told = KEYS.map(key => [key, usages.flatMap(usage => usage[key] ?? [])] as const)
+  return Object.fromEntries(
+    told
+      .filter(([, counts]) => counts.length > 0)
+      .map(([key, counts]) => [key, counts.reduce((sum, count) => sum + count)])
+  )
 }

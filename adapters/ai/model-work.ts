@@ -6,17 +6,19 @@ import type { NegotiateFunction } from '../../runtime/negotiation/per-message.ts
 import { checkArgument } from '../../runtime/primitives/options.ts'
 import type { WorkFunction } from '../../runtime/work/function-work.ts'
 import {
-  checkAnswerOptions,
-  instructed,
   type AnswerOptions,
   type AnyOutput,
   type CallOptions,
+  checkAi,
+  checkAnswerOptions,
+  instructed,
   type Instructed,
+  loadAi,
+  noLocalDownloads,
   type TextOutput
-} from './answer/answer-options.ts'
-import { answerWithModel } from './answer/answer-with-model.ts'
+} from './answer-options.ts'
+import { answerWithModel } from './answer-with-model.ts'
 import { boundsOf, modelMessage, newestWithin, type ConversationBounds } from './conversation.ts'
-import { checkAi, loadAi, noLocalDownloads } from './model/peer.ts'
 
 /**
  * Work by a model, as in {@link answerWithModel}: `defineAgent({ card, work: modelWork({ model, instructions: '…' }) })`.

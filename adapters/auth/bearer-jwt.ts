@@ -10,8 +10,15 @@ import {
   textsSuchAs,
   type OptionKinds
 } from '../../runtime/primitives/options.ts'
-import { allowedAlgorithms, checkJose, KEY_OPTIONS, keySource, loadJose } from './jwt-keys.ts'
-import type { BearerJwtOptions, JwtClaims } from './jwt-options.ts'
+import {
+  allowedAlgorithms,
+  type BearerJwtOptions,
+  checkJose,
+  type JwtClaims,
+  KEY_OPTIONS,
+  keySource,
+  loadJose
+} from './jwt-keys.ts'
 import { bearerToken, described } from './schemes.ts'
 
 const OPTIONS: OptionKinds<BearerJwtOptions> = {

@@ -1,7 +1,9 @@
+import type * as sdk from '@a2a-js/sdk'
 import type { AgentCard as SdkCard } from '@a2a-js/sdk'
+import type * as jose from 'jose'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { checkPackages } from '../peers/installed-packages.ts'
 import { isCard03 } from '../v03/card.ts'
-import type { CardPeers } from './peers.ts'
 
 /**
  * Marks, in the protected header, a signature over a part of the document. It is for verifiers of other implementations that read only that
@@ -35,4 +37,30 @@ function canonicalJson(value: unknown): string {
     .filter(name => value[name] !== undefined)
     .toSorted()
   return `{${names.map(name => `${JSON.stringify(name)}:${canonicalJson(value[name])}`).join(',')}}`
+}
+
+/** The packages that sign and verify cards: the official SDK and jose, both optional peers. */
+export interface CardPeers {
+  readonly sdk: typeof sdk
+  readonly jose: typeof jose
+}
+
+/** Throws TypeError with the install command if one of them is not installed. */
+export function checkCardPeers(resolve: (name: string) => unknown = name => import.meta.resolve(name)): void {
+  try {
+    resolve('@a2a-js/sdk')
+    resolve('jose')
+  } catch (cause) {
+    throw new TypeError(
+      'Cards are signed and verified by the official SDK and jose. Install them: npm install @a2a-js/sdk jose',
+      { cause }
+    )
+  }
+}
+
+/** Loads both. Later calls get the same modules. */
+export async function loadCardPeers(): Promise<CardPeers> {
+  checkPackages(['@a2a-js/sdk', 'jose'])
+  const [sdk, jose] = await Promise.all([import('@a2a-js/sdk'), import('jose')])
+  return { sdk, jose }
 }

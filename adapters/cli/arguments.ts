@@ -1,6 +1,6 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import type { Authenticate } from '../../runtime/access/authentication.ts'
-import { apiKey, LONG_KEY, SHORTEST_KEY } from '../auth/api-key.ts'
+import { apiKey, LONG_KEY, SHORTEST_KEY } from '../auth/schemes.ts'
 import { usageError } from './command.ts'
 import { didYouMean } from './text/format.ts'
 

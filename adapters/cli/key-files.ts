@@ -3,10 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { SignCard } from '../../runtime/agent/signed-cards.ts'
-import type { JwtKeys } from '../auth/jwt-options.ts'
-import { cardSigner, type CardSignerOptions } from '../cards/card-signer.ts'
+import type { JwtKeys } from '../auth/jwt-keys.ts'
+import { cardSigner, type CardSignerOptions, type PrivateKey } from '../cards/card-signer.ts'
 import { openVerifier } from '../cards/card-verifier.ts'
-import type { PrivateKey } from '../cards/signing-key.ts'
 import { CommandError, usageError } from './command.ts'
 
 /** A signer for the private key in a file, PEM or JWK. Throws CommandError for an unusable file, key or option. */

@@ -152,7 +152,7 @@ export { acceptOffer, answerSchemaOf, declineOffer, proposeTerms, textOf } from 
 export { conversation } from './state/conversation.ts'
 export { foldTask } from './state/fold-task.ts'
 export { questionOf } from './state/questions.ts'
-export { watchTask } from './state/watch-task.ts'
+export { watchTask } from './state/followed-task.ts'
 export { A2AError }
 export { artifactsByName, artifactVersions } from './artifact-versions.ts'
 export type { ArtifactVersion, ArtifactVersions, VersionReference } from './artifact-versions.ts'
@@ -185,8 +185,8 @@ export type { TaskState } from '../../machines/protocol/states.ts'
 export type { Conversation, ConversationView, SendOptions } from './state/conversation.ts'
 export type { WatchOptions } from './state/followed-task.ts'
 export type { Content, OpenQuestion } from './state/questions.ts'
-export type { TaskView, WatchedTask } from './state/watch-task.ts'
-export type { Watched } from './state/watched.ts'
+export type { TaskView, WatchedTask } from './state/followed-task.ts'
+export type { Watched } from './state/questions.ts'
 export type {
   AgentCard,
   CardLimits,

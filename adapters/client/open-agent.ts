@@ -1,12 +1,11 @@
 import { invalidParams } from '../../machines/protocol/errors.ts'
-import type { Calls } from './calls.ts'
+import type { CalledAgent, Calls } from './calls.ts'
 import { readBindings, type Binding } from './card/bindings.ts'
 import { checkAccess, explainRefusal } from './credentials.ts'
 import { isSocketAddress } from './hosts.ts'
 import { OPENERS } from './openers.ts'
 import { backOffOptions, type ConnectOptions, type PlacedOptions } from './options.ts'
 import { wholeStreams } from './retries/whole-streams.ts'
-import type { CalledAgent } from './traced-calls.ts'
 
 /** A connected agent. */
 export interface OpenAgent {
@@ -46,7 +45,7 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
     }
   }
   const placed = credentials ? await (await import('./open-by-card.ts')).placedForSocket(url, options) : options
-  const { openSocketCalls } = await import('./transports/websocket/open-calls.ts')
+  const { openSocketCalls } = await import('./transports/websocket/calls.ts')
   const binding = 'WEBSOCKET'
   const calls = await openSocketCalls(url, placed).catch(error => {
     throw explainRefusal(error, placed)
@@ -61,7 +60,7 @@ export async function openAgent(url: string, options: ConnectOptions, openers = 
 
 async function traced(calls: Calls, { telemetry }: ConnectOptions, agent: CalledAgent): Promise<Calls> {
   if (!telemetry) return calls
-  const { tracedCalls } = await import('./traced-calls.ts')
+  const { tracedCalls } = await import('./calls.ts')
   return tracedCalls(calls, agent, telemetry)
 }
 

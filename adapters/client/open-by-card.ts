@@ -2,9 +2,8 @@ import type { AgentCard } from '../../machines/protocol/card.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import type { Calls } from './calls.ts'
-import type { Binding } from './card/bindings.ts'
+import { type Binding, type Offer, offersOf } from './card/bindings.ts'
 import { fetchCard } from './card/discovery.ts'
-import { offersOf, type Offer } from './card/interfaces.ts'
 import { explainRefusal, placesIn, type Place } from './credentials.ts'
 import { hasTls, isSameOrigin, mayReceive, originRefusal } from './hosts.ts'
 import { OPENERS, type Opener, type Openers } from './openers.ts'
@@ -95,7 +94,7 @@ async function openOffer(
       : onlyInNode(url, offer, openers)
     if (open instanceof A2AError) return { why: open }
     if (!isLast && !isSameOrigin(url, address)) {
-      const { unreachable } = await import('./transports/http-request.ts')
+      const { unreachable } = await import('./transports/http.ts')
       const lost = await unreachable(address, options)
       if (lost) return { why: lost, isOdd: true }
     }

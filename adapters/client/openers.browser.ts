@@ -9,14 +9,14 @@ const HTTP: Omit<Opener, 'load'> = { lacks: { cookie: 'cookies of your own in br
 export const OPENERS: Openers = {
   '1.0': {
     WEBSOCKET: {
-      load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls,
+      load: async () => (await import('./transports/websocket/calls.ts')).openSocketCalls,
       lacks: { header: 'headers in browsers', cookie: 'cookies of your own in browsers' }
     },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc, ...HTTP },
     'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest, ...HTTP }
   },
   '0.3': {
-    JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03, ...HTTP },
-    'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03, ...HTTP }
+    JSONRPC: { load: async () => (await import('./transports/http-03.ts')).openJsonRpc03, ...HTTP },
+    'HTTP+JSON': { load: async () => (await import('./transports/http-03.ts')).openRest03, ...HTTP }
   }
 }

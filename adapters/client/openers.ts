@@ -1,6 +1,5 @@
 import type { Calls } from './calls.ts'
-import type { Binding } from './card/bindings.ts'
-import type { Offer } from './card/interfaces.ts'
+import type { Binding, Offer } from './card/bindings.ts'
 import type { Place } from './credentials.ts'
 import type { PlacedOptions } from './options.ts'
 
@@ -28,14 +27,14 @@ const GRPC: Omit<Opener, 'load'> = {
 /** The bindings in Node. In browsers `openers.browser.ts` replaces this file. */
 export const OPENERS: Openers = {
   '1.0': {
-    WEBSOCKET: { load: async () => (await import('./transports/websocket/open-calls.ts')).openSocketCalls },
+    WEBSOCKET: { load: async () => (await import('./transports/websocket/calls.ts')).openSocketCalls },
     JSONRPC: { load: async () => (await import('./transports/json-rpc.ts')).openJsonRpc },
     'HTTP+JSON': { load: async () => (await import('./transports/rest.ts')).openRest },
     GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc(), ...GRPC }
   },
   '0.3': {
-    JSONRPC: { load: async () => (await import('./transports/json-rpc-03.ts')).openJsonRpc03 },
-    'HTTP+JSON': { load: async () => (await import('./transports/rest-03.ts')).openRest03 },
-    GRPC: { load: async () => (await import('./transports/official/grpc-03.ts')).loadGrpc03(), ...GRPC }
+    JSONRPC: { load: async () => (await import('./transports/http-03.ts')).openJsonRpc03 },
+    'HTTP+JSON': { load: async () => (await import('./transports/http-03.ts')).openRest03 },
+    GRPC: { load: async () => (await import('./transports/official/grpc.ts')).loadGrpc03(), ...GRPC }
   }
 }

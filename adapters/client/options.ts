@@ -14,7 +14,7 @@ import {
 import { A_TELEMETRY, type Telemetry } from '../../runtime/telemetry/telemetry.ts'
 import type { CardLimits } from './card/card-limits.ts'
 import type { ClientCredentials, Place } from './credentials.ts'
-import type { BackOffOptions } from './retries/back-off.ts'
+import type { BackOffOptions } from './retries/transport-state.ts'
 
 /** Headers of requests: constant, or a function that is called for each request. */
 export type Headers = Readonly<Record<string, string>> | (() => Readonly<Record<string, string>>)

@@ -5,8 +5,7 @@ import type { PostgresPool } from '../postgres/session/pool.ts'
 import { SHARDS } from '../postgres/schema/migrate.ts'
 import { connectionsOf, storeOf } from '../postgres/store.ts'
 import { ClusterNode } from './node.ts'
-import { PostgresPlacement } from './placement/postgres-placement.ts'
-import { steadyClock } from './placement/shared-clock.ts'
+import { PostgresPlacement, steadyClock } from './placement/postgres-placement.ts'
 
 /** The connections of a node beside those for reads: two that stay, and one more for a moment at the start. */
 const OTHER_CONNECTIONS = 3

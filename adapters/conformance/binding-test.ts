@@ -5,14 +5,20 @@ import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { isTerminal, TASK_STATES } from '../../machines/protocol/states.ts'
 import type { Clock } from '../../runtime/ports/clock.ts'
 import type { Binding } from '../client/card/bindings.ts'
-import { BoundReached, type Bounds, Unanswered } from './bounds.ts'
-import { Refusal, type Caller, type Note, type Stream, type Terms } from './callers/caller.ts'
+import {
+  BoundReached,
+  type Bounds,
+  type Caller,
+  type Note,
+  Refusal,
+  type Stream,
+  type Terms,
+  Unanswered
+} from './callers/caller.ts'
 import { noteEmitted, type Heard } from './emitted.ts'
-import { fieldsOf } from './fields-of.ts'
-import { Listening } from './listening.ts'
+import { errorText, fieldsOf, type Offer, type Offered, refusalText, shown, termsText } from './requirements/needs.ts'
+import { Listening } from './subject-under-test.ts'
 import type { Ledger } from './requirements/ledger.ts'
-import type { Offer, Offered } from './requirements/offered.ts'
-import { errorText, refusalText, shown, termsText } from './requirements/wording.ts'
 
 /** The options for the test of one binding. */
 export interface BindingTestOptions extends Offer {

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import { ignoreBound, ignoreUnanswered } from './bounds.ts'
+import { ignoreBound, ignoreUnanswered } from './callers/caller.ts'
 import { list } from './moves/list.ts'
 import { answer, cancel, follow } from './moves/live.ts'
 import { replyAgain, send, sendAtOnce, stream } from './moves/opening.ts'

@@ -1,21 +1,25 @@
+import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { A2AError, isA2AError, type A2AErrorOptions, type ErrorCode } from '../../machines/protocol/errors.ts'
-import type { Words } from '../../runtime/authoring/words.ts'
+import { A2AError, type A2AErrorOptions, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
+import { authRequired, inputRequired, type Question } from '../../runtime/authoring/questions.ts'
+import { artifact, progress, type Words } from '../../runtime/authoring/words.ts'
 import type { WorkArguments } from '../../runtime/authoring/work-arguments.ts'
+import type { StandardSchema } from '../../runtime/ports/standard-schema.ts'
 import {
   checkArgument,
   checkOptions,
-  textSuchAs,
+  type OptionKinds,
   textsSuchAs,
-  TRUE_OR_FALSE,
-  type OptionKinds
+  textSuchAs,
+  TRUE_OR_FALSE
 } from '../../runtime/primitives/options.ts'
 import { ignoreRejection } from '../../runtime/primitives/promises.ts'
+import { runOf } from '../../runtime/work/function-work.ts'
 import type { RemoteOutcome } from './delegation.ts'
-import { forwardEvents, type ForwardOptions } from './forward-events.ts'
-import { agentBehind, type RemoteAgent } from './remote-agent.ts'
-import { remoteLogic } from './remote-logic.ts'
-import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
+import { agentBehind, type RemoteAgent, remoteLogic } from './remote-agent.ts'
+import { digestOf } from './remote-record.ts'
+import type { Listener, RemoteAsking, RemoteInput, RemoteResult } from './remote-task.ts'
 
 /** The options of `delegate`. */
 export interface DelegateOptions extends ForwardOptions, Omit<RemoteInput, 'message'> {}
@@ -93,4 +97,69 @@ async function delegated(
   if ('result' in ended) return ended.result
   const { code, message: words, metadata = {} } = ended.error
   throw new A2AError(code, words, { metadata })
+}
+
+/** Which events of the other agent's task are forwarded. */
+interface ForwardOptions {
+  /** Forwards status messages as progress. Default true. */
+  readonly progress?: boolean
+  /** Forwards artifacts, chunk by chunk, with new ids. Default true. */
+  readonly artifacts?: boolean
+}
+
+/** Forwards events and questions of another agent to the work of a function or generator. `key` identifies the delegation in its task. */
+function forwardEvents(self: AnyActorRef, key: string, title: string, options: ForwardOptions): Listener {
+  const { progress: tells = true, artifacts: hands = true } = options
+  const work = self._parent
+  const run = work && runOf(work)
+  let asked = new AbortController()
+  const ask = (event: RemoteAsking, number: number) => {
+    asked = new AbortController()
+    run?.relay(questionOf(event, title), { key: `${key}/question/${number}`, signal: asked.signal }).then(
+      answer =>
+        answer !== undefined &&
+        self.send({ type: 'answer', message: messageIn(answer as Message | { message: Message }) }),
+      // The work has ended.
+      () => {}
+    )
+  }
+  return {
+    hear: (event, question) => {
+      if (event.type === 'remote.artifact') {
+        const {
+          artifact: { artifactId, ...content },
+          append,
+          lastChunk
+        } = event
+        if (hands)
+          run?.pass(artifact({ ...content, artifactId: digestOf('artifact', key, artifactId) }, { append, lastChunk }))
+        return
+      }
+      // The agent continues without an answer, or asks a new question.
+      asked.abort()
+      if (event.type !== 'remote.status') return ask(event, question)
+      if (tells && event.message) run?.pass(progress(event.message))
+    },
+    hearAgain: ask,
+    over: () => asked.abort(),
+    // Work that restarts after a crash resumes its delegations.
+    goesOn: () => work?._parent?.getSnapshot().status === 'active'
+  }
+}
+
+function questionOf({ type, message, refusal }: RemoteAsking, title: string): Question {
+  const asked = message ?? { parts: [{ text: `${title} needs an answer to go on.` }] }
+  const words = refusal === undefined ? asked : { ...asked, parts: [{ text: refusal }, ...asked.parts] }
+  return type === 'remote.input-required' ? inputRequired(words) : authRequired(words, { schema: notHere(title) })
+}
+
+/** A schema that refuses authorizations: no message can pass one on to the agent that waits for it. */
+function notHere(title: string): StandardSchema<never> {
+  const message = `cannot be passed on: authorize it with ${title} itself`
+  return { '~standard': { version: 1, vendor: 'taskchart', validate: () => ({ issues: [{ message }] }) } }
+}
+
+/** The client's message: the answer to a question, or in an answer to a request for authorization. */
+function messageIn(answer: Message | { readonly message: Message }): Message {
+  return 'message' in answer ? answer.message : answer
 }

@@ -5,13 +5,10 @@ import { checkOptions, type OptionKinds } from '../../runtime/primitives/options
 import { checkWait } from '../../runtime/work/journal.ts'
 import type { AgentClient } from '../client/connect.ts'
 import { nameQuestion } from '../client/messages.ts'
-import { passed } from '../client/retries/request-retry.ts'
-import { cancelRemote } from './remote/cancel-remote.ts'
-import { deliver } from './remote/deliver.ts'
-import { openTask } from './remote/open-task.ts'
-import type { PooledClient } from './remote/pooled-client.ts'
-import { isNotDoneThere, notCompleted, tooLate, troubleWith } from './remote/remote-errors.ts'
-import type { RemoteInput, RemoteResult } from './remote/remote-events.ts'
+import { passed } from '../client/retries/retried-calls.ts'
+import { cancelRemote, deliver, isNotDoneThere, notCompleted, openTask, tooLate, troubleWith } from './remote-calls.ts'
+import type { PooledClient } from './pooled-client.ts'
+import { type Listener, type RemoteInput, type RemoteResult, RemoteTask } from './remote-task.ts'
 import {
   type Answer,
   answersIn,
@@ -21,8 +18,7 @@ import {
   RecordKeeper,
   type RecordPlace,
   type RemoteRecord
-} from './remote/remote-record.ts'
-import { RemoteTask, type Listener } from './remote/remote-task.ts'
+} from './remote-record.ts'
 
 /** The outcome of a delegation. */
 export type RemoteOutcome = { readonly result: RemoteResult } | { readonly error: unknown }

@@ -1,12 +1,14 @@
-import { pathOf, hostOf } from '../../runtime/commits/actor-host.ts'
+import type { ActorLogic, AnyActorRef, Snapshot } from 'xstate'
+import { messageOf } from '../../runtime/authoring/checked-words.ts'
+import { familyOf, hostOf, pathOf } from '../../runtime/commits/actor-host.ts'
 import { textSuchAs } from '../../runtime/primitives/options.ts'
 import { PrivateProperty } from '../../runtime/primitives/private-property.ts'
 import { readBindings } from '../client/card/bindings.ts'
 import { checkAccess } from '../client/credentials.ts'
 import { checkConnect, CONNECT_OPTIONS } from '../client/options.ts'
-import { remoteLogic, type RemoteLogic } from './remote-logic.ts'
-import { PooledClient, type RemoteOptions } from './remote/pooled-client.ts'
-import type { RemoteResult } from './remote/remote-events.ts'
+import { Delegation, type RemoteOutcome } from './delegation.ts'
+import { PooledClient, type RemoteOptions } from './pooled-client.ts'
+import type { Listener, RemoteAnswer, RemoteInput, RemoteResult } from './remote-task.ts'
 
 /** Another agent: actor logic for charts, and an argument of `delegate`. */
 export type RemoteAgent = RemoteLogic<RemoteResult>
@@ -52,4 +54,75 @@ export function agentBehind(logic: RemoteAgent): PooledClient {
   if (!agent)
     throw new TypeError("delegate takes an agent that was made by remoteAgent: const hotel = remoteAgent('http://…').")
   return agent
+}
+
+/** `run` identifies one run of the actor within its task, so that a later run does not resume its delegation. */
+type RemoteSnapshot<Output> = Snapshot<Output> & {
+  readonly input: RemoteInput | undefined
+  readonly run: string
+}
+
+/** Actor logic that delegates a task to another agent. */
+type RemoteLogic<Output> = ActorLogic<RemoteSnapshot<Output>, RemoteAnswer, RemoteInput>
+
+/** The differences between both kinds of delegating actors: their listeners, and their final snapshots. */
+interface RemoteRole<Output> {
+  readonly runOf: (self: AnyActorRef) => string
+  readonly listenerOf: (self: AnyActorRef) => Listener
+  readonly endOf: (outcome: RemoteOutcome) => Pick<Snapshot<Output>, 'status' | 'output' | 'error'>
+}
+
+/** The end of a delegation. A class, so that an author's actor cannot send one. */
+class RemoteEnded {
+  readonly type = 'remote.ended'
+  readonly outcome: RemoteOutcome
+
+  constructor(outcome: RemoteOutcome) {
+    this.outcome = outcome
+  }
+}
+
+const delegations = new PrivateProperty<AnyActorRef, Delegation>()
+
+/** Delegations to one agent as actor logic. They are resumed after a restart of the process. */
+export function remoteLogic<Output>(
+  agent: PooledClient,
+  { runOf, listenerOf, endOf }: RemoteRole<Output>
+): RemoteLogic<Output> {
+  return {
+    getInitialSnapshot: ({ self }, input) => ({
+      status: 'active',
+      output: undefined,
+      error: undefined,
+      input,
+      run: runOf(self)
+    }),
+    restoreSnapshot: snapshot => snapshot as RemoteSnapshot<Output>,
+    start: ({ input, run }, { self, system }) => {
+      /* c8 ignore next -- a starting actor is active and has its input */
+      if (!input) return
+      const place = { host: hostOf(system), taskId: familyOf(self), key: `remote/${run}` }
+      const ended = (outcome: RemoteOutcome) => (self as AnyActorRef).send(new RemoteEnded(outcome))
+      const delegation = new Delegation({ agent, place, input, listener: listenerOf(self), from: self.id, ended })
+      delegations.set(self, delegation)
+      delegation.begin()
+    },
+    transition: (snapshot, event: RemoteAnswer | RemoteEnded | { readonly type: 'xstate.stop' }, { self }) => {
+      const delegation = delegations.get(self)
+      if (event instanceof RemoteEnded)
+        return { ...snapshot, ...endOf(event.outcome), input: undefined } as RemoteSnapshot<Output>
+      if (event.type === 'answer') give(event, delegation)
+      if (event.type === 'xstate.stop') delegation?.stop()
+      return snapshot
+    },
+    getPersistedSnapshot: snapshot => snapshot
+  }
+}
+
+function give({ message }: RemoteAnswer, delegation: Delegation | undefined): void {
+  try {
+    delegation?.answer(messageOf(message))
+  } catch (error) {
+    delegation?.fail(error)
+  }
 }

@@ -2,7 +2,7 @@ import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xst
 import { checkArgument, withMembers } from '../../runtime/primitives/options.ts'
 import { statesOf, transitionsOf } from '../../runtime/xstate/transition-names.ts'
 import { authorsGuard, occasionOf } from './chart-parts.ts'
-import { shownText } from './svg/svg-element.ts'
+import { shownText } from './svg-element.ts'
 
 /** A chart in mermaid's syntax (`stateDiagram-v2`): its nested states, then the transitions between them. */
 export function chartMermaid(machine: AnyStateMachine): string {

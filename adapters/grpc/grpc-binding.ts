@@ -15,7 +15,7 @@ import { checkOptions, textSuchAs, withMethods, type OptionKinds } from '../../r
 import { TwoGenerationCache } from '../../runtime/primitives/collections.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { toRequestHandler } from '../a2a-sdk/request-handler.ts'
-import { noteFailure } from '../a2a-sdk/sdk-errors.ts'
+import { noteFailure } from '../a2a-sdk/sdk-objects.ts'
 import { whileConnected } from '../a2a-sdk/while-connected.ts'
 import { expired, identified } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'

@@ -1,9 +1,16 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire'
 import { Metadata, type UntypedServiceImplementation } from '@grpc/grpc-js'
 import { isObject } from '../../machines/protocol/codec/json.ts'
-import { ERRORS, type A2AError } from '../../machines/protocol/errors.ts'
+import {
+  type A2AError,
+  BAD_REQUEST,
+  ERROR_INFO,
+  ERRORS,
+  type FieldViolation,
+  RETRY_INFO
+} from '../../machines/protocol/errors.ts'
 import { checkArgument } from '../../runtime/primitives/options.ts'
-import { failureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-errors.ts'
-import { statusDetails } from './status-details.ts'
+import { failureOf, GRPC_STATUSES } from '../a2a-sdk/sdk-objects.ts'
 
 /** A call of gRPC. Its request object reaches the SDK's request handler unchanged. */
 interface Call {
@@ -49,4 +56,70 @@ function statusOf(error: A2AError): object {
   const metadata = new Metadata()
   metadata.set('grpc-status-details-bin', statusDetails(error, code))
   return { code, details: error.message, metadata }
+}
+
+/** Writes the fields of a message. */
+type Write = (writer: BinaryWriter) => void
+
+/** A binary `google.rpc.Status` with all details of an error (§10.6), which gRPC sends as `grpc-status-details-bin`. */
+function statusDetails(error: A2AError, status: number): Buffer {
+  const { message, violations, retryAfterMs } = error
+  const [info] = error.details
+  const details: Write[] = [
+    any(ERROR_INFO, errorInfo(String(info?.['reason']), String(info?.['domain']), error.metadata))
+  ]
+  if (violations.length > 0) details.push(any(BAD_REQUEST, badRequest(violations)))
+  if (retryAfterMs !== undefined) details.push(any(RETRY_INFO, retryInfo(Math.ceil(Math.max(0, retryAfterMs)))))
+  const writer = new BinaryWriter().uint32(tag(1, 0)).int32(status).uint32(tag(2)).string(message)
+  for (const detail of details) nested(3, detail)(writer)
+  return Buffer.from(writer.finish())
+}
+
+function errorInfo(reason: string, domain: string, metadata: Readonly<Record<string, string>>): Write {
+  return writer => {
+    texts(reason, domain)(writer)
+    for (const [name, value] of Object.entries(metadata)) nested(3, texts(name, value))(writer)
+  }
+}
+
+function badRequest(violations: readonly FieldViolation[]): Write {
+  return writer => {
+    for (const { field, description } of violations) nested(1, texts(field, description))(writer)
+  }
+}
+
+/** A `google.protobuf.Duration`: seconds and nanoseconds. */
+function retryInfo(milliseconds: number): Write {
+  return nested(1, writer => {
+    writer
+      .uint32(tag(1, 0))
+      .int64(Math.floor(milliseconds / 1000))
+      .uint32(tag(2, 0))
+      .int32((milliseconds % 1000) * 1e6)
+  })
+}
+
+function any(type: string, message: Write): Write {
+  return writer => {
+    writer.uint32(tag(1)).string(type)
+    nested(2, message)(writer)
+  }
+}
+
+/** Writes fields 1 and 2 as strings. */
+function texts(first: string, second: string): Write {
+  return writer => void writer.uint32(tag(1)).string(first).uint32(tag(2)).string(second)
+}
+
+function nested(field: number, write: Write): Write {
+  return writer => {
+    writer.uint32(tag(field)).fork()
+    write(writer)
+    writer.join()
+  }
+}
+
+/** The key of a field: its number and wire type; 2 is length-delimited. */
+function tag(field: number, type = 2): number {
+  return (field << 3) | type
 }

@@ -34,10 +34,8 @@ import { methodsOf, operationsOf } from '../json-rpc/dispatch.ts'
 import { traceTerms } from '../json-rpc/service-parameters.ts'
 import { CardAnswers, pageOf } from './agent-card.ts'
 import { delayRefusal, type Entered, HttpCall, termsOf } from './call.ts'
-import { answerDialect, restFormOf } from './dialect-rest.ts'
-import { codingRefusal } from './parameters.ts'
-import { answerRest, notAllowed } from './rest.ts'
-import { routeOf } from './routes.ts'
+import { answerDialect, answerRest, notAllowed, restFormOf } from './rest.ts'
+import { codingRefusal, routeOf } from './parameters.ts'
 import { answerRpc } from './rpc.ts'
 
 /** The options of the HTTP bindings. */

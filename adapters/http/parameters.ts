@@ -1,14 +1,15 @@
 import { checkJson, checkJsonText, isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../machines/protocol/operations.ts'
 import { A2A_JSON } from '../../machines/protocol/versions.ts'
 import { jsonLimitsOf } from '../../runtime/access/limits.ts'
+import { UNCOUNTED_BYTES, type Unfinished } from '../../runtime/access/unfinished-bytes.ts'
 import { memoizeLast } from '../../runtime/primitives/collections.ts'
+import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Refusal } from '../entry/admission.ts'
 import type { HttpRequest } from '../entry/connection.ts'
-import { bodyOf } from './body.ts'
 import type { HttpCall } from './call.ts'
-import type { Routed } from './routes.ts'
 
 /** Whether a request declares a JSON body. */
 export function isJson(request: HttpRequest): boolean {
@@ -121,3 +122,148 @@ const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
   ['true', true],
   ['false', false]
 ])
+
+/** A REST route (§11.3): its method, its path, whose groups are parameters, and its operation. */
+interface Route {
+  readonly verb: 'GET' | 'POST' | 'DELETE'
+  readonly path: RegExp
+  readonly method: OperationMethod
+}
+
+/** The operation of a path, and the parameters in the path, still percent-encoded. */
+export interface Routed {
+  readonly method: OperationMethod
+  readonly parameters: Readonly<Record<string, string>>
+  readonly tenant?: string
+}
+
+const TASK = '/tasks/(?<id>(?![^/]*:(?:cancel|subscribe)$)[^/]+)'
+const TASK_AND = '/tasks/(?<id>[^/]+)'
+const CONFIGS = '/tasks/(?<taskId>[^/]+)/pushNotificationConfigs'
+
+/** A2A's routes. SubscribeToTask accepts GET, as in the proto, and POST, as in the text. */
+const ROUTES: readonly Route[] = [
+  route('POST', '/message:send', 'SendMessage'),
+  route('POST', '/message:stream', 'SendStreamingMessage'),
+  route('GET', '/tasks', 'ListTasks'),
+  route('POST', `${TASK_AND}:cancel`, 'CancelTask'),
+  route('GET', `${TASK_AND}:subscribe`, 'SubscribeToTask'),
+  route('POST', `${TASK_AND}:subscribe`, 'SubscribeToTask'),
+  route('GET', TASK, 'GetTask'),
+  route('POST', CONFIGS, 'CreateTaskPushNotificationConfig'),
+  route('GET', CONFIGS, 'ListTaskPushNotificationConfigs'),
+  route('GET', `${CONFIGS}/(?<id>[^/]+)`, 'GetTaskPushNotificationConfig'),
+  route('DELETE', `${CONFIGS}/(?<id>[^/]+)`, 'DeleteTaskPushNotificationConfig'),
+  route('GET', '/extendedAgentCard', 'GetExtendedAgentCard')
+]
+
+/** Every route may have a tenant as a prefix. */
+const TENANT = /^\/(?<tenant>[^/]+)(?<path>\/.*)$/
+
+/** Finds the route of a path. A list of methods: the path exists for these only. `undefined`: the path does not exist. */
+export function routeOf(verb: string, path: string): Routed | readonly string[] | undefined {
+  const found = routeFrom(verb, path)
+  if (found) return found
+  const { tenant = '', path: rest = '' } = TENANT.exec(path)?.groups ?? {}
+  const routed = routeFrom(verb, rest)
+  return routed && 'method' in routed ? { ...routed, tenant } : routed
+}
+
+function routeFrom(verb: string, path: string): Routed | readonly string[] | undefined {
+  const allowed: string[] = []
+  for (const { verb: wanted, path: pattern, method } of ROUTES) {
+    const match = pattern.exec(path)
+    if (!match) continue
+    if (wanted === verb) return { method, parameters: { ...match.groups } }
+    allowed.push(wanted)
+  }
+  return allowed.length === 0 ? undefined : allowed
+}
+
+function route(verb: Route['verb'], path: string, method: OperationMethod): Route {
+  return { verb, path: new RegExp(`^${path}$`), method }
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The text that stands for bytes that are not UTF-8. A text may have it too. */
+const REPLACEMENT = '\uFFFD'
+
+/**
+ * Reads the body of a call: UTF-8 of at most `limit` bytes. No body is ''. Counts its bytes and schedules its parsing. Throws
+ * TooLarge, as early as possible, and ParseError for invalid UTF-8 and incomplete bodies. Gives the text if the body has arrived and
+ * may be parsed now, else a promise.
+ */
+export function bodyOf(call: HttpCall, limit: number): Promise<string> | string {
+  const length = call.request.headers.get('content-length')
+  if (Number(length ?? 0) > limit) return Promise.reject(tooLarge(limit))
+  call.served.direct?.invite?.()
+  const arrived = call.request.takeArrived?.()
+  if (arrived) return textOf(arrived, call)
+  return length !== null && Number(length) <= UNCOUNTED_BYTES
+    ? smallBody(call)
+    : largeBody(call, limit, call.unfinished())
+}
+
+async function smallBody(call: HttpCall): Promise<string> {
+  let bytes: ArrayBuffer | Uint8Array
+  try {
+    bytes = await call.request.arrayBuffer()
+  } catch (cause) {
+    throw incomplete(cause)
+  }
+  if (!call.served.direct) await turnEnd()
+  return textOf(bytes, call)
+}
+
+/** The text of a small body, once it may be parsed. */
+function textOf(bytes: ArrayBuffer | Uint8Array, call: HttpCall): Promise<string> | string {
+  call.bytes = bytes.byteLength
+  const turn = call.parsingTurn()
+  return turn ? turn.then(() => decodeUtf8(bytes)) : decodeUtf8(bytes)
+}
+
+async function largeBody(call: HttpCall, limit: number, unfinished: Unfinished): Promise<string> {
+  try {
+    const bytes = await collected(call, limit, unfinished)
+    await turnEnd()
+    const turn = call.parsingTurn()
+    if (turn) await turn
+    const text = decodeUtf8(bytes)
+    unfinished.count(0)
+    return text
+  } catch (cause) {
+    unfinished.count(0)
+    throw cause instanceof A2AError ? cause : incomplete(cause)
+  }
+}
+
+function decodeUtf8(bytes: ArrayBuffer | Uint8Array): string {
+  const text = Buffer.isBuffer(bytes) ? bytes.toString('utf8') : REPLACEMENT
+  if (!text.includes(REPLACEMENT)) return text
+  try {
+    return UTF8.decode(bytes)
+  } catch (cause) {
+    throw new A2AError('ParseError', 'The body is not UTF-8.', { cause })
+  }
+}
+
+async function collected(call: HttpCall, limit: number, unfinished: Unfinished): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of call.request.body ?? []) {
+    call.bytes += chunk.byteLength
+    if (call.bytes > limit) throw tooLarge(limit)
+    const full = unfinished.count(call.bytes)
+    if (full) throw full
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function incomplete(cause: unknown): A2AError {
+  return new A2AError('ParseError', 'The body is incomplete.', { cause })
+}
+
+function tooLarge(limit: number): A2AError {
+  return new A2AError('TooLarge', `A body may have at most ${limit} bytes. Send large files by url.`)
+}

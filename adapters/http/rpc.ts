@@ -3,11 +3,18 @@ import type { Runtime } from '../../runtime/runtime.ts'
 import { headersFor, jsonAnswer, LightResponse, rpcStatus, shownError } from '../entry/answers.ts'
 import { sendJson } from '../entry/small-request.ts'
 import { noSuchMethod, type Methods } from '../json-rpc/dispatch.ts'
-import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { around, encodeOnce, errorFrame, resultFrame, resultPieces } from '../json-rpc/frames.ts'
-import { bodyOf } from './body.ts'
+import {
+  around,
+  encodeOnce,
+  type Envelope,
+  errorFrame,
+  readEnvelope,
+  type RequestId,
+  resultFrame,
+  resultPieces
+} from '../json-rpc/envelope.ts'
+import { bodyOf, isJson, wrongType } from './parameters.ts'
 import { contextOf, delayRefusal, type HttpCall } from './call.ts'
-import { isJson, wrongType } from './parameters.ts'
 import { inPieces, streamed, type Encoding } from './streaming.ts'
 
 /** Answers a JSON-RPC request (§9): one request per body; streams are server-sent events. */

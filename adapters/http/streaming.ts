@@ -10,8 +10,7 @@ import { LightResponse, type Headers } from '../entry/answers.ts'
 import { disconnectSignal, type NodeResponse } from '../entry/connection.ts'
 import { RESPONSE_ALREADY_SENT } from '../entry/small-request.ts'
 import type { HttpCall, StreamTerms } from './call.ts'
-import { EventStream, sentError, sentEvent, sentPieces } from './event-stream.ts'
-import { BodySink, ResponseSink } from './sinks.ts'
+import { BodySink, EventStream, ResponseSink, sentError, sentEvent, sentPieces } from './event-stream.ts'
 
 /** How a binding serialises an event, and an error that ends the stream. Both have no line breaks. */
 export interface Encoding {

@@ -167,7 +167,7 @@ export interface Hello {
  * the greeting before. Then changed tasks, at most every 100 ms. Tasks from before the hub started are read from the store, and may arrive
  * later. All are sent again after each `hello`.
  */
-export interface Tasks {
+interface Tasks {
   readonly type: 'tasks'
   readonly rows: readonly TaskRow[]
   /** The ids of removed tasks. */
@@ -175,7 +175,7 @@ export interface Tasks {
 }
 
 /** At first all known contexts, newest first, at most 10,000, in one message even if there are none; then changed ones. All again after `hello`. */
-export interface Contexts {
+interface Contexts {
   readonly type: 'contexts'
   readonly rows: readonly ContextRow[]
   /** The ids of removed contexts. */
@@ -183,14 +183,14 @@ export interface Contexts {
 }
 
 /** Messages of the watched context: at first the newest 500, in one message even if there are none, then new ones. */
-export interface Talk {
+interface Talk {
   readonly type: 'talk'
   readonly contextId: string
   readonly rows: readonly Said[]
 }
 
 /** Actors of the watched context: at first all, in one message even if there are none; then changed ones. */
-export interface Actors {
+interface Actors {
   readonly type: 'actors'
   readonly contextId: string
   /** Includes ended actors, by `status`. */
@@ -200,27 +200,27 @@ export interface Actors {
 }
 
 /** Steps of the watched context in order, each once, beginning with those that the hub keeps: the newest 2,000. */
-export interface Steps {
+interface Steps {
   readonly type: 'steps'
   readonly contextId: string
   readonly steps: readonly Step[]
 }
 
 /** Frames on the agent's connections, while the page requests them. */
-export interface Frames {
+interface Frames {
   readonly type: 'frames'
   readonly frames: readonly Frame[]
 }
 
 /** The number of steps or frames that were dropped for a slow page, or of new tasks that are too many to be listed: such a task is listed when it changes later. */
-export interface Lost {
+interface Lost {
   readonly type: 'lost'
   readonly what: 'steps' | 'frames' | 'tasks'
   readonly count: number
 }
 
 /** The saved agent module could not be loaded: the previous version stays. Null once it loads again. */
-export interface Reload {
+interface Reload {
   readonly type: 'reload'
   /** The error and its place, for people. */
   readonly error: string | null
@@ -284,3 +284,52 @@ export type FromHub =
   | Authorized
   | Heat
   | Nodes
+
+/* The messages from pages to the hub. Types only, so that code for the browser may import them. */
+
+/** Requests the actors and steps of a context, instead of the previous one; null for none. */
+export interface Watch {
+  readonly type: 'watch'
+  readonly contextId: string | null
+  /** Requests only later steps, if `instance` is still the hub's. */
+  readonly afterStep?: number
+  readonly instance?: string
+}
+
+/** Starts or stops the frames. */
+interface AskFrames {
+  readonly type: 'frames'
+  readonly on: boolean
+}
+
+/** Reports an authorization to a task that waits for it, as `runtime.authorized` does. */
+interface Authorize {
+  readonly type: 'authorize'
+  readonly taskId: string
+  /** Any JSON value. Default null. */
+  readonly data?: unknown
+}
+
+/** Runs the tests of the agent, unless they run already. Coverage follows `testing`. */
+interface AskTest {
+  readonly type: 'test'
+}
+
+/** Proves the properties of the agent, unless that runs already. */
+interface AskProve {
+  readonly type: 'prove'
+}
+
+/** Requests what tasks took in the author's charts until now. */
+interface AskHeat {
+  readonly type: 'heat'
+}
+
+/** Requests the nodes of the cluster, and the way of a task over them. */
+interface AskNodes {
+  readonly type: 'nodes'
+  readonly taskId?: string
+}
+
+/** A message from a page to the hub. */
+export type FromPage = Watch | AskFrames | AskTest | AskProve | AskHeat | AskNodes | Authorize

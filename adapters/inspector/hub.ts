@@ -5,13 +5,12 @@ import { unrefTimer } from '../../runtime/ports/clock.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Tap } from '../entry/connection.ts'
 import type { Chart, Crash, FromHub } from './feed.ts'
-import { lookAt, type Looking, type Sink } from './looking.ts'
+import { type DrawChart, drawnCharts, lookAt, type Looking, shownAgent, type Sink } from './looking.ts'
 import { PageLink } from './page-link.ts'
 import { FrameLog } from './recorder/frame-log.ts'
 import type { Redact } from './recorder/seen-step.ts'
-import { drawnCharts, shownAgent, type DrawChart } from './shown-agent.ts'
 import type { Coverage, Proving, Testing } from './test-result.ts'
-import { taskStory } from './story/task-story.ts'
+import { taskStory } from './story/story.ts'
 
 /** The interval at which changes are sent to pages. */
 export const FLUSH_MS = 100

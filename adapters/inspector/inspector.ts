@@ -1,9 +1,16 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { WebSocketServer, type WebSocket } from 'ws'
+import { extname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type WebSocket, WebSocketServer } from 'ws'
+import { redacted } from '../../runtime/ports/redact.ts'
+import { checkOptions, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import { isLoopback, originRefusal, targetOf, type Refusal, type Target } from '../entry/admission.ts'
+import { drawChart } from '../drawing/chart-drawing.ts'
+import { escaped } from '../drawing/svg-element.ts'
+import { isLoopback, originRefusal, type Refusal, type Target, targetOf } from '../entry/admission.ts'
 import { jsonAnswer, LightResponse } from '../entry/answers.ts'
 import type { HttpRequest, Tap } from '../entry/connection.ts'
 import { addressOf, FULL } from '../entry/listen.ts'
@@ -13,10 +20,99 @@ import { CLOSE_CODES } from '../websocket/close-codes.ts'
 import { refuse } from '../websocket/handshake.ts'
 import { startHeartbeat } from '../websocket/heartbeat.ts'
 import { atHost, Hub, type HubOptions } from './hub.ts'
-import { htmlAnswer, PAGE_PATH, type PageFiles } from './page-files.ts'
-import { linkTo, WAITING_BYTES } from './stately/stately-link.ts'
-import { STATELY_ORIGIN, statelyPage, statelyScript } from './stately/stately-page.ts'
-import { StatelySink, type Stately } from './stately/stately-sink.ts'
+import {
+  linkTo,
+  loadStately,
+  type Stately,
+  STATELY_ORIGIN,
+  statelyPage,
+  statelyScript,
+  StatelySink,
+  WAITING_BYTES
+} from './stately.ts'
+
+/** The path of the page's files. */
+const PAGE_PATH = '/inspector/'
+
+/** A name below it: no `..`, nothing hidden. */
+const NAME = /^\/inspector\/((?:\w[\w-]*\/)*\w[\w.-]*)$/
+
+const TYPES: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json',
+  '.map': 'application/json',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2'
+}
+
+/** The built page: `index.html`, and the files that it loads. */
+export class PageFiles {
+  readonly #folder: string
+
+  constructor(folder: URL) {
+    this.#folder = fileURLToPath(folder)
+  }
+
+  /** The page with its settings as `meta` tags; `undefined` if it was not built. */
+  async index(host: string, meta: Readonly<Record<string, string>>): Promise<Response | undefined> {
+    const html = await this.#read('index.html')
+    const tags = Object.entries(meta).map(([name, content]) => `<meta name="${name}" content="${escaped(content)}">`)
+    return (
+      html &&
+      htmlAnswer(
+        html.toString('utf8').replace(/<head[^>]*>/, head => `${head}${tags.join('')}`),
+        host
+      )
+    )
+  }
+
+  /** A file of the page; `undefined` for an unknown name. Files with a hash in their names never change. */
+  async file(pathname: string): Promise<Response | undefined> {
+    const [, name] = NAME.exec(pathname) ?? []
+    const type = TYPES[extname(pathname)]
+    const bytes = name !== undefined && type !== undefined ? await this.#read(name) : undefined
+    if (!bytes || !type || !name) return undefined
+    const caching = name.startsWith('assets/') ? 'public, max-age=31536000, immutable' : 'no-cache'
+    return new LightResponse(bytes, { headers: { ...SAFE, 'Content-Type': type, 'Cache-Control': caching } })
+  }
+
+  #read(name: string): Promise<Buffer<ArrayBuffer> | undefined> {
+    return readFile(`${this.#folder}${name}`).catch(() => undefined)
+  }
+}
+
+/** An HTML page whose policy allows resources of its own origin only, and frames of the given origins. */
+export function htmlAnswer(html: string, host: string, frames: readonly string[] = []): Response {
+  const sockets = /^[\w.:[\]-]+$/.test(host) ? ` ws://${host} wss://${host}` : ''
+  const policy = [
+    "default-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data: blob:",
+    `connect-src 'self'${sockets}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    ...(frames.length > 0 ? [`frame-src ${frames.join(' ')}`] : [])
+  ]
+  return new LightResponse(html, {
+    headers: {
+      ...SAFE,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Cache-Control': 'no-store',
+      'Content-Security-Policy': policy.join('; ')
+    }
+  })
+}
+
+const SAFE = {
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin'
+}
 
 const FEED_PATH = `${PAGE_PATH}feed`
 const STATELY_PATH = `${PAGE_PATH}stately`
@@ -234,4 +330,52 @@ function socketTarget(request: IncomingMessage, { settings }: Runtime, token: st
 
 function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
+}
+
+/** The options of an inspector. */
+export interface InspectOptions {
+  /**
+   * Copies shown values without secrets: events, snapshots, titles and frames. Default: the function of logs, which removes members with
+   * names such as `authorization` or `apiKey`, and texts that look like secrets.
+   */
+  readonly redact?: (value: unknown) => unknown
+  /** The URL of a Stately receiver, such as `createInspectorServer()`: `ws://127.0.0.1:8080`. Needs `@statelyai/inspect`. */
+  readonly stately?: string
+  /** The token for access. Default a random one, which the server writes into the page. */
+  readonly token?: string
+}
+
+const OPTIONS: OptionKinds<InspectOptions> = { redact: true, stately: true, token: true }
+
+/** The built page. */
+export const builtPage = new PageFiles(new URL('./page', import.meta.url))
+
+/**
+ * An inspector to serve beside an agent: `serve(runtime, { port: 4242, inspector: inspect() })`. Its page replaces the plain one at
+ * `/`; `/stately` opens Stately's inspector. With `authenticate`, or on a public address, it requires the token (`/?token=…`).
+ * Without viewers it costs nothing. Throws TypeError for invalid options.
+ */
+export function inspect(options: InspectOptions = {}): SideApp {
+  return inspectorWith(options)
+}
+
+/** The same, with the URL of its page. */
+export function inspectorWith(options: InspectOptions): SideApp & { readonly pageUrl: string } {
+  checkOptions(options, OPTIONS, 'inspect', "inspect({ stately: 'ws://127.0.0.1:8080' })")
+  const { redact = redacted, stately, token } = options
+  if (typeof redact !== 'function')
+    throw new TypeError('redact has to be a function that gives a copy without secrets: value => copy.')
+  if (stately !== undefined && !/^ws:\/\/./.test(stately))
+    throw new TypeError(`stately has to be an address such as ws://127.0.0.1:8080, not ${JSON.stringify(stately)}.`)
+  if (token !== undefined && (typeof token !== 'string' || token === ''))
+    throw new TypeError('token has to be a text that is not empty.')
+  return new Inspector({
+    redact,
+    stately,
+    token,
+    draw: drawChart,
+    coverage: async () => undefined,
+    page: builtPage,
+    loadStately
+  })
 }

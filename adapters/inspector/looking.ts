@@ -1,17 +1,24 @@
-import type { InspectionEvent } from 'xstate'
+import type { AnyStateMachine, InspectionEvent } from 'xstate'
 import { isTerminal } from '../../machines/protocol/states.ts'
-import type { LiveActors, Observation, ObservedCluster } from '../../runtime/contexts/observers.ts'
+import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
 import { TokenBucket } from '../../runtime/access/usage.ts'
+import type { Agent } from '../../runtime/agent/define-agent.ts'
+import type { LiveActors, Observation, ObservedCluster } from '../../runtime/contexts/observers.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
+import type { Logger } from '../../runtime/ports/logger.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Commit } from '../../runtime/store/store.ts'
+import { chartVersion } from '../../runtime/xstate/transition-counter.ts'
+import { chartsOf, heatOf } from '../drawing/agent-charts.ts'
+import { chartSource } from '../drawing/chart-source.ts'
+import { chartMermaid } from '../drawing/mermaid.ts'
 import { ContextIndex } from './contexts/context-index.ts'
 import { TalkRecord } from './contexts/talk-record.ts'
+import type { Chart, ChartHeat, Hello } from './feed.ts'
 import { seenNodes } from './nodes-seen.ts'
 import type { PageLink, Shown } from './page-link.ts'
 import { Recorder } from './recorder/recorder.ts'
 import { earlierTasks, openingOf, TaskIndex } from './recorder/task-index.ts'
-import { heatReader } from './shown-agent.ts'
 
 /** Receives all recorded events in XState's form, in addition to the pages. */
 export interface Sink {
@@ -30,7 +37,7 @@ export interface Looking extends Shown {
 }
 
 /** The receivers of an observation, and what it goes on from. */
-export interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
+interface LookingParts extends Pick<Shown, 'redact' | 'frames' | 'stirred' | 'test' | 'prove'> {
   /** The observation of the agent before its reload, whose steps and contexts stay. */
   readonly before?: Looking | undefined
   readonly pages: Iterable<PageLink>
@@ -197,4 +204,50 @@ export function lookAt(
       observation.stop()
     }
   }
+}
+
+/** The number of example messages that pages show. */
+const MOST_EXAMPLES = 4
+
+/** The facts of an agent's card that pages show. */
+export function shownAgent(runtime: Runtime): Hello['agent'] {
+  const { name, description, version, skills, capabilities } = runtime.agentCard([])
+  const { params } = capabilities.extensions?.find(({ uri }) => uri === NEGOTIATION_EXTENSION) ?? {}
+  return {
+    name,
+    description,
+    version,
+    examples: skills.flatMap(({ examples = [] }) => examples).slice(0, MOST_EXAMPLES),
+    ...(params?.['terms'] !== undefined && { terms: params['terms'] })
+  }
+}
+
+/** Draws a chart as an `<svg>` element. */
+export type DrawChart = (machine: AnyStateMachine) => Promise<string>
+
+/** The charts of an agent for pages. A chart that cannot be drawn has no picture, and the error is logged. */
+export async function drawnCharts(agent: Agent, draw: DrawChart, logger: Logger): Promise<Chart[]> {
+  return Promise.all(
+    chartsOf(agent).map(async ({ id, title, machine }) => {
+      const svg = await draw(machine).catch((error: unknown) => {
+        logger.error('a chart could not be drawn', { chart: id, error })
+        return ''
+      })
+      return { id, title, svg, mermaid: chartMermaid(machine), source: chartSource(machine) }
+    })
+  )
+}
+
+/** Reads what tasks took in the author's charts; `undefined` if the store does not count transitions, or there are no such charts. */
+function heatReader({ agent, store }: Observation): (() => Promise<ChartHeat[]>) | undefined {
+  const charts = chartsOf(agent).filter(({ id }) => id === 'work' || id.startsWith('child:'))
+  const read = store.readTransitions?.bind(store)
+  if (!read || charts.length === 0) return undefined
+  return async () =>
+    Promise.all(
+      charts.map(async ({ id, machine }) => ({
+        chart: id,
+        transitions: heatOf(machine, await read(chartVersion(machine))).transitions
+      }))
+    )
 }

@@ -1,7 +1,7 @@
 import type { ObservedCluster } from '../../runtime/contexts/observers.ts'
 import type { NodeStatus, ShardStatus } from '../../runtime/ports/cluster-status.ts'
 import type { ContextKey } from '../../runtime/store/store.ts'
-import { newestMoves, wayOf, type Move, type Stay } from '../cluster/moves.ts'
+import { newestMoves, wayOf, type Move, type Stay } from '../cluster/status.ts'
 
 /** The number of moves that a page shows. */
 const MOVES = 20

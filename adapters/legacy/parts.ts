@@ -2,10 +2,11 @@ import * as z from 'zod'
 import { decode } from '../../machines/protocol/codec/decode.ts'
 import { optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
 import { complain, wanted } from '../../machines/protocol/codec/issues.ts'
-import { checkJson, type JsonLimits } from '../../machines/protocol/codec/json.ts'
+import { checkJson, isObject, type JsonLimits, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { oneOf } from '../../machines/protocol/codec/message.ts'
-import { bytes, nonEmptyText, type Schema, struct, text } from '../../machines/protocol/codec/values.ts'
+import { bytes, type Metadata, nonEmptyText, type Schema, struct, text } from '../../machines/protocol/codec/values.ts'
 import { invalidParams } from '../../machines/protocol/errors.ts'
+import type { Part } from '../../machines/protocol/parts.ts'
 
 /** A schema for one of these words. */
 export function word<const Word extends string>(...words: [Word, ...Word[]]): Schema<Word> {
@@ -66,3 +67,87 @@ export function checkedParams<Params>(schema: Schema<Params>, given: unknown, li
   if (violation) throw invalidParams(violation)
   return decode(schema, given)
 }
+
+/** A part of 0.1. */
+type Part01 = z.output<typeof Part01Schema>
+
+/** The metadata key for data that is not an object in 1.0, and is wrapped as `{ value }`, as by the official SDK. */
+const WRAPPED = 'data_part_compat'
+
+/** Converts a part of 0.1 to 1.0. */
+export function fromPart01(part: Part01): Part {
+  const { [WRAPPED]: isWrapped, ...metadata } = part.metadata ?? {}
+  const beside = Object.keys(metadata).length > 0 ? { metadata } : {}
+  if ('text' in part) return { text: part.text, ...beside }
+  if ('data' in part) return { data: (isWrapped === true ? part.data.value : part.data) as JsonValue, ...beside }
+  const { name, mimeType } = part.file
+  const others = {
+    ...(name !== undefined && { filename: name }),
+    ...(mimeType !== undefined && { mediaType: mimeType }),
+    ...beside
+  }
+  return 'bytes' in part.file ? { raw: part.file.bytes, ...others } : { url: part.file.uri, ...others }
+}
+
+/** Converts a part to 0.1. */
+export function toPart01(part: Part): Part01 {
+  const { metadata, filename, mediaType } = part
+  const beside = metadata ? { metadata } : {}
+  if ('text' in part) return { type: 'text', text: part.text, ...beside }
+  if ('data' in part) {
+    if (isObject(part.data)) return { type: 'data', data: part.data, ...beside }
+    return { type: 'data', data: { value: part.data }, metadata: { ...metadata, [WRAPPED]: true } }
+  }
+  const others = {
+    ...(filename !== undefined && { name: filename }),
+    ...(mediaType !== undefined && { mimeType: mediaType })
+  }
+  return {
+    type: 'file',
+    file: 'raw' in part ? { bytes: part.raw, ...others } : { uri: part.url, ...others },
+    ...beside
+  }
+}
+
+/** A task's state in 0.1. */
+export type State01 = 'submitted' | 'working' | 'input-required' | 'completed' | 'canceled' | 'failed'
+
+/** A message of 0.1. */
+export interface Message01 {
+  readonly role: 'user' | 'agent'
+  readonly parts: readonly Part01[]
+  readonly metadata?: Metadata
+}
+
+/** A status of 0.1. */
+export interface Status01 {
+  readonly state: State01
+  readonly message?: Message01
+  readonly timestamp?: string
+}
+
+/** An artifact of 0.1, or a chunk of one: it has a number in its task, from 0, instead of an id. */
+export interface Artifact01 {
+  readonly name?: string
+  readonly description?: string
+  readonly parts: readonly Part01[]
+  readonly index: number
+  readonly append?: boolean
+  readonly lastChunk?: boolean
+  readonly metadata: Metadata
+}
+
+/** A task of 0.1, with the id that its client chose. */
+export interface Task01 {
+  readonly id: string
+  readonly sessionId?: string
+  readonly status: Status01
+  readonly artifacts?: readonly Artifact01[]
+  readonly history?: readonly Message01[]
+  readonly metadata?: Metadata
+}
+
+/** An item of a stream of 0.1. `final`: the stream closes after it. */
+export type Event01 =
+  | { readonly id: string; readonly status: Status01; readonly final: boolean; readonly metadata?: Metadata }
+  | { readonly id: string; readonly artifact: Artifact01; readonly metadata?: Metadata }

@@ -8,8 +8,15 @@ import type { TaskState } from '../../machines/protocol/states.ts'
 import { TASK_OF_01 } from '../../machines/protocol/uris.ts'
 import { normaliseVersion } from '../../machines/protocol/versions.ts'
 import type { ContextMessage } from '../../runtime/ports/webhook-sender.ts'
-import type { Artifact01, Event01, Message01, State01, Status01, Task01 } from './v01-objects.ts'
-import { toPart01 } from './v01-parts.ts'
+import {
+  type Artifact01,
+  type Event01,
+  type Message01,
+  type State01,
+  type Status01,
+  type Task01,
+  toPart01
+} from './parts.ts'
 import { isCancellation, messagePrefixOf } from './v01-requests.ts'
 
 /**

@@ -7,8 +7,7 @@ import type { Message as Message10 } from '../../machines/protocol/parts.ts'
 import type { CreateTaskPushNotificationConfigRequest } from '../../machines/protocol/push.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import { randomIds } from '../../runtime/ports/ids.ts'
-import { Part01Schema, word } from './parts.ts'
-import { fromPart01 } from './v01-parts.ts'
+import { fromPart01, Part01Schema, word } from './parts.ts'
 
 const WEBHOOK_PREFIX = '0.1/'
 

@@ -13,7 +13,7 @@ import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import type { Method } from '../json-rpc/dispatch.ts'
-import { checkedParams } from './parts.ts'
+import { checkedParams, type Event01, type Status01 } from './parts.ts'
 import {
   artifactsIn,
   card01,
@@ -25,8 +25,7 @@ import {
   toWebhook01,
   withPast
 } from './v01-answers.ts'
-import { toError01 } from './v01-errors.ts'
-import type { Event01, Status01 } from './v01-objects.ts'
+import { toError01 } from './errors.ts'
 import {
   cancellation,
   GetParams01,

@@ -6,17 +6,19 @@ import {
   present,
   required
 } from '../../machines/protocol/codec/fields.ts'
-import type { JsonLimits } from '../../machines/protocol/codec/json.ts'
+import { isObject, type JsonLimits } from '../../machines/protocol/codec/json.ts'
 import { message } from '../../machines/protocol/codec/message.ts'
 import {
   flag,
   identifier,
   int32,
   nonEmptyText,
+  type Schema,
   struct,
-  text,
-  type Schema
+  text
 } from '../../machines/protocol/codec/values.ts'
+import type { RestRequest } from '../json-rpc/dialect.ts'
+import { asAsked, fromProtoSend, toProtoPush, toProtoPushes, toProtoTask } from '../v03/proto.ts'
 import { checkedParams, Part03Schema, word } from './parts.ts'
 
 /** A JSON-RPC method of 0.3. */
@@ -102,4 +104,84 @@ function withBlocking(params: Record<string, unknown>): Record<string, unknown> 
 
 function method(name: string, params: Schema<unknown>, streaming = false): [string, Method03][] {
   return [false, true].map(dotted => [dotted ? name.replaceAll('/', '.') : name, { name, streaming, params, dotted }])
+}
+
+/** A REST call: a method, its params, and the function that writes its result. */
+interface Route03 {
+  readonly method: Method03
+  readonly params: unknown
+  readonly write: (result: unknown) => unknown
+}
+
+/** A route; the groups of `path` are ids. */
+interface Row {
+  readonly verb: string
+  readonly path: RegExp
+  readonly method: string
+  readonly params: (request: RestRequest, ids: readonly string[]) => unknown
+  readonly write: (body: unknown) => (result: never) => unknown
+}
+
+const TASK = String.raw`^/v1/tasks/([^/:]+)`
+const PUSH = `${TASK}/pushNotificationConfigs`
+
+const byId: Row['params'] = (_, [id]) => ({ id })
+const byIds: Row['params'] = (_, [id, pushNotificationConfigId]) => ({ id, pushNotificationConfigId })
+const asItIs = () => (result: unknown) => result
+
+const ROWS: readonly Row[] = [
+  row('POST', /^\/v1\/message:send$/, 'message/send', ({ body }) => fromProtoSend(body), asAsked),
+  row('POST', /^\/v1\/message:stream$/, 'message/stream', ({ body }) => fromProtoSend(body), asAsked),
+  row(
+    'GET',
+    new RegExp(`${TASK}$`),
+    'tasks/get',
+    ({ query }, [id]) => ({ ...Object.fromEntries(query), id }),
+    () => toProtoTask
+  ),
+  row('POST', new RegExp(`${TASK}:cancel$`), 'tasks/cancel', byId, () => toProtoTask),
+  row('GET', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
+  row('POST', new RegExp(`${TASK}:subscribe$`), 'tasks/resubscribe', byId, asAsked),
+  row(
+    'POST',
+    new RegExp(`${PUSH}$`),
+    'tasks/pushNotificationConfig/set',
+    ({ body }, [taskId]) => ({ ...webhookIn(body), taskId }),
+    () => toProtoPush
+  ),
+  row('GET', new RegExp(`${PUSH}$`), 'tasks/pushNotificationConfig/list', byId, () => toProtoPushes),
+  row('GET', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/get', byIds, () => toProtoPush),
+  row('DELETE', new RegExp(`${PUSH}/([^/]+)$`), 'tasks/pushNotificationConfig/delete', byIds, asItIs),
+  row('GET', /^\/v1\/card$/, 'agent/getAuthenticatedExtendedCard', () => ({}), asItIs)
+]
+
+/** The route of a request; `undefined` if there is none. */
+export function route03(request: RestRequest): Route03 | undefined {
+  for (const { verb, path, method: name, params, write } of ROWS) {
+    const match = request.verb === verb ? path.exec(request.path) : null
+    const method = method03(name)
+    if (!match || !method) continue
+    const [, ...ids] = match
+    return { method, params: params(request, ids.map(decoded)), write: write(request.body) as Route03['write'] }
+  }
+  return undefined
+}
+
+function row(verb: string, path: RegExp, method: string, params: Row['params'], write: Row['write']): Row {
+  return { verb, path, method, params, write }
+}
+
+/** The webhook in a body: in `config`, as the proto's request has it, or in the body itself, as the official client sends it. */
+function webhookIn(body: unknown): object {
+  const { config = body } = isObject(body) ? body : {}
+  return isObject(config) ? config : {}
+}
+
+/** Decodes an id. Invalid percent-encoding is left as it is, and matches no id. */
+function decoded(id: string): string {
+  try {
+    return decodeURIComponent(id)
+  } catch {
+    return id
+  }
 }

@@ -13,9 +13,8 @@ import { toRequestHandler, writeLegacy } from '../a2a-sdk/request-handler.ts'
 import type { Dialect } from '../json-rpc/dialect.ts'
 import { card03, withCard03, type Card03Options } from '../v03/card.ts'
 import type { Event03, PushConfig03 } from '../v03/objects.ts'
-import { toError03 } from './v03-errors.ts'
-import { method03, params03, type Method03 } from './v03-requests.ts'
-import { route03 } from './v03-routes.ts'
+import { toError03 } from './errors.ts'
+import { method03, type Method03, params03, route03 } from './v03-requests.ts'
 
 type Params = Record<string, unknown>
 type Failed = { readonly error: unknown }

@@ -2,8 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isMainThread } from 'node:worker_threads'
-import { TESTED_PACKAGES, type PackageName, type TestedPackage, type TestedVersion } from './tested-packages.ts'
-import { lineOf, satisfies } from './versions.ts'
+import { type PackageName, TESTED_PACKAGES, type TestedPackage, type TestedVersion } from './tested-packages.ts'
 
 const NODE = process.versions.node
 
@@ -88,4 +87,23 @@ export function checkPackages(names: readonly PackageName[], versionOf = install
         code: 'TASKCHART_PACKAGE'
       })
   }
+}
+
+/** Whether a version satisfies a range of comparators, such as `>=1.3.0 <2`. `*` is any. */
+export function satisfies(version: string, range: string): boolean {
+  return range.split(' ').every(comparator => {
+    const isBelow = weightOf(version) < weightOf(comparator.replace(/^\D+/, ''))
+    return comparator.startsWith('<') ? isBelow : !isBelow
+  })
+}
+
+/** The versions that promise to be compatible with this one: its major, or `0` and its minor. */
+export function lineOf(version: string): string {
+  return /^(?:0\.\d+|\d+)/.exec(version)?.[0] ?? version
+}
+
+/** A version as a number, without its prerelease. */
+function weightOf(version: string): number {
+  const parts = version.replace(/-.*/, '').split('.').map(Number)
+  return [0, 1, 2].reduce((sum, i) => sum * 100_000 + (parts[i] ?? 0), 0)
 }

@@ -8,9 +8,7 @@ import {
   type CopySource,
   type CopyTarget
 } from '../rows/copied-rows.ts'
-import { sumOf, type Cell } from '../rows/damage.ts'
-import { StorageError, thisHolder } from '../rows/storage-error.ts'
-import { originalText, storedText } from '../rows/stored-text.ts'
+import { type Cell, originalText, StorageError, storedText, sumOf, thisHolder } from '../rows/damage.ts'
 import { checkReadable, SHARDS } from './schema/migrate.ts'
 import { Owner } from './session/owner.ts'
 import { placeName, poolOf } from './session/pool.ts'

@@ -8,8 +8,7 @@ import { ReadQueue } from './read/read-queue.ts'
 import { Reads } from './read/reads.ts'
 import type { ShardOwner } from './session/owner.ts'
 import { isPool, placeName, poolOf, type PostgresPool } from './session/pool.ts'
-import { Sweeper } from './write/sweeper.ts'
-import { Writer, type OrderedChange } from './write/writer.ts'
+import { type OrderedChange, Sweeper, Writer } from './write/writer.ts'
 
 /** The connections that a store needs beside those for reads: one that writes, and one more for a moment at the start. */
 const OTHER_CONNECTIONS = 2

@@ -7,7 +7,7 @@ import {
   type TaskView,
   type WatchedTask
 } from '../client/connect.ts'
-import { useGivenAgent, useOpened, useStore } from './agent-context.ts'
+import { useGivenAgent, useOpened, useStore } from './use-agent.ts'
 
 /** A conversation as it stands, and how to go on with it. */
 export interface UsedConversation extends ConversationView, Pick<Conversation, 'send' | 'more'> {}
@@ -37,6 +37,6 @@ export function useTask(taskId: string, agent?: AgentClient): UsedTask {
   return { ...useOpened(store), answer: store.answer, cancel: store.cancel }
 }
 
-export { AgentProvider } from './agent-context.ts'
+export { AgentProvider } from './use-agent.ts'
 export { useAgent } from './use-agent.ts'
 export type { AgentConnection } from './use-agent.ts'

@@ -1,10 +1,30 @@
+import { A2AError, type ErrorCode, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '../../machines/protocol/objects.ts'
-import type { NewWebhook } from '../../runtime/store/rows.ts'
-import type { Commit, MessageRow, TaskEvent, TaskRow } from '../../runtime/store/store.ts'
-import { storedText } from './stored-text.ts'
+import type { NewWebhook, WebhookNote } from '../../runtime/store/rows.ts'
+import type {
+  Commit,
+  ContextKey,
+  Erasure,
+  MessageRow,
+  ReadOptions,
+  Scope,
+  StoredTask,
+  SweepBounds,
+  TaskEvent,
+  TaskRow
+} from '../../runtime/store/store.ts'
+import {
+  applyEvents,
+  applyMessage,
+  newTaskRecord,
+  projectTask,
+  type TaskRecord
+} from '../../runtime/store/task-record.ts'
+import type { TransitionCount } from '../../runtime/xstate/transition-counter.ts'
+import { DamagedRow, StorageError, storedText } from './damage.ts'
 
 /** A task's row in a commit; null for absent members. */
-export interface TaskRows {
+export interface TaskColumns {
   readonly taskId: string
   readonly state: string
   readonly generation: number
@@ -41,7 +61,7 @@ export interface CommitRows {
   readonly expected: number
   readonly atMs: number
   readonly snapshot: string
-  readonly tasks: readonly TaskRows[]
+  readonly tasks: readonly TaskColumns[]
   readonly log: readonly LogRow[]
   readonly journal: readonly { readonly taskId: string; readonly key: string; readonly body: string }[]
   readonly sends: readonly { readonly key: string; readonly expiresAtMs: number; readonly body: string }[]
@@ -73,7 +93,7 @@ export function rowsOf({ key, expected, atMs, snapshot, tasks, log, journal, sen
   }
 }
 
-function taskRow({ taskId, state, generation, snapshot, wakeAtMs }: TaskRow): TaskRows {
+function taskRow({ taskId, state, generation, snapshot, wakeAtMs }: TaskRow): TaskColumns {
   return { taskId: storedText(taskId), state, generation, snapshot: snapshot ?? null, wakeAtMs: wakeAtMs ?? null }
 }
 
@@ -122,4 +142,99 @@ const NO_STATUS = { state: undefined, time: '', isTerm: false } as const
 
 function statusIn({ status, metadata }: TaskStatusUpdateEvent) {
   return { state: status.state, time: status.timestamp ?? '', isTerm: metadata !== undefined }
+}
+
+/** A change of webhooks outside of a commit. */
+export type WebhookChange =
+  | { readonly write: NewWebhook; readonly scope: Scope; readonly limit: number }
+  | { readonly notes: readonly WebhookNote[] }
+  | { readonly delete: string; readonly scope: Scope; readonly taskId: string }
+
+/** The store port's result of a change of webhooks. */
+export type WebhookChanged = 'written' | 'absent' | 'full' | boolean | boolean[]
+
+/** Counts of transitions to add. */
+export interface CountChange {
+  readonly counts: readonly TransitionCount[]
+  readonly atMs: number
+}
+
+/** A removal, or a change of webhooks or of counts. */
+export type Change =
+  | { readonly sweep: SweepBounds; readonly limit: number }
+  | { readonly erase: Erasure }
+  | { readonly webhooks: WebhookChange }
+  | CountChange
+
+/** The result of a change; true for counts. */
+export type Changed = number | WebhookChanged
+
+/** A result. An error is sent between threads as its message, and its code if it is an A2AError. */
+export type Outcome<T> = { readonly value: T } | { readonly failure: string; readonly code: ErrorCode | undefined }
+
+/** Runs a function, and returns its outcome. */
+export function outcomeOf<T>(run: () => T): Outcome<T> {
+  try {
+    return { value: run() }
+  } catch (error) {
+    return failureOf(error)
+  }
+}
+
+/** An error as an outcome. */
+export function failureOf(error: unknown): Outcome<never> {
+  return { failure: (error as Error).message, code: isA2AError(error) ? error.code : undefined }
+}
+
+/** The value of an outcome. Throws its error. */
+export function valueOf<T>(outcome: Outcome<T>): T {
+  if ('value' in outcome) return outcome.value
+  throw outcome.code === undefined ? new StorageError(outcome.failure) : new A2AError(outcome.code, outcome.failure)
+}
+
+/** All rows of a task, which a thread sends without parsing them. */
+interface TaskRows {
+  readonly key: ContextKey
+  readonly taskId: string
+  readonly events: readonly TaskEvent[]
+  readonly messages: readonly MessageRow[]
+}
+
+/** A task as a thread has sent it. */
+export function receivedTask(sent: StoredTask | TaskRows, options?: ReadOptions): StoredTask {
+  if ('task' in sent) return sent
+  const record = newTaskRecord(sent.key, sent.taskId)
+  applyRows(record, sent.events, sent.messages)
+  return projectTask(record, options)
+}
+
+/** Applies events and messages in the order in which they happened: each message at its generation. */
+export function applyRows(record: TaskRecord, events: readonly TaskEvent[], messages: readonly MessageRow[]): void {
+  for (const message of messages.slice(applyEvents(record, events, messages))) applyMessage(record, message)
+}
+
+/**
+ * SQL that counts the rows before the one with which their sizes reach `most`: a read that stops there has one more. `sizes` is SQL for a
+ * page of rows, each with its `bytes` and with the column of `order`. The database adds up, so that no row of sizes has to be made.
+ */
+export function countBefore(sizes: string, order: string, most: string): string {
+  return `SELECT count(*) AS count FROM (SELECT sum(bytes) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS total FROM (${sizes}) AS page) AS sums WHERE total < ${most}`
+}
+
+/** A read of at most `most` events of a task, whose generation is `generation`, after one; `newest` is the last that was found. */
+interface EventsRead {
+  readonly after: number
+  readonly most: number
+  readonly generation: number
+  readonly newest: number | undefined
+}
+
+/** Missing events count as damage, at the end of what was read and before it. */
+export function checkEvents(rows: readonly unknown[], { after, most, generation, newest = after }: EventsRead): void {
+  checkCount(rows, Math.max(Math.min(most, generation - after), newest - after))
+}
+
+/** Missing rows count as damage. */
+export function checkCount(rows: readonly unknown[], count: number): void {
+  if (rows.length < count) throw new DamagedRow('events and messages')
 }

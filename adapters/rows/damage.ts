@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { crc32 } from 'node:zlib'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import type { Logger } from '../../runtime/ports/logger.ts'
@@ -56,4 +57,54 @@ export function reportOnce(logger: Logger, place: Readonly<Record<string, string
     reported.add(message)
     logger.error(message, place)
   }
+}
+
+/** Characters to escape: all but printable ASCII, and the two characters of the escapes. */
+const UNSAFE = /[^ !#-[\]-~]/
+
+/**
+ * A text for a key column: printable ASCII is unchanged, everything else is escaped as in JSON. So NUL and lone surrogates survive,
+ * different texts stay different, the empty text sorts first, and SQLite sorts like JavaScript.
+ */
+export function storedText(text: string): string {
+  if (!UNSAFE.test(text)) return text
+  return JSON.stringify(text)
+    .slice(1, -1)
+    .replaceAll(/[^ -~]/g, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** The inverse of {@link storedText}. */
+export function originalText(stored: string): string {
+  return stored.includes('\\') ? (JSON.parse(`"${stored}"`) as string) : stored
+}
+
+/** A file or database that cannot be used, or no longer. The message names it, without credentials, and the reason. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+}
+
+/** The process that has a file or database, for the error of another. */
+export interface Holder {
+  readonly pid: number
+  readonly host: string
+  /** An ISO time. */
+  readonly since: string
+}
+
+/** This process as the holder, from now on. */
+export function thisHolder(): Holder {
+  return { pid: process.pid, host: hostname(), since: new Date().toISOString() }
+}
+
+/** The refusal of a file or database that another process has. */
+export function inUse(name: string, holder: Holder | undefined, advice: string): StorageError {
+  const who = holder ? `process ${holder.pid} on ${holder.host} since ${holder.since}` : 'another process'
+  return new StorageError(`${name} is in use by ${who}. ${advice}`)
+}
+
+/** The refusal of a file or database of a newer package. */
+export function tooNew(name: string, version: number, known: number): StorageError {
+  return new StorageError(
+    `${name} has the schema version ${version}, and this taskchart knows versions up to ${known}. Use the newer taskchart that wrote it.`
+  )
 }

@@ -1,6 +1,5 @@
-import type { CommitRows } from './commit-rows.ts'
+import { type Change, type Changed, type CommitRows, type Outcome, valueOf } from './commit-rows.ts'
 import { LeastCostQueue } from './least-cost-queue.ts'
-import { valueOf, type Change, type Changed, type Outcome } from './changes.ts'
 
 /** The maximum number of commits in a batch, which bounds the wait of later calls. */
 const COMMITS_A_BATCH = 256

@@ -88,8 +88,8 @@ async function serveHere(
   return { ...served, url: withScheme(served.url, 'http') }
 }
 
-export { cardHandler } from '../http/card-handler.ts'
+export { cardHandler } from '../http/agent-card.ts'
 export { httpHandler }
-export type { CardHandler, CardHandlerOptions } from '../http/card-handler.ts'
+export type { CardHandler, CardHandlerOptions } from '../http/agent-card.ts'
 export type { OpenBinding, PortBinding } from './side-app.ts'
 export type { Handler, HandlerOptions, Served }

@@ -8,13 +8,11 @@ import {
   type CopySource,
   type CopyTarget
 } from '../rows/copied-rows.ts'
-import type { Cell } from '../rows/damage.ts'
-import { StorageError } from '../rows/storage-error.ts'
+import { type Cell, StorageError } from '../rows/damage.ts'
 import { driverOf, type Database, type Value } from './driver.ts'
 import { createPrivately, logOf } from './file/file-header.ts'
 import { syncPath } from './file/maintenance.ts'
-import { prepareFile, realFile } from './file/open-file.ts'
-import { migrate } from './file/schema.ts'
+import { migrate, prepareFile, realFile } from './file/open-file.ts'
 import { tablesOf, type Tables } from './rows/tables.ts'
 
 const WITH_SCOPE = 'scopes.tenant, scopes.principal, scopes.sum AS scopeSum'

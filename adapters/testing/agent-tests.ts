@@ -1,18 +1,19 @@
+import { inspect } from 'node:util'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import { checkOptions, textSuchAs, TRUE_OR_FALSE, type OptionKinds } from '../../runtime/primitives/options.ts'
+import { checkOptions, type OptionKinds, textSuchAs, TRUE_OR_FALSE } from '../../runtime/primitives/options.ts'
 import { checkAgent } from '../../runtime/runtime-options.ts'
 import { type Coverage, type CoverageCount, CoverageLog, type ReachedParts } from './coverage.ts'
-import { describeBargainMove } from './negotiation/moves.ts'
+import { describeBargainMove } from './negotiation/model.ts'
 import type { BargainPath } from './negotiation/plan.ts'
 import { walkBargain } from './negotiation/run.ts'
-import { errorText } from './path-error.ts'
-import { DrawError } from './plan/draws.ts'
+import { errorText, PathError } from './path-error.ts'
+import { DrawError } from './plan/made-cases.ts'
 import { type Path, type Plan, PLAN_OPTIONS, planFor, type PlanOptions } from './plan/plan.ts'
 import { propertyName } from './plan/unmodelled.ts'
-import { walkChart, walkedSteps, type AtStep, type Liveness, type WalkedStep } from './run/chart-run.ts'
-import { allDrivers, SOME_DRIVERS, availableDrivers, DRIVERS, type Driver } from './run/drivers.ts'
-import { walk, type Manner } from './run/path-run.ts'
+import { type AtStep, type Liveness, walkChart, type WalkedStep, walkedSteps } from './run/chart-run.ts'
+import { allDrivers, availableDrivers, type Driver, DRIVERS, SOME_DRIVERS } from './run/drivers.ts'
+import { type Manner, walk } from './run/path-run.ts'
 import { ScriptedWork } from './run/scripted-work.ts'
 import { StubActors } from './run/stub-actors.ts'
 
@@ -158,7 +159,7 @@ function checkDriverNames({ drivers }: AgentTestOptions): void {
 const MOST_NAMES = 3
 
 /** Asks whether the names are meant that have most words of a wrong one; without any, gives the first names. */
-export function nearestNames(wrong: string, names: readonly string[]): string {
+function nearestNames(wrong: string, names: readonly string[]): string {
   const words = wordsIn(wrong)
   const ranked = names.map(name => ({
     name,
@@ -233,4 +234,34 @@ function missingIn({ states, transitions, tags, guards }: Coverage): string[] {
     ...tags.missing,
     ...guards.missing
   ]
+}
+
+/** The required part of a test runner: tap's `t`, or a compatible one with nested tests. */
+export interface TestContext {
+  test(name: string, run: (t: TestContext) => Promise<void>): Promise<unknown>
+  comment?(text: string): void
+}
+
+/** Tests every path of an agent: one test per driver, one subtest per path. A failure shows the step, and both values. */
+export async function testAgent(t: TestContext, agent: Agent, options: AgentTestOptions = {}): Promise<Coverage> {
+  const { tests, coverage, notes } = await agentTests(agent, options)
+  for (const driver of new Set(tests.map(({ driver }) => driver))) {
+    await t.test(driver, async t => {
+      for (const { name, run } of tests.filter(test => test.driver === driver))
+        await t.test(name, () => run().catch(explainFailure))
+    })
+  }
+  for (const line of notes()) t.comment?.(line)
+  return coverage()
+}
+
+/** Throws the error with expected and actual values in its message. */
+export function explainFailure(error: unknown): never {
+  if (error instanceof PathError) throw new Error(`${error.message}\n${wantedAndFound(error)}`, { cause: error })
+  throw error
+}
+
+function wantedAndFound({ wanted, found, cause }: PathError): string {
+  const shown = (value: unknown) => inspect(value, { depth: 8, breakLength: 120, compact: 4 })
+  return `  wanted: ${shown(wanted)}\n  found:  ${shown(found)}${cause === undefined ? '' : `\n  error:  ${errorText(cause)}`}`
 }

@@ -19,7 +19,7 @@ import { CLOSE_CODES } from './close-codes.ts'
 import { Connection } from './connection.ts'
 import { readHandshake, refuse } from './handshake.ts'
 import { startHeartbeat } from './heartbeat.ts'
-import { ServedSocket } from './served-socket.ts'
+import { ServedSocket } from './outbox.ts'
 
 /** A served runtime. */
 export interface Served {

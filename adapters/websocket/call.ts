@@ -1,7 +1,6 @@
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import type { CallContext, Conditions, Room } from '../../runtime/access/call-context.ts'
-import type { RequestId } from '../json-rpc/envelope.ts'
-import { around, type Around } from '../json-rpc/frames.ts'
+import { around, type Around, type RequestId } from '../json-rpc/envelope.ts'
 import type { CallTerms, TraceTerms } from '../json-rpc/service-parameters.ts'
 import { LargeAnswer, type LargeAnswers } from './large-answer.ts'
 

@@ -1,34 +1,41 @@
+import { setMaxListeners } from 'node:events'
 import type { Socket } from 'node:net'
 import type { AgentInterface } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import { userOf } from '../../runtime/access/shares.ts'
 import { Unfinished } from '../../runtime/access/unfinished-bytes.ts'
+import { ReleasingMap } from '../../runtime/primitives/collections.ts'
 import { turnEnd } from '../../runtime/primitives/event-loop.ts'
 import { killPoint } from '../../runtime/primitives/kill-points.ts'
-import { ReleasingMap } from '../../runtime/primitives/collections.ts'
+import { onAbort } from '../../runtime/primitives/promises.ts'
+import { guarded, onReceived } from '../../runtime/primitives/received.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { eachOf } from '../../runtime/streams/task-stream.ts'
 import type { Seen } from '../../runtime/streams/task-tail.ts'
 import { connectionName, sharedAbort, type Tap } from '../entry/connection.ts'
-import { noSuchMethod, type Method, type Methods } from '../json-rpc/dispatch.ts'
-import { readEnvelope, type Envelope, type RequestId } from '../json-rpc/envelope.ts'
-import { encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../json-rpc/frames.ts'
-import { callTerms, plainTerms, traceTerms, type CallTerms } from '../json-rpc/service-parameters.ts'
+import { type Method, type Methods, noSuchMethod } from '../json-rpc/dispatch.ts'
+import {
+  encodeOnce,
+  type Envelope,
+  errorFrame,
+  readEnvelope,
+  type RequestId,
+  resultFrame,
+  streamEndFrame
+} from '../json-rpc/envelope.ts'
+import { callTerms, type CallTerms, plainTerms, traceTerms } from '../json-rpc/service-parameters.ts'
 import { Call, type ConnectionOfCalls } from './call.ts'
 import { CLOSE_CODES } from './close-codes.ts'
-import { FrameRate, FrameWatch, tooFast, Refusals } from './frame-limits.ts'
+import { FrameRate, FrameWatch, Refusals, tooFast } from './frame-limits.ts'
 import type { ConnectionTerms } from './handshake.ts'
 import { type Frame, Inbox, Intake } from './inbox.ts'
 import { readWholeFrames } from './incoming-frames.ts'
 import { LargeAnswers } from './large-answer.ts'
-import { Outbox } from './outbox.ts'
-import type { ServedSocket } from './served-socket.ts'
-import { StreamStops } from './stream-stops.ts'
-import { guarded, onReceived } from '../../runtime/primitives/received.ts'
+import { Outbox, type ServedSocket } from './outbox.ts'
 
 /** The data that all connections of a server share. */
-export interface Serving {
+interface Serving {
   readonly runtime: Runtime
   readonly methods: Methods
   /** The interfaces of the agent, for its extended card. */
@@ -360,4 +367,26 @@ function expired(): A2AError {
     'Unauthenticated',
     'The credentials of this connection have expired. Connect again with fresh ones.'
   )
+}
+
+/** The abort controllers of one connection's streams, in a pool: creating one takes as long as sending an event. */
+class StreamStops {
+  readonly #spare: AbortController[] = []
+
+  take(): AbortController {
+    return this.#spare.pop() ?? newStop()
+  }
+
+  /** Returns the controller of an ended stream to the pool. */
+  giveBack(stop: AbortController): void {
+    if (!stop.signal.aborted) this.#spare.push(stop)
+  }
+}
+
+function newStop(): AbortController {
+  const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
+  // A permanent listener keeps the shared listener registered from stream to stream.
+  onAbort(stop.signal, () => {})
+  return stop
 }

@@ -1,8 +1,7 @@
 import { AnswerRoom, AnswerSpace } from '../../runtime/access/answer-room.ts'
 import type { Room } from '../../runtime/access/call-context.ts'
 import { Shares, type Sharer } from '../../runtime/access/shares.ts'
-import type { RequestId } from '../json-rpc/envelope.ts'
-import { resultFrame, resultPieces } from '../json-rpc/frames.ts'
+import { type RequestId, resultFrame, resultPieces } from '../json-rpc/envelope.ts'
 import type { Outbox } from './outbox.ts'
 
 /** The limit on large answers in memory for one connection, in bytes. A single answer may be larger. */

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { serveMetrics } from '../../adapters/metrics/serve-metrics.ts'
+import { serveMetrics } from '../../adapters/serve/serve-metrics.ts'
 import { webhooks } from '../../adapters/push/webhooks.ts'
 import { serve } from '../../adapters/serve/serve.ts'
 import { sqliteStore } from '../../adapters/storage/sqlite.ts'

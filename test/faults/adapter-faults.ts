@@ -84,7 +84,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a large body is parsed at once',
-    file: 'adapters/http/body.ts',
+    file: 'adapters/http/parameters.ts',
     unit: 'test/adapters/entry/reading.test.ts',
     find: '    await turnEnd()\n    const turn = call.parsingTurn()\n    if (turn) await turn\n',
     replace: '    await turnEnd()\n'
@@ -167,7 +167,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'over gRPC of 0.3 a chunk replaces the earlier ones',
-    file: 'adapters/client/transports/official/grpc-03.ts',
+    file: 'adapters/client/transports/official/grpc.ts',
     unit: 'test/adapters/v03/client-03.test.ts',
     find: '...others, append: true,',
     replace: '...others,'
@@ -209,7 +209,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'beside Express an error keeps the status 200',
-    file: 'adapters/a2a-sdk/express-errors.ts',
+    file: 'adapters/a2a-sdk/sdk-objects.ts',
     unit: 'test/adapters/a2a-sdk/a2a-sdk-servers.test.ts',
     find: 'isRpc ? rpcStatus(error)',
     replace: 'isRpc ? 200'
@@ -297,7 +297,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: "a client reads any JSON with an error as the agent's",
-    file: 'adapters/client/transports/http-errors.ts',
+    file: 'adapters/client/transports/http.ts',
     unit: 'test/adapters/client/retries/client-retries.test.ts',
     find: "jsonrpc === '2.0' && isObject(error) && Number.isInteger(error.code)",
     replace: 'isObject(error) && jsonrpc !== error'
@@ -456,7 +456,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'the second way to authenticate is never tried',
-    file: 'adapters/auth/any-of.ts',
+    file: 'adapters/auth/schemes.ts',
     unit: 'test/adapters/auth/auth.test.ts',
     find: 'if (principal) return principal',
     replace: 'return principal'
@@ -477,7 +477,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: "a webhook may be at the address of the provider's metadata",
-    file: 'adapters/push/public-address.ts',
+    file: 'adapters/push/webhook-address.ts',
     unit: 'test/adapters/push/push.test.ts',
     find: `'169.254.0.0/16',`,
     replace: ''
@@ -498,21 +498,21 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'a task of another agent continues when its parent is canceled',
-    file: 'adapters/delegation/remote/cancel-remote.ts',
+    file: 'adapters/delegation/remote-calls.ts',
     unit: 'test/adapters/delegation/delegation.test.ts',
     find: 'await client.cancelTask({ id }, { signal })',
     replace: ''
   },
   {
     name: 'events of another agent are passed on twice',
-    file: 'adapters/delegation/remote/remote-view.ts',
+    file: 'adapters/delegation/remote-record.ts',
     unit: 'test/adapters/delegation/delegation-others.test.ts',
     find: 'if (generation !== undefined && generation <= known) return []',
     replace: ''
   },
   {
     name: 'an artifact that grew is appended whole',
-    file: 'adapters/delegation/remote/remote-view.ts',
+    file: 'adapters/delegation/remote-record.ts',
     unit: 'test/adapters/delegation/delegation-others.test.ts',
     find: 'parts: parts.slice(count) }',
     replace: 'parts }'
@@ -526,7 +526,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'an error of 0.1 has the code of 1.0',
-    file: 'adapters/legacy/v01-errors.ts',
+    file: 'adapters/legacy/errors.ts',
     unit: 'test/adapters/legacy/legacy-01.test.ts',
     find: 'CODES.get(code) ?? code',
     replace: 'code'
@@ -540,7 +540,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'an executor that stops in the middle completes its task',
-    file: 'adapters/a2a-sdk/executor-turn.ts',
+    file: 'adapters/a2a-sdk/executor-work.ts',
     unit: 'test/adapters/a2a-sdk/executor.test.ts',
     find: 'const unfinished = () => resolve({ result: failed(UNFINISHED) })',
     replace: 'const unfinished = () => resolve({ result: {} })'
@@ -561,7 +561,7 @@ export const adapterFaults: readonly Fault[] = [
   },
   {
     name: 'nodes keep their own clocks',
-    file: 'adapters/cluster/placement/shared-clock.ts',
+    file: 'adapters/cluster/placement/postgres-placement.ts',
     unit: 'test/adapters/cluster/cluster.test.ts',
     find: 'this.#aheadMs = Math.min(Math.max(this.#aheadMs, theirMs - this.#own.now()), theirMs - fromMs)',
     replace: ''

@@ -25,7 +25,7 @@ export const toolFaults: readonly Fault[] = [
   },
   {
     name: 'an approval is used for another call',
-    file: 'adapters/ai/tools/tool-questions.ts',
+    file: 'adapters/ai/tools.ts',
     unit: 'test/adapters/ai/ai.test.ts',
     find: 'decision.approvalId !== undefined && decision.approvalId !== approvalId',
     replace: `decision.approvalId === ''`
@@ -39,7 +39,7 @@ export const toolFaults: readonly Fault[] = [
   },
   {
     name: 'the inspector shows secrets in titles',
-    file: 'adapters/inspector/recorder/titles.ts',
+    file: 'adapters/inspector/recorder/recent.ts',
     unit: 'test/adapters/inspector/inspector.test.ts',
     find: 'const shown = redact(words.slice(0, KEPT_TEXT))',
     replace: 'const shown = words.slice(0, KEPT_TEXT)'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { emit } from 'xstate'
-import { metricsText } from '../../adapters/metrics/serve-metrics.ts'
+import { metricsText } from '../../adapters/serve/serve-metrics.ts'
 import type { TaskState } from '../../machines/protocol/states.ts'
 import { artifact, defineAgent, propertiesOf, setupWork, type Property } from '../../runtime/index.ts'
 import { PropertyWatch } from '../../runtime/property-watch.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { safeFileName } from '../../adapters/cli/talk/artifacts.ts'
 import { cardAddresses } from '../../adapters/client/card/discovery.ts'
-import { nodeVersion } from '../../adapters/cluster/placement/node-version.ts'
+import { nodeVersion } from '../../adapters/cluster/placement/statements.ts'
 import { parsedAddress } from '../../adapters/push/webhook-address.ts'
 import { redactedText } from '../../runtime/ports/redact.ts'
 

@@ -1,9 +1,15 @@
 import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { AGENT_CARD_PATH } from '../../../machines/protocol/uris.ts'
-import { installable, knownFailure, testedPackage, untested } from '../../peers/installed-packages.ts'
+import {
+  installable,
+  knownFailure,
+  lineOf,
+  satisfies,
+  testedPackage,
+  untested
+} from '../../peers/installed-packages.ts'
 import type { PackageName } from '../../peers/tested-packages.ts'
-import { lineOf, satisfies } from '../../peers/versions.ts'
 import type { CommandError, Io } from '../command.ts'
 import { loadAgent } from '../load-agent.ts'
 import { lengthText } from '../text/format.ts'

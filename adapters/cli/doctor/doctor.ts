@@ -1,7 +1,6 @@
 import { access, constants, realpath } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
-import { installedVersion } from '../../peers/installed-packages.ts'
-import { satisfies } from '../../peers/versions.ts'
+import { installedVersion, satisfies } from '../../peers/installed-packages.ts'
 import { isPostgresUrl } from '../../postgres/session/pool.ts'
 import { checkUse } from '../../postgres/session/server-checks.ts'
 import { isUrl, readOptions, refusePassword } from '../arguments.ts'

@@ -1,7 +1,6 @@
 import { resolve } from 'node:path'
 import { chartVersion } from '../../../runtime/xstate/transition-counter.ts'
-import { chartsOf, type AgentChart } from '../../drawing/agent-charts.ts'
-import { heatOf, type Heat } from '../../drawing/transition-heat.ts'
+import { type AgentChart, chartsOf, type Heat, heatOf } from '../../drawing/agent-charts.ts'
 import { coverageFile } from '../../inspector/coverage-file.ts'
 import { readArguments } from '../arguments.ts'
 import { CommandError, EXIT, usageError, type Command, type Io } from '../command.ts'

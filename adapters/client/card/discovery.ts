@@ -8,11 +8,9 @@ import { afterRefusal, explainRefusal } from '../credentials.ts'
 import { agentAddress } from '../hosts.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../options.ts'
 import { nobodyAnswers, tlsHint } from '../retries/lost-errors.ts'
-import { discard, wholeBody } from '../transports/body.ts'
-import { passingError } from '../transports/http-errors.ts'
-import { cardLimitsWith, type CardLimits } from './card-limits.ts'
-import { checkCardSize } from './card-size.ts'
-import { readCard } from './lenient-card.ts'
+import { discard, passingError, wholeBody } from '../transports/http.ts'
+import { type CardLimits, cardLimitsWith, checkCardSize } from './card-limits.ts'
+import { readCard } from '../lenient-reading.ts'
 
 /** The maximum number of redirects for a card. All stay within one origin. */
 const MOST_REDIRECTS = 5

@@ -1,9 +1,13 @@
-import type { StreamResponse } from '../../../machines/protocol/objects.ts'
+import { isA2AError } from '../../../machines/protocol/errors.ts'
+import { type StreamResponse, type Task, TaskSchema } from '../../../machines/protocol/objects.ts'
+import { isTerminal } from '../../../machines/protocol/states.ts'
+import type { Clock } from '../../../runtime/ports/clock.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import type { Calls } from '../calls.ts'
-import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../requests.ts'
-import { closedHere } from './lost-errors.ts'
-import { carryThrough, type Means } from './request-retry.ts'
+import { type ClientRequest, type RequestFrame, StreamRequest, UnaryRequest, validAnswer } from '../requests.ts'
+import type { AgentTransport, ResponseSink } from '../transports/http.ts'
+import { closedHere, ConnectionLost, cutOff, inDoubt, mayPass, nobodyAnswers, wasLost } from './lost-errors.ts'
+import { BackOff, type BackOffOptions, type TransportState } from './transport-state.ts'
 
 /** The calls of one client over a binding without a lasting connection: each request is retried separately. */
 export class CarriedCalls implements Calls {
@@ -77,4 +81,164 @@ export class CarriedCalls implements Calls {
     carrier.close()
     way.link.enter('closed')
   }
+}
+
+interface Means {
+  readonly carrier: AgentTransport
+  readonly way: TransportState
+  readonly backOff: BackOffOptions
+}
+
+/**
+ * Sends a request until it completes. After a lost connection it waits, and resumes the request with the frame from `again`. It
+ * fails with the last error after the time limit, or if the request cannot be sent again; the error says if the outcome is
+ * unknown. It ends silently when `stop` aborts.
+ */
+async function carryThrough(
+  request: ClientRequest,
+  { carrier, way, backOff }: Means,
+  stop: AbortSignal
+): Promise<void> {
+  const waits = new BackOff(backOff)
+  let frame = request.frame
+  let wasCut = false
+  for (let tries = 0; !stop.aborted; tries += 1) {
+    if (tries > 0) way.tried()
+    const attempt = new Attempt(request, frame, carrier, way)
+    const lost = await attempt.make({ isAgain: tries > 0, wasCut }, stop)
+    if (!lost || stop.aborted) return
+    const answer = isA2AError(lost.cause) ? lost.cause : undefined
+    if (lost.isUnsent && !way.hasAnswered && !answer) return request.failed(nobodyAnswers(way.url, lost))
+    const again = lost.isUnsent ? frame : request.again(way.isReliable)
+    if (!again) return request.failed(cutOff(way.url, frame.method, lost))
+    frame = again
+    wasCut ||= !lost.isUnsent
+    if (attempt.broughtNews) waits.reset()
+    way.lost()
+    const waitMs = waits.next(answer?.retryAfterMs)
+    if (waitMs === undefined) {
+      const error = answer ?? wasLost(way.url, lost.message)
+      return request.failed(wasCut && request.isOpenQuestion ? inDoubt(error, frame.method) : error)
+    }
+    await passed(waitMs, backOff.clock, stop)
+  }
+}
+
+/** Resolves after a time, or at once when the signal aborts. */
+export function passed(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise(resolve => {
+    const timer = clock.setTimeout(over, ms)
+    signal.addEventListener('abort', over)
+    function over() {
+      clock.clearTimeout(timer)
+      signal.removeEventListener('abort', over)
+      resolve()
+    }
+  })
+}
+
+/** Facts about the earlier attempts. */
+interface Before {
+  /** There was an earlier attempt. */
+  readonly isAgain: boolean
+  /** An earlier attempt lost its connection, and may have reached the agent. */
+  readonly wasCut: boolean
+}
+
+/** One attempt to complete a request. */
+class Attempt implements ResponseSink {
+  readonly #request: ClientRequest
+  readonly #frame: RequestFrame
+  readonly #carrier: AgentTransport
+  readonly #way: TransportState
+  #isAnswered = false
+  #isCut = false
+  #results = 0
+  #isEnded = false
+
+  /** `frame` is sent for the request in this attempt. */
+  constructor(request: ClientRequest, frame: RequestFrame, carrier: AgentTransport, way: TransportState) {
+    this.#request = request
+    this.#frame = frame
+    this.#carrier = carrier
+    this.#way = way
+  }
+
+  /** Whether the attempt made progress: it received new events, or the agent kept it open until the connection was lost. */
+  get broughtNews(): boolean {
+    return (this.#isAnswered && this.#isCut) || this.#results > (beginsWithTask(this.#frame) ? 1 : 0)
+  }
+
+  /** Sends the request. Resolves with an error if the connection was lost; otherwise the request has ended, or `stop` aborted. */
+  async make(before: Before, stop: AbortSignal): Promise<ConnectionLost | undefined> {
+    try {
+      await this.#carrier.carry(this.#frame, this, stop)
+    } catch (error) {
+      return stop.aborted ? undefined : this.#fail(error, before)
+    }
+    if (!this.#isEnded && !this.#request.mayEnd && !(await this.#hadEnded(stop)))
+      return new ConnectionLost('the agent ended the stream before the task')
+    this.#request.ended()
+    return undefined
+  }
+
+  answered(extensions?: string | null): void {
+    this.#isAnswered = true
+    this.#way.answered(extensions)
+  }
+
+  result(value: unknown): void {
+    if (this.#request.result(value)) this.#results += 1
+  }
+
+  ended(): void {
+    this.#isEnded = true
+  }
+
+  #fail(error: unknown, { isAgain, wasCut }: Before): ConnectionLost | undefined {
+    if (error instanceof ConnectionLost) {
+      this.#isCut = true
+      return error
+    }
+    // For a request that was already lost, these errors are temporary too.
+    if (mayPass(error) && (isAgain || this.#results > 0)) {
+      return new ConnectionLost(error.message, { isUnsent: this.#results === 0, cause: error })
+    }
+    if (isA2AError(error)) this.#way.answered()
+    this.#request.failed(wasCut && this.#request.isOpenQuestion ? inDoubt(error, this.#frame.method) : error)
+    return undefined
+  }
+
+  /** A subscription with a cursor may have no events left. Only the task shows whether it has ended. */
+  async #hadEnded(stop: AbortSignal): Promise<boolean> {
+    if (
+      this.#frame.method !== 'SubscribeToTask' ||
+      !(this.#request instanceof StreamRequest) ||
+      this.#request.knowsState
+    )
+      return false
+    const task = await this.#task(stop)
+    return task !== undefined && isTerminal(task.status.state)
+  }
+
+  /** Reads the task of the subscription; `undefined` if that fails. */
+  async #task(stop: AbortSignal): Promise<Task | undefined> {
+    let answer: unknown
+    const hearer = { answered: () => {}, result: (value: unknown) => (answer = value), ended: () => {} }
+    try {
+      await this.#carrier.carry(
+        { method: 'GetTask', params: this.#frame.params, trace: this.#frame.trace },
+        hearer,
+        stop
+      )
+      return validAnswer(TaskSchema, answer, this.#way.url)
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** A subscription without a cursor begins with the current task, which may not be new. */
+function beginsWithTask({ method, parameters = {} }: RequestFrame): boolean {
+  return method === 'SubscribeToTask' && parameters['taskchart-after-generation'] === undefined
 }

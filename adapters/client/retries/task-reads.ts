@@ -11,7 +11,7 @@ import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { onAbort } from '../../../runtime/primitives/promises.ts'
 import { knownFrom, tenantOf, validAnswer } from '../requests.ts'
 import { mention, warnOf } from '../warnings.ts'
-import { passed } from './request-retry.ts'
+import { passed } from './retried-calls.ts'
 import type { StreamMeans, StreamProgress } from './whole-streams.ts'
 
 /** Errors of an agent that does not have a method. It has not processed the request. */

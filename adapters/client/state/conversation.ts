@@ -8,10 +8,9 @@ import { artifactsByName, type ArtifactVersion } from '../artifact-versions.ts'
 import type { AgentClient } from '../connect.ts'
 import { nameQuestion } from '../messages.ts'
 import { placeOf } from '../requests.ts'
-import { passed } from '../retries/request-retry.ts'
+import { passed } from '../retries/retried-calls.ts'
 import { followedTask, isUnsupported, type Followable, type FollowedTask, type WatchOptions } from './followed-task.ts'
-import { partsOf, questionOf, type Content, type OpenQuestion } from './questions.ts'
-import { Changing, type Watched } from './watched.ts'
+import { Changing, type Content, type OpenQuestion, partsOf, questionOf, type Watched } from './questions.ts'
 
 /** A conversation as it stands. */
 export interface ConversationView {

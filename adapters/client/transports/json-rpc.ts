@@ -7,11 +7,17 @@ import { backOffOptions, currentHeaders, type PlacedOptions } from '../options.t
 import { hasStream, type RequestFrame } from '../requests.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
-import { discard, isJsonType, mediaType, wholeBody } from './body.ts'
-import { failureOf, jsonRpcErrorIn } from './http-errors.ts'
-import { sendRequest } from './http-request.ts'
-import { eventsOf } from './server-sent-events.ts'
-import type { AgentTransport } from './transport.ts'
+import {
+  type AgentTransport,
+  discard,
+  eventsOf,
+  failureOf,
+  isJsonType,
+  jsonRpcErrorIn,
+  mediaType,
+  sendRequest,
+  wholeBody
+} from './http.ts'
 
 /** The wire format of a version of A2A. */
 export interface Dialect {

@@ -8,13 +8,8 @@ import { hasStream, type RequestFrame } from '../requests.ts'
 import type { ConnectionLost } from '../retries/lost-errors.ts'
 import { CarriedCalls } from '../retries/retried-calls.ts'
 import { TransportState } from '../retries/transport-state.ts'
-import { mediaType } from './body.ts'
-import { failureOf } from './http-errors.ts'
-import { sendRequest } from './http-request.ts'
+import { type AgentTransport, eventsOf, failureOf, fromRpcStatus, mediaType, sendRequest } from './http.ts'
 import { headersFor, jsonText, parsed, tryParse } from './json-rpc.ts'
-import { fromRpcStatus } from './rpc-status.ts'
-import { eventsOf } from './server-sent-events.ts'
-import type { AgentTransport } from './transport.ts'
 
 /** A request of REST: `path` begins with a slash, and has the query. */
 export interface RestRequest {

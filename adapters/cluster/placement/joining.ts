@@ -1,7 +1,18 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Session } from '../../postgres/session/session.ts'
-import { CLUSTER, END, ENTER, FORGET, NODE_CLASS, OTHER } from './statements.ts'
+import { wantedOwners } from './placement.ts'
+import {
+  CLUSTER,
+  END,
+  ENTER,
+  FORGET,
+  isAsNew,
+  isFormatAsNew,
+  NODE_CLASS,
+  type NodeVersion,
+  OTHER
+} from './statements.ts'
 
 /** The cluster does not accept this node as it is configured. */
 export class JoinRefused extends Error {
@@ -9,7 +20,7 @@ export class JoinRefused extends Error {
 }
 
 /** A node that joins. */
-export interface Joining {
+interface Joining {
   readonly address: string
   readonly takesShards: boolean
   /** The process and versions of the node, as JSON. */
@@ -118,4 +129,99 @@ export class JoinPauses {
 
 function pauseAfter(failures: number): number {
   return Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failures - 1))
+}
+
+/** How long shards of a newer version wait for a node of that version. Later, a node with an older agent is meant to have them: it was rolled back. */
+export const ROLLED_BACK_MS = 10_000
+
+/** A higher number than any of an agent's version. */
+const ANY = 10 ** 16
+
+interface VersionedNode {
+  readonly address: string
+  /** Whether it takes shards. */
+  readonly takes: boolean
+  readonly version: NodeVersion
+}
+
+/** The owner that a shard should have, and the newest version of its last owner with which that may take it. */
+interface WantedOwner {
+  readonly owner: string | undefined
+  readonly newest: NodeVersion
+}
+
+/**
+ * The node that should own each shard: one as new as the shard's last owner. If no such node has been there for a while, also one with an
+ * older agent, but never one that knows only older formats.
+ */
+export class Wanted {
+  /** The versions of nodes that were seen not long ago, with the last time. */
+  readonly #seen = new Map<string, { readonly version: NodeVersion; readonly atMs: number }>()
+  #firstMs: number | undefined
+  #made: { readonly key: string; readonly owners: readonly WantedOwner[] } = { key: '', owners: [] }
+
+  /** `shards` has the version of each shard's last owner. */
+  look(nodes: readonly VersionedNode[], shards: readonly NodeVersion[], nowMs: number): readonly WantedOwner[] {
+    this.#firstMs ??= nowMs
+    for (const { version } of nodes) this.#seen.set(version.join(), { version, atMs: nowMs })
+    for (const [name, { atMs }] of this.#seen) if (nowMs - atMs >= ROLLED_BACK_MS) this.#seen.delete(name)
+    const takers = nodes.filter(({ takes }) => takes)
+    const versions = [...this.#seen.values()].map(({ version }) => version)
+    const isKnown = nowMs - this.#firstMs >= ROLLED_BACK_MS
+    const key = JSON.stringify([
+      takers.map(({ address, version }) => [address, ...version].join(' ')).toSorted(),
+      shards,
+      versions,
+      isKnown
+    ])
+    if (this.#made.key === key) return this.#made.owners
+    const isRolledBack = shards.map(shard => isKnown && !versions.some(version => isAsNew(version, shard)))
+    const byAddress = new Map(takers.map(({ address, version }) => [address, version]))
+    const versionOf = (node: string | undefined) => byAddress.get(node ?? '') ?? []
+    const owners = wantedOwners(shards.length, [...byAddress.keys()], (shard, node) => {
+      const last = shards[shard] as NodeVersion
+      return isAsNew(versionOf(node), last) || (isRolledBack[shard] === true && isFormatAsNew(versionOf(node), last))
+    })
+    const made = owners.map((owner, shard): WantedOwner => ({
+      owner,
+      newest: isRolledBack[shard] ? [versionOf(owner)[0] ?? 0, ANY] : versionOf(owner)
+    }))
+    this.#made = { key, owners: made }
+    return made
+  }
+}
+
+/** A node that has not looked for so long, in milliseconds, knows nothing about the signs of life of others. */
+const BLIND_MS = 500
+
+/** A session of a node, with its newest sign of life. Without an address, its node has joined again with another session. */
+interface Sign {
+  readonly pid: number
+  readonly address: string | undefined
+  readonly beats: string
+}
+
+/** Finds the nodes that are hung: their sessions are there, but give no sign of life. */
+export class SignsOfLife {
+  readonly #leaseMs: number
+  readonly #seen = new Map<number, { readonly sign: string; readonly atMs: number }>()
+  #lookedAtMs = -Infinity
+
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs
+  }
+
+  /** The sessions without a new sign of life for the lease, while this process looked all the time: its own pauses are nobody else's fault. */
+  lateOf(signs: readonly Sign[], nowMs: number): number[] {
+    if (nowMs - this.#lookedAtMs > BLIND_MS) this.#seen.clear()
+    this.#lookedAtMs = nowMs
+    for (const pid of this.#seen.keys()) if (!signs.some(sign => sign.pid === pid)) this.#seen.delete(pid)
+    return signs.flatMap(({ pid, address, beats }) => {
+      const sign = address === undefined ? '' : `${address} ${beats}`
+      const seen = this.#seen.get(pid)
+      if (seen?.sign === sign) return nowMs - seen.atMs >= this.#leaseMs ? [pid] : []
+      this.#seen.set(pid, { sign, atMs: nowMs })
+      return []
+    })
+  }
 }

@@ -1,22 +1,30 @@
-import type { Clock } from '../../../runtime/ports/clock.ts'
+import { type Clock, systemClock } from '../../../runtime/ports/clock.ts'
+import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
+import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
 import type { Ownership, ShardOwner } from '../../postgres/session/owner.ts'
 import type { PostgresPool } from '../../postgres/session/pool.ts'
 import { checkedDatabase, checkServer } from '../../postgres/session/server-checks.ts'
-import { Session } from '../../postgres/session/session.ts'
-import { overloaded, reasonOf } from '../../postgres/session/trouble.ts'
-import { MIGRATIONS } from '../../postgres/schema/migrate.ts'
-import type { ClusterStatus } from '../../../runtime/ports/cluster-status.ts'
-import { StorageError, thisHolder } from '../../rows/storage-error.ts'
+import { overloaded, reasonOf, Session } from '../../postgres/session/session.ts'
+import { StorageError, thisHolder } from '../../rows/damage.ts'
 import { readStatus } from '../status.ts'
-import { isSame, openWatch, readLocks } from './locks.ts'
-import { nodeVersion, versionIn, versionText, type NodeVersion } from './node-version.ts'
+import { joinCluster, JoinPauses, JoinRefused, SignsOfLife, storedSecret, Wanted } from './joining.ts'
 import type { Placement, Seat } from './placement.ts'
-import { SharedClock } from './shared-clock.ts'
-import { SignsOfLife } from './signs-of-life.ts'
-import { JoinPauses, JoinRefused, joinCluster, storedSecret } from './joining.ts'
-import { BEAT, END, GIVE, TAKE, VERSIONS } from './statements.ts'
-import { Wanted } from './wanted.ts'
+import {
+  BEAT,
+  END,
+  GIVE,
+  isSame,
+  nodeVersion,
+  type NodeVersion,
+  NOW,
+  openWatch,
+  readLocks,
+  TAKE,
+  versionIn,
+  VERSIONS,
+  versionText
+} from './statements.ts'
 
 /** The pause between two looks at the database, and while a shard has no owner. */
 const LOOK_MS = 100
@@ -31,7 +39,7 @@ const SETTLE_MS = 300
 /** For so long after a change, the versions of shards are read. */
 const RECENT_MS = 1000
 
-export interface PostgresPlacementOptions {
+interface PostgresPlacementOptions {
   readonly pool: PostgresPool
   /** The database's name for messages, without credentials. */
   readonly place: string
@@ -383,5 +391,47 @@ export class PostgresPlacement implements Placement, ShardOwner {
       this.#watch?.close()
       if (this.#owned) this.lost(this.#owned.session, new Error('the database has not answered'))
     }, LEASE_MS)
+  }
+}
+
+/** A clock of this process that nobody can set: it goes on when the clock of the machine is set. */
+export const steadyClock: Clock = { ...systemClock, now: () => performance.timeOrigin + performance.now() }
+
+/**
+ * The time of the database, which all nodes share: the clocks of their machines need not agree. A node sees the database's clock between
+ * two moments of its own, so it is wrong by the duration of a round trip at most.
+ */
+export class SharedClock implements Clock {
+  readonly #own: Clock
+  #aheadMs = 0
+
+  constructor(own: Clock) {
+    this.#own = own
+  }
+
+  /** The time of the database of a session. Rejects with the error of `pg`. */
+  static async of(session: Session, own: Clock): Promise<SharedClock> {
+    const clock = new SharedClock(own)
+    const fromMs = own.now()
+    const [[nowMs] = []] = await session.rows(NOW)
+    clock.saw(Number(nowMs), fromMs)
+    return clock
+  }
+
+  now(): number {
+    return Math.floor(this.#own.now() + this.#aheadMs)
+  }
+
+  setTimeout(callback: () => void, delayMs: number): unknown {
+    return this.#own.setTimeout(callback, delayMs)
+  }
+
+  clearTimeout(timer: unknown): void {
+    this.#own.clearTimeout(timer)
+  }
+
+  /** The database's clock showed a time, in milliseconds since 1970, between `fromMs` of this process and now. */
+  saw(theirMs: number, fromMs: number): void {
+    this.#aheadMs = Math.min(Math.max(this.#aheadMs, theirMs - this.#own.now()), theirMs - fromMs)
   }
 }

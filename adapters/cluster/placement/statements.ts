@@ -1,4 +1,6 @@
 import { LOCK_CLASS } from '../../postgres/schema/migrate.ts'
+import type { PostgresPool } from '../../postgres/session/pool.ts'
+import { Session } from '../../postgres/session/session.ts'
 
 /** The class of the advisory locks by which nodes are present: each has one with its process id on the server. */
 export const NODE_CLASS = `hashtext('taskchart node ' || current_schema())`
@@ -41,7 +43,7 @@ export const END = {
 export const VERSIONS = { name: 'taskchart_versions', text: `SELECT ${versionOf('holder')} FROM shards ORDER BY shard` }
 
 /** How many former owners of a shard are remembered. */
-export const FORMER_OWNERS = 32
+const FORMER_OWNERS = 32
 
 /** The former owners of a shard, oldest first, when it gets another one. */
 const BEFORE = `
@@ -94,4 +96,79 @@ export const ENTER = {
   text: `
     INSERT INTO nodes (address, pid, beats, takes, holder) VALUES ($1, pg_backend_pid(), 0, $2, $3)
     ON CONFLICT (address) DO UPDATE SET pid = excluded.pid, beats = nodes.beats + 1, takes = excluded.takes, holder = excluded.holder RETURNING pid`
+}
+
+/** A lock of a node or of a shard, and the node that has it. */
+interface Lock {
+  readonly isNode: boolean
+  /** The shard; for a node, the process of its session. */
+  readonly object: number
+  readonly pid: number
+  /** `undefined` for a session that is no node, or whose node has joined again with another. */
+  readonly address: string | undefined
+  readonly takes: boolean
+  readonly beats: string
+  /** Empty for a shard. */
+  readonly version: NodeVersion
+}
+
+export async function readLocks(session: Session): Promise<Lock[]> {
+  return (await session.rows(LOOK)).map(([isNode, object, pid, address, takes, beats, version]) => ({
+    isNode: isNode === 't',
+    object: Number(object),
+    pid: Number(pid),
+    address: address ?? undefined,
+    takes: takes === 't',
+    beats: String(beats),
+    version: versionIn(version)
+  }))
+}
+
+/** Whether two looks saw the same owners. */
+export function isSame(
+  one: ReadonlyMap<number, string | undefined>,
+  other: ReadonlyMap<number, string | undefined>
+): boolean {
+  return (
+    one.size === other.size && [...one].every(([shard, address]) => other.has(shard) && other.get(shard) === address)
+  )
+}
+
+/** Opens the session for signs of life, which need not survive a crash of the server. */
+export async function openWatch(pool: PostgresPool, schema: string, leaseMs: number): Promise<Session> {
+  const session = await Session.open(pool, schema)
+  await session.run(`SET synchronous_commit = off; SET statement_timeout = ${leaseMs}`)
+  return session
+}
+
+/**
+ * How new a node is: the format of its stored actors, then the numbers of its agent's version without zeros at the end. `2.1.0` of format 1
+ * is `[1, 2, 1]`. A version that does not begin with a number has none.
+ */
+export type NodeVersion = readonly number[]
+
+export function nodeVersion({ format, agent }: { readonly format: number; readonly agent: string }): NodeVersion {
+  const [text = ''] = /^\d{1,15}(\.\d{1,15})*/.exec(agent) ?? []
+  const numbers = text.split('.').filter(Boolean).map(Number)
+  return [format, ...numbers.slice(0, numbers.findLastIndex(number => number !== 0) + 1)]
+}
+
+/** Whether a node of one version may restore what a node of another has stored: its own is the same or newer. */
+export function isAsNew(own: NodeVersion, other: NodeVersion): boolean {
+  const at = own.findIndex((number, i) => number !== other[i])
+  return at < 0 ? own.length >= other.length : Number(own[at]) > (other[at] ?? -1)
+}
+
+/** The same, with any version of the agent. */
+export function isFormatAsNew(own: NodeVersion, other: NodeVersion): boolean {
+  return Number(own[0]) >= Number(other[0])
+}
+
+/** The version as an array of PostgreSQL, which compares arrays as {@link isAsNew} does. */
+export function versionText(version: NodeVersion): string {
+  return `{${version.join()}}`
+}
+
+export function versionIn(text: string | null | undefined): NodeVersion {
+  return text ? text.slice(1, -1).split(',').map(Number) : []
 }

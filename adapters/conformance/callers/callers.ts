@@ -21,11 +21,11 @@ type Loaders = Readonly<Record<Binding, () => Promise<Make>>>
 const CALLERS: Loaders = {
   WEBSOCKET: async () => (await import('./websocket-caller.ts')).webSocketCaller,
   JSONRPC: async () => {
-    const { jsonRpcCaller } = await import('./json-rpc-caller.ts')
+    const { jsonRpcCaller } = await import('./http-callers.ts')
     return (url, ...given) => jsonRpcCaller(httpAddress(url), ...given)
   },
   'HTTP+JSON': async () => {
-    const { restCaller } = await import('./rest-caller.ts')
+    const { restCaller } = await import('./http-callers.ts')
     return (url, ...given) => restCaller(httpAddress(url).replace(/\/$/, ''), ...given)
   },
   GRPC: async () => (await import('./grpc-caller.ts')).grpcCaller

@@ -1,9 +1,10 @@
-import { A2AError } from '../../../machines/protocol/errors.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { A2AError, type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
+import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import type { PlacedOptions } from '../../client/options.ts'
-import { mediaType, wholeBody } from '../../client/transports/body.ts'
-import { sendRequest } from '../../client/transports/http-request.ts'
-import { eventsOf } from '../../client/transports/server-sent-events.ts'
-import { Refusal } from './caller.ts'
+import { eventsOf, mediaType, sendRequest, wholeBody } from '../../client/transports/http.ts'
+import { fieldsOf } from '../requirements/needs.ts'
+import { type Note, Refusal } from './caller.ts'
 
 /** An HTTP answer: JSON, or a stream of events. */
 export interface HttpAnswer {
@@ -53,4 +54,79 @@ function parsed(text: string, what: string): unknown {
       { cause }
     )
   }
+}
+
+/** The inspected members of a JSON-RPC response. */
+export interface RpcResponse {
+  readonly id?: unknown
+  readonly result?: unknown
+  readonly error?: unknown
+  readonly streamEnd?: unknown
+  readonly 'a2a-service-parameters'?: { readonly 'a2a-extensions'?: string }
+}
+
+/** The result in the response to a request id. Throws its error, and InvalidAgentResponse for an invalid response. */
+export function resultOf(response: unknown, id: unknown, note: Note): unknown {
+  const { jsonrpc, id: found, result, error } = fieldsOf(response)
+  note(14, jsonrpc === '2.0' && found === id, `jsonrpc "2.0" and id ${JSON.stringify(id)}`, response)
+  if (error !== undefined && error !== null) throw rpcRefusal(error, note)
+  if (result === undefined)
+    throw new A2AError(
+      'InvalidAgentResponse',
+      `The answer is no JSON-RPC response: ${JSON.stringify(response)?.slice(0, 120)}`
+    )
+  return result
+}
+
+/** Translates operations of A2A 1.0 to a version. */
+export interface Translation {
+  readonly extensionsHeader: string
+  method(operation: OperationMethod): string
+  params(operation: OperationMethod, params: object): unknown
+  /** Converts the result of an operation, or an event of its stream. */
+  result(operation: OperationMethod, result: unknown): unknown
+}
+
+export const asItIs: Translation = {
+  extensionsHeader: 'a2a-extensions',
+  method: operation => operation,
+  params: (_, params) => params,
+  result: (_, result) => result
+}
+
+/** Reads the error of a JSON-RPC response (§9.5), and records its format. */
+function rpcRefusal(error: unknown, note: Note): Refusal {
+  const { code, message, data } = fieldsOf(error)
+  noteShape(note, Number.isInteger(code) && typeof message === 'string', data, error)
+  const refusal = new Refusal(String(code), String(message), data)
+  noteCode(note, refusal, ({ code: number }) => number === code)
+  return refusal
+}
+
+/** Reads the error of a REST answer (§11.6), and records its format. */
+export function restRefusal(status: number, error: unknown, note: Note): Refusal {
+  const { code, status: name, message, details } = fieldsOf(error)
+  note(
+    98,
+    code === status && typeof name === 'string' && typeof message === 'string',
+    '{ error: { code, status, message, details } }, whose code is the HTTP status',
+    { http: status, error }
+  )
+  noteShape(note, Number.isInteger(code) && typeof message === 'string', details, error)
+  const refusal = new Refusal(typeof name === 'string' ? `${status} ${name}` : String(status), String(message), details)
+  noteCode(note, refusal, ({ http }) => http === status)
+  return refusal
+}
+
+function noteShape(note: Note, isWhole: boolean, details: unknown, error: unknown): void {
+  const isTyped =
+    details === undefined ||
+    (Array.isArray(details) && details.every(detail => isObject(detail) && typeof detail['@type'] === 'string'))
+  note(95, isWhole && isTyped, 'a code, a message, and details that are a list of objects with @type', error)
+}
+
+/** If ErrorInfo identifies the error, the binding's own code must match it. */
+function noteCode(note: Note, { reason, native }: Refusal, fits: (row: (typeof ERRORS)[ErrorCode]) => boolean): void {
+  const row = Object.values(ERRORS).find(({ reason: known }) => known === reason)
+  if (row) note(96, fits(row), `${row.reason} is ${row.code} by JSON-RPC, HTTP ${row.http} by REST`, native)
 }

@@ -1,12 +1,9 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
-import { artifactsTold, noteChunks } from '../chunks.ts'
-import { fieldsOf } from '../fields-of.ts'
-import type { Listening } from '../listening.ts'
-import { outcomeText, refusalText } from '../requirements/wording.ts'
-import type { SubjectUnderTest } from '../subject-under-test.ts'
-import { noteStopped } from './opening.ts'
+import { artifactsTold, noteChunks, noteStopped } from './opening.ts'
+import { fieldsOf, outcomeText, refusalText } from '../requirements/needs.ts'
+import type { Listening, SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Waits for the task, with streams open. */
 export async function follow(subject: SubjectUnderTest): Promise<void> {

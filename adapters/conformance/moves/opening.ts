@@ -2,12 +2,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Artifact, StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
-import { Unanswered } from '../bounds.ts'
-import { artifactsTold, noteChunks } from '../chunks.ts'
-import { fieldsOf } from '../fields-of.ts'
-import { stateIn, type Rest } from '../listening.ts'
-import { refusalText } from '../requirements/wording.ts'
-import type { SubjectUnderTest } from '../subject-under-test.ts'
+import type { BindingTest } from '../binding-test.ts'
+import { Unanswered } from '../callers/caller.ts'
+import { fieldsOf, itemsOf, refusalText } from '../requirements/needs.ts'
+import { type Rest, stateIn, type SubjectUnderTest } from '../subject-under-test.ts'
 
 /** The time between first and last event that distinguishes progress from an answer at the end. */
 const TELLING_MS = 250
@@ -233,4 +231,59 @@ function noteWaiting({ trial }: SubjectUnderTest, events: readonly StreamRespons
     'a stream that stays open while an authorization is awaited',
     'its end'
   )
+}
+
+/** The artifacts in the events of a stream, which begins with a task (§4.2.2): their parts by id. */
+export function artifactsTold(events: readonly StreamResponse[]): ReadonlyMap<string, readonly unknown[]> {
+  let told = new Map<string, readonly unknown[]>()
+  for (const event of events) {
+    if ('task' in event) told = contentsOf(event.task)
+    if (!('artifactUpdate' in event)) continue
+    const { artifact, append } = fieldsOf(event.artifactUpdate)
+    const { artifactId, parts } = fieldsOf(artifact)
+    told.set(String(artifactId), [...(append === true ? itemsOf(told.get(String(artifactId))) : []), ...itemsOf(parts)])
+  }
+  return told
+}
+
+/** Records whether a stream's artifacts equal those of GetTask: every artifact (§3.1.3), and each chunk once. */
+export function noteChunks(
+  trial: BindingTest,
+  id: number,
+  told: ReadonlyMap<string, readonly unknown[]>,
+  task: Task,
+  source: string
+): void {
+  const given = contentsOf(task)
+  const missing = [...told.keys()].filter(artifactId => !given.has(artifactId))
+  trial.check(
+    65,
+    missing.length === 0,
+    `the artifacts that ${source} told: ${[...told.keys()].join(', ')}`,
+    task.artifacts ?? []
+  )
+  trial.check(
+    id,
+    isDeepStrictEqual(textsOf(told), textsOf(given)),
+    `what ${source} told, put together, as GetTask gives it: ${JSON.stringify([...given])}`,
+    [...told]
+  )
+}
+
+function contentsOf(task: unknown): Map<string, readonly unknown[]> {
+  return new Map(
+    itemsOf(fieldsOf(task).artifacts)
+      .map(fieldsOf)
+      .map(({ artifactId, parts }) => [String(artifactId), itemsOf(parts)])
+  )
+}
+
+/** The agent may join consecutive texts. */
+function textsOf(contents: ReadonlyMap<string, readonly unknown[]>): ReadonlyMap<string, string> {
+  return new Map([...contents].map(([id, parts]) => [id, parts.map(textIn).join('')]))
+}
+
+function textIn(part: unknown): string {
+  const { text } = fieldsOf(part)
+  return typeof text === 'string' ? text : JSON.stringify(part)
 }

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
-import { fieldsOf, itemsOf } from '../fields-of.ts'
-import { outcomeText } from '../requirements/wording.ts'
+import { fieldsOf, itemsOf, outcomeText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Reads a stopped task twice: reading changes nothing (§3.3.1). */

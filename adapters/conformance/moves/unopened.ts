@@ -1,7 +1,6 @@
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { BindingTest } from '../binding-test.ts'
-import { fieldsOf } from '../fields-of.ts'
-import { outcomeText, refusalText } from '../requirements/wording.ts'
+import { fieldsOf, outcomeText, refusalText } from '../requirements/needs.ts'
 import type { SubjectUnderTest } from '../subject-under-test.ts'
 
 /** Requests an unknown task with each operation. */

@@ -7,13 +7,11 @@ import { cardAddresses, cardError, noneAt } from '../../client/card/discovery.ts
 import { afterRefusal } from '../../client/credentials.ts'
 import { currentHeaders, type ConnectOptions, type PlacedOptions } from '../../client/options.ts'
 import { ConnectionLost, nobodyAnswers } from '../../client/retries/lost-errors.ts'
-import { discard } from '../../client/transports/body.ts'
-import { sendRequest } from '../../client/transports/http-request.ts'
+import { discard, sendRequest } from '../../client/transports/http.ts'
 import { Refusal } from '../callers/caller.ts'
 import { exchange } from '../callers/exchange.ts'
-import { fieldsOf, itemsOf } from '../fields-of.ts'
+import { fieldsOf, itemsOf, offeredIn } from './needs.ts'
 import type { Ledger } from './ledger.ts'
-import { offeredIn } from './offered.ts'
 
 /** A fetched, unvalidated card. */
 export interface FoundCard {

@@ -1,3 +1,14 @@
+import type { AgentCard, AgentInterface } from '../../../machines/protocol/card.ts'
+import { tryDecode } from '../../../machines/protocol/codec/decode.ts'
+import { optionalList, optionalMap } from '../../../machines/protocol/codec/fields.ts'
+import { isObject } from '../../../machines/protocol/codec/json.ts'
+import { message } from '../../../machines/protocol/codec/message.ts'
+import { type ErrorCode, ERRORS } from '../../../machines/protocol/errors.ts'
+import { SecurityRequirementSchema, SecuritySchemeSchema } from '../../../machines/protocol/security.ts'
+import type { Binding } from '../../client/card/bindings.ts'
+import type { Outcome } from '../binding-test.ts'
+import type { Refusal, Terms } from '../callers/caller.ts'
+
 /** The prerequisites of requirements, with the reason for skipping if one is missing. */
 export const NEEDS = {
   answer: 'no message of these was answered with a task or a message',
@@ -48,3 +59,108 @@ export type Need = keyof typeof NEEDS
 
 /** The reason for skipping a requirement whose prerequisites were met: an earlier failure, or the bounds of the test. */
 export const NOT_REACHED = 'its prerequisites were not reached: see the failures, or the bounds of the test'
+
+/** The content of a card that tests use. Other errors in the card do not stop them. */
+export interface Offered {
+  readonly name: string
+  readonly interfaces: readonly AgentInterface[]
+  readonly streaming: boolean
+  readonly pushNotifications: boolean
+  readonly extendedAgentCard: boolean
+  readonly extensions: readonly string[]
+  readonly requiredExtensions: readonly string[]
+  /** The accepted media types of all skills. */
+  readonly inputModes: readonly string[]
+  readonly examples: readonly string[]
+  readonly wantsCredentials: boolean
+  readonly security: Pick<AgentCard, 'securitySchemes' | 'securityRequirements'>
+}
+
+/** An interface under test. */
+export interface Offer {
+  readonly binding: Binding
+  readonly url: string
+  readonly tenant: string | undefined
+  /** Whether the URL serves no other version of A2A. */
+  readonly isOnly10: boolean
+}
+
+const SecuritySchema = message({
+  securitySchemes: optionalMap(SecuritySchemeSchema),
+  securityRequirements: optionalList(SecurityRequirementSchema)
+})
+
+/** Reads a card leniently. */
+export function offeredIn(card: unknown): Offered {
+  const { name, supportedInterfaces, capabilities, defaultInputModes, skills, securityRequirements } = fieldsOf(card)
+  const { streaming, pushNotifications, extendedAgentCard, extensions } = fieldsOf(capabilities)
+  const listed = objects(extensions).filter(({ uri }) => typeof uri === 'string') as {
+    uri: string
+    required?: unknown
+  }[]
+  return {
+    name: typeof name === 'string' ? name : 'the agent',
+    interfaces: objects(supportedInterfaces).filter(isInterface),
+    streaming: streaming === true,
+    pushNotifications: pushNotifications === true,
+    extendedAgentCard: extendedAgentCard === true,
+    extensions: listed.map(({ uri }) => uri),
+    requiredExtensions: listed.filter(({ required }) => required === true).map(({ uri }) => uri),
+    inputModes: [...texts(defaultInputModes), ...objects(skills).flatMap(({ inputModes }) => texts(inputModes))],
+    examples: objects(skills).flatMap(({ examples }) => texts(examples)),
+    wantsCredentials: itemsOf(securityRequirements).length > 0,
+    security: tryDecode(SecuritySchema, card, 'card').value ?? {}
+  }
+}
+
+function isInterface(value: Record<string, unknown>): value is Record<string, unknown> & AgentInterface {
+  return ['url', 'protocolBinding', 'protocolVersion'].every(name => typeof value[name] === 'string')
+}
+
+function objects(value: unknown): Record<string, unknown>[] {
+  return itemsOf(value).filter(isObject)
+}
+
+function texts(value: unknown): string[] {
+  return itemsOf(value).filter(text => typeof text === 'string')
+}
+
+/** An expected error: `TaskNotFound (-32001)`. */
+export function errorText(code: ErrorCode): string {
+  return `${code} (${ERRORS[code].code}, HTTP ${ERRORS[code].http})`
+}
+
+/** The unusual terms of a call. */
+export function termsText({ version, extensions, credentials }: Terms): string {
+  const told = [
+    ...(version === undefined ? [] : [version === '' ? 'without A2A-Version' : `A2A-Version: ${version}`]),
+    ...(extensions === undefined ? [] : [`A2A-Extensions: ${extensions.join(', ')}`]),
+    ...(credentials === '' ? ['without credentials'] : [])
+  ]
+  return told.length === 0 ? '' : ` (${told.join('; ')})`
+}
+
+/** An actual error. */
+export function refusalText({ native, message, reason, code }: Refusal): string {
+  return `${native}${code ? ` ${code}` : ''}${typeof reason === 'string' ? ` (${reason})` : ''}: ${message}`
+}
+
+/** An actual value as text. */
+export function shown(found: unknown): string {
+  return typeof found === 'string' ? found : (JSON.stringify(found) ?? 'nothing')
+}
+
+/** The answer to a call as text. */
+export function outcomeText(outcome: Outcome): string {
+  return 'refusal' in outcome ? refusalText(outcome.refusal) : shown(outcome.result)
+}
+
+/** The members of an untrusted value; empty unless it is an object. */
+export function fieldsOf(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {}
+}
+
+/** The items of an untrusted value; empty unless it is an array. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

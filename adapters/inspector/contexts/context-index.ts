@@ -1,12 +1,10 @@
 import type { AnyActorRef } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { LiveActors, Observation } from '../../../runtime/contexts/observers.ts'
-import { contextName, isErased, type Commit, type ContextKey, type Erasure } from '../../../runtime/store/store.ts'
+import { type Commit, type ContextKey, contextName, type Erasure, isErased } from '../../../runtime/store/store.ts'
 import type { ContextRow } from '../feed.ts'
-import { type Kept, Recent } from '../recorder/recent.ts'
+import { type Kept, Recent, shownWords, wordsOf } from '../recorder/recent.ts'
 import type { Redact } from '../recorder/seen-step.ts'
-import { shownWords, wordsOf } from '../recorder/titles.ts'
-import { MessageTimes } from './message-times.ts'
 
 /** The number of contexts kept, last changed first. */
 export const KNOWN_CONTEXTS = 10_000
@@ -15,7 +13,7 @@ export const KNOWN_CONTEXTS = 10_000
 const LIVE_CONTEXTS = 1000
 
 /** The number of messages whose time is kept, the newest. */
-export const TIMED_MESSAGES = 20_000
+const TIMED_MESSAGES = 20_000
 
 /** The messages that are read to find the first one of a context from before the observation. */
 const FIRST_READ = { limit: 200, bytes: 256 * 1024 }
@@ -41,7 +39,7 @@ export interface ContextListener {
 }
 
 /** What the index needs. */
-export interface ContextSources {
+interface ContextSources {
   /** The contexts in memory. */
   readonly live: { readonly live: readonly LiveActors[]; liveOf(name: string): LiveActors | undefined }
   readonly readMessages: Observation['store']['readMessages']
@@ -205,4 +203,33 @@ function offerIn(root: AnyActorRef): ContextRow['offer'] {
   return isObject(standing)
     ? { offerId: String(standing['offerId']), expiresMs: Number(standing['expiresAtMs']) }
     : undefined
+}
+
+/** When the newest messages were committed. Adding one allocates nothing, because each message of a flood is added. */
+class MessageTimes {
+  readonly #capacity: number
+  readonly #contexts: string[] = []
+  readonly #ids: string[] = []
+  readonly #times: number[] = []
+  #next = 0
+
+  constructor(capacity: number) {
+    this.#capacity = capacity
+  }
+
+  /** Adds a message of a context, by the context's name. `atMs` is in milliseconds since 1970. */
+  add(context: string, messageId: string, atMs: number): void {
+    this.#contexts[this.#next] = context
+    this.#ids[this.#next] = messageId
+    this.#times[this.#next] = atMs
+    this.#next = (this.#next + 1) % this.#capacity
+  }
+
+  /** The known times of a context's messages, by their ids. */
+  of(context: string): Map<string, number> {
+    const times = new Map<string, number>()
+    for (const [i, name] of this.#contexts.entries())
+      if (name === context) times.set(this.#ids[i] as string, this.#times[i] as number)
+    return times
+  }
 }

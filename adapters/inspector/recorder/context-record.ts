@@ -4,9 +4,8 @@ import type { LiveActors } from '../../../runtime/contexts/observers.ts'
 import type { Clock } from '../../../runtime/ports/clock.ts'
 import type { Commit, ContextKey } from '../../../runtime/store/store.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { entryOf, type ActorEntry } from './actor-entry.ts'
-import { Ring } from './ring.ts'
-import { sizeOf, type SeenStep } from './seen-step.ts'
+import { type ActorEntry, entryOf, type SeenStep, sizeOf } from './seen-step.ts'
+import { Ring } from './frame-log.ts'
 
 /** The number of steps kept per context. */
 export const REMEMBERED_STEPS = 2000

@@ -10,9 +10,8 @@ import {
   type TaskEvent
 } from '../../../runtime/store/store.ts'
 import type { TaskRow } from '../feed.ts'
-import { type Kept, Recent } from './recent.ts'
+import { type Kept, Recent, shownTitle, wordsOf } from './recent.ts'
 import type { Redact } from './seen-step.ts'
-import { shownTitle, wordsOf } from './titles.ts'
 
 /** The number of tasks kept, last changed first. */
 export const KNOWN_TASKS = 10_000

@@ -1,5 +1,5 @@
 import type { Part } from '../../../machines/protocol/parts.ts'
-import { element, escaped } from '../../drawing/svg/svg-element.ts'
+import { element, escaped } from '../../drawing/svg-element.ts'
 import type { Redact } from '../recorder/seen-step.ts'
 
 /** Image types that browsers show. An `img` element never runs scripts, also of SVG. */

@@ -1,16 +1,20 @@
 import type { Task } from '../../../machines/protocol/objects.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { stateText } from '../../../machines/protocol/states.ts'
-import type { TaskEvent } from '../../../runtime/store/store.ts'
-import type { Step } from '../feed.ts'
-import { attributeText } from '../../drawing/svg/svg-element.ts'
-import { pathOf } from './chart-path.ts'
-import { eventWords, partsText } from './event-words.ts'
-import type { Redact } from '../recorder/seen-step.ts'
+import { taskMachine } from '../../../machines/task.machine.ts'
+import type { Observation } from '../../../runtime/contexts/observers.ts'
+import type { Scope, TaskEvent } from '../../../runtime/store/store.ts'
+import { readAllEvents, readWhole } from '../../../runtime/streams/whole-task.ts'
+import { outlineOf } from '../../drawing/outline.ts'
+import { attributeText } from '../../drawing/svg-element.ts'
+import type { Chart, Step } from '../feed.ts'
+import type { Recorder } from '../recorder/recorder.ts'
+import { type Redact, shownStep } from '../recorder/seen-step.ts'
+import { type ChartNames, eventWords, partsText, pathOf, rebuiltSteps } from './chart-path.ts'
 import { html, partsHtml, plainText } from './story-parts.ts'
 
 /** A chart of a story, with the steps that the task took in it. */
-export interface StoryChart {
+interface StoryChart {
   readonly title: string
   /** The drawing of `taskchart graph`. */
   readonly svg: string
@@ -20,7 +24,7 @@ export interface StoryChart {
 }
 
 /** All that a story tells. */
-export interface Story {
+interface Story {
   /** The name of the agent, if known. */
   readonly agent?: string
   readonly task: Task
@@ -198,4 +202,41 @@ function sequenceHtml(lines: readonly Line[], redact: Redact): string {
 function messageHtml({ role, parts }: Message, redact: Redact): string {
   const from = role === 'ROLE_AGENT' ? 'agent' : 'client'
   return html('article', { class: from }, html('p', { class: 'quiet' }, from), partsHtml(parts, redact))
+}
+
+/** The states and transitions of taskchart's own chart of a task. */
+export function taskChartNames(): ChartNames {
+  const { states, transitions } = outlineOf(taskMachine)
+  return { states: new Set(states.map(({ id }) => id)), transitions: transitions.map(({ name }) => name) }
+}
+
+/** Where the story of a watched agent comes from. */
+interface StorySource {
+  readonly agent: string
+  readonly store: Observation['store']
+  readonly recorder: Recorder
+  readonly charts: readonly Chart[]
+  readonly redact: Redact
+}
+
+/** The story of a task as an HTML file; `undefined` if there is none in this scope. */
+export async function taskStory(
+  { agent, store, recorder, charts, redact }: StorySource,
+  scope: Scope,
+  taskId: string
+): Promise<string | undefined> {
+  const stored = await readWhole(store, scope, taskId)
+  if (!stored) return undefined
+  const { task, generation } = stored
+  const events = await readAllEvents(store, scope, taskId, generation)
+  const steps = (recorder.find(task.contextId)?.steps.from(1) ?? []).filter(
+    ({ to, nodes }) => to.taskId === taskId && nodes !== undefined
+  )
+  const shown = charts.flatMap(({ id, title, svg }): StoryChart[] => {
+    const own = steps.filter(({ to }) => to.chart === id).map(step => shownStep(step, redact))
+    if (own.length > 0) return [{ title, svg, steps: own, isRebuilt: false }]
+    return id === 'task' ? [{ title, svg, steps: rebuiltSteps(events, taskChartNames()), isRebuilt: true }] : []
+  })
+  const story: Story = { agent, task, events, charts: shown }
+  return storyHtml(story, redact)
 }

@@ -1,7 +1,6 @@
 import { fitting } from '../../../runtime/store/rows.ts'
 import type { Scope, TaskCursor, TaskQuery } from '../../../runtime/store/store.ts'
-import { unlessDamaged } from '../../rows/damage.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
+import { originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'
 import { TASK_AT, taskOf, type PgContext, type PgTask } from '../write/row-shapes.ts'
 import { READS, STATES } from './statements.ts'

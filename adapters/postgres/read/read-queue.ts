@@ -1,7 +1,6 @@
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import type { PostgresPool } from '../session/pool.ts'
-import { Session } from '../session/session.ts'
-import { toStoreError, troubleOf } from '../session/trouble.ts'
+import { Session, toStoreError, troubleOf } from '../session/session.ts'
 
 /** A read on one session. */
 export type Read<T> = (session: Session) => Promise<T>

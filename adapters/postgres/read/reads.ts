@@ -20,9 +20,8 @@ import type {
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
-import { sumOf, damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
-import { checkCount, checkEvents } from '../../rows/task-rows.ts'
+import { damaged, DamagedRow, originalText, reading, storedText, sumOf, unlessDamaged } from '../../rows/damage.ts'
+import { checkCount, checkEvents } from '../../rows/commit-rows.ts'
 import type { Field, Prepared, Session } from '../session/session.ts'
 import {
   contextOf,

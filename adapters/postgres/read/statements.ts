@@ -1,5 +1,5 @@
 import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
-import { countBefore } from '../../rows/task-rows.ts'
+import { countBefore } from '../../rows/commit-rows.ts'
 import { CONTEXT_COLUMNS, TASK_COLUMNS, TASK_WIDTH } from '../write/row-shapes.ts'
 import { TRANSITION_COLUMNS } from '../write/transition-rows.ts'
 import { WEBHOOK_COLUMNS } from '../write/webhook-rows.ts'

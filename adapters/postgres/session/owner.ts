@@ -1,11 +1,10 @@
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { jitter } from '../../../runtime/primitives/jitter.ts'
-import { inUse, StorageError, type Holder } from '../../rows/storage-error.ts'
+import { inUse, StorageError, type Holder } from '../../rows/damage.ts'
 import { checkFinished, LOCK_CLASS, migrate, MIGRATIONS } from '../schema/migrate.ts'
 import type { PostgresPool } from './pool.ts'
 import { checkedDatabase } from './server-checks.ts'
-import { Session, type Field } from './session.ts'
-import { overloaded, reasonOf } from './trouble.ts'
+import { type Field, overloaded, reasonOf, Session } from './session.ts'
 
 /** The first and the longest delay between two attempts to own the database again, in milliseconds. */
 const FIRST_MS = 100

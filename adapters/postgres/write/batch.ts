@@ -1,7 +1,6 @@
 import type { WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
-import { sumOf } from '../../rows/damage.ts'
-import type { CommitRows, LogRow, TaskRows } from '../../rows/commit-rows.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
+import { originalText, storedText, sumOf } from '../../rows/damage.ts'
+import type { CommitRows, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
 import { tasksIn, type BatchRows, type Numbers } from './known-rows.ts'
 import { keyOf, nameOf, shardOf, sumOfContext, sumOfTask, type PgContext, type PgTask } from './row-shapes.ts'
 import type { KnownWebhooks } from './webhook-rows.ts'
@@ -161,7 +160,7 @@ export class Batch {
     return row
   }
 
-  #putTask(context: PgContext, { taskId, state, generation, snapshot, wakeAtMs }: TaskRows, atMs: number): void {
+  #putTask(context: PgContext, { taskId, state, generation, snapshot, wakeAtMs }: TaskColumns, atMs: number): void {
     const row = this.#changed(context, taskId) ?? this.#newTask(context, taskId)
     if (snapshot === null)
       for (const [key, { task }] of this.#journal) if (task.task === row.task) this.#journal.delete(key)

@@ -1,7 +1,6 @@
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
-import { damaged, unlessDamaged } from '../../rows/damage.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
+import { damaged, originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'
 import { binaryArray } from './binary-arrays.ts'
 import {

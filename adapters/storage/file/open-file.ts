@@ -1,11 +1,29 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  statSync,
+  writeSync
+} from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { driverOf, sqliteCode, type Database, type DriverName } from '../driver.ts'
-import { thisHolder, type Holder, StorageError } from '../../rows/storage-error.ts'
-import { reasonOf } from '../trouble.ts'
-import { checkHeader, checkPage1, createPrivately, logSalt } from './file-header.ts'
-import { hold, holdingHere } from './holder-lock.ts'
-import { migrate, readAsNewest } from './schema.ts'
+import { killPoint } from '../../../runtime/primitives/kill-points.ts'
+import { type Holder, inUse, StorageError, thisHolder, tooNew } from '../../rows/damage.ts'
+import { type Database, type DriverName, driverOf, reasonOf, rollBack, sqliteCode } from '../driver.ts'
+import { AS_VERSION, VERSION_1, VERSION_2, VERSION_3, VERSION_4 } from '../rows/tables.ts'
+import {
+  APPLICATION_ID,
+  APPLICATION_ID_OFFSET,
+  checkHeader,
+  checkPage1,
+  createPrivately,
+  idWithLog,
+  logOf,
+  logSalt
+} from './file-header.ts'
 
 /** Larger files are not checked for damage when opened; the check takes 2 ms per MiB. */
 const CHECKED_BYTES = 128 * 1024 * 1024
@@ -134,4 +152,184 @@ function holderOf(file: string, driver: DriverName | undefined): Holder | undefi
     // The holder has only just started, or the file belongs to another program. It is in use anyway.
     return undefined
   }
+}
+
+/** The suffixes of a file, its log and its lock. */
+const ENDS = ['', '-wal', '-lock'] as const
+
+const LOG_HEADER_BYTES = 32
+const PAGE_BYTES_OFFSET = 8
+const SALTS_OFFSET = 16
+const FRAME_HEADER_BYTES = 24
+const FRAME_SALTS_OFFSET = 8
+const SALTS_BYTES = 8
+
+/** The files of an open store in the file system, accessed without SQLite. */
+export class OpenFiles {
+  readonly #file: string
+  /** Closed after SQLite has closed the file: closing a file releases the process's locks on it. */
+  readonly #main: number
+  readonly #log: number
+  readonly #identities: readonly string[]
+  readonly #logHeader = Buffer.alloc(LOG_HEADER_BYTES)
+  readonly #frameSalts = Buffer.alloc(SALTS_BYTES)
+
+  /** `file` is open in SQLite, and has been written through its log. */
+  constructor(file: string) {
+    this.#file = file
+    this.#main = openSync(file, 'r+')
+    this.#log = openSync(logOf(file), 'r')
+    this.#identities = ENDS.map(end => identityOf(file + end))
+  }
+
+  /** Throws StorageError if the file, its log or its lock was removed or replaced. */
+  check(): void {
+    const end = ENDS.find((end, i) => identityOf(this.#file + end) !== this.#identities[i])
+    if (end === undefined) return
+    const advice = end === '' ? 'Put it back beside its log, or restore a backup, and start again.' : 'Start again.'
+    throw new StorageError(
+      `${this.#file}${end} was removed or replaced while the store was open, so nothing more is stored. ${advice}`
+    )
+  }
+
+  /** Marks the file as incomplete without its log. The newest frame of the log must be page 1, so that a checkpoint removes the mark. */
+  markWithLog(): void {
+    const id = Buffer.alloc(4)
+    id.writeUInt32BE(idWithLog(this.#readLogHeader().readUInt32BE(SALTS_OFFSET)))
+    writeSync(this.#main, id, 0, id.length, APPLICATION_ID_OFFSET)
+  }
+
+  /** Whether the log has this many frames. The size of its file does not tell, since a restarted log overwrites it. */
+  logReaches(frames: number): boolean {
+    const header = this.#readLogHeader()
+    const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(PAGE_BYTES_OFFSET)
+    const read = readSync(
+      this.#log,
+      this.#frameSalts,
+      0,
+      SALTS_BYTES,
+      LOG_HEADER_BYTES + (frames - 1) * frameBytes + FRAME_SALTS_OFFSET
+    )
+    return (
+      read === SALTS_BYTES &&
+      header.compare(this.#frameSalts, 0, SALTS_BYTES, SALTS_OFFSET, SALTS_OFFSET + SALTS_BYTES) === 0
+    )
+  }
+
+  close(): void {
+    closeSync(this.#main)
+    closeSync(this.#log)
+  }
+
+  #readLogHeader(): Buffer {
+    readSync(this.#log, this.#logHeader, 0, LOG_HEADER_BYTES, 0)
+    return this.#logHeader
+  }
+}
+
+/** A file's device and inode; '' if it does not exist. */
+function identityOf(path: string): string {
+  const found = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return found ? `${found.dev}.${found.ino}` : ''
+}
+
+const ADVICE = 'Stop that one, or use another file.'
+
+interface Held {
+  readonly holder: Holder
+  readonly driver: DriverName | undefined
+}
+
+/**
+ * The files that this process holds. File locks belong to a process: the drivers do not see each other's, and opening and closing a
+ * file a second time releases them.
+ */
+const heldHere = new Map<string, Held>()
+
+/** The entry of a file that this process holds, with its driver. */
+function holdingHere(file: string): Held | undefined {
+  return heldHere.get(file)
+}
+
+/**
+ * Locks a file for this process by a transaction on the empty database `FILE-lock`. The lock ends with the process, or when the returned
+ * function is called, which may be called twice. Throws StorageError if another process holds it; `holderOf` names it.
+ */
+function hold(
+  file: string,
+  holder: Holder,
+  driver: DriverName | undefined,
+  holderOf: () => Holder | undefined
+): () => void {
+  const here = heldHere.get(file)
+  if (here) throw inUse(file, here.holder, ADVICE)
+  const lock = lockOf(file, driver)
+  try {
+    lock.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock.close()
+    throw sqliteCode(error) === 'BUSY' ? inUse(file, holderOf(), ADVICE) : unusableLock(file, error)
+  }
+  heldHere.set(file, { holder, driver })
+  let isHeld = true
+  return () => {
+    // A second call would release a lock that another store has taken since.
+    if (!isHeld) return
+    isHeld = false
+    heldHere.delete(file)
+    lock.close()
+  }
+}
+
+function lockOf(file: string, driver: DriverName | undefined): Database {
+  const open = driverOf(driver)
+  createPrivately(`${file}-lock`)
+  try {
+    return open(`${file}-lock`, false)
+  } catch (error) {
+    throw unusableLock(file, error)
+  }
+}
+
+function unusableLock(file: string, cause: unknown): StorageError {
+  return new StorageError(
+    `${file} cannot be used: its lock ${file}-lock cannot be taken: ${reasonOf(cause)}. Is the folder there, and may it be written?`,
+    { cause }
+  )
+}
+
+/** The SQL of each version of the schema, based on the one before. Entries are appended, never changed. */
+export const MIGRATIONS: readonly string[] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4]
+
+/** Starts an empty file that can release free pages. This setting must precede the first page, which it writes. */
+const BEGIN_FILE = 'BEGIN; PRAGMA auto_vacuum = INCREMENTAL'
+
+/** Migrates a file's schema to the newest version, each step in a transaction. Throws StorageError for a newer version. */
+export function migrate(database: Database, file: string, migrations: readonly string[] = MIGRATIONS): void {
+  const version = checkVersion(database, file, migrations.length)
+  for (const [index, sql] of migrations.entries()) {
+    if (index < version) continue
+    database.exec(index === 0 ? BEGIN_FILE : 'BEGIN IMMEDIATE')
+    try {
+      database.exec(`${sql}; PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${index + 1}`)
+      killPoint('before migration')
+      database.exec('COMMIT')
+    } catch (error) {
+      rollBack(database)
+      throw error
+    }
+  }
+}
+
+/** The version of a file's schema. Throws StorageError if it is newer than `known`. */
+function checkVersion(database: Database, file: string, known = MIGRATIONS.length): number {
+  const version = Number(database.prepare('PRAGMA user_version').get()?.user_version)
+  if (version <= known) return version
+  throw tooNew(file, version, known)
+}
+
+/** Lets a reader use a file of an older version, which stays unchanged, like the newest. Throws StorageError for a newer version. */
+function readAsNewest(database: Database, file: string): void {
+  const own = checkVersion(database, file)
+  for (const [version, sql] of AS_VERSION) if (own < version) database.exec(sql)
 }

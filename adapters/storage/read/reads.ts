@@ -1,5 +1,5 @@
-import type { TaskState } from '../../../machines/protocol/states.ts'
-import { fitsInto, summed, type SendRow, type StateCounts, type StoredWebhook } from '../../../runtime/store/rows.ts'
+import { isTerminal, TASK_STATES, type TaskState } from '../../../machines/protocol/states.ts'
+import { fitsInto, type SendRow, type StateCounts, type StoredWebhook, summed } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,
   JournalRow,
@@ -21,12 +21,10 @@ import type {
   WakeCursor
 } from '../../../runtime/store/store.ts'
 import type { TransitionCount } from '../../../runtime/xstate/transition-counter.ts'
+import { countBefore } from '../../rows/commit-rows.ts'
+import { damaged, DamagedRow, originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
-import { damaged, DamagedRow, reading, unlessDamaged } from '../../rows/damage.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
-import { countBefore } from '../../rows/task-rows.ts'
 import type { ContextRow, StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
-import { openCounts } from './open-counts.ts'
 import { TaskLister } from './task-lister.ts'
 import type { TaskReader } from './task-reader.ts'
 
@@ -384,5 +382,33 @@ function webhookOf(
     generation,
     hasEnded: endedAtMs !== null,
     place
+  }
+}
+
+const OPEN = Object.keys(TASK_STATES)
+  .filter(state => !isTerminal(state as TaskState))
+  .map(state => `'${state}'`)
+  .join(', ')
+
+/** Finds every tenant by one step in the index of scopes. */
+const TENANTS = `
+  WITH RECURSIVE tenants (tenant) AS (
+    SELECT min(tenant) FROM scopes UNION ALL SELECT (SELECT min(tenant) FROM scopes WHERE tenant > tenants.tenant) FROM tenants WHERE tenants.tenant IS NOT NULL
+  )`
+
+/** Queries that count open tasks: all, or by indexes those of a principal, of a tenant, or of both; and one that gives their states. */
+function openCounts(database: Database) {
+  const tasks = `CROSS JOIN tasks ON tasks.scope = scopes.scope AND tasks.state IN (${OPEN})`
+  return {
+    all: database.prepare('SELECT count(*) AS count FROM tasks WHERE endedAtMs IS NULL'),
+    states: database.prepare(
+      'SELECT context, task, state FROM tasks WHERE endedAtMs IS NULL AND (context, task) > (?, ?) ORDER BY context, task LIMIT ?'
+    ),
+    ofPrincipal: database.prepare(`
+      ${TENANTS} SELECT count(*) AS count FROM tenants CROSS JOIN scopes ON scopes.tenant = tenants.tenant AND scopes.principal = ? ${tasks}`),
+    ofTenant: database.prepare(`SELECT count(*) AS count FROM scopes ${tasks} WHERE scopes.tenant = ?`),
+    ofScope: database.prepare(
+      `SELECT count(*) AS count FROM scopes ${tasks} WHERE scopes.tenant = ? AND scopes.principal = ?`
+    )
   }
 }

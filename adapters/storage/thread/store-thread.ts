@@ -1,13 +1,22 @@
 import { parentPort, workerData, type MessagePort } from 'node:worker_threads'
-import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/changes.ts'
+import { failureOf, outcomeOf, type Change, type Changed } from '../../rows/commit-rows.ts'
 import { LeastCostQueue } from '../../rows/least-cost-queue.ts'
 import { takeTogether } from '../../rows/write-queue.ts'
 import { Engine } from '../engine.ts'
 import { openForWriting } from '../file/open-file.ts'
 import type { TaskTexts } from '../read/reads.ts'
-import { reasonOf } from '../trouble.ts'
-import { unpacked } from './packed-commits.ts'
-import type { Answered, Batch, NumberedRead, ReadCall, ThreadData, Told, Word, Writes } from './thread-messages.ts'
+import { reasonOf } from '../driver.ts'
+import {
+  type Answered,
+  type Batch,
+  type NumberedRead,
+  type ReadCall,
+  type ThreadData,
+  type Told,
+  unpacked,
+  type Word,
+  type Writes
+} from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /** The time limit for one user's reads per turn, in milliseconds. Then come writes, new requests and other users. */

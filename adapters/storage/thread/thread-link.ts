@@ -1,8 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import type { StoreStatus } from '../../../runtime/store/rows.ts'
-import type { Change, Changed } from '../../rows/changes.ts'
-import type { CommitRows } from '../../rows/commit-rows.ts'
-import { StorageError } from '../../rows/storage-error.ts'
+import type { Change, Changed, CommitRows } from '../../rows/commit-rows.ts'
+import { StorageError } from '../../rows/damage.ts'
 import {
   CHARACTERS_A_BATCH,
   rejectBatch,
@@ -11,8 +10,15 @@ import {
   type Waiting,
   type WriteBatch
 } from '../../rows/write-queue.ts'
-import { packed } from './packed-commits.ts'
-import type { Batch, NumberedRead, ReadCall, ThreadData, Told, Word } from './thread-messages.ts'
+import {
+  type Batch,
+  type NumberedRead,
+  packed,
+  type ReadCall,
+  type ThreadData,
+  type Told,
+  type Word
+} from './thread-messages.ts'
 import { onReceived } from '../../../runtime/primitives/received.ts'
 
 /**

@@ -1,11 +1,18 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
+import type { CommitRows, CountChange, LogRow, TaskColumns } from '../../rows/commit-rows.ts'
+import { originalText, reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
-import type { CommitRows, LogRow, TaskRows } from '../../rows/commit-rows.ts'
-import { reading } from '../../rows/damage.ts'
-import { originalText, storedText } from '../../rows/stored-text.ts'
-import type { ContextRow, ScopeRow, SnapshotRow, StoredTaskRow, Tables } from '../rows/tables.ts'
-import { JournalWriter } from './journal-writer.ts'
+import type {
+  ContextRow,
+  JournalTableRow,
+  Reading,
+  ScopeRow,
+  SnapshotRow,
+  StoredTaskRow,
+  Tables,
+  TransitionRow
+} from '../rows/tables.ts'
 import type { WebhookWriter } from './webhook-writer.ts'
 
 /** The size of each LRU cache of rows, so that the next commit of a context need not read them. */
@@ -174,7 +181,7 @@ export class CommitWriter {
   /** Applies a commit's row to its task. */
   #changeTask(
     context: ChangedContext,
-    { taskId, state, generation, snapshot, wakeAtMs }: TaskRows,
+    { taskId, state, generation, snapshot, wakeAtMs }: TaskColumns,
     atMs: number
   ): void {
     const changed = this.#changedIn(context, taskId) ?? this.#newTask(context, taskId)
@@ -283,5 +290,73 @@ class Numbers {
   /** Reads the largest numbers from the file again. */
   forget(): void {
     this.#last.clear()
+  }
+}
+
+/** Writes journals: a row replaces the one with its key, and a task's rows are deleted when it ends. */
+class JournalWriter {
+  readonly #tables: Tables
+  readonly #find: Reading<JournalTableRow>
+  readonly #change: (row: JournalTableRow) => void
+  readonly #drop: Statement
+  readonly #newest: Statement
+
+  constructor(database: Database, tables: Tables) {
+    this.#tables = tables
+    this.#find = tables.journal.reading(['task', 'key'])
+    this.#change = tables.journal.updating(['body'], ['entry'])
+    this.#drop = database.prepare('DELETE FROM journal WHERE task = ?')
+    this.#newest = database.prepare('SELECT max(entry) AS newest FROM journal')
+  }
+
+  /** Writes a row of a live task; ignores other tasks. */
+  write(task: StoredTaskRow | undefined, { key, body }: { readonly key: string; readonly body: string }): void {
+    if (!task || task.endedAtMs !== null) return
+    const before = this.#find.one(task.task, key)
+    if (before) this.#change({ ...before, body })
+    else this.#tables.journal.insert({ entry: Number(this.#newest.get()?.newest) + 1, task: task.task, key, body })
+  }
+
+  /** Deletes the journal of a task. */
+  forget({ task }: StoredTaskRow): void {
+    this.#drop.run(task)
+  }
+}
+
+/** The writer of a file: it has only one. */
+const WRITER = 0
+
+/** Adds counts of transitions. The caller opens the transaction. */
+export class TransitionWriter {
+  readonly #table: Tables['transitions']
+  readonly #find: Reading<TransitionRow>
+  readonly #drop: Statement
+
+  constructor(database: Database, { transitions }: Tables) {
+    const key = ['chart', 'previous', 'taken', 'writer'] as const
+    this.#table = transitions
+    this.#find = transitions.reading(key)
+    this.#drop = database.prepare(`DELETE FROM transitions WHERE ${key.map(column => `${column} = ?`).join(' AND ')}`)
+  }
+
+  /** A damaged row begins again. */
+  add({ counts, atMs }: CountChange): true {
+    for (const { chart, count, timed, ms, ...names } of counts) {
+      const [previous, taken] = [storedText(names.previous), storedText(names.taken)]
+      const key = [chart, previous, taken, WRITER] as const
+      const before = unlessDamaged(() => this.#find.one(...key)) ?? { count: 0, timed: 0, ms: 0 }
+      this.#drop.run(...key)
+      this.#table.insert({
+        chart,
+        previous,
+        taken,
+        writer: WRITER,
+        count: before.count + count,
+        timed: before.timed + timed,
+        ms: before.ms + ms,
+        atMs
+      })
+    }
+    return true
   }
 }

@@ -1,8 +1,7 @@
 import { killPoint } from '../../../runtime/primitives/kill-points.ts'
 import type { SweepBounds, Erasure } from '../../../runtime/store/store.ts'
 import type { Database, Statement } from '../driver.ts'
-import { unlessDamaged } from '../../rows/damage.ts'
-import { storedText } from '../../rows/stored-text.ts'
+import { storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { ContextRow, Tables } from '../rows/tables.ts'
 
 type Numbers = readonly Record<string, unknown>[]

@@ -1,8 +1,7 @@
 import type { NewWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../../../runtime/store/rows.ts'
 import type { Scope } from '../../../runtime/store/store.ts'
-import type { WebhookChange, WebhookChanged } from '../../rows/changes.ts'
-import { reading, unlessDamaged } from '../../rows/damage.ts'
-import { storedText } from '../../rows/stored-text.ts'
+import type { WebhookChange, WebhookChanged } from '../../rows/commit-rows.ts'
+import { reading, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Database, Statement } from '../driver.ts'
 import type { StoredTaskRow, Tables, WebhookTableRow } from '../rows/tables.ts'
 

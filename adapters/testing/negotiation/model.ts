@@ -1,4 +1,4 @@
-import { initialTransition, transition, type DoneActorEvent, type Snapshot, type SnapshotFrom } from 'xstate'
+import { type DoneActorEvent, initialTransition, type Snapshot, type SnapshotFrom, transition } from 'xstate'
 import type {
   Arrival,
   NegotiationFact,
@@ -11,10 +11,14 @@ import { negotiationMachine } from '../../../machines/negotiation.machine.ts'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import { offerIn } from '../../../machines/protocol/negotiation.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
+import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
+import { accepted, declined, offer, rejected, reply, type Words } from '../../../runtime/authoring/words.ts'
 import { opinionOf } from '../../../runtime/negotiation/bargaining.ts'
-import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
+import type { Negotiation, NegotiationAnswer } from '../../../runtime/negotiation/negotiation.ts'
+import { checkedTerms } from '../../../runtime/negotiation/proposals.ts'
+import { checkArgument, withMembers } from '../../../runtime/primitives/options.ts'
+import type { ByName } from '../plan/cases.ts'
 import { endless } from '../run/stub-actors.ts'
-import type { BargainMove, Response } from './moves.ts'
 
 /** A client's answer without generated ids. An offer's time is in milliseconds since the start of the path. */
 export type Answer =
@@ -39,7 +43,7 @@ export type BargainTurn = Snapshot<unknown> & {
 }
 
 /** A negotiation as a pure function of moves. */
-export interface BargainModel {
+interface BargainModel {
   readonly begin: () => BargainTurn
   readonly take: (turn: BargainTurn, move: BargainMove) => BargainTurn
 }
@@ -145,4 +149,72 @@ function meaning(
     default:
       return {}
   }
+}
+
+/** A result of the author's `respond`: an answer, or an Error that it throws. */
+export type Response = NegotiationAnswer<object> | Error
+
+/** One event of a negotiation under test: a message of the client, the result of `respond`, or time. */
+export type BargainMove =
+  | { readonly type: 'words'; readonly name: string; readonly words: Words }
+  /** `taken`: the terms after validation; absent if the schema refuses them. */
+  | { readonly type: 'proposal'; readonly name: string; readonly terms: object; readonly taken?: Terms }
+  /** The current offer, or an unknown one. */
+  | { readonly type: 'accept' | 'decline'; readonly isStanding: boolean }
+  | { readonly type: 'response'; readonly name: string; readonly response: Response }
+  | { readonly type: 'time'; readonly delayMs: number }
+
+/** A move as a clause: `the client accepts the offer`. */
+export function describeBargainMove(move: BargainMove): string {
+  checkArgument(move, withMembers(['type'], 'a move of a path'), 'describeBargainMove(move)')
+  switch (move.type) {
+    case 'words':
+      return `the client says "${move.name}"`
+    case 'proposal':
+      return `the client proposes "${move.name}"`
+    case 'accept':
+    case 'decline':
+      return `the client ${move.type}s ${move.isStanding ? 'the offer' : 'an offer that nobody has made'}`
+    case 'response':
+      return `respond ${move.response instanceof Error ? 'throws' : 'answers'} "${move.name}"`
+    case 'time':
+    default:
+      return `${move.delayMs} ms pass`
+  }
+}
+
+/** The inputs of a negotiation. */
+export interface BargainCases {
+  /** Free text that the client may send. */
+  readonly requests: ByName<Words>
+  /** Terms that both sides may propose. */
+  readonly terms: ByName<object>
+  /** The results of `respond`. Default: every kind of answer, with these terms, and an error. */
+  readonly responses?: ByName<unknown> | undefined
+}
+
+/** The answers that `respond` may give. */
+export function responsesOf({ terms, responses }: BargainCases): ByName<Response> {
+  if (responses) return responses as ByName<Response>
+  const [first = {}, second = first] = Object.values(terms)
+  return {
+    'an offer': offer(first, { message: 'That much.' }),
+    'accepted, on its own terms': accepted(second),
+    accepted: accepted(),
+    declined: declined('No, thank you.'),
+    'a reply': reply('What do you mean?'),
+    rejected: rejected('Not with you.'),
+    'an error': new Error('It fails, as its test wants it.')
+  }
+}
+
+/** The moves of the client that need no offer. */
+export function requestsOf({ requests, terms }: BargainCases, { terms: schema }: Negotiation): BargainMove[] {
+  const said = Object.entries(requests).map(([name, words]): BargainMove => ({ type: 'words', name, words }))
+  const all = Object.entries({ ...terms, 'what are no terms': { [NEGOTIATION_EXTENSION]: 'no terms' } })
+  const proposed = all.map(([name, terms]): BargainMove => {
+    const checked = checkedTerms(schema, terms, 'terms')
+    return { type: 'proposal', name, terms, ...('value' in checked && { taken: checked.value }) }
+  })
+  return [...said, ...proposed, { type: 'accept', isStanding: false }]
 }

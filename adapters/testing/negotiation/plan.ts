@@ -1,10 +1,16 @@
 import type { Negotiation } from '../../../runtime/negotiation/negotiation.ts'
 import type { Bounds } from '../bounds.ts'
-import { placesFrom, type Place, type Taken } from '../plan/graph.ts'
-import { shortestWays, simpleWays, type PathKind } from '../plan/path-kinds.ts'
-import { requestsOf, responsesOf, type BargainCases } from './cases.ts'
-import { bargainModel, type BargainTurn, type Heard } from './model.ts'
-import { describeBargainMove, type BargainMove } from './moves.ts'
+import { type PathKind, type Place, placesFrom, shortestWays, simpleWays, type Taken } from '../plan/graph.ts'
+import {
+  type BargainCases,
+  bargainModel,
+  type BargainMove,
+  type BargainTurn,
+  describeBargainMove,
+  type Heard,
+  requestsOf,
+  responsesOf
+} from './model.ts'
 
 /** One move of a negotiation, and the expected answers. */
 export interface BargainStep {

@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { A2AError } from '../../../machines/protocol/errors.ts'
+import { movePart, type Offer, offerIn } from '../../../machines/protocol/negotiation.ts'
+import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
+import type { Message } from '../../../machines/protocol/parts.ts'
+import { NEGOTIATION_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'
 import { PathError } from '../path-error.ts'
-import { callerOf, type Caller } from '../run/callers.ts'
-import { newDisk } from '../run/disk.ts'
 import type { AtStep } from '../run/chart-run.ts'
+import { type Caller, callerOf } from '../run/drivers.ts'
 import type { Manner } from '../run/path-run.ts'
-import { World } from '../run/world.ts'
-import { Bargainer } from './bargainer.ts'
-import { describeBargainMove, type Response } from './moves.ts'
+import { CONTEXT, newDisk, World } from '../run/world.ts'
+import { type Answer, type BargainMove, comparable, describeBargainMove, type Heard, type Response } from './model.ts'
 import { type BargainPath, type BargainStep, roundsIn, WAITING_LIMIT } from './plan.ts'
 
 /** The number of rests to wait for an expected event, also over a socket. */
@@ -159,5 +163,88 @@ class Respondent {
   /** Drops a pending call after the process has ended. */
   clear(): void {
     this.#asked = undefined
+  }
+}
+
+/** A move of the client. */
+type ClientMove = Exclude<BargainMove, { type: 'response' | 'time' }>
+
+/** The client of a negotiation under test. After a restart of the agent it resends unanswered messages. */
+class Bargainer {
+  /** The answers in order of arrival, each once. */
+  readonly heard: Heard[] = []
+  readonly #startMs: number
+  readonly #waiting = new Map<number, Message>()
+  #caller: Caller | undefined
+  #offer: Offer | undefined
+  #sent = 0
+
+  /** `startMs`: the start of the path, in milliseconds since 1970. */
+  constructor(caller: Caller, startMs: number) {
+    this.#caller = caller
+    this.#startMs = startMs
+  }
+
+  send(move: ClientMove): void {
+    const request = this.#sent
+    this.#sent += 1
+    const message: Message = {
+      messageId: `request-${request}`,
+      contextId: CONTEXT,
+      role: 'ROLE_USER',
+      ...this.#contentOf(move)
+    }
+    this.#waiting.set(request, message)
+    this.#put(request, message)
+  }
+
+  /** Ignores answers from now on: those that an ending process sends do not count. */
+  leave(): void {
+    this.#caller = undefined
+  }
+
+  /** Continues with another caller. `settled` resolves when the last resent message is processed, to keep the order. */
+  async goOn(caller: Caller, settled: () => Promise<void>): Promise<void> {
+    this.#caller = caller
+    for (const [request, message] of this.#waiting) {
+      this.#put(request, message)
+      await settled()
+    }
+  }
+
+  #put(request: number, message: Message): void {
+    const caller = this.#caller
+    const hear = (answer: Answer) => {
+      if (this.#caller === caller && this.#waiting.delete(request)) this.heard.push({ request, answer })
+    }
+    caller?.send(message).then(
+      answer => hear(this.#read(answer)),
+      (error: A2AError) => hear({ error: error.code })
+    )
+  }
+
+  #read(answer: SendMessageResponse): Answer {
+    if ('message' in answer) {
+      this.#offer = offerIn(answer.message) ?? this.#offer
+      return { message: comparable(answer.message.parts, this.#startMs) }
+    }
+    const { status, metadata } = answer.task
+    if (status.state === 'TASK_STATE_REJECTED') return { rejected: status.message?.parts }
+    return { task: (metadata?.[NEGOTIATION_EXTENSION] as { terms?: unknown } | undefined)?.terms }
+  }
+
+  #contentOf(move: ClientMove): Pick<Message, 'parts'> {
+    const offerId = (isStanding: boolean) => (isStanding ? this.#offer?.offerId : undefined) ?? 'nobody’s'
+    switch (move.type) {
+      case 'proposal':
+        return { parts: [movePart({ propose: { terms: move.terms as never } })] }
+      case 'accept':
+        return { parts: [movePart({ accept: { offerId: offerId(move.isStanding) } })] }
+      case 'decline':
+        return { parts: [movePart({ decline: { offerId: offerId(move.isStanding) } })] }
+      case 'words':
+      default:
+        return messageOf(move.words)
+    }
   }
 }

@@ -6,7 +6,7 @@ import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { isMachine } from '../../../runtime/xstate/persisted-snapshot.ts'
-import type { BargainCases } from '../negotiation/cases.ts'
+import type { BargainCases } from '../negotiation/model.ts'
 import type { MadeCases } from './made-cases.ts'
 import { isCallback } from './unmodelled.ts'
 

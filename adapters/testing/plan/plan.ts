@@ -1,26 +1,25 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { ErrorCode } from '../../../machines/protocol/errors.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
+import type { MessagePolicy } from '../../../runtime/agent/policies.ts'
 import type { WorkInput } from '../../../runtime/authoring/work-arguments.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, objectSuchAs, type OptionKinds } from '../../../runtime/primitives/options.ts'
 import { checkAgent } from '../../../runtime/runtime-options.ts'
 import { withStepLimit } from '../../../runtime/xstate/pure-step.ts'
-import { bargainPlan, type BargainPath } from '../negotiation/plan.ts'
+import { BOUND_OPTIONS, BoundError, type BoundOptions, Bounds } from '../bounds.ts'
+import { type BargainPath, bargainPlan } from '../negotiation/plan.ts'
 import { scriptedCases, scriptedChart } from '../run/scripted-work.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
-import { BOUND_OPTIONS, BoundError, Bounds, type BoundOptions } from '../bounds.ts'
-import { casesWith, type Cases, type OpeningCase } from './cases.ts'
-import { DrawError, DrawWatch } from './draws.ts'
-import { explore, type Configuration } from './explore.ts'
-import type { Taken } from './graph.ts'
-import type { Refused } from './legal-moves.ts'
-import { INSTALL_GENERATOR, madeCases, type LoadPayloads, type MadeCases } from './made-cases.ts'
-import type { Turn } from './model.ts'
-import { describeMove, sentenceOf, type InnerMove, type Move } from './moves.ts'
-import { PATH_KINDS, shortestWays, simpleWays, type PathKind } from './path-kinds.ts'
-import { CANCELED, faultOf, OPENED, toldAfter, type ComparedEvent } from './told.ts'
+import { modelWith } from './acted-model.ts'
+import { type AllCases, type Cases, casesWith, type OpeningCase } from './cases.ts'
+import { PATH_KINDS, type PathKind, type Place, placesFrom, shortestWays, simpleWays, type Taken } from './graph.ts'
+import { legalMovesIn, type Refused } from './legal-moves.ts'
+import { DrawError, DrawWatch, INSTALL_GENERATOR, type LoadPayloads, madeCases, type MadeCases } from './made-cases.ts'
+import { clockedModelOf, configurationKey, type Turn } from './model.ts'
+import { describeMove, type InnerMove, type Move, sentenceOf } from './moves.ts'
+import { CANCELED, type ComparedEvent, faultOf, OPENED, toldAfter } from './told.ts'
 import { sendersIn, stateText, Unmodelled, unsentIn } from './unmodelled.ts'
 
 /** One move of a path, with the events that the task must send, or the error with which it must refuse it without a change. */
@@ -279,4 +278,66 @@ function stepsOf(way: readonly Taken<Turn, InnerMove>[], start: Turn): Step[] {
 
 function refusalOf({ move, refusal }: Refused): Step {
   return { move, told: [], refusal }
+}
+
+/** A reachable configuration of a chart: the shortest path to it, and the moves that its task accepts and refuses. */
+type Configuration = Place<Turn, InnerMove> & { readonly illegal: readonly Refused[] }
+
+/** A chart to explore, with its input and cases. */
+interface Territory {
+  readonly machine: AnyStateMachine
+  readonly input: unknown
+  readonly cases: AllCases
+  readonly policy: MessagePolicy
+  readonly bounds: Bounds
+  /** Sees whether the chart draws random numbers. */
+  readonly watch: DrawWatch
+  /** Told of each move that the model cannot follow. */
+  readonly lose: (turn: Turn, move: InnerMove, error: Unmodelled) => void
+}
+
+/**
+ * Finds every configuration of a chart once, shortest paths first. Throws BoundError if a bound is met: if the context counts or grows,
+ * `memory` has to reduce it. Throws Unmodelled if the model cannot follow its start.
+ */
+function explore({ machine, input, cases, policy, bounds, watch, lose }: Territory): Configuration[] {
+  const { begin, take } = watch.over(clockedModelOf(modelWith(machine, cases)))
+  const taken = new WeakMap<InnerMove, Turn>()
+  const isFollowed = (turn: Turn, move: InnerMove) => {
+    try {
+      const after = take(turn, move)
+      toldAfter(after, turn, move)
+      taken.set(move, after)
+      return true
+    } catch (error) {
+      if (!(error instanceof Unmodelled)) throw error
+      lose(turn, move, error)
+      return false
+    }
+  }
+  const start = begin(input)
+  toldAfter(start)
+  const places = placesFrom<Turn, InnerMove>(start, {
+    take: (_, move) => taken.get(move) as Turn,
+    legalIn: turn => legalMovesIn(turn, cases, policy, can).legal.filter(move => isFollowed(turn, move)),
+    keyOf: turn => keyOf(turn, cases),
+    // Two actors of one logic end with the same words.
+    describeMove: move => JSON.stringify([describeMove(move), 'actor' in move ? move.actor : '']),
+    bounds
+  })
+  return places.map(place => Object.assign(place, { illegal: legalMovesIn(place.turn, cases, policy, can).illegal }))
+}
+
+/** Whether the chart accepts an event. If a guard throws, it throws at the event. */
+function can(chart: AnyMachineSnapshot, event: EventObject): boolean {
+  try {
+    return chart.can(event)
+  } catch {
+    return true
+  }
+}
+
+function keyOf(turn: Turn, { memory }: AllCases): string {
+  const waiting = turn.timers.map(({ id, dueMs }) => `${id} in ${dueMs - turn.nowMs}`).toSorted()
+  return configurationKey(turn, memory(turn.chart.context), waiting)
 }

@@ -1,24 +1,25 @@
-import type { AnyStateMachine } from 'xstate'
+import type { AnyMachineSnapshot, AnyStateMachine, EventObject } from 'xstate'
 import type { Told } from '../../../machines/properties/terms.ts'
 import type { TaskState } from '../../../machines/protocol/states.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { modelWith } from '../plan/acted-model.ts'
-import { casesWith, type AllCases, type Cases } from '../plan/cases.ts'
+import { endedIn } from '../plan/actors-in.ts'
+import { type AllCases, type Cases, casesWith } from '../plan/cases.ts'
 import { legalMovesIn } from '../plan/legal-moves.ts'
 import { madeCases } from '../plan/made-cases.ts'
-import type { Turn } from '../plan/model.ts'
-import { describeMove, type ChartMove, type HeardMove } from '../plan/moves.ts'
+import { livingIn, modelOf, type Turn } from '../plan/model.ts'
+import { type ChartMove, describeMove, type HeardMove } from '../plan/moves.ts'
 import { chartOf } from '../plan/plan.ts'
-import { OPENED, toldAfter, type ComparedEvent } from '../plan/told.ts'
+import { type ComparedEvent, OPENED, toldAfter } from '../plan/told.ts'
 import { sendersIn, Unmodelled, unsentIn } from '../plan/unmodelled.ts'
 import { withResults } from '../run/stub-actors.ts'
 import { inputFor } from '../run/world.ts'
-import { endedBy, Strider, type Ground, type Offered, type Spot, type Stride } from './ground.ts'
+import { endedBy, type Ground, type Offered, type Spot, type Stride, Strider } from './ground.ts'
 import { OpenGuards } from './open-guards.ts'
 import { actorSource } from './space.ts'
 
 /** The work of an agent as grounds to explore, one for each message that opens a task. */
-export interface AgentGrounds {
+interface AgentGrounds {
   readonly grounds: readonly Ground[]
   /** The data that no case gives, as clauses. */
   readonly guesses: readonly string[]
@@ -150,4 +151,87 @@ function toldIn(turn: Turn, before?: Turn, move?: ChartMove): Told[] {
 /** A state without `TASK_STATE_`. */
 function shortState(state: TaskState): string {
   return state.replace('TASK_STATE_', '')
+}
+
+/** The events that a chart may receive, if it is no work. */
+export interface ChartCases {
+  readonly input?: unknown
+  /**
+   * Events that may arrive in any state, with the ends of its actors (`xstate.done.actor.<id>`, with `actorId`). A state that ignores one has
+   * no step for it. Default: all events of the chart without data, whose guards are taken both ways.
+   */
+  readonly events?: readonly EventObject[] | ((chart: AnyMachineSnapshot) => readonly EventObject[])
+  /** Types of events that come in the end, wherever they are accepted. Actors end and timers fire in any case. Default: none. */
+  readonly awaited?: readonly string[]
+  /** The part of the context that decides where a walk may lead. Default: all of it. */
+  readonly memory?: (context: never) => unknown
+  /** The name of something emitted, for `told`. Default: its type. */
+  readonly toldAs?: (emitted: never) => string
+}
+
+/** A bare chart as a ground to explore. */
+export function chartGround(
+  machine: AnyStateMachine,
+  { input, events, awaited = [], memory = context => context, toldAs }: ChartCases
+): { readonly ground: Ground; readonly lost: ReadonlySet<string>; readonly unmodelled: ReadonlySet<string> } {
+  const guards = new OpenGuards(machine)
+  const nameOf = toldAs as ((emitted: unknown) => string) | undefined
+  const toldIn = ({ words }: Turn): Told[] =>
+    words.map(value => ({ name: nameOf?.(value) ?? (value as EventObject).type, value }))
+  const strider = new Strider(modelOf(guards.machine), guards, toldIn)
+  const offeredIn = (spot: Spot): Offered[] => {
+    const arriving = typeof events === 'function' ? events(spot.chart) : (events ?? bareEvents(spot))
+    const possible = arriving.filter(event => mayCome(event, spot) && strider.can(spot, event, !events))
+    return possible.map((event, i): Offered => {
+      const move: ChartMove = { type: 'event', name: `${event.type} ${i}`, event }
+      return { move, says: saysOf(event, possible), from: 'outside', isGuess: !events, ...sourceOf(event, awaited) }
+    })
+  }
+  const stridesFrom = (spot: Spot) => {
+    const own = strider.ownIn(spot)
+    return (own ? [own] : [...offeredIn(spot), ...strider.timersIn(spot)]).flatMap(one => strider.take(spot, one))
+  }
+  return {
+    ground: {
+      name: 'started',
+      input,
+      start: strider.begin(input, false),
+      stridesFrom,
+      isCut: spot => strider.cut.has(spot),
+      memory: memory as Ground['memory']
+    },
+    lost: strider.lost,
+    unmodelled: strider.unmodelled
+  }
+}
+
+/** The events that the active states name, without data. */
+function bareEvents(spot: Spot): EventObject[] {
+  const ends = Object.keys(livingIn(spot)).flatMap(actorId =>
+    ['done', 'error'].map(how => ({ type: `xstate.${how}.actor.${actorId}`, actorId }))
+  )
+  return [
+    ...(spot.chart.machine.events as string[])
+      .filter(type => !type.startsWith('xstate.') && !type.includes('*'))
+      .map(type => ({ type })),
+    ...ends
+  ]
+}
+
+/** Whether an event is no end of an actor, or of one that has not ended. */
+function mayCome(event: EventObject, spot: Spot): boolean {
+  const actor = endedIn(event)
+  return actor === undefined || actor in livingIn(spot)
+}
+
+function sourceOf(event: EventObject, awaited: readonly string[]): { readonly source?: string } {
+  const actor = endedIn(event)
+  if (actor !== undefined) return { source: actorSource(actor) }
+  return awaited.includes(event.type) ? { source: `the event ${event.type}` } : {}
+}
+
+/** An event in words, with its data where others have its type. */
+function saysOf(event: EventObject, all: readonly EventObject[]): string {
+  const { type, ...data } = event
+  return all.filter(other => other.type === type).length === 1 ? type : `${type} ${JSON.stringify(data)}`
 }

@@ -4,7 +4,7 @@ import { A2AError, ERROR_INFO, ERRORS } from '../../../machines/protocol/errors.
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../machines/protocol/wire-errors.ts'
 import { checkPackages } from '../../peers/installed-packages.ts'
-import type { Caller } from './callers.ts'
+import type { Caller } from './drivers.ts'
 
 checkPackages(['@a2a-js/sdk'])
 

@@ -1,18 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { isA2AError } from '../../../machines/protocol/errors.ts'
-import type { Task } from '../../../machines/protocol/objects.ts'
+import type { StreamResponse, Task } from '../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
 import { PathError } from '../path-error.ts'
 import { describeMove, type Move } from '../plan/moves.ts'
 import type { Path, Step } from '../plan/plan.ts'
-import { withFirstChunks, type ComparedEvent } from '../plan/told.ts'
-import { callerOf, type Access, type Caller } from './callers.ts'
-import { OPENING, type AtStep } from './chart-run.ts'
-import { newDisk, type DiskName } from './disk.ts'
-import { Follower } from './follower.ts'
+import { type ComparedEvent, toldIn, type Update, withFirstChunks } from '../plan/told.ts'
+import { type AtStep, OPENING } from './chart-run.ts'
+import { type Access, type Caller, callerOf } from './drivers.ts'
 import type { WorkDouble } from './stub-actors.ts'
-import { agreeing, openingMessage, World, type Interlude } from './world.ts'
+import { agreeing, type DiskName, type Interlude, newDisk, openingMessage, World } from './world.ts'
 
 /** How a path is walked: how the agent is called, and what happens to its process between steps. */
 export interface Manner extends Access {
@@ -175,4 +173,52 @@ function summaryOfTold(told: readonly ComparedEvent[]) {
     }
   }
   return { state, generation: told.length, artifacts: artifacts.map(({ name, parts }) => ({ name, parts })) }
+}
+
+/** The number of rests to wait for an expected event, also over a socket. */
+const PATIENCE = 20_000
+
+/** The number of rests to wait for an unexpected event. */
+const QUIET = 8
+
+/** Follows the events of a task across restarts of its process: each arrives once, in order. */
+class Follower {
+  /** The events so far. */
+  readonly told: ComparedEvent[] = []
+  readonly #isOwn: (artifactId: string) => boolean
+  readonly #rest: () => Promise<void>
+  #stop = new AbortController()
+  #reading: Promise<void> = Promise.resolve()
+
+  /** `isOwn`: whether the author chose an artifact's id. `rest` lets pending work run once. */
+  constructor(isOwn: (artifactId: string) => boolean, rest: () => Promise<void>) {
+    this.#isOwn = isOwn
+    this.#rest = rest
+  }
+
+  /** Continues with a stream of events after a generation. */
+  follow(open: (after: number, signal: AbortSignal) => AsyncIterable<StreamResponse>): void {
+    this.#stop = new AbortController()
+    this.#reading = this.#read(open(this.told.length, this.#stop.signal))
+  }
+
+  /** Stops the stream. */
+  async pause(): Promise<void> {
+    this.#stop.abort()
+    await this.#reading
+  }
+
+  /** Waits for so many events, and then briefly for unexpected ones. */
+  async settle(count: number): Promise<void> {
+    for (let times = 0; this.told.length < count && times < PATIENCE; times += 1) await this.#rest()
+    for (let times = 0; times < QUIET; times += 1) await this.#rest()
+  }
+
+  async #read(events: AsyncIterable<StreamResponse>): Promise<void> {
+    try {
+      for await (const event of events) this.told.push(toldIn(event as Update, this.#isOwn))
+    } catch {
+      // Ignored: missing events fail the comparison.
+    }
+  }
 }

@@ -1,17 +1,23 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { movePart } from '../../../machines/protocol/negotiation.ts'
 import type { Message } from '../../../machines/protocol/parts.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import type { Limits } from '../../../runtime/access/limits.ts'
-import { defineAgent, type Agent } from '../../../runtime/agent/define-agent.ts'
+import { type Agent, defineAgent } from '../../../runtime/agent/define-agent.ts'
 import { messageOf } from '../../../runtime/authoring/checked-words.ts'
 import { accepted, type ArtifactWords } from '../../../runtime/authoring/words.ts'
 import type { WorkInput } from '../../../runtime/authoring/work-arguments.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import type { Logger } from '../../../runtime/ports/logger.ts'
 import { createRuntime, type Runtime } from '../../../runtime/runtime.ts'
+import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
+import type { StoreStatus } from '../../../runtime/store/rows.ts'
 import type { Store } from '../../../runtime/store/store.ts'
+import { sqliteStore } from '../../storage/sqlite.ts'
 import type { OpeningCase } from '../plan/cases.ts'
-import { newDisk, type Disk } from './disk.ts'
 import { VirtualClock } from './virtual-clock.ts'
 
 /** Whether and how the process is restarted between two steps of a path. */
@@ -192,3 +198,53 @@ async function ended(runtime: Runtime, clock: VirtualClock): Promise<void> {
   clock.increment(0)
   await closing
 }
+
+/** The storage of a test's tasks. */
+export type DiskName = 'memory' | 'SQLite'
+
+/** The storage that survives the processes of a test. */
+export interface Disk {
+  /** Opens a store for the next process, which closes it. */
+  open(): Store
+  /** Lets pending work run once: the store answers everything that was asked before. */
+  rest(): Promise<void>
+  /** Deletes everything. */
+  discard(): Promise<void>
+}
+
+/** Creates an empty disk. A SQLite file is in a new folder for temporary files. */
+export async function newDisk(name: DiskName): Promise<Disk> {
+  return name === 'memory' ? memoryDisk() : sqliteDisk(await mkdtemp(join(tmpdir(), 'taskchart-test-')))
+}
+
+/** A store in memory that stays open between processes. */
+function memoryDisk(): Disk {
+  const store = memoryStore()
+  return {
+    open: () => ({ ...store, close: async () => {} }),
+    rest: () => setImmediate(),
+    discard: () => store.close()
+  }
+}
+
+function sqliteDisk(folder: string): Disk {
+  let store: Store | undefined
+  return {
+    open: () => (store = sqliteStore(join(folder, 'tasks.db'))),
+    // The store's thread serves the caller first whose reads took the least time: on a busy machine a read of another one may wait for many.
+    rest: async () => {
+      for (let times = 0; times < 3; times += 1) {
+        do await store?.loadContext(NOWHERE)
+        while (isBusy(store?.status?.()))
+      }
+      await setImmediate()
+    },
+    discard: () => rm(folder, { recursive: true, force: true })
+  }
+}
+
+function isBusy(status: StoreStatus | undefined): boolean {
+  return status !== undefined && status.waitingReads + status.waitingWrites > 0
+}
+
+const NOWHERE = { tenant: '', principal: '', contextId: '' }

@@ -25,7 +25,7 @@ import {
   type CardSignerOptions,
   type CardVerifierOptions
 } from '../../../adapters/cards/index.ts'
-import { checkCardPeers } from '../../../adapters/cards/peers.ts'
+import { checkCardPeers } from '../../../adapters/cards/canonical-forms.ts'
 import { connect } from '../../../adapters/client/connect.ts'
 import { withCard03 } from '../../../adapters/v03/card.ts'
 import type { AgentCard } from '../../../machines/protocol/card.ts'

@@ -9,7 +9,7 @@ import { Link, LinkLost } from '../../../adapters/cluster/link/link.ts'
 import { webSockets } from '../../../adapters/cluster/link/network.ts'
 import { LinkServer } from '../../../adapters/cluster/link/link-server.ts'
 import { wantedOwners, type Placement } from '../../../adapters/cluster/placement/placement.ts'
-import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/shared-clock.ts'
+import { SharedClock, steadyClock } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import { Shards } from '../../../adapters/cluster/shards.ts'
 import type { StreamResponse } from '../../../machines/protocol/objects.ts'
 import {
@@ -54,8 +54,8 @@ import {
 } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 import { unusedPort } from '../../fixtures/network/unused-port.ts'
-import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/node-version.ts'
-import { ROLLED_BACK_MS, Wanted } from '../../../adapters/cluster/placement/wanted.ts'
+import { isAsNew, nodeVersion } from '../../../adapters/cluster/placement/statements.ts'
+import { ROLLED_BACK_MS, Wanted } from '../../../adapters/cluster/placement/joining.ts'
 
 const card = { name: 'Test' }
 const scope = { tenant: '', principal: 'anonymous' }

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { connect } from '../../../adapters/client/connect.ts'
 import { delegate, remoteAgent, type DelegateOptions, type RemoteOptions } from '../../../adapters/delegation/index.ts'
-import { newsIn } from '../../../adapters/delegation/remote/remote-view.ts'
+import { newsIn } from '../../../adapters/delegation/remote-record.ts'
 import { RELIABILITY_EXTENSION } from '../../../machines/protocol/uris.ts'
 import { textOf } from '../../../runtime/authoring/words.ts'
 import type { RuntimeOptions } from '../../../runtime/runtime.ts'

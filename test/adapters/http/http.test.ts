@@ -5,10 +5,18 @@ import { connect, Socket } from 'node:net'
 import t from 'tap'
 import { statusAnswer } from '../../../adapters/entry/answers.ts'
 import { disconnectSignal } from '../../../adapters/entry/connection.ts'
-import { bodyOf } from '../../../adapters/http/body.ts'
+import { bodyOf } from '../../../adapters/http/parameters.ts'
 import { HttpCall } from '../../../adapters/http/call.ts'
-import { EventStream, KEEP_ALIVE_MS, sentEvent, STUCK_MS } from '../../../adapters/http/event-stream.ts'
-import { BodySink, ResponseSink, type Sink, type SinkEvents } from '../../../adapters/http/sinks.ts'
+import {
+  BodySink,
+  EventStream,
+  KEEP_ALIVE_MS,
+  ResponseSink,
+  sentEvent,
+  type Sink,
+  type SinkEvents,
+  STUCK_MS
+} from '../../../adapters/http/event-stream.ts'
 import { callTerms } from '../../../adapters/json-rpc/service-parameters.ts'
 import { httpHandler, serve } from '../../../adapters/serve/serve.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'

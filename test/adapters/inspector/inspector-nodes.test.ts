@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import t from 'tap'
 import { WebSocket } from 'ws'
-import { newestMoves, wayOf } from '../../../adapters/cluster/moves.ts'
+import { newestMoves, wayOf } from '../../../adapters/cluster/status.ts'
 import type { FromHub } from '../../../adapters/inspector/feed.ts'
 import { inspect } from '../../../adapters/inspector/index.ts'
 import { seenNodes } from '../../../adapters/inspector/nodes-seen.ts'

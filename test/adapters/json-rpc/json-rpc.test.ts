@@ -1,7 +1,13 @@
 import t from 'tap'
 import { methodsOf, noSuchMethod } from '../../../adapters/json-rpc/dispatch.ts'
-import { readEnvelope } from '../../../adapters/json-rpc/envelope.ts'
-import { around, encodeOnce, errorFrame, resultFrame, streamEndFrame } from '../../../adapters/json-rpc/frames.ts'
+import {
+  around,
+  encodeOnce,
+  errorFrame,
+  readEnvelope,
+  resultFrame,
+  streamEndFrame
+} from '../../../adapters/json-rpc/envelope.ts'
 import { A2AError } from '../../../machines/protocol/errors.ts'
 import { OPERATIONS } from '../../../machines/protocol/operations.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'

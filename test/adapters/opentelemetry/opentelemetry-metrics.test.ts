@@ -12,7 +12,7 @@ import t from 'tap'
 import { hasProvider } from '../../../adapters/cli/serve/parts.ts'
 import { flushTelemetry } from '../../../adapters/opentelemetry/api.ts'
 import { openTelemetry } from '../../../adapters/opentelemetry/open-telemetry.ts'
-import { metricsText } from '../../../adapters/metrics/serve-metrics.ts'
+import { metricsText } from '../../../adapters/serve/serve-metrics.ts'
 import { echo } from '../../fixtures/runtime/agents.ts'
 import { say, start, until } from '../../fixtures/runtime/runtime-helpers.ts'
 

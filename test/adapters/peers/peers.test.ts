@@ -5,11 +5,12 @@ import {
   installable,
   installedVersion,
   knownFailure,
+  lineOf,
   newestFor,
+  satisfies,
   untested
 } from '../../../adapters/peers/installed-packages.ts'
 import { TESTED_PACKAGES, type PackageName, type TestedPackage } from '../../../adapters/peers/tested-packages.ts'
-import { lineOf, satisfies } from '../../../adapters/peers/versions.ts'
 
 interface Manifest {
   readonly peerDependencies: Readonly<Record<string, string>>

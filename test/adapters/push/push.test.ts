@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { createServer, getDefaultAutoSelectFamily, setDefaultAutoSelectFamily, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { isLoopbackAddress, isPublicAddress } from '../../../adapters/push/public-address.ts'
+import { isLoopbackAddress, isPublicAddress } from '../../../adapters/push/webhook-address.ts'
 import { webhooks, type WebhooksOptions } from '../../../adapters/push/webhooks.ts'
 import { inputRequired } from '../../../runtime/authoring/questions.ts'
 import type { WebhookAnswer } from '../../../runtime/ports/webhook-sender.ts'

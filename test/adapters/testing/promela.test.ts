@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { promelaOf, proveAgent } from '../../../adapters/testing/index.ts'
-import { formulaOf } from '../../../adapters/testing/proof/promela-formula.ts'
+import { formulaOf } from '../../../adapters/testing/proof/promela.ts'
 import { defineAgent, fromPromise, propertiesOf, setupWork } from '../../../runtime/index.ts'
 import { generatedAgents } from '../../fixtures/charts/generated-charts.ts'
 import { SEED, sampleOf } from '../../fixtures/sample.ts'

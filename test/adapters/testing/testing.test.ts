@@ -14,11 +14,10 @@ import {
   type Cases,
   type Path
 } from '../../../adapters/testing/index.ts'
-import { guardBorders } from '../../../adapters/testing/plan/guard-borders.ts'
+import { guardBorders, payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
 import { madeCases } from '../../../adapters/testing/plan/made-cases.ts'
 import { planWith } from '../../../adapters/testing/plan/plan.ts'
-import type { PathKind } from '../../../adapters/testing/plan/path-kinds.ts'
-import { payloadsAt, payloadsFor } from '../../../adapters/testing/plan/payloads.ts'
+import type { PathKind } from '../../../adapters/testing/plan/graph.ts'
 import { walkChart } from '../../../adapters/testing/run/chart-run.ts'
 import { allDrivers, availableDrivers } from '../../../adapters/testing/run/drivers.ts'
 import { walk } from '../../../adapters/testing/run/path-run.ts'

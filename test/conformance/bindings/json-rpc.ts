@@ -1,4 +1,4 @@
-import { jsonRpcCaller } from '../../../adapters/conformance/callers/json-rpc-caller.ts'
+import { jsonRpcCaller } from '../../../adapters/conformance/callers/http-callers.ts'
 import type { Binding } from '../binding.ts'
 import { serveHttp } from './http.ts'
 

@@ -1,4 +1,4 @@
-import { restCaller } from '../../../adapters/conformance/callers/rest-caller.ts'
+import { restCaller } from '../../../adapters/conformance/callers/http-callers.ts'
 import type { Binding } from '../binding.ts'
 import { serveHttp } from './http.ts'
 

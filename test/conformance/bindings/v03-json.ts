@@ -1,4 +1,4 @@
-import type { Translation } from '../../../adapters/conformance/callers/rpc-response.ts'
+import type { Translation } from '../../../adapters/conformance/callers/exchange.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fromPush03, toWebhook03 } from './v03-push.ts'
 

@@ -1,4 +1,4 @@
-import type { Shape } from '../../../adapters/conformance/callers/rest-caller.ts'
+import type { Shape } from '../../../adapters/conformance/callers/http-callers.ts'
 import type { OperationMethod } from '../../../machines/protocol/operations.ts'
 import { fromPush03, toWebhook03 } from './v03-push.ts'
 

@@ -1,6 +1,5 @@
 import type { Test } from 'tap'
-import { jsonRpcCaller } from '../../../adapters/conformance/callers/json-rpc-caller.ts'
-import { restCaller } from '../../../adapters/conformance/callers/rest-caller.ts'
+import { jsonRpcCaller, restCaller } from '../../../adapters/conformance/callers/http-callers.ts'
 import { dialect03 } from '../../../adapters/legacy/index.ts'
 import { serve } from '../../../adapters/serve/serve.ts'
 import type { Runtime } from '../../../runtime/runtime.ts'

@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Caller, Terms } from '../../../adapters/conformance/callers/caller.ts'
-import type { Translation } from '../../../adapters/conformance/callers/rpc-response.ts'
+import type { Translation } from '../../../adapters/conformance/callers/exchange.ts'
 import { webSocketCaller } from '../../../adapters/conformance/callers/websocket-caller.ts'
 import type { Binding } from '../binding.ts'
 import { serveHttp } from './http.ts'

@@ -1,4 +1,3 @@
-import { isAsNew, versionIn } from '../../../adapters/cluster/placement/node-version.ts'
 import {
   BEAT,
   CLUSTER,
@@ -6,10 +5,12 @@ import {
   ENTER,
   FORGET,
   GIVE,
+  isAsNew,
   LOOK,
   NOW,
   OTHER,
   TAKE,
+  versionIn,
   VERSIONS
 } from '../../../adapters/cluster/placement/statements.ts'
 import type { PostgresQuery } from '../../../adapters/postgres/session/pool.ts'

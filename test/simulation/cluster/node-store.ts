@@ -1,7 +1,6 @@
 import type { PostgresPlacement } from '../../../adapters/cluster/placement/postgres-placement.ts'
 import type { PostgresPool, PostgresQuery } from '../../../adapters/postgres/session/pool.ts'
-import { Session } from '../../../adapters/postgres/session/session.ts'
-import { isLost, toStoreError, troubleOf } from '../../../adapters/postgres/session/trouble.ts'
+import { isLost, Session, toStoreError, troubleOf } from '../../../adapters/postgres/session/session.ts'
 import { shardOf } from '../../../adapters/postgres/write/row-shapes.ts'
 import type { Commit, Store } from '../../../runtime/store/store.ts'
 import type { Disk } from '../disk.ts'

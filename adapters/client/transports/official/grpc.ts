@@ -1,17 +1,22 @@
 import type { Transport } from '@a2a-js/sdk/client'
 import type { ChannelCredentials, Client, Interceptor, status as Status } from '@grpc/grpc-js'
-import { A2AError, isA2AError } from '../../../../machines/protocol/errors.ts'
-import { serviceParameters, type Calls } from '../../calls.ts'
+import { A2AError, BAD_REQUEST, ERROR_INFO, isA2AError, RETRY_INFO } from '../../../../machines/protocol/errors.ts'
+import { type Calls, parameters03, serviceParameters } from '../../calls.ts'
 import { isPlainHost } from '../../hosts.ts'
 import { backOffOptions, currentHeaders, type PlacedOptions } from '../../options.ts'
 import { ConnectionLost } from '../../retries/lost-errors.ts'
 import { CarriedCalls } from '../../retries/retried-calls.ts'
 import { TransportState } from '../../retries/transport-state.ts'
-import { fromRpcStatus } from '../rpc-status.ts'
-import type { AgentTransport, ResponseSink } from '../transport.ts'
-import { detailsIn } from './grpc-status.ts'
-import { perform } from './official.ts'
-import { importPeer, type Grpc, type Sdk, type SdkGrpcClient, type Wire } from './peers.ts'
+import { type AgentTransport, fromRpcStatus, type ResponseSink } from '../http.ts'
+import {
+  type Grpc,
+  importPeer,
+  perform,
+  type Sdk,
+  type SdkGrpcClient,
+  type SdkLegacyGrpc,
+  type Wire
+} from './official.ts'
 
 /** The metadata key of a request's id for the interceptor, which removes it before the request is sent. */
 const REQUEST = 'taskchart-request'
@@ -200,4 +205,112 @@ export function addressOf(url: string): { target: string; isPlain: boolean } {
     )
   const isPlain = scheme === '' ? isPlainHost(host) : /^(?:grpc|http)$/i.test(scheme)
   return { target: `dns:${host}:${port ?? (isPlain ? 80 : 443)}`, isPlain }
+}
+
+/** A marker in the metadata of an appended chunk, which restores `append`: the official client drops it. */
+const APPENDED = 'taskchart-append'
+
+const GRPC_03: Omit<GrpcDialect, 'open'> = {
+  metadata: parameters03,
+  received: event => {
+    const { payload } = event as {
+      readonly payload: { readonly $case: string; readonly value: { readonly append?: boolean; metadata?: object } }
+    }
+    if (payload.$case === 'artifactUpdate' && payload.value.append)
+      payload.value.metadata = { ...payload.value.metadata, [APPENDED]: true }
+    return event
+  },
+  result: value => {
+    const { artifactUpdate: { metadata = {}, ...others } = {} } = value as {
+      readonly artifactUpdate?: { readonly metadata?: Record<string, unknown> }
+    }
+    const { [APPENDED]: isAppended, ...own } = metadata
+    if (!isAppended) return value
+    return { artifactUpdate: { ...others, append: true, ...(Object.keys(own).length > 0 && { metadata: own }) } }
+  }
+}
+
+/** Loads the official client. The returned function connects to an agent over the gRPC of 0.3. Calls and answers are in wire JSON of 1.0. */
+export function loadGrpc03() {
+  return loadGrpc(async () => {
+    const { LegacyGrpcTransport } = await importPeer<SdkLegacyGrpc>('@a2a-js/sdk/compat/v0_3/client/grpc')
+    return {
+      ...GRPC_03,
+      open: (endpoint, { grpcChannelCredentials, grpcCallOptions }) =>
+        new LegacyGrpcTransport({ endpoint, grpcChannelCredentials, grpcCallOptions })
+    }
+  })
+}
+
+/** The fields of a protobuf message by number, in order: bytes or integers. */
+type Fields = ReadonlyMap<number, readonly (Uint8Array | bigint)[]>
+type Read = (message: Uint8Array) => Fields
+
+/**
+ * Converts the details of a binary `google.rpc.Status`, which gRPC sends as `grpc-status-details-bin`, to their JSON form. A detail
+ * that A2A does not use (§5.4) keeps only its `@type`. Throws for a malformed message.
+ */
+export function detailsIn(wire: Wire, status: Uint8Array): object[] {
+  const read: Read = message => fieldsIn(wire, message)
+  return allBytes(read(status), 3).map(detail => {
+    const fields = read(detail)
+    const type = text(fields, 1)
+    return { '@type': type, ...READERS.get(type)?.(read(bytes(fields, 2)), read) }
+  })
+}
+
+const READERS = new Map<string, (fields: Fields, read: Read) => object>([
+  [
+    ERROR_INFO,
+    (fields, read) => ({
+      reason: text(fields, 1),
+      domain: text(fields, 2),
+      metadata: Object.fromEntries(pairs(fields, 3, read))
+    })
+  ],
+  [
+    BAD_REQUEST,
+    (fields, read) => ({
+      fieldViolations: pairs(fields, 1, read).map(([field, description]) => ({ field, description }))
+    })
+  ],
+  [RETRY_INFO, (fields, read) => ({ retryDelay: duration(read(bytes(fields, 1))) })]
+])
+
+function fieldsIn({ BinaryReader, WireType }: Wire, message: Uint8Array): Fields {
+  const fields = new Map<number, (Uint8Array | bigint)[]>()
+  const reader = new BinaryReader(message)
+  while (reader.pos < reader.len) {
+    const [field, type] = reader.tag()
+    const values = fields.get(field) ?? []
+    fields.set(field, values)
+    if (type === WireType.LengthDelimited) values.push(reader.bytes())
+    else if (type === WireType.Varint) values.push(BigInt(reader.int64()))
+    else reader.skip(type)
+  }
+  return fields
+}
+
+function allBytes(fields: Fields, field: number): Uint8Array[] {
+  return (fields.get(field) ?? []).filter(value => value instanceof Uint8Array)
+}
+
+/** Messages whose first two fields are strings: map entries and field violations. */
+function pairs(fields: Fields, field: number, read: Read): [string, string][] {
+  return allBytes(fields, field)
+    .map(read)
+    .map(pair => [text(pair, 1), text(pair, 2)])
+}
+
+function bytes(fields: Fields, field: number): Uint8Array {
+  return allBytes(fields, field).at(-1) ?? new Uint8Array()
+}
+
+function text(fields: Fields, field: number): string {
+  return new TextDecoder().decode(bytes(fields, field))
+}
+
+function duration(fields: Fields): string {
+  const [seconds, nanos] = [1, 2].map(field => Number(fields.get(field)?.at(-1) ?? 0))
+  return `${Number(seconds) + Number(nanos) / 1e9}s`
 }

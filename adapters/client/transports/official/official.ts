@@ -1,11 +1,17 @@
+import type * as sdk from '@a2a-js/sdk'
 import type { SendMessageRequest, StreamResponse } from '@a2a-js/sdk'
 import type { RequestOptions, Transport } from '@a2a-js/sdk/client'
+import type * as grpcClient from '@a2a-js/sdk/client/grpc'
+import type * as legacyGrpc from '@a2a-js/sdk/compat/v0_3/client/grpc'
+import type * as wire from '@bufbuild/protobuf/wire'
+import type * as grpc from '@grpc/grpc-js'
 import { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { SendMessageRequest as WireRequest } from '../../../../machines/protocol/requests.ts'
+import { checkPackages } from '../../../peers/installed-packages.ts'
+import type { PackageName } from '../../../peers/tested-packages.ts'
 import type { RequestFrame } from '../../requests.ts'
-import { notIn03 } from '../json-rpc-03.ts'
-import type { ResponseSink } from '../transport.ts'
-import type { Sdk } from './peers.ts'
+import { notIn03 } from '../http-03.ts'
+import type { ResponseSink } from '../http.ts'
 
 type Unary = (sdk: Sdk, transport: Transport, params: unknown, options: RequestOptions) => Promise<unknown>
 
@@ -82,4 +88,16 @@ export async function perform(
   const unary = UNARY.get(method)
   if (!unary) throw new A2AError('MethodNotFound', `There is no ${method} over this binding.`)
   hearer.result(await unary(sdk, transport, params, options))
+}
+
+export type Sdk = typeof sdk
+export type SdkGrpcClient = typeof grpcClient
+export type SdkLegacyGrpc = typeof legacyGrpc
+export type Wire = typeof wire
+export type Grpc = typeof grpc
+
+/** Imports a module of an optional peer. A bundler does not look for it: the name is no literal, and the comments are for webpack and vite. */
+export async function importPeer<Peer>(name: PackageName | `${PackageName}/${string}`): Promise<Peer> {
+  checkPackages([name.split('/', 2).join('/') as PackageName])
+  return (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as Peer
 }

@@ -3,11 +3,22 @@ import type { A2AError } from '../../../../machines/protocol/errors.ts'
 import type { StreamResponse } from '../../../../machines/protocol/objects.ts'
 import { RELIABILITY_EXTENSION, SERVICE_PARAMETERS } from '../../../../machines/protocol/uris.ts'
 import { fromWireError } from '../../../../machines/protocol/wire-errors.ts'
-import { serviceParameters, type Calls } from '../../calls.ts'
-import { StreamRequest, UnaryRequest, type ClientRequest, type RequestFrame } from '../../requests.ts'
-import { BackOff } from '../../retries/back-off.ts'
+import { type Calls, serviceParameters } from '../../calls.ts'
+import { backOffOptions, type PlacedOptions } from '../../options.ts'
+import { type ClientRequest, type RequestFrame, StreamRequest, UnaryRequest } from '../../requests.ts'
 import { cutOff, inDoubt, mayPass } from '../../retries/lost-errors.ts'
+import { BackOff } from '../../retries/transport-state.ts'
 import { Link, type LinkOptions, type LinkUser } from './link.ts'
+import { openSocket } from './socket.ts'
+
+/** Connects to a `ws:` URL. */
+export async function openSocketCalls(url: string, options: PlacedOptions): Promise<ClientCalls> {
+  const { extensions = [], signal } = options
+  const open = async (signal: AbortSignal) => openSocket(url, options, signal)
+  const calls = new ClientCalls({ url, open, ...backOffOptions(options) }, extensions)
+  await calls.link.start(signal)
+  return calls
+}
 
 /** A pending request. */
 interface Pending {

@@ -1,7 +1,6 @@
 import { isA2AError } from '../../../../machines/protocol/errors.ts'
-import { BackOff, type BackOffOptions } from '../../retries/back-off.ts'
+import { BackOff, type BackOffOptions, type LinkState, LinkWatch } from '../../retries/transport-state.ts'
 import { closedHere, mayPass, nobodyAnswers, unreadable, wasLost } from '../../retries/lost-errors.ts'
-import { LinkWatch, type LinkState } from '../../retries/transport-state.ts'
 import type { ClientSocket } from './client-socket.ts'
 import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 

@@ -5,7 +5,7 @@ import { log } from '../agent/task-log.ts'
 import { actors, steps } from '../feed/known.ts'
 import { taskId } from '../selection.ts'
 import { namesIn } from './chart-picture.tsx'
-import { rebuiltSteps } from '../../story/rebuilt-path.ts'
+import { rebuiltSteps } from '../../story/chart-path.ts'
 
 /** A chart to show, with the actor that runs it, if any. */
 export interface ChartChoice {

@@ -1,7 +1,6 @@
 import { systemClock } from '../../../../runtime/ports/clock.ts'
-import { BackOff } from '../../../client/retries/back-off.ts'
-import type { FromHub } from '../../feed.ts'
-import type { FromPage } from '../../from-page.ts'
+import { BackOff } from '../../../client/retries/transport-state.ts'
+import type { FromHub, FromPage } from '../../feed.ts'
 import { onMessageEvent } from '../../../../runtime/primitives/received.ts'
 
 /** The state of the feed: being opened, open, or lost and about to be retried. */

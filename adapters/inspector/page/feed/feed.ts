@@ -1,6 +1,5 @@
 import { batch, effect, signal } from '@preact/signals'
-import type { Authorized, FromHub, Heat, Hello, Nodes } from '../../feed.ts'
-import type { FromPage } from '../../from-page.ts'
+import type { Authorized, FromHub, FromPage, Heat, Hello, Nodes } from '../../feed.ts'
 import type { Coverage, Proving, Testing } from '../../test-result.ts'
 import { setClock } from '../frame/time.ts'
 import { onNextFrame } from '../frame/next-frame.ts'

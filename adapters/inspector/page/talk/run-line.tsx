@@ -1,6 +1,6 @@
 import { isTerminal } from '../../../../machines/protocol/states.ts'
 import type { TaskEvent } from '../../../../runtime/store/store.ts'
-import { eventWords, statusText } from '../../story/event-words.ts'
+import { eventWords, statusText } from '../../story/chart-path.ts'
 import { agent } from '../agent/agent.ts'
 import { CopyId } from '../frame/copy-id.tsx'
 import { spanText, timeText } from '../frame/time.ts'

@@ -1,4 +1,4 @@
-import { eventWords } from '../../story/event-words.ts'
+import { eventWords } from '../../story/chart-path.ts'
 import { storyUrl } from '../page-settings.ts'
 import { taskId } from '../selection.ts'
 import { eventThen, generation, goTo, isNewest, range, step } from './generation.ts'

@@ -1,0 +1,179 @@
+import { Worker } from 'node:worker_threads'
+import type { ElkEdgeSection, ElkExtendedEdge, ElkNode, ElkPoint, ElkShape } from 'elkjs'
+import { checkPackages } from '../peers/installed-packages.ts'
+import type { ChartOutline } from './outline.ts'
+import { dotOf, graphOf, type Arrow, type Part } from './elk-graph.ts'
+import type { LaidOut } from './layout-thread.ts'
+import { onReceived } from '../../runtime/primitives/received.ts'
+
+/** The distance between the texts of a state and an arrow below them, in pixels. */
+const BELOW_TEXTS = 8
+
+/** Gives regions side by side the same height, unless an arrow starts or ends at one of them. */
+export function asColumns(states: readonly PlacedState[], ends: ReadonlySet<string>): PlacedState[] {
+  return states.map(region => {
+    const beside = states.filter(({ state: { parent }, isRegion }) => isRegion && parent === region.state.parent)
+    const isRow = beside.every(({ id, place: { y } }) => y === region.place.y && !ends.has(id))
+    return region.isRegion && isRow ? { ...region, place: asHigh(region.place, beside) } : region
+  })
+}
+
+function asHigh(place: Place, beside: readonly PlacedState[]): Place {
+  return { ...place, height: Math.max(...beside.map(({ place: { height } }) => height)) }
+}
+
+/** A rectangle, in pixels from the drawing's corner. */
+export interface Place {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** A state with its place. */
+export interface PlacedState extends Part {
+  readonly place: Place
+  /** Whether it contains states. */
+  readonly isGroup: boolean
+  /** Whether it is one of the regions of a parallel state. */
+  readonly isRegion: boolean
+}
+
+/** An arrow with its place: its points from source to target, and the place of its label. */
+export interface PlacedArrow extends Arrow {
+  readonly points: readonly ElkPoint[]
+  readonly labelPlace: Place
+}
+
+/** A chart with the places of all its parts. */
+export interface ChartLayout extends Place {
+  /** Parents before their children. */
+  readonly states: readonly PlacedState[]
+  readonly arrows: readonly PlacedArrow[]
+  /** The marks of initial states. */
+  readonly dots: readonly Place[]
+}
+
+/** Lays out a chart. The same chart gets the same layout. Rejects with TypeError without elkjs. */
+export async function layoutOf(outline: ChartOutline): Promise<ChartLayout> {
+  const { parts, arrows, graph } = graphOf(outline)
+  thread ??= new LayoutThread()
+  const laid = await thread.layout(graph)
+  const { edges = [] } = laid
+  const places = new Map(nodesIn(laid).map(node => [node.id, placeOf(node)]))
+  const placed = parts.map(part => {
+    const place = placeOf(places.get(part.id))
+    return {
+      ...part,
+      place,
+      isGroup: parts.some(({ state }) => state.parent === part.state.id),
+      isRegion: isRegion(part, parts)
+    }
+  })
+  return {
+    ...placeOf(laid),
+    states: asColumns(placed, new Set(arrows.flatMap(({ from, to }) => [from, to]))),
+    arrows: arrows.map((arrow, i) => placedArrow(arrow, edges[i], placed)),
+    dots: parts.flatMap(({ id }) => places.get(dotOf(id)) ?? [])
+  }
+}
+
+function isRegion({ state: { parent } }: Part, parts: readonly Part[]): boolean {
+  return parts.some(({ state }) => state.id === parent && state.type === 'parallel')
+}
+
+function placedArrow(
+  arrow: Arrow,
+  { labels: [label] = [], sections = [] }: Partial<ElkExtendedEdge> = {},
+  states: readonly PlacedState[]
+): PlacedArrow {
+  const [source, target] = [arrow.from, arrow.to].map(end => states.find(({ id }) => id === end))
+  const points = pointsOf(arrow, sections).map((point, i, { length }) =>
+    i === 0 ? atBorder(point, source) : i === length - 1 ? atBorder(point, target) : point
+  )
+  return { ...arrow, points: aroundTexts(points, source), labelPlace: placeOf(label) }
+}
+
+function pointsOf({ isUpwards }: Arrow, sections: readonly ElkEdgeSection[]): ElkPoint[] {
+  const downwards = sections.flatMap(({ startPoint, bendPoints = [], endPoint }) => [
+    startPoint,
+    ...bendPoints,
+    endPoint
+  ])
+  return isUpwards ? downwards.toReversed() : downwards
+}
+
+/** The end of an arrow at the border of a state. That of a history is a circle, while the layout knows its square. */
+function atBorder(point: ElkPoint, end: PlacedState | undefined): ElkPoint {
+  if (end?.state.type !== 'history') return point
+  const { x, y, width } = end.place
+  const radius = width / 2
+  const height = Math.sqrt(Math.max(0, radius ** 2 - (point.x - x - radius) ** 2))
+  return { x: point.x, y: y + radius + (point.y > y + radius ? height : -height) }
+}
+
+/** An arrow from a state to its descendant starts at the nearer side of the state, below the state's texts. */
+function aroundTexts(points: readonly ElkPoint[], source: PlacedState | undefined): readonly ElkPoint[] {
+  const [start, next] = points
+  if (!source || !start || !next || Math.abs(start.y - source.place.y) > 0.5 || next.y <= start.y) return points
+  const { x, width } = source.place
+  const y = Math.min(next.y, start.y + source.box.height + BELOW_TEXTS)
+  return [{ x: start.x < x + width / 2 ? x : x + width, y }, { x: start.x, y }, ...points.slice(1)]
+}
+
+function nodesIn(node: ElkNode): ElkNode[] {
+  return [node, ...(node.children ?? []).flatMap(nodesIn)]
+}
+
+function placeOf({ x = 0, y = 0, width = 0, height = 0 }: ElkShape = {}): Place {
+  return { x, y, width, height }
+}
+
+/**
+ * The hint of a command that lacks an optional peer. It names the peers of all commands that read an agent's file, so that one install is
+ * enough.
+ */
+export const INSTALL_TOOLS = 'Install what the commands use: npm i -D tsx @xstate/graph elkjs'
+
+/** The layout engine, in a thread of its own: on the main thread its start and the layouts would block all tasks for a third of a second. */
+export class LayoutThread {
+  readonly #worker: Worker
+  readonly #waiting: { readonly resolve: (laid: ElkNode) => void; readonly reject: (error: Error) => void }[] = []
+  #error: TypeError | undefined
+
+  constructor(engine = 'elkjs') {
+    checkPackages(['elkjs'])
+    this.#worker = new Worker(new URL('./layout-thread.js', import.meta.url), {
+      name: 'taskchart layout',
+      workerData: engine,
+      execArgv: []
+    })
+    this.#worker.unref()
+    const fail = (cause: unknown) => {
+      this.#error = new TypeError(`Charts are laid out by ${engine}. ${INSTALL_TOOLS}`, { cause })
+      for (const { reject } of this.#waiting) reject(this.#error)
+    }
+    const settle = (answer: LaidOut) => {
+      const waiting = this.#waiting.shift()
+      if (this.#waiting.length === 0) this.#worker.unref()
+      if ('laid' in answer) waiting?.resolve(answer.laid)
+      else waiting?.reject(new Error(answer.failure))
+    }
+    onReceived(this.#worker, 'message', settle, fail)
+    this.#worker.on('error', fail)
+  }
+
+  /** Gives the graph with its places. Keeps the process alive until then. Rejects with TypeError without the engine, an optional peer. */
+  layout(graph: ElkNode): Promise<ElkNode> {
+    return new Promise((resolve, reject) => {
+      if (this.#error) throw this.#error
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- that is for windows
+      this.#worker.postMessage(graph)
+      this.#waiting.push({ resolve, reject })
+      this.#worker.ref()
+    })
+  }
+}
+
+/** Created by the first layout. */
+let thread: LayoutThread | undefined

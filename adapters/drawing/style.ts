@@ -1,0 +1,120 @@
+import { shownText } from './svg-element.ts'
+
+/** Font sizes, in pixels. */
+export const KEY_SIZE = 14
+export const TEXT_SIZE = 12
+export const TAG_SIZE = 11
+
+/** Colours by name: for the light and the dark theme. */
+const COLOURS = {
+  canvas: ['#ffffff', '#0d1117'],
+  state: ['#ffffff', '#161b22'],
+  label: ['#eef1f4', '#21262d'],
+  border: ['#818b98', '#767f89'],
+  edge: ['#6e7781', '#8b949e'],
+  ink: ['#1f2328', '#e6edf3'],
+  muted: ['#59636e', '#9ba3ad'],
+  tag: ['#ddf4ff', '#14304f'],
+  'tag-ink': ['#0550ae', '#a5d6ff'],
+  active: ['#0969da', '#58a6ff'],
+  'active-fill': ['#ddf4ff', '#0c2d52'],
+  visited: ['#1a7f37', '#3fb950'],
+  taken: ['#bc4c00', '#f0883e'],
+  uncovered: ['#cf222e', '#ff7b72']
+} as const
+
+/** Colours as custom properties. A page overrides them with `--chart-…` properties in any theme. */
+function colours(theme: 0 | 1): string {
+  return Object.entries(COLOURS)
+    .map(([name, themes]) => `--${name}:var(--chart-${name},${themes[theme]})`)
+    .join(';')
+}
+
+/**
+ * The style of charts. The classes `active`, `visited`, `taken` and `uncovered` highlight states and transitions. Each colour is a custom
+ * property that a page may set, such as `--chart-ink`; the defaults are for a drawing on its own.
+ */
+export const CHART_STYLE = `
+.statechart{${colours(0)};font:${TEXT_SIZE}px system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif}
+@media (prefers-color-scheme:dark){.statechart{${colours(1)}}}
+.statechart .canvas{fill:var(--canvas)}
+.statechart .box,.statechart .inner{fill:var(--state);stroke:var(--border);stroke-width:1.25}
+.statechart .group>.box{fill:var(--border);fill-opacity:.06;pointer-events:stroke}
+.statechart .region>.box{stroke-dasharray:6 4}
+.statechart .divider{stroke:var(--border);stroke-width:1;opacity:.5}
+.statechart text{fill:var(--ink)}
+.statechart .key{font-size:${KEY_SIZE}px;font-weight:700}
+.statechart .group text:not(.tag){paint-order:stroke;stroke:var(--canvas);stroke-opacity:.6;stroke-width:3px;stroke-linejoin:round}
+.statechart .does,.statechart .description{fill:var(--muted)}
+.statechart .description{font-style:italic}
+.statechart .tag{fill:var(--tag-ink);font-size:${TAG_SIZE}px}
+.statechart .chip{fill:var(--tag)}
+.statechart .edge{fill:none;stroke:var(--edge);stroke-width:1.5}
+.statechart .transition:not(.active,.visited,.taken,.uncovered)>.shared{visibility:hidden}
+.statechart .head,.statechart .dot{fill:var(--edge)}
+.statechart .label{fill:var(--label)}
+.statechart .active>.box{stroke:var(--active);stroke-width:2.5}
+.statechart .leaf.active>.box{fill:var(--active-fill)}
+.statechart .visited:not(.active)>.box{stroke:var(--visited);stroke-width:2}
+.statechart .visited>.edge{stroke:var(--visited)}
+.statechart .visited>.head{fill:var(--visited)}
+.statechart .uncovered>.box,.statechart .uncovered>.edge{stroke:var(--uncovered);stroke-width:2}
+.statechart .uncovered>.label{stroke:var(--uncovered)}
+.statechart .uncovered>.head,.statechart .stays.uncovered>text{fill:var(--uncovered)}
+.statechart .taken>.edge{stroke:var(--taken);stroke-width:3}
+.statechart .taken>.label{stroke:var(--taken)}
+.statechart .taken>.head,.statechart .stays.taken>text{fill:var(--taken)}
+`
+
+/** Widths of characters relative to the font size: those of DejaVu Sans, the widest common font. */
+const WIDTHS: readonly (readonly [characters: string, width: number])[] = [
+  ["'ijlIJ ,.", 0.32],
+  ['/:;\\f|', 0.36],
+  ['()-[]t!r', 0.44],
+  ['"*_`', 0.52],
+  ['?Lcsz', 0.56],
+  ['Fkvxy', 0.6],
+  ['KABCRVXZ', 0.72],
+  ['HNU&DGOQ', 0.8],
+  ['#+<=>^w~M', 0.88],
+  ['%@Wm', 1]
+]
+const BY_CHARACTER = new Map(
+  WIDTHS.flatMap(([characters, width]) => Array.from(characters, character => [character, width] as const))
+)
+const WIDTH_OF_OTHERS = 0.64
+const BOLD = 1.18
+
+/**
+ * The largest width of a text in pixels, in any font. No browser measures it, so this takes the widths of a wide font; letters that are not
+ * Latin count as wider than a square.
+ */
+export function widthOf(text: string, size: number, isBold = false): number {
+  const parts = Array.from(text, character => BY_CHARACTER.get(character) ?? widthOfOther(character))
+  return parts.reduce((sum, width) => sum + width, 0) * size * (isBold ? BOLD : 1)
+}
+
+/** A text to draw, its largest width in pixels, and the original if it was truncated. */
+export interface CutText {
+  readonly text: string
+  readonly width: number
+  readonly whole?: string
+}
+
+/** The text in one line, truncated with an ellipsis if it would be wider than `longest` pixels. */
+export function cutText(longest: number, given: string, size: number, isBold = false): CutText {
+  const whole = shownText(given)
+  const width = widthOf(whole, size, isBold)
+  if (width <= longest) return { text: whole, width }
+  // No character is narrower than a fifth of the font size, so the beginning of a long text is enough.
+  const characters = Array.from(whole.slice(0, Math.ceil((5 * longest) / size)))
+  while (widthOf(`${characters.join('')}…`, size, isBold) > longest) characters.pop()
+  const text = `${characters.join('').trimEnd()}…`
+  return { text, width: widthOf(text, size, isBold), whole }
+}
+
+function widthOfOther(character: string): number {
+  if (character < '\u007f') return WIDTH_OF_OTHERS
+  if (character < '\u0250' || character === '…') return 1
+  return character < '\u2e80' ? 1.3 : 1.5
+}
