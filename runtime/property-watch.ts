@@ -1,5 +1,5 @@
 import { isEnd, Monitor, nameOf, type Standing } from '../machines/properties/monitor.ts'
-import { TOLD_RULES } from '../machines/properties/told-rules.ts'
+import { TOLD_RULES } from '../machines/properties/properties.ts'
 import type { Agent } from './agent/define-agent.ts'
 import type { LiveActors, Observer } from './contexts/observers.ts'
 import type { Clock } from './ports/clock.ts'

@@ -2,18 +2,19 @@ import { isTerminal, TASK_STATES, type TaskState } from '../machines/protocol/st
 import type { CallScheduler } from './access/call-scheduler.ts'
 import { inTime } from './access/time-limit.ts'
 import type { ContextRegistry } from './contexts/context-registry.ts'
-import type { Health } from './health.ts'
+import type { Admission } from './operations/admission.ts'
 import type { Membership, NodeFigures } from './operations/cluster.ts'
+import { type Clock, unrefTimer } from './ports/clock.ts'
+import type { Logger } from './ports/logger.ts'
 import type { StoreStatus } from './store/rows.ts'
-import type { Clock } from './ports/clock.ts'
 import type { Store } from './store/store.ts'
-import type { Counters, Counts } from './telemetry/counters.ts'
+import type { Counters, Counts, Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/counters.ts'
 import { busySeconds, type Delays, EventLoopDelay } from './telemetry/event-loop-delay.ts'
-import type { Metric, MetricDefinition, MetricSource, MetricValue } from './telemetry/metrics.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
+import { TransitionCounter } from './xstate/transition-counter.ts'
 
 /** The parts of a runtime that its metrics are read from. */
-export interface MeasuredParts {
+interface MeasuredParts {
   readonly counters: Counters
   readonly contexts: Pick<ContextRegistry, 'size'>
   readonly store: Store
@@ -232,4 +233,94 @@ function by(attribute: string, counts: Counts, nameOf = (name: string) => name):
 /** A task's state as the command line spells it: `input-required`. */
 function nameOf(state: string): string {
   return state.replace('TASK_STATE_', '').toLowerCase().replaceAll('_', '-')
+}
+
+/** Whether a runtime can serve calls: what `/readyz` answers. */
+export type Health =
+  | { readonly isReady: true }
+  | {
+      readonly isReady: false
+      /**
+       * `closed`: the runtime is closed. `store stopped`: the store accepts nothing more from this process, because its disk or file is
+       * broken or belongs to another process; restart it. `commits refused`: the store refused the newest commit, less than 10 seconds ago.
+       */
+      readonly reason: 'closed' | 'store stopped' | 'commits refused'
+    }
+
+/** How long a refused commit counts. Then requests may come again, because nothing else may show that the store has recovered. */
+const REFUSED_MS = 10_000
+
+/** The parts of a runtime that decide whether it is ready. */
+interface HealthParts {
+  readonly calls: Pick<Admission, 'isClosed'>
+  readonly contexts: Pick<ContextRegistry, 'refusedAtMs'>
+  readonly store: Pick<Store, 'status'>
+  readonly clock: Clock
+}
+
+/** Whether a store is stopped; also if its engine cannot say so. */
+function isStopped(store: Pick<Store, 'status'>): boolean {
+  try {
+    return store.status?.().isStopped ?? false
+  } catch {
+    return true
+  }
+}
+
+/** The health of a runtime now. Reads memory only. */
+export function healthOf({ calls, contexts, store, clock }: HealthParts): Health {
+  if (calls.isClosed) return { isReady: false, reason: 'closed' }
+  if (isStopped(store)) return { isReady: false, reason: 'store stopped' }
+  if (Math.abs(clock.now() - contexts.refusedAtMs) < REFUSED_MS) return { isReady: false, reason: 'commits refused' }
+  return { isReady: true }
+}
+
+/** The time from the first transition that is not stored to the commit that stores it. */
+const FLUSH_MS = 1000
+
+/** What a flush needs. */
+interface FlushServices {
+  readonly store: Store
+  readonly clock: Clock
+  readonly logger: Logger
+}
+
+/**
+ * Counts transitions of charts in memory, and adds the counts to the store at most once a second, and on `close`. A kill loses those of
+ * the last second, and so does a failed write. The timer does not keep the process alive.
+ */
+export class TransitionFlush {
+  readonly counter: TransitionCounter
+  readonly #services: FlushServices
+  #timer: unknown
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(services: FlushServices) {
+    const { clock } = services
+    this.#services = services
+    this.counter = new TransitionCounter(
+      () => clock.now(),
+      () => {
+        this.#timer = unrefTimer(clock.setTimeout(() => void this.flush(), FLUSH_MS))
+      }
+    )
+  }
+
+  /** Stores what was counted so far. Resolves when it is stored. */
+  flush(): Promise<void> {
+    const { store, clock, logger } = this.#services
+    clock.clearTimeout(this.#timer)
+    const counts = this.counter.take()
+    if (counts.length === 0) return this.#writing
+    const written = store
+      .countTransitions?.(counts, clock.now())
+      .catch((error: unknown) => logger.warn?.('counts of transitions could not be stored', { error }))
+    this.#writing = bothOf(this.#writing, written)
+    return this.#writing
+  }
+}
+
+async function bothOf(one: Promise<void>, other: Promise<void> | undefined): Promise<void> {
+  await one
+  await other
 }

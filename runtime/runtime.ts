@@ -1,13 +1,12 @@
 import type { AgentCard, AgentInterface } from '../machines/protocol/card.ts'
 import type { ListTasksResponse, SendMessageResponse, StreamResponse, Task } from '../machines/protocol/objects.ts'
+import { type OperationName, type OperationRequests, OPERATIONS } from '../machines/protocol/operations.ts'
 import type { Message } from '../machines/protocol/parts.ts'
-import type { OperationRequests } from '../machines/protocol/operations.ts'
 import type { ListTaskPushNotificationConfigsResponse, TaskPushNotificationConfig } from '../machines/protocol/push.ts'
-import { scopeOf, type CallContext } from './access/call-context.ts'
+import { type CallContext, scopeOf } from './access/call-context.ts'
 import { CallScheduler } from './access/call-scheduler.ts'
-import { Connections } from './access/connections.ts'
 import { limitsWith } from './access/limits.ts'
-import { counted, Metering } from './access/quotas.ts'
+import { Connections, counted, Metering } from './access/quotas.ts'
 import { Tenants } from './access/tenants.ts'
 import { cardSecurityOf } from './agent/agent-card.ts'
 import { capabilitiesOf, extensionsOf, refusedOperations } from './agent/capabilities.ts'
@@ -15,42 +14,44 @@ import { AgentCards } from './agent/signed-cards.ts'
 import { contextLogic } from './contexts/context-logic.ts'
 import { ContextRegistry } from './contexts/context-registry.ts'
 import { shutDown } from './contexts/errors.ts'
-import { Observers, type Observation, type Observer } from './contexts/observers.ts'
+import { type Observation, type Observer, Observers } from './contexts/observers.ts'
 import { RecoveryQueue } from './contexts/recovery.ts'
-import { healthOf, type Health } from './health.ts'
 import { isNegotiation } from './negotiation/negotiation.ts'
 import { Admission } from './operations/admission.ts'
 import { deliverAuthorization } from './operations/deliver.ts'
 import type { OperationServices } from './operations/dependencies.ts'
-import { erase, erasureOf, type DataToErase } from './operations/erase.ts'
 import { checkIsKnown, extendedAgentCard } from './operations/extended-card.ts'
-import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
-import { listTasks } from './operations/list-tasks.ts'
 import { memberOf } from './operations/member.ts'
 import { createPushConfig, deletePushConfig, getPushConfig, listPushConfigs } from './operations/push-configs.ts'
-import { cancelNamed, lookUpName, type LookedUp } from './operations/task-names.ts'
-import { cancelTask, getTask, subscribeToTask } from './operations/tasks.ts'
+import { inputModesOf, sendMessage, sendStreamingMessage } from './operations/send-message.ts'
+import { cancelNamed, type LookedUp, lookUpName } from './operations/task-names.ts'
+import {
+  cancelTask,
+  type DataToErase,
+  erase,
+  erasureOf,
+  getTask,
+  listTasks,
+  subscribeToTask
+} from './operations/tasks.ts'
 import { systemClock, withLongTimers } from './ports/clock.ts'
 import { randomIds } from './ports/ids.ts'
 import { consoleLogger, guardedLogger } from './ports/logger.ts'
 import type { ContextMessage, WebhookBodyWriter } from './ports/webhook-sender.ts'
 import { ReleasingMap } from './primitives/collections.ts'
 import { PropertyWatch } from './property-watch.ts'
-import { checkRuntimeOptions, type RuntimeOptions } from './runtime-options.ts'
-import { RuntimeMetrics } from './runtime-metrics.ts'
-import { settingsOf, type Settings } from './settings.ts'
+import { type Health, healthOf, RuntimeMetrics, TransitionFlush } from './runtime-metrics.ts'
+import { checkRuntimeOptions, type RuntimeOptions, type Settings, settingsOf } from './runtime-options.ts'
 import { memoryStore } from './store/memory/memory-store.ts'
 import { PatientReads } from './store/patient-reads.ts'
-import { retentionWith, RetentionSweeper } from './store/retention.ts'
-import { TransitionFlush } from './store/transition-flush.ts'
+import { RetentionSweeper, retentionWith } from './store/retention.ts'
 import { TaskSubscriptions } from './streams/subscriptions.ts'
 import { messagesBefore, roundsBefore } from './streams/whole-task.ts'
-import { Counters } from './telemetry/counters.ts'
-import type { MetricSource } from './telemetry/metrics.ts'
-import { tracedRuntime } from './traced-runtime.ts'
+import { callAttributes } from './telemetry/attributes.ts'
+import { Counters, type MetricSource } from './telemetry/counters.ts'
+import { spanned, type SpannedCall, spannedStream, type Telemetry, type TelemetrySpan } from './telemetry/telemetry.ts'
 import { Webhooks } from './webhooks/webhooks.ts'
-import { CleanupTracker } from './work/cleanup.ts'
-import { TaskLoads } from './work/task-loads.ts'
+import { CleanupTracker, TaskLoads } from './work/task-loads.ts'
 
 /**
  * A running agent, with one method for each operation of A2A (§3.1). Each validates its parameters, which are wire JSON, and answers
@@ -352,3 +353,39 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 }
 
 export type { RuntimeOptions }
+
+type Operation<Result> = (params: unknown, call: CallContext) => Result
+type Answer = Operation<Promise<unknown>>
+type Stream = Operation<AsyncGenerator<unknown, void, undefined>>
+
+/**
+ * A runtime with a span of kind `server` for each call, in the trace of the call, else below the active span. The span lasts as long as
+ * the caller waits, or reads the stream. Tasks that the call opens belong to its trace.
+ */
+function tracedRuntime(runtime: Runtime, telemetry: Telemetry): Runtime {
+  const operations = runtime as unknown as Readonly<Record<OperationName, Operation<unknown>>>
+  const traced = Object.entries(OPERATIONS).map(([method, { name, streaming }]) => {
+    const run = operations[name]
+    const spannedCall = (params: unknown, { binding, trace, signal }: CallContext): SpannedCall => ({
+      begin: () =>
+        telemetry.begin({
+          name: method,
+          kind: 'server',
+          parent: trace,
+          attributes: callAttributes(method, binding, params)
+        }),
+      binding,
+      signal
+    })
+    const within = (call: CallContext, { carrier }: TelemetrySpan): CallContext => ({ ...call, trace: carrier })
+    const answer: Answer = (params, call) =>
+      spanned(spannedCall(params, call), span => (run as Answer)(params, within(call, span)))
+    const stream: Stream = (params, call) =>
+      spannedStream(spannedCall(params, call), span => (run as Stream)(params, within(call, span)))
+    return [
+      name,
+      (params: unknown, call: CallContext = {}) => (streaming ? stream(params, call) : answer(params, call))
+    ]
+  })
+  return { ...runtime, ...(Object.fromEntries(traced) as Pick<Runtime, OperationName>) }
+}

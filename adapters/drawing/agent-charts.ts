@@ -5,8 +5,14 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import { taskMachine } from '../../machines/task.machine.ts'
 import type { Agent } from '../../runtime/agent/define-agent.ts'
 import { isNegotiation } from '../../runtime/negotiation/negotiation.ts'
-import { FROM_START, type TransitionCount, UNKNOWN } from '../../runtime/xstate/transition-counter.ts'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import {
+  FROM_START,
+  statesOf,
+  type TransitionCount,
+  transitionName,
+  transitionsOf,
+  UNKNOWN
+} from '../../runtime/xstate/transition-counter.ts'
 
 /** The id of one chart of an agent. `child:` and an actor's name are for charts that the work invokes or spawns. */
 type ChartId = 'work' | 'negotiation' | 'task' | 'context' | `child:${string}`

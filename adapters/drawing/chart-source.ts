@@ -1,7 +1,7 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
 import { writtenGuard } from '../../runtime/xstate/written-chart.ts'
 import { jsonLoss } from '../../runtime/primitives/json.ts'
-import { transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { transitionsOf } from '../../runtime/xstate/transition-counter.ts'
 import { actionName, guardName, isGiven, isRoute } from './chart-parts.ts'
 
 type Config = Readonly<Record<string, unknown>>

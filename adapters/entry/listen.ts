@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { A2AError } from '../../machines/protocol/errors.ts'
 import { Shares } from '../../runtime/access/shares.ts'
-import type { Health } from '../../runtime/health.ts'
+import type { Health } from '../../runtime/runtime-metrics.ts'
 import { textSuchAs, type Kind, type OptionKinds } from '../../runtime/primitives/options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
 import { isLoopback, pathOf, targetOf, type Refusal } from './admission.ts'

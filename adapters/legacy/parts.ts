@@ -1,7 +1,6 @@
 import * as z from 'zod'
-import { decode } from '../../machines/protocol/codec/decode.ts'
+import { complain, decode, wanted } from '../../machines/protocol/codec/decode.ts'
 import { optionalText, present, required } from '../../machines/protocol/codec/fields.ts'
-import { complain, wanted } from '../../machines/protocol/codec/issues.ts'
 import { checkJson, isObject, type JsonLimits, type JsonValue } from '../../machines/protocol/codec/json.ts'
 import { oneOf } from '../../machines/protocol/codec/message.ts'
 import { bytes, type Metadata, nonEmptyText, type Schema, struct, text } from '../../machines/protocol/codec/values.ts'

@@ -1,6 +1,6 @@
 import type { BatchObservableResult, Context, Meter, Observable, Span } from '@opentelemetry/api'
 import { ATTRIBUTES } from '../../runtime/telemetry/attributes.ts'
-import type { MetricDefinition, MetricSource } from '../../runtime/telemetry/metrics.ts'
+import type { MetricDefinition, MetricSource } from '../../runtime/telemetry/counters.ts'
 import type { SpanStart, Telemetry, TelemetrySpan, TraceCarrier } from '../../runtime/telemetry/telemetry.ts'
 import { versionIn } from '../../runtime/xstate/self-check.ts'
 import { type Api, flushMetrics, openTelemetryApi } from './api.ts'

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { checkArgument, checkOptions, type OptionKinds, withMembers } from '../../runtime/primitives/options.ts'
 import { checkRuntime } from '../../runtime/runtime-options.ts'
 import type { Runtime } from '../../runtime/runtime.ts'
-import type { Metric, MetricDefinition, MetricSource } from '../../runtime/telemetry/metrics.ts'
+import type { Metric, MetricDefinition, MetricSource } from '../../runtime/telemetry/counters.ts'
 import { type AllowList, originRefusal, pathOf, targetOf } from '../entry/admission.ts'
 import { bindError } from '../entry/bind.ts'
 import { ADDRESS, addressOf, checkPort } from '../entry/listen.ts'

@@ -1,5 +1,5 @@
 import type { AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate'
-import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-names.ts'
+import { statesOf, transitionName, transitionsOf } from '../../runtime/xstate/transition-counter.ts'
 
 /** The coverage of a chart by its paths. */
 export interface Coverage {

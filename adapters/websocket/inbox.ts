@@ -1,5 +1,5 @@
 import type { WebSocket } from 'ws'
-import { readingCost, type FairQueue } from '../../runtime/access/fair-queue.ts'
+import { readingCost, type FairQueue } from '../../runtime/access/call-scheduler.ts'
 import { added, NONE, without } from '../../runtime/primitives/collections.ts'
 import { Gathering } from '../../runtime/primitives/event-loop.ts'
 import type { FrameRate } from './frame-limits.ts'

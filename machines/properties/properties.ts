@@ -1,4 +1,4 @@
-import { occurs, type Moment, type Term } from './terms.ts'
+import { anyOf, type Moment, occurs, type Term, toldTerm } from './terms.ts'
 
 /**
  * Where a property stands on a walk. `waits`: it demands nothing now. `watches`: something may violate it. `seen` and `within`: its event has
@@ -114,4 +114,18 @@ function safety(claim: Claim, step: Property['next']): Property {
     next,
     readsContext: [...terms, after].some(term => term?.readsContext)
   }
+}
+
+/** The rules of A2A for the updates of a task, whatever its agent does. */
+export const TOLD_RULES: Readonly<Record<string, Property>> = {
+  'a task begins as SUBMITTED (§4.1.3)': precedes(
+    toldTerm('SUBMITTED'),
+    anyOf(['WORKING', 'interrupted', 'terminal', 'artifact'].map(name => toldTerm(name)))
+  ),
+  'it is SUBMITTED once (§4.1.3)': atMostOnce(toldTerm('SUBMITTED')),
+  'it is WORKING before it asks, produces or completes (§4.1.3)': precedes(
+    toldTerm('WORKING'),
+    anyOf(['interrupted', 'artifact', 'COMPLETED'].map(name => toldTerm(name)))
+  ),
+  'nothing is told after a terminal status (§3.1.2, §4.1.3)': never(toldTerm(), toldTerm('terminal'))
 }

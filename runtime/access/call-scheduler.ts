@@ -1,5 +1,3 @@
-import { BEGINNING, FairQueue, READING } from './fair-queue.ts'
-
 /** Maximum concurrent calls that read from the store: several users have equal parts of it, but each has the least at least. */
 const MOST_READING = 256
 const LEAST_READING = 32
@@ -58,5 +56,155 @@ export class CallScheduler {
 
   #active(user: User): number {
     return this.#counts.get(user) ?? 0
+  }
+}
+
+/** Cost that may begin in one round of the event loop: of all users, and of each of them while several call. */
+interface TurnBounds {
+  readonly all: number
+  readonly each: number
+}
+
+/**
+ * Calls that begin in one round of the event loop. For a single user a large batch lets answers leave together. Among several users
+ * each has a small batch of its own, so that no call waits for those of others.
+ */
+export const BEGINNING: TurnBounds = { all: 16, each: 8 }
+
+/** Bytes parsed in one round, by {@link readingCost}. A round parses at most one large message; after 4 MiB the caller's next one waits 256 rounds. */
+export const READING: TurnBounds = { all: 256 * 1024, each: 16 * 1024 }
+
+/** The cost to parse and check a message of this many bytes. */
+export function readingCost(bytes: number): number {
+  return bytes + 1024
+}
+
+/** For how many rounds several users count as calling after a change of user: half a second of a busy server. */
+const REMEMBERED_TURNS = 1024
+
+interface Waiting {
+  readonly begin: () => void
+  readonly cost: number
+}
+
+/**
+ * Round-robin scheduler of calls, by user. A limited cost begins in each round of the event loop, among several users a part of it for
+ * each. In later rounds each user with waiting calls has one begin after the other; calls of one user keep their order. A call that costs
+ * more than its user's part is large: one begins in a round, and among several users its user waits for as many rounds as it costs.
+ */
+export class FairQueue {
+  readonly #bounds: TurnBounds
+  readonly #isHeld: (user: object | string) => boolean
+  readonly #waiting = new Map<object | string, Waiting[]>()
+  /** Cost that has begun in this round, where a large call counts as its user's part. */
+  #begun = 0
+  /** The same by user, while several call. */
+  readonly #begunOf = new Map<object | string, number>()
+  /** Whether a large call has begun in this round. */
+  #isLargeBegun = false
+  /** By user, the cost of its last call beyond one round. */
+  readonly #debts = new Map<object | string, number>()
+  #isScheduled = false
+  /** The user that called last. */
+  #latest: object | string | undefined
+  /** Rounds left in which several users count as calling. */
+  #sharedTurns = 0
+
+  /** Calls of a user wait while `isHeld` is true for it. */
+  constructor(bounds: TurnBounds, isHeld: (user: object | string) => boolean = () => false) {
+    this.#bounds = bounds
+    this.#isHeld = isHeld
+  }
+
+  /** Resolves when a call of this user may begin; `undefined` if it may now. A call may cost more than the rest of its round. */
+  next(user: object | string, cost = 1): Promise<void> | undefined {
+    this.#schedule()
+    if (user !== (this.#latest ?? user)) this.#sharedTurns = REMEMBERED_TURNS
+    this.#latest = user
+    if (this.#waiting.has(user) || !this.#mayBegin(user, cost))
+      return new Promise(begin => this.#wait(user, { begin, cost }))
+    this.#charge(user, cost)
+    return undefined
+  }
+
+  /** Number of waiting calls. */
+  get size(): number {
+    let size = 0
+    for (const calls of this.#waiting.values()) size += calls.length
+    return size
+  }
+
+  /** Number of waiting calls of a user. */
+  waiting(user: object | string): number {
+    return this.#waiting.get(user)?.length ?? 0
+  }
+
+  /** Schedules held users again. Call it when `isHeld` turns false for a user. */
+  resume(): void {
+    if (this.#waiting.size > 0) this.#schedule()
+  }
+
+  #mayBegin(user: object | string, cost: number): boolean {
+    if (this.#begun >= this.#bounds.all || this.#debts.has(user) || this.#isHeld(user)) return false
+    const isFull = this.#sharedTurns > 0 && (this.#begunOf.get(user) ?? 0) >= this.#bounds.each
+    return !isFull && !(this.#isLargeBegun && cost > this.#part)
+  }
+
+  /** The part of one user in a round. */
+  get #part(): number {
+    return this.#sharedTurns > 0 ? this.#bounds.each : this.#bounds.all
+  }
+
+  #wait(user: object | string, call: Waiting): void {
+    const before = this.#waiting.get(user)
+    if (before) before.push(call)
+    else this.#waiting.set(user, [call])
+  }
+
+  #charge(user: object | string, cost: number): void {
+    const part = this.#part
+    if (this.#sharedTurns > 0) this.#begunOf.set(user, (this.#begunOf.get(user) ?? 0) + cost)
+    this.#begun += Math.min(cost, part)
+    if (cost <= part) return
+    this.#isLargeBegun = true
+    this.#debts.set(user, cost - part)
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => this.#turn())
+  }
+
+  #turn(): void {
+    this.#isScheduled = false
+    this.#begun = 0
+    if (this.#begunOf.size > 0) this.#begunOf.clear()
+    this.#isLargeBegun = false
+    this.#sharedTurns = Math.max(0, this.#sharedTurns - 1)
+    this.#payDebts()
+    if (this.#debts.size > 0 || this.#isAnyoneFree()) this.#schedule()
+    // A user with more waiting calls is put last, so this loop reaches it again.
+    for (const [user, calls] of this.#waiting) {
+      const [{ begin, cost }] = calls as [Waiting, ...Waiting[]]
+      if (!this.#mayBegin(user, cost)) continue
+      calls.shift()
+      this.#charge(user, cost)
+      begin()
+      this.#waiting.delete(user)
+      if (calls.length > 0) this.#waiting.set(user, calls)
+    }
+  }
+
+  #isAnyoneFree(): boolean {
+    for (const user of this.#waiting.keys()) if (!this.#isHeld(user)) return true
+    return false
+  }
+
+  #payDebts(): void {
+    for (const [user, debt] of this.#debts) {
+      if (debt > this.#bounds.each && this.#sharedTurns > 0) this.#debts.set(user, debt - this.#bounds.each)
+      else this.#debts.delete(user)
+    }
   }
 }

@@ -2,9 +2,10 @@ import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { A2AError } from '../../machines/protocol/errors.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { Clock } from '../ports/clock.ts'
+import { randomIds } from '../ports/ids.ts'
 import { TwoGenerationCache } from '../primitives/collections.ts'
 import type { Commit, Erasure, Scope, Store, TaskRow } from '../store/store.ts'
-import { scopeOf, type CallContext } from './call-context.ts'
+import { type CallContext, scopeOf } from './call-context.ts'
 import type { Quotas } from './limits.ts'
 import type { Tenants } from './tenants.ts'
 import { REFILL_MS, Usage } from './usage.ts'
@@ -23,7 +24,7 @@ interface Users {
   readonly usage: Usage
 }
 
-export interface MeteringServices {
+interface MeteringServices {
   readonly store: Pick<Store, 'countOpen'>
   readonly clock: Clock
   readonly limits: Quotas
@@ -221,5 +222,29 @@ export function counted<T>(countStray: CountStray, call: CallContext, params: un
     return read()
   } catch (error) {
     throw countStray(call, params) ?? error
+  }
+}
+
+/** Connections of clients by name, so that the shares of anonymous callers are the same on other nodes. */
+export class Connections {
+  readonly #names = new WeakMap<object, string>()
+  readonly #named = new Map<string, WeakRef<object>>()
+  readonly #gone = new FinalizationRegistry<string>(this.#named.delete.bind(this.#named))
+
+  /** The name of a connection of this node. */
+  nameOf(connection: object): string {
+    const name = this.#names.get(connection) ?? randomIds()
+    this.#names.set(connection, name)
+    return name
+  }
+
+  /** The same object for each call over a connection of another node, as long as somebody uses it. */
+  named(name: string): object {
+    const known = this.#named.get(name)?.deref()
+    if (known) return known
+    const connection = { name }
+    this.#named.set(name, new WeakRef(connection))
+    this.#gone.register(connection, name)
+    return connection
   }
 }

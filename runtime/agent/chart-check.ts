@@ -1,11 +1,11 @@
 import type { AnyActorLogic, AnyStateMachine, AnyStateNode } from 'xstate'
 import { messageOf } from '../authoring/checked-words.ts'
-import { publishedSchema } from '../authoring/json-schema.ts'
+import { publishedSchema } from '../authoring/input-schema.ts'
 import { ANSWERS, ASKING, hears } from '../authoring/question-guards.ts'
 import type { WorkMeta, WorkTag } from '../authoring/setup-work.ts'
 import { contextLoss } from '../primitives/json.ts'
 import { closestName } from '../primitives/options.ts'
-import { statesOf } from '../xstate/transition-names.ts'
+import { statesOf } from '../xstate/transition-counter.ts'
 
 const ENDING: readonly string[] = ['failed', 'rejected'] satisfies WorkTag[]
 const TAGS = [...ASKING, ...ENDING]

@@ -1,8 +1,10 @@
-import { A2AError, violationsText, type FieldViolation } from '../../machines/protocol/errors.ts'
-import type { Message } from '../../machines/protocol/parts.ts'
-import { validated, type StandardSchema } from '../ports/standard-schema.ts'
-import { publishedSchema } from './json-schema.ts'
-import { contentValue } from './message-data.ts'
+import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
+import { A2AError, type FieldViolation, invalidParams, violationsText } from '../../machines/protocol/errors.ts'
+import type { Message, Part } from '../../machines/protocol/parts.ts'
+import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
+import { checkArgument, type Kind, kindOf } from '../primitives/options.ts'
+import type { AuthorizationReceived, MessageReceived } from './setup-work.ts'
+import { partsOf, textOf } from './words.ts'
 
 /** JSON Schema of an agent's `input`, as its card shows it, if there is one. Throws as {@link publishedSchema} does. */
 export function shownInput({
@@ -41,4 +43,105 @@ export function parseInput(schema: StandardSchema<unknown>, message: Message): u
     'InvalidAgentResponse',
     "The message that opened this task does not match the agent's present input schema."
   )
+}
+
+/**
+ * JSON Schema (draft 2020-12) of a schema's input, if its library provides it (Standard JSON Schema: zod 4.2, arktype 2.1.28).
+ * `undefined` if it does not, or if JSON Schema cannot express the schema.
+ */
+export function jsonSchemaOf(schema: StandardSchema<unknown>): Record<string, unknown> | undefined {
+  try {
+    const made = toJson(schema['~standard'].jsonSchema?.input({ target: 'draft-2020-12' }) ?? null)
+    return isObject(made) ? made : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Maximum size of a JSON Schema for clients, in bytes of its JSON text. */
+const MOST_BYTES = 16 * 1024
+
+const RULE = 'has to implement Standard Schema (standardschema.dev), as schemas of zod, valibot and arktype do'
+
+/** Cache of the JSON Schemas that libraries made. */
+const made = new WeakMap<object, Record<string, unknown> | undefined>()
+
+/**
+ * The JSON Schema that clients see: the author's, else the library's, if there is one. `names` has the names for errors. Throws
+ * TypeError for an invalid schema, RangeError for a JSON Schema of more than 16 KiB.
+ */
+export function publishedSchema(
+  given: {
+    readonly schema?: StandardSchema<unknown> | undefined
+    readonly jsonSchema?: Record<string, unknown> | undefined
+  },
+  names = { schema: 'schema', jsonSchema: 'jsonSchema' }
+): Record<string, unknown> | undefined {
+  const { schema, jsonSchema } = given
+  if (schema === undefined) {
+    if (jsonSchema !== undefined)
+      throw new TypeError(`${names.jsonSchema} is only shown to clients. Add ${names.schema}, which validates.`)
+    return undefined
+  }
+  if (!isStandardSchema(schema)) throw new TypeError(`${names.schema} ${RULE}.`)
+  if (jsonSchema !== undefined) return bounded(plain(jsonSchema, names.jsonSchema), names)
+  if (!made.has(schema)) made.set(schema, bounded(jsonSchemaOf(schema), names))
+  return made.get(schema)
+}
+
+function bounded<T>(shown: T, names: { readonly schema: string; readonly jsonSchema: string }): T {
+  const bytes = Buffer.byteLength(JSON.stringify(shown) ?? '')
+  if (bytes <= MOST_BYTES) return shown
+  throw new RangeError(
+    `The JSON Schema of ${names.schema} has ${bytes} bytes, more than ${MOST_BYTES}. Give a shorter one, such as ${names.jsonSchema}: { type: 'object' }. The schema itself still validates everything.`
+  )
+}
+
+function plain(jsonSchema: unknown, name: string): Record<string, unknown> {
+  const wrong = new TypeError(`${name} has to be a JSON Schema, such as { type: 'string' }.`)
+  if (!isObject(jsonSchema)) throw wrong
+  try {
+    return toJson(jsonSchema) as Record<string, unknown>
+  } catch {
+    throw wrong
+  }
+}
+
+/** The value of a message or an artifact that a schema validates: its first data part, else its text. */
+export function contentValue(content: { readonly parts: readonly Part[] }): unknown {
+  const part = partsOf(content, 'dataOf').find(part => 'data' in part)
+  return part && 'data' in part ? part.data : textOf(content)
+}
+
+/**
+ * Parses the first data part of a message or an artifact, else its text, with a schema. Throws InvalidParams with the path of
+ * each violation, as in `message.parts.day`, and TypeError for an asynchronous schema.
+ */
+export function dataOf<T>(content: { readonly parts: readonly Part[] }, schema: StandardSchema<T>): T {
+  return given(schema, contentValue(content), 'artifactId' in content ? 'artifact.parts' : 'message.parts')
+}
+
+/**
+ * Parses a statechart's answer with a schema: the message of `message.received` as `dataOf` reads it, or the data of
+ * `authorization.received`. With the schema of the question's `meta` it never throws; with another schema it throws as `dataOf`
+ * does. It is pure, so guards may call it.
+ */
+export function answerOf<T>(event: MessageReceived | AuthorizationReceived, schema: StandardSchema<T>): T {
+  checkArgument(event, AN_ANSWER, 'answerOf(event, schema)')
+  return event.type === 'message.received' ? dataOf(event.message, schema) : given(schema, event.data, 'data')
+}
+
+const AN_ANSWER: Kind = [
+  event => isObject(event) && (event['type'] === 'message.received' || event['type'] === 'authorization.received'),
+  "the event 'message.received' or 'authorization.received'"
+]
+
+function given<T>(schema: StandardSchema<T>, value: unknown, field: string): T {
+  if (!isStandardSchema(schema))
+    throw new TypeError(
+      `A schema of zod, valibot, arktype or the like (Standard Schema) is missing: dataOf(message, z.object({ … })), not ${kindOf(schema)}.`
+    )
+  const checked = validated(schema, value, field)
+  if ('value' in checked) return checked.value
+  throw invalidParams(...checked.violations)
 }

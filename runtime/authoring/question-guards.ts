@@ -1,6 +1,6 @@
 import { and, type AnyActorLogic, type AnyStateMachine, type AnyStateNode, type EventObject } from 'xstate'
 import { isMachine, isWithin } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-names.ts'
+import { statesOf } from '../xstate/transition-counter.ts'
 import type { WorkTag } from './setup-work.ts'
 import { noteWrittenConfig, noteWrittenGuard } from '../xstate/written-chart.ts'
 

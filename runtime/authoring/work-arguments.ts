@@ -1,7 +1,9 @@
 import type { ActorRefFrom, AnyActorLogic, InputFrom } from 'xstate'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
-import type { RequestDetails } from '../../machines/protocol/requests.ts'
+import type { RequestDetails, SendMessageRequest } from '../../machines/protocol/requests.ts'
+import type { Received } from '../../machines/task-events.ts'
+import { jsonBytes } from '../primitives/json.ts'
 import type { Scope } from '../store/store.ts'
 import type { Question } from './questions.ts'
 import type { Failed, Rejected, WorkResult, WorkWords } from './words.ts'
@@ -132,3 +134,24 @@ export type Opened = Pick<WorkInput, 'extensions' | 'request'>
 
 /** Reads extensions and request details of the opening call. */
 export type ReadOpened = () => Opened | Promise<Opened>
+
+/** Details of a request without metadata and configuration. */
+export const NO_DETAILS: RequestDetails = Object.freeze({})
+
+/** Metadata and configuration of a request; `undefined` if it has neither. */
+export function detailsOf({ metadata, configuration }: SendMessageRequest): RequestDetails | undefined {
+  if (!metadata && !configuration) return undefined
+  const { acceptedOutputModes, returnImmediately, historyLength } = configuration ?? {}
+  if (!metadata && !acceptedOutputModes && !returnImmediately && historyLength === undefined) return undefined
+  return {
+    ...(metadata && { metadata }),
+    ...(acceptedOutputModes && { acceptedOutputModes }),
+    ...(returnImmediately && { returnImmediately }),
+    ...(historyLength !== undefined && { historyLength })
+  }
+}
+
+/** Size of a client's message with metadata and configuration of its request, as `jsonBytes` counts it. */
+export function receivedBytes({ message, request = NO_DETAILS }: Received): number {
+  return jsonBytes(message) + (request === NO_DETAILS ? 0 : jsonBytes(request))
+}

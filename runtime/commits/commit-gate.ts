@@ -9,7 +9,7 @@ import type {
 } from 'xstate'
 import { checkContext, checkDelayed, checkState } from '../authoring/checked-words.ts'
 import { PrivateProperty } from '../primitives/private-property.ts'
-import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-scope.ts'
+import { atomicStep, scopeOnceWith, type ScopeChanges } from '../xstate/actor-system.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { isMachine, keepDetails, withOwnContext } from '../xstate/persisted-snapshot.ts'
 import { MOST_MICROSTEPS } from '../xstate/pure-step.ts'

@@ -9,7 +9,7 @@ import { negotiationChart } from '../negotiation/bargaining.ts'
 import { negotiationFunction } from '../negotiation/per-message.ts'
 import { workChart } from '../work/chart-work.ts'
 import { isGenerator, workFunction, workGenerator } from '../work/function-work.ts'
-import type { ScopeChanges } from '../xstate/actor-scope.ts'
+import type { ScopeChanges } from '../xstate/actor-system.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import type { TransitionCounter } from '../xstate/transition-counter.ts'
 

@@ -1,24 +1,26 @@
+import { A2AError } from '../../machines/protocol/errors.ts'
 import { ANONYMOUS } from '../access/call-context.ts'
-import { Share, type Lacking, type Sharer } from '../access/shares.ts'
+import type { Limits } from '../access/limits.ts'
+import { type Lacking, overShare, Share, type Sharer, Shares, type Use } from '../access/shares.ts'
+import { liveBytes } from '../access/unfinished-bytes.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import { loadContext, snapshotBytes } from '../snapshots/restored-task.ts'
 import {
-  contextName,
-  isErased,
-  NOT_OWNER,
   type Commit,
   type ContextKey,
+  contextName,
   type Erasure,
+  isErased,
+  NOT_OWNER,
   type StoredContext
 } from '../store/store.ts'
 import type { TraceCarrier } from '../telemetry/telemetry.ts'
 import { Absences, awayAfter, PendingErasures } from './absences.ts'
-import { ContextRoom, type Dismiss } from './context-room.ts'
 import type { ContextOwner, ContextServices } from './dependencies.ts'
 import { beingErased, ERASED, OUTCOME_UNKNOWN, shutDown } from './errors.ts'
 import { LiveContext } from './live-context.ts'
 import { WakeScheduler } from './wake-scheduler.ts'
-import { WorkSpans, storedTraces } from './work-spans.ts'
+import { storedTraces, WorkSpans } from './work-spans.ts'
 
 /**
  * LRU registry of the contexts in memory, by tenant, principal and id. Others are in the store, and are restored by a message or a
@@ -323,6 +325,60 @@ export class ContextRegistry implements ContextOwner<LiveContext> {
     return {
       user: principal === ANONYMOUS ? connection : principal,
       tenant: this.#services.sharesByTenant ? tenant : undefined
+    }
+  }
+}
+
+const ADVICE = 'Wait for a task to end, or cancel one.'
+
+const CONTEXTS: Use = { limit: 'liveContexts', what: 'active contexts', advice: ADVICE }
+const BYTES: Use = { limit: 'liveBytes', what: 'bytes of contexts in memory', advice: ADVICE }
+
+/** Removes an idle context from memory: one of the sharer's, or any if the whole limit is reached. Gives whether there was one. */
+type Dismiss = (lacking: Lacking, sharer: Sharer) => boolean
+
+/** Limit of one resource of contexts in memory, with shares. */
+class ContextRoom {
+  readonly shares: Shares
+  readonly #use: Use
+  readonly #full: string
+  readonly #dismiss: Dismiss
+
+  private constructor(shares: Shares, use: Use, full: string, dismiss: Dismiss) {
+    this.shares = shares
+    this.#use = use
+    this.#full = full
+    this.#dismiss = dismiss
+  }
+
+  /** Limits contexts by `limits.liveContexts`. */
+  static forContexts(limits: Limits, dismiss: Dismiss): ContextRoom {
+    return new ContextRoom(
+      new Shares(limits.liveContexts, limits),
+      CONTEXTS,
+      'The agent has too many active contexts. Send the request again later.',
+      dismiss
+    )
+  }
+
+  /** Limits bytes by `limits.liveBytes`. */
+  static forBytes(limits: Limits, dismiss: Dismiss): ContextRoom {
+    return new ContextRoom(
+      liveBytes(limits),
+      BYTES,
+      'The agent has too many bytes of contexts in memory. Send the request again later.',
+      dismiss
+    )
+  }
+
+  /** Removes idle contexts until `amount` more fits. If that is not enough, throws RateLimited for a share, Overloaded for the whole limit. */
+  make(sharer: Sharer, amount = 1): void {
+    const { shares } = this
+    for (let lacking = shares.lacking(sharer, amount); lacking; lacking = shares.lacking(sharer, amount)) {
+      if (this.#dismiss(lacking, sharer)) continue
+      throw lacking === 'whole'
+        ? new A2AError('Overloaded', this.#full, { retryAfterMs: 1000 })
+        : overShare(this.#use, lacking, sharer, shares)
     }
   }
 }

@@ -7,9 +7,8 @@ import { hostOf, type ActorHost } from '../commits/actor-host.ts'
 import { gated, withScope } from '../commits/commit-gate.ts'
 import { compiled } from '../xstate/compiled-machine.ts'
 import { withOwnContext } from '../xstate/persisted-snapshot.ts'
-import type { Negotiation } from './negotiation.ts'
+import { checkedTerms, type Negotiation } from './negotiation.ts'
 import { answering } from './per-message.ts'
-import { checkedTerms } from './proposals.ts'
 import { chartAnswer } from './respond-chart.ts'
 
 /** A lasting negotiation as the actor `bargaining` of a context. Its decisions are sent to the context. */

@@ -1,10 +1,15 @@
 import type { AnyStateMachine } from 'xstate'
+import type { Arrival, Terms } from '../../machines/negotiation-events.ts'
 import type { AgentExtension } from '../../machines/protocol/card.ts'
 import { isObject } from '../../machines/protocol/codec/json.ts'
+import { type FieldViolation, invalidParams } from '../../machines/protocol/errors.ts'
+import { moveIn } from '../../machines/protocol/negotiation.ts'
+import type { Message } from '../../machines/protocol/parts.ts'
 import { NEGOTIATION_EXTENSION } from '../../machines/protocol/uris.ts'
-import { jsonSchemaOf } from '../authoring/json-schema.ts'
+import { keptValue } from '../authoring/checked-words.ts'
+import { jsonSchemaOf } from '../authoring/input-schema.ts'
 import type { Accepted, Declined, Offered, Rejected, Reply } from '../authoring/words.ts'
-import { isStandardSchema, type StandardSchema } from '../ports/standard-schema.ts'
+import { isStandardSchema, type StandardSchema, validated } from '../ports/standard-schema.ts'
 import { checkOptions, type OptionKinds } from '../primitives/options.ts'
 import { isMachine } from '../xstate/persisted-snapshot.ts'
 import type { NegotiationArguments } from './per-message.ts'
@@ -54,7 +59,7 @@ export interface NegotiationOptions<Terms extends object> {
 }
 
 /** Answers one message. */
-export type RespondFunction<Terms = Record<string, unknown>> = (
+type RespondFunction<Terms = Record<string, unknown>> = (
   given: RespondArguments<Terms>
 ) => NegotiationAnswer<Terms> | Promise<NegotiationAnswer<Terms>>
 
@@ -113,4 +118,36 @@ export function negotiationExtension({ rounds, offerMs, terms }: Negotiation): A
   const description =
     'Terms are offered, proposed, accepted and declined in data parts; those of a task are in its metadata.'
   return { uri: NEGOTIATION_EXTENSION, description, params: { rounds, offerMs, ...(schema && { terms: schema }) } }
+}
+
+/**
+ * Parses terms with their schema, and copies them through JSON. Gives violations with paths below `field`. Throws TypeError if the
+ * schema is asynchronous or gives no object, InvalidAgentResponse if it gives values that JSON cannot express.
+ */
+export function checkedTerms(
+  schema: StandardSchema<unknown>,
+  terms: unknown,
+  field: string
+): { readonly value: Terms } | { readonly violations: FieldViolation[] } {
+  const checked = validated(schema, terms, field)
+  if ('violations' in checked) return checked
+  if (!isObject(checked.value))
+    throw new TypeError(`The schema of the terms has to give an object, as z.object({ … }) does.`)
+  return { value: keptValue(checked.value, field) }
+}
+
+/**
+ * Reads the move of a message to a lasting negotiation. Throws InvalidParams that names the field, for an invalid move and for terms
+ * that the agent's schema does not accept.
+ */
+export function readProposal(message: Message, { terms }: Negotiation, atMs: number): Arrival {
+  const found = moveIn(message)
+  if (!found) return { atMs }
+  if (found.violations) throw invalidParams(...found.violations)
+  const { name, value: move } = found
+  if ('accept' in move) return { atMs, accepts: move.accept.offerId }
+  if ('decline' in move) return { atMs, declines: move.decline.offerId }
+  const checked = checkedTerms(terms, move.propose.terms, `${name}.propose.terms`)
+  if ('violations' in checked) throw invalidParams(...checked.violations)
+  return { atMs, proposes: checked.value }
 }

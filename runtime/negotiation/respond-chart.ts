@@ -14,7 +14,7 @@ import { contextLoss } from '../primitives/json.ts'
 import { checkOptions } from '../primitives/options.ts'
 import { onAbort } from '../primitives/promises.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { statesOf } from '../xstate/transition-names.ts'
+import { statesOf } from '../xstate/transition-counter.ts'
 import type { NegotiationAnswer, RespondArguments } from './negotiation.ts'
 
 /** A message that a chart of a negotiation answers, as its event. */

@@ -4,7 +4,7 @@ import { A2AError, invalidParams, isA2AError } from '../../machines/protocol/err
 import { OPERATIONS, type OperationName, type OperationRequests } from '../../machines/protocol/operations.ts'
 import { RELIABILITY_EXTENSION } from '../../machines/protocol/uris.ts'
 import { normaliseVersion, PROTOCOL_VERSION } from '../../machines/protocol/versions.ts'
-import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authorization.ts'
+import { checkPermission, type AuthorizationRequest, type Authorize } from '../access/authentication.ts'
 import { callerOf, scopeOf, type CallContext, type Conditions, type Room } from '../access/call-context.ts'
 import type { CallScheduler } from '../access/call-scheduler.ts'
 import type { CountStray } from '../access/quotas.ts'

@@ -1,6 +1,5 @@
-import type { Connections } from '../access/connections.ts'
+import type { Connections, Metering } from '../access/quotas.ts'
 import type { Limits } from '../access/limits.ts'
-import type { Metering } from '../access/quotas.ts'
 import type { ContextRegistry } from '../contexts/context-registry.ts'
 import type { Negotiation } from '../negotiation/negotiation.ts'
 import type { Clock } from '../ports/clock.ts'
@@ -11,7 +10,7 @@ import type { Store } from '../store/store.ts'
 import type { TaskSubscriptions } from '../streams/subscriptions.ts'
 import type { Webhooks } from '../webhooks/webhooks.ts'
 import type { Membership } from './cluster.ts'
-import type { PendingSends } from './deduplication.ts'
+import type { PendingSends } from './task-names.ts'
 
 /** Dependencies of the operations. */
 export interface OperationServices {

@@ -5,9 +5,8 @@ import type { Caller } from '../access/authentication.ts'
 import { callerOf, type CallContext } from '../access/call-context.ts'
 import type { Tenants } from '../access/tenants.ts'
 import { cardInTime } from '../access/time-limit.ts'
-import { agentCard, type CardSource } from '../agent/agent-card.ts'
-import { describedCard, type CardChanges, type ExtendedCard } from '../agent/described-card.ts'
-import { tenantInterfaces } from '../agent/tenant-interfaces.ts'
+import { agentCard, type CardChanges, type CardSource, describedCard, type ExtendedCard } from '../agent/agent-card.ts'
+import { tenantInterfaces } from '../agent/signed-cards.ts'
 import type { Admitted } from './admission.ts'
 
 /** Why there is no card: the request's Host header cannot be trusted, and nothing else says where the agent is. */

@@ -3,15 +3,13 @@ import type { ChangeName, Member } from './cluster.ts'
 import { authorizeHere, type GivenAuthorization } from './deliver.ts'
 import { FORMAT } from '../snapshots/snapshot-text.ts'
 import type { OperationServices } from './dependencies.ts'
-import { erase } from './erase.ts'
+import { cancelHere, erase, type TaskToCancel } from './tasks.ts'
 import { createPushConfigHere, deletePushConfigHere } from './push-configs.ts'
 import type { SendMessageRequest } from '../../machines/protocol/requests.ts'
 import type { Admitted } from './admission.ts'
 import { LARGE_BYTES } from '../streams/whole-task.ts'
-import { routeHere } from './send-message.ts'
-import type { SentMessage, SentOutcome } from './send-on-node.ts'
+import { routeHere, type SentMessage, type SentOutcome } from './send-message.ts'
 import { withdrawHere, type NameToCancel } from './task-names.ts'
-import { cancelHere, type TaskToCancel } from './tasks.ts'
 
 type Make = (services: OperationServices, request: never, shard: number, signal: AbortSignal) => Promise<unknown>
 

@@ -1,17 +1,19 @@
-import { isA2AError } from '../../machines/protocol/errors.ts'
+import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
 import type { CancelTaskRequest } from '../../machines/protocol/requests.ts'
 import { isTerminal } from '../../machines/protocol/states.ts'
 import type { CallContext, TaskName } from '../access/call-context.ts'
-import { taskNameKey } from '../store/rows.ts'
+import { readTaskOrThrow } from '../contexts/errors.ts'
+import type { ReleasingMap } from '../primitives/collections.ts'
+import { type DeduplicationKey, taskNameKey } from '../store/rows.ts'
 import type { Scope } from '../store/store.ts'
+import { TaskTail } from '../streams/task-tail.ts'
 import type { Admitted } from './admission.ts'
 import type { Place } from './cluster.ts'
-import { isUnderWay, oneAtATime } from './deduplication.ts'
 import { makeOnNode } from './deliver.ts'
 import type { OperationServices } from './dependencies.ts'
-import { otherContext, routeMessage, withdraw, type Outcome, type SendTerms } from './route-message.ts'
+import { otherContext, type Outcome, routeMessage, type SendTerms, withdraw } from './route-message.ts'
 import { cancelTask } from './tasks.ts'
 
 /** The target of a name: its newest task, or the agent's answer if there was no task. */
@@ -31,7 +33,7 @@ export async function lookUpName(
 }
 
 /** The task or answer that a client's name refers to; `undefined` if it is unknown or expired. */
-export async function readNamed(
+async function readNamed(
   { store, clock }: OperationServices,
   scope: Scope,
   name: string
@@ -149,4 +151,83 @@ async function taskFor({ store }: OperationServices, scope: Scope, taskId: strin
 /** Every reply of an agent has a contextId. */
 function answered(reply: Message): Last {
   return { contextId: (reply as Message & { contextId: string }).contextId, isOver: true }
+}
+
+/** Pending messages by scope and key: their fingerprints, and promises that settle when they are done. */
+export type PendingSends = ReleasingMap<{ readonly fingerprint: string; readonly end: Promise<unknown> }>
+
+/**
+ * Processes a resent message once: it gets the outcome of the first, even if it arrives while the first is pending. Another message
+ * with the same key is refused with IdempotencyConflict.
+ */
+export async function sendOnce(
+  services: OperationServices,
+  scope: Scope,
+  send: DeduplicationKey,
+  signal: AbortSignal | undefined,
+  route: () => Promise<Outcome>
+): Promise<Outcome> {
+  return oneAtATime(
+    services.sendsUnderWay,
+    scope,
+    send,
+    async () => (await outcomeBefore(services, scope, send, signal)) ?? route()
+  )
+}
+
+/** Runs messages of the same key one at a time. */
+async function oneAtATime<T>(
+  underWay: PendingSends,
+  scope: Scope,
+  send: DeduplicationKey,
+  run: () => Promise<T>
+): Promise<T> {
+  const name = pendingName(scope, send.key)
+  for (let first = underWay.get(name); first; first = underWay.get(name)) {
+    checkSame(first.fingerprint, send)
+    await first.end.catch(() => {})
+  }
+  const end = run()
+  underWay.set(name, { fingerprint: send.fingerprint, end })
+  return end.finally(() => underWay.delete(name))
+}
+
+/** Whether a message with this key is being processed on this node. */
+function isUnderWay(underWay: PendingSends, scope: Scope, key: string): boolean {
+  return underWay.get(pendingName(scope, key)) !== undefined
+}
+
+function pendingName({ tenant, principal }: Scope, key: string): string {
+  return JSON.stringify([tenant, principal, key])
+}
+
+/** The outcome of the first message with this key; `undefined` if there was none. */
+async function outcomeBefore(
+  services: OperationServices,
+  scope: Scope,
+  send: DeduplicationKey,
+  signal: AbortSignal | undefined
+): Promise<Outcome | undefined> {
+  const { store } = services
+  const before = await store.readSend(scope, send.key)
+  if (!before || before.expiresAtMs <= send.atMs) return undefined
+  checkSame(before.fingerprint, send)
+  if ('reply' in before) return { message: before.reply }
+  const { taskId } = before
+  const tail = new TaskTail(services, scope, taskId, { signal })
+  try {
+    const { task, generation } = await readTaskOrThrow(store, scope, taskId)
+    return { key: { ...scope, contextId: task.contextId }, row: { taskId, generation, state: task.status.state }, tail }
+  } catch (error) {
+    tail.end()
+    throw error
+  }
+}
+
+function checkSame(fingerprint: string, send: DeduplicationKey): void {
+  if (fingerprint === send.fingerprint) return
+  throw new A2AError(
+    'IdempotencyConflict',
+    'Another message was sent with this messageId. Send this one with a new messageId.'
+  )
 }

@@ -1,17 +1,25 @@
+import { createHash } from 'node:crypto'
 import { A2AError, invalidParams } from '../../machines/protocol/errors.ts'
-import type { Task } from '../../machines/protocol/objects.ts'
-import type { CancelTaskRequest, GetTaskRequest, SubscribeToTaskRequest } from '../../machines/protocol/requests.ts'
+import type { ListTasksResponse, Task } from '../../machines/protocol/objects.ts'
+import type {
+  CancelTaskRequest,
+  GetTaskRequest,
+  ListTasksRequest,
+  SubscribeToTaskRequest
+} from '../../machines/protocol/requests.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
-import type { CallContext, Room } from '../access/call-context.ts'
-import { completedOrThrow, readTaskOrThrow, readWholeOrThrow } from '../contexts/errors.ts'
-import type { ReadOptions, Scope, StoredTask } from '../store/store.ts'
-import type { Opened } from '../streams/task-stream.ts'
+import { ANONYMOUS, type CallContext, type Room } from '../access/call-context.ts'
+import type { ContextRegistry } from '../contexts/context-registry.ts'
+import { completedOrThrow, readTaskOrThrow, readWholeOrThrow, taskNotFound } from '../contexts/errors.ts'
+import { rejectUnknown } from '../primitives/options.ts'
+import type { Erasure, ReadOptions, Scope, Store, StoredTask, TaskCursor, TaskQuery } from '../store/store.ts'
+import type { TaskSubscriptions } from '../streams/subscriptions.ts'
+import { type Opened, toWireTask } from '../streams/task-stream.ts'
 import { TaskTail } from '../streams/task-tail.ts'
-import { LARGE_BYTES } from '../streams/whole-task.ts'
-import { toWireTask } from '../streams/wire-view.ts'
+import { completed, LARGE_BYTES, PIECE_BYTES } from '../streams/whole-task.ts'
 import type { Admitted } from './admission.ts'
-import { withLostRaceRetry, deliver, makeOnNode, movedOn } from './deliver.ts'
-import type { OperationServices } from './dependencies.ts'
+import { deliver, makeOnNode, movedOn, withLostRaceRetry } from './deliver.ts'
+import type { OperationServices, Push } from './dependencies.ts'
 
 /** GetTask (§3.1.3): the task with its artifacts. With `currentGeneration` it waits until the task has passed that one, for `limits.longPollMs` at most. */
 export function getTask(services: OperationServices, call: Admitted<GetTaskRequest>): Promise<Task> {
@@ -157,4 +165,162 @@ function aheadOfTask(generation: number): A2AError {
     field: 'afterGeneration',
     description: `must not be ahead of the task, which is at ${generation}`
   })
+}
+
+/** Length of a SHA-256 in base64url. */
+const DIGEST_LENGTH = 43
+
+/** The filters that a page token is bound to. */
+type Filters = Pick<TaskQuery, 'contextId' | 'state' | 'since'>
+
+/**
+ * A stateless cursor for a list: a digest of scope, filters and position, then the position. It stays valid as long as the tasks
+ * exist, even after a restart, and reveals nothing that the page did not.
+ */
+function pageToken(place: TaskCursor, scope: Scope, filters: Filters): string {
+  const { timestamp, taskId } = place
+  const { tenant, principal } = scope
+  const { contextId = null, state = null, since = null } = filters
+  const digest = createHash('sha256')
+    .update(JSON.stringify([tenant, principal, contextId, state, since, timestamp, taskId]))
+    .digest('base64url')
+  return digest + Buffer.from(`${timestamp} ${taskId}`).toString('base64url')
+}
+
+/**
+ * The position in a token for this scope and these filters. Throws InvalidParams for any other text. A forged token is harmless:
+ * it can only name another position in the caller's own list.
+ */
+function placeOf(token: string, scope: Scope, filters: Filters): TaskCursor {
+  const text = Buffer.from(token.slice(DIGEST_LENGTH), 'base64url').toString()
+  const space = text.indexOf(' ')
+  const place = { timestamp: text.slice(0, Math.max(0, space)), taskId: text.slice(space + 1) }
+  if (pageToken(place, scope, filters) !== token) throw invalidToken()
+  return place
+}
+
+function invalidToken(): A2AError {
+  return invalidParams({
+    field: 'pageToken',
+    description:
+      'must be the nextPageToken of an answer to the same caller, with the same contextId, status and statusTimestampAfter. Leave it out to begin again'
+  })
+}
+
+const PAGE_SIZE = 50
+
+/** Maximum bytes of a page's tasks, unless the first has more. */
+const PAGE_BYTES = 1024 * 1024
+
+/** Maximum bytes of tasks that are read at once. The others of a page are read in pieces. */
+const AT_ONCE_BYTES = LARGE_BYTES / 2
+
+/**
+ * ListTasks (§3.1.4): one page of the caller's tasks, latest status first.
+ *
+ * Over the pages of a list no task comes twice, and no task whose status stays the same is missing. A task whose status changes
+ * between pages moves to the front; if it had not come yet, only a new list has it. Without `historyLength` a task has its whole
+ * history, as with GetTask. A page has at least one task, and ends before its tasks exceed 1 MiB. `artifacts` is present, even if
+ * empty, exactly if the request includes artifacts.
+ */
+export async function listTasks(
+  { store }: OperationServices,
+  { params, scope, reliable, room }: Admitted<ListTasksRequest>
+): Promise<ListTasksResponse> {
+  const {
+    contextId,
+    status: state,
+    statusTimestampAfter: since,
+    pageSize = PAGE_SIZE,
+    historyLength,
+    includeArtifacts: artifacts = false
+  } = params
+  const filters = { contextId, state, since }
+  const after = params.pageToken === undefined ? undefined : placeOf(params.pageToken, scope, filters)
+  const { tasks, total, next } = await store.listTasks(scope, {
+    ...filters,
+    after,
+    limit: pageSize,
+    historyLength,
+    artifacts,
+    within: AT_ONCE_BYTES,
+    bytes: PAGE_BYTES
+  })
+  const missing = tasks.reduce((sum, stored) => sum + missingBytes(stored), 0)
+  if (missing > 0) await room?.(missing)
+  const whole: StoredTask[] = []
+  for (const piece of piecesOf(tasks)) {
+    const read = await Promise.all(piece.map(stored => completed(store, scope, stored, { historyLength, artifacts })))
+    // A task that was removed since is omitted.
+    whole.push(...read.flatMap(stored => stored ?? []))
+  }
+  return {
+    tasks: whole.map(stored => ({ ...(artifacts && { artifacts: [] }), ...toWireTask(stored, reliable) })),
+    nextPageToken: next ? pageToken(next, scope, filters) : '',
+    pageSize,
+    totalSize: total
+  }
+}
+
+/** The bytes of a task that a store gave without history and artifacts; 0 if it is whole. */
+function missingBytes({ large }: StoredTask): number {
+  return large?.bytes ?? 0
+}
+
+/** A page's tasks in order, in groups of which at most {@link PIECE_BYTES} are missing, or one task. */
+function piecesOf(tasks: readonly StoredTask[]): StoredTask[][] {
+  const pieces: StoredTask[][] = []
+  let left = 0
+  for (const stored of tasks) {
+    left -= missingBytes(stored)
+    const piece = pieces.at(-1)
+    if (piece && left >= 0) piece.push(stored)
+    else {
+      pieces.push([stored])
+      left = PIECE_BYTES - missingBytes(stored)
+    }
+  }
+  return pieces
+}
+
+/** The data to erase: all of a principal, or one of its contexts. */
+export interface DataToErase {
+  /** Default: the tenant with the empty name. */
+  readonly tenant?: string
+  /** Default `anonymous`. */
+  readonly principal?: string
+  /** Default: everything of the principal. */
+  readonly contextId?: string
+}
+
+/** Erases a context or a scope, first in memory, then in the store, or with `eraseRows`. Streams of its tasks end with TaskNotFound. Gives whether there was anything. */
+export async function erase(
+  {
+    store,
+    contexts,
+    feeds,
+    push
+  }: { store: Store; contexts: ContextRegistry; feeds: TaskSubscriptions; push?: Push | undefined },
+  whose: Erasure,
+  eraseRows = () => store.erase(whose)
+): Promise<boolean> {
+  return contexts.withhold(whose, async () => {
+    const wasThere = await eraseRows()
+    await push?.webhooks.erased(whose)
+    for (const taskId of feeds.tasksOf(whose)) {
+      const stored = await store.readTask(whose, taskId, { historyLength: 0, artifacts: false })
+      if (!stored) feeds.end(whose, taskId, taskNotFound(taskId))
+    }
+    return wasThere
+  })
+}
+
+/** Fills in the defaults. Throws TypeError for a member that is present but no string, such as `undefined`, since a default would erase too much. */
+export function erasureOf(data: DataToErase): Erasure {
+  rejectUnknown(data, ['tenant', 'principal', 'contextId'], 'erase')
+  for (const [name, value] of Object.entries(data)) {
+    if (typeof value !== 'string')
+      throw new TypeError(`erase: ${name} has to be a text, not ${String(value)}. Leave it out for its default.`)
+  }
+  return { tenant: '', principal: ANONYMOUS, ...data }
 }

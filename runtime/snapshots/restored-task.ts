@@ -1,18 +1,19 @@
 import type { AnyStateMachine } from 'xstate'
+import { isObject, toJson } from '../../machines/protocol/codec/json.ts'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { TaskContext } from '../../machines/task.machine.ts'
+import { jsonLoss } from '../primitives/json.ts'
 import { killPoint } from '../primitives/kill-points.ts'
 import type { ContextKey, RestorableRow, Store, StoredContext } from '../store/store.ts'
 import type { SavedTimers } from '../timers/task-timers.ts'
 import type { WorkFunction, WorkGenerator } from '../work/function-work.ts'
 import { misfit, type PersistedSnapshot } from '../xstate/persisted-snapshot.ts'
-import { migrated, type Migrate } from './migration.ts'
 import { checkFormat } from './snapshot-text.ts'
 
 const cannot = 'This task cannot be resumed with the present agent:'
 
 /** The members of an agent that a restore uses. */
-export interface RestoringAgent {
+interface RestoringAgent {
   readonly work?: WorkFunction | WorkGenerator | AnyStateMachine
   readonly version: string
   readonly migrate?: Migrate
@@ -134,4 +135,51 @@ export async function loadContext(
 /** Bytes of the snapshots that were read. */
 export function snapshotBytes({ tasks }: StoredContext): number {
   return tasks.reduce((sum, { snapshot }) => sum + (snapshot?.length ?? 0), 0)
+}
+
+/** A stored statechart: `snapshot` is XState's persisted snapshot, a copy that you may change. */
+export interface StoredWork {
+  /** The agent's version that stored it; `undefined` for a snapshot from before versions existed. */
+  readonly version: string | undefined
+  readonly snapshot: Record<string, unknown>
+}
+
+/** Converts a statechart that another version has stored into a snapshot for the present version. */
+export type Migrate = (stored: StoredWork) => unknown
+
+/**
+ * Calls an author's `migrate`. Throws InvalidAgentResponse if it throws, or does not return the snapshot of an active chart.
+ */
+function migrated(migrate: Migrate, stored: StoredWork, version: string): Record<string, unknown> {
+  const given = snapshotBy(migrate, stored, version)
+  if (isObject(given) && given['status'] === 'active' && isStateValue(given['value']) && isObject(given['context']))
+    return { historyValue: {}, children: {}, ...given }
+  throw new A2AError(
+    'InvalidAgentResponse',
+    `${fromTo(stored.version, version)} failed: migrate has to return a snapshot { status: 'active', value, context, children }.`
+  )
+}
+
+/** The stored and the present version of a task, in words. */
+function fromTo(stored: string | undefined, present: string): string {
+  return `The migration of this task from ${stored === undefined ? 'no version' : `version ${stored}`} to version ${present}`
+}
+
+function snapshotBy(migrate: Migrate, stored: StoredWork, version: string): unknown {
+  try {
+    const given = migrate({ version: stored.version, snapshot: structuredClone(stored.snapshot) }) ?? null
+    const loss = jsonLoss(given, 'what migrate returns', 'kept')
+    if (loss === undefined) return toJson(given)
+    throw new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: ${loss}`)
+  } catch (cause) {
+    throw isA2AError(cause)
+      ? cause
+      : new A2AError('InvalidAgentResponse', `${fromTo(stored.version, version)} failed: migrate threw an error.`, {
+          cause
+        })
+  }
+}
+
+function isStateValue(value: unknown): boolean {
+  return typeof value === 'string' || isObject(value)
 }

@@ -1,6 +1,36 @@
-import { ERRORS, type ErrorCode } from '../../machines/protocol/errors.ts'
-import { OPERATIONS, type OperationName } from '../../machines/protocol/operations.ts'
+import { type ErrorCode, ERRORS } from '../../machines/protocol/errors.ts'
+import { type OperationName, OPERATIONS } from '../../machines/protocol/operations.ts'
 import { isTerminal, TASK_STATES, type TaskState } from '../../machines/protocol/states.ts'
+
+/** One value of a metric. */
+export interface MetricValue {
+  readonly value: number
+  /** Names and values are of the code, never of a client. */
+  readonly attributes: Readonly<Record<string, string>>
+}
+
+/** The description of a metric, in OpenTelemetry's form. */
+export interface MetricDefinition {
+  /** `taskchart.tasks.ended`: in Prometheus `taskchart_tasks_ended_total`. */
+  readonly name: string
+  /** `counter`: a number of events since the runtime was created; `gauge`: a value now. */
+  readonly kind: 'counter' | 'gauge'
+  /** In UCUM: `s` for seconds, `By` for bytes; `{task}` and the like for numbers of things. */
+  readonly unit: string
+  readonly description: string
+}
+
+/** A metric with its values now. */
+export interface Metric extends MetricDefinition {
+  readonly values: readonly MetricValue[]
+}
+
+/** The metrics of a runtime, for an exporter. */
+export interface MetricSource {
+  readonly definitions: readonly MetricDefinition[]
+  /** Reads all metrics, in the order of the definitions. Does not reject. */
+  read(): Promise<readonly Metric[]>
+}
 
 /** Counts by name. All names exist from the start, with 0, so that a rate is known from the first event on. */
 export type Counts<Name extends string = string> = Record<Name, number>
@@ -12,7 +42,7 @@ const REFUSALS = [400, 401, 403, 404, 415, 421, 426, 429, 500, 501, 503]
 const DELIVERIES = ['received', 'rejected', 'failed'] as const
 
 /** An operation, in camelCase. */
-export type CountedCall = OperationName | 'authorized'
+type CountedCall = OperationName | 'authorized'
 
 /** The commit of a turn, as the store receives it. */
 interface Committed {
@@ -21,7 +51,7 @@ interface Committed {
 }
 
 /** Kinds of connections that limits.connections bounds. */
-export type Transport = 'websocket' | 'http'
+type Transport = 'websocket' | 'http'
 
 /**
  * Counts of a runtime and its servers since it was created: plain numbers, incremented where things happen. Names are of the code, never of

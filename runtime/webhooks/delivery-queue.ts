@@ -1,14 +1,11 @@
 import { crc32 } from 'node:zlib'
 import type { Logger } from '../ports/logger.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import type { StoredWebhook, WebhookProgress, WebhookRow } from '../store/rows.ts'
-import { contextName, type Scope } from '../store/store.ts'
+import type { StoredWebhook, WebhookNote, WebhookProgress, WebhookRow } from '../store/rows.ts'
+import { contextName, type Scope, type Store } from '../store/store.ts'
 import { isLast } from '../store/task-record.ts'
 import type { Counters } from '../telemetry/counters.ts'
-import { deliver, type DeliveryServices } from './delivery.ts'
-import type { Slot, KeyedSemaphore } from './keyed-semaphore.ts'
-import type { ProgressWriter } from './progress-writer.ts'
-import { afterAttempt } from './retry-policy.ts'
+import { afterAttempt, deliver, type DeliveryServices } from './delivery.ts'
 
 /** Pause of a queue after an error of the store. */
 const TROUBLED_MS = 1000
@@ -177,4 +174,115 @@ export class DeliveryQueue {
 function resultOf(after: WebhookProgress | 'gone', generation: number): keyof Counters['deliveries'] {
   if (after === 'gone' || after.told < generation) return 'failed'
   return after.rejected?.generation === generation ? 'rejected' : 'received'
+}
+
+/**
+ * Semaphore with a limit per name. A slot has several names and needs a place in each. Slots that wait for a full name are served in
+ * order, and do not delay slots without that name.
+ */
+export class KeyedSemaphore {
+  readonly #limitOf: (name: string) => number
+  readonly #running = new Map<string, number>()
+  readonly #waiting = new Map<string, Set<Slot>>()
+
+  constructor(limitOf: (name: string) => number) {
+    this.#limitOf = limitOf
+  }
+
+  /** Runs a slot as soon as all of its names have a free place. */
+  enter(slot: Slot): void {
+    const full = slot.names.find(name => !this.#hasRoom(name))
+    if (full === undefined) return this.#run(slot)
+    const waiting = this.#waiting.get(full) ?? new Set()
+    this.#waiting.set(full, waiting.add(slot))
+  }
+
+  /** Removes a waiting slot. */
+  withdraw(slot: Slot): void {
+    for (const name of slot.names) this.#forget(name, slot)
+  }
+
+  /** Number of running slots with a name. */
+  runningOf(name: string): number {
+    return this.#running.get(name) ?? 0
+  }
+
+  #run(slot: Slot): void {
+    for (const name of slot.names) this.#running.set(name, this.runningOf(name) + 1)
+    void slot.run().finally(() => this.#leave(slot))
+  }
+
+  #leave({ names }: Slot): void {
+    for (const name of names) {
+      const running = this.runningOf(name) - 1
+      if (running === 0) this.#running.delete(name)
+      else this.#running.set(name, running)
+    }
+    for (const name of names) this.#admit(name)
+  }
+
+  #admit(name: string): void {
+    for (const slot of this.#waiting.get(name) ?? []) {
+      if (!this.#hasRoom(name)) return
+      this.#forget(name, slot)
+      this.enter(slot)
+    }
+  }
+
+  #forget(name: string, slot: Slot): void {
+    const waiting = this.#waiting.get(name)
+    if (waiting?.delete(slot) && waiting.size === 0) this.#waiting.delete(name)
+  }
+
+  #hasRoom(name: string): boolean {
+    return this.runningOf(name) < this.#limitOf(name)
+  }
+}
+
+/** An asynchronous function for a {@link KeyedSemaphore}. */
+interface Slot {
+  readonly names: readonly string[]
+  /** Never rejects. */
+  readonly run: () => Promise<void>
+}
+
+interface Waiting {
+  readonly note: WebhookNote
+  readonly settle: (outcome: Promise<boolean>) => void
+}
+
+/** Writes the progress of webhooks in batches: entries that arrive during a write share the next one. */
+export class ProgressWriter {
+  readonly #store: Store
+  #waiting: Waiting[] = []
+  #writing: Promise<void> | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** Resolves when the progress is stored, with whether the webhook exists. Rejects if the store fails. */
+  write(note: WebhookNote): Promise<boolean> {
+    return new Promise(settle => {
+      this.#waiting.push({ note, settle })
+      this.#writing ??= this.#writeAll()
+    })
+  }
+
+  /** Resolves when nothing waits to be written. */
+  async settled(): Promise<void> {
+    while (this.#writing) await this.#writing
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const written = this.#waiting
+      this.#waiting = []
+      const answers = this.#store.noteWebhooks(written.map(({ note }) => note))
+      for (const [i, { settle }] of written.entries()) settle(answers.then(each => each[i] === true))
+      await answers.catch(() => {})
+    }
+    // Synchronous with the last check, so that no entry is missed.
+    this.#writing = undefined
+  }
 }

@@ -3,9 +3,7 @@ import type { WebhookBodyWriter } from '../ports/webhook-sender.ts'
 import { ReleasingMap } from '../primitives/collections.ts'
 import type { StoredWebhook } from '../store/rows.ts'
 import { contextName, isSameScope, type Scope } from '../store/store.ts'
-import { DeliveryQueue, type OutletServices } from './delivery-queue.ts'
-import { KeyedSemaphore } from './keyed-semaphore.ts'
-import { ProgressWriter } from './progress-writer.ts'
+import { DeliveryQueue, KeyedSemaphore, type OutletServices, ProgressWriter } from './delivery-queue.ts'
 
 /** Batch size of reads. */
 const PORTION = 256

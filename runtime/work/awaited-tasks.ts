@@ -9,7 +9,7 @@ import { checkArgument, withMethods } from '../primitives/options.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope } from '../store/store.ts'
 import { TaskTail, type TailSources } from '../streams/task-tail.ts'
-import { fromPromise } from './promise-actor.ts'
+import { fromPromise } from './refining.ts'
 import type { WorkLoads } from './task-loads.ts'
 
 const END_PHRASES: Readonly<Record<string, string>> = {

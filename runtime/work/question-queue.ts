@@ -2,8 +2,7 @@ import { A2AError, type FieldViolation } from '../../machines/protocol/errors.ts
 import type { ToWork, WorkEvent } from '../../machines/task-events.ts'
 import { questionEventOf } from '../authoring/checked-words.ts'
 import { answerTo, isQuestion, type Question } from '../authoring/questions.ts'
-import { NO_DETAILS } from '../authoring/request-details.ts'
-import type { ReceivedMessage } from '../authoring/work-arguments.ts'
+import { NO_DETAILS, type ReceivedMessage } from '../authoring/work-arguments.ts'
 import { checkArgument, type Kind } from '../primitives/options.ts'
 import { checkWait, type RunJournal } from './journal.ts'
 

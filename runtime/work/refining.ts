@@ -1,32 +1,38 @@
-import type { PromiseActorLogic } from 'xstate'
+import {
+  type AnyActorRef,
+  type PromiseActorLogic,
+  type PromiseSnapshot,
+  fromPromise as xstateFromPromise
+} from 'xstate'
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Artifact, Task } from '../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../machines/protocol/parts.ts'
 import type { ArtifactContent } from '../../machines/task-events.ts'
 import {
+  type ArtifactChoice,
   artifactChoices,
+  type ArtifactReference,
   ASKING_OPTIONS,
   meantArtifacts,
   namedArtifacts,
   nameOf,
   whichArtifact,
-  type ArtifactChoice,
-  type ArtifactReference,
   type WhichArtifactOptions
 } from '../authoring/artifact-choices.ts'
 import { artifactOf } from '../authoring/checked-words.ts'
 import { inputRequired } from '../authoring/questions.ts'
-import type { EarlierArtifact, WorkArguments } from '../authoring/work-arguments.ts'
-import { hostOf } from '../commits/actor-host.ts'
+import type { EarlierArtifact, Step, WorkArguments } from '../authoring/work-arguments.ts'
+import { familyOf, hostOf, pathOf } from '../commits/actor-host.ts'
 import {
   checkArgument,
   checkOptions,
+  functionFor,
+  type OptionKinds,
   TRUE_OR_FALSE,
   withMembers,
-  withMethods,
-  type OptionKinds
+  withMethods
 } from '../primitives/options.ts'
-import { fromPromise } from './promise-actor.ts'
+import { Replay, RunJournal, Steps } from './journal.ts'
 
 /** How to find the artifact that a task refines. */
 export interface RefiningOptions extends WhichArtifactOptions {
@@ -146,4 +152,63 @@ async function read(
   if (!artifact)
     throw new A2AError('TaskNotFound', `Task ${taskId} has no artifact ${artifactId}.`, { metadata: { taskId } })
   return { taskId, artifact }
+}
+
+/** Arguments of a promise creator in a work chart: those of XState, and `step`. */
+export interface PromiseArguments<Input> {
+  readonly input: Input
+  readonly self: AnyActorRef
+  readonly system: AnyActorRef['system']
+  readonly signal: AbortSignal
+  readonly step: Step
+}
+
+/** `run` identifies one run of the actor within its task, so that a later run does not reuse its steps. */
+type RunSnapshot<Output, Input> = PromiseSnapshot<Output, Input> & {
+  readonly run: string
+  readonly isRestored?: boolean
+}
+
+/**
+ * XState's `fromPromise` for actors of a work chart, with `step`. When its task is restored, the promise creator runs again with
+ * the same input, and finished steps give their stored results.
+ */
+export function fromPromise<Output, Input = undefined>(
+  create: (given: PromiseArguments<Input>) => PromiseLike<Output>
+): PromiseActorLogic<Output, Input> {
+  checkArgument(create, functionFor('a function that gives a promise'), 'fromPromise(async ({ input, step }) => …)')
+  const logic = xstateFromPromise<Output, Input>(async ({ input, self, system, signal }) => {
+    const host = hostOf(system)
+    const taskId = familyOf(self)
+    const { run, isRestored } = self.getSnapshot() as RunSnapshot<Output, Input>
+    const log = new RunJournal(taskId, host)
+    if (isRestored) log.follow(new Replay({ events: [], journal: await host.readJournal(taskId) }))
+    const steps = new Steps(log, `${run}/`, () => signal)
+    try {
+      return await create({
+        input,
+        self,
+        system,
+        signal,
+        step: (name, make) => steps.forAuthor(name, steps.run(name, make))
+      })
+    } finally {
+      if (!signal.aborted) steps.end()
+    }
+  })
+  return {
+    ...logic,
+    getInitialSnapshot: (scope, input) => {
+      const { self, system } = scope
+      return {
+        ...logic.getInitialSnapshot(scope, input),
+        run: `${pathOf(self).join('/')}@${hostOf(system).turnNumber}`
+      }
+    },
+    restoreSnapshot: snapshot => ({ ...(snapshot as RunSnapshot<Output, Input>), isRestored: true }),
+    getPersistedSnapshot: snapshot => {
+      const { isRestored: _, ...persisted } = snapshot as RunSnapshot<Output, Input>
+      return persisted
+    }
+  }
 }

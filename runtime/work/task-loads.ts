@@ -1,7 +1,8 @@
 import { A2AError, isA2AError } from '../../machines/protocol/errors.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Limits } from '../access/limits.ts'
-import { Shares, type Sharer } from '../access/shares.ts'
+import { type Sharer, Shares } from '../access/shares.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { Logger } from '../ports/logger.ts'
 import type { WorkStore } from '../store/patient-reads.ts'
 import type { Scope, TaskSize } from '../store/store.ts'
@@ -11,7 +12,7 @@ import { LARGE_BYTES, readWhole } from '../streams/whole-task.ts'
 const FULL_WORKS = 16
 
 /** Other tasks for a work: those that were loaded, and the ids of those that were not. */
-export interface LoadedTasks {
+interface LoadedTasks {
   readonly tasks: Task[]
   readonly unloaded: string[]
 }
@@ -152,10 +153,50 @@ export function tooLarge(taskId: string, limit: number): A2AError {
 }
 
 /** The error for an awaited task that does not fit into memory. */
-export function noRoom(taskId: string): A2AError {
+function noRoom(taskId: string): A2AError {
   return new A2AError(
     'RateLimited',
     `Task ${taskId}, which this one needs, has completed, but there is no room to load it beside the other tasks that are loaded.`,
     { metadata: { taskId } }
   )
+}
+
+/** Waits for the cleanup of work whose task has ended, for `graceMs` milliseconds each at most. */
+export class CleanupTracker {
+  readonly #clock: Clock
+  readonly #logger: Logger
+  readonly #graceMs: number
+  readonly #underWay = new Set<Promise<void>>()
+
+  constructor(clock: Clock, logger: Logger, graceMs: number) {
+    this.#clock = clock
+    this.#logger = logger
+    this.#graceMs = graceMs
+  }
+
+  /** Waits until stopped work settles. Logs a warning if that takes too long. With a grace period of 0 nothing is awaited. */
+  add(taskId: string, settled: Promise<unknown>): void {
+    if (this.#graceMs === 0) return
+    const cleanUp = new Promise<void>(resolve => {
+      const end = () => {
+        this.#underWay.delete(cleanUp)
+        resolve()
+      }
+      const timer = this.#clock.setTimeout(() => {
+        this.#logger.warn('a work did not stop within its grace period', { taskId, cancelGraceMs: this.#graceMs })
+        end()
+      }, this.#graceMs)
+      const stopped = () => {
+        this.#clock.clearTimeout(timer)
+        end()
+      }
+      settled.then(stopped, stopped)
+    })
+    this.#underWay.add(cleanUp)
+  }
+
+  /** Resolves when no cleanup is running. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#underWay)
+  }
 }

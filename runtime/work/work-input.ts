@@ -8,8 +8,14 @@ import type { Limits } from '../access/limits.ts'
 import { namedArtifacts, type ArtifactReference } from '../authoring/artifact-choices.ts'
 import { NO_EXTENSIONS } from '../authoring/extensions.ts'
 import { parseInput } from '../authoring/input-schema.ts'
-import { NO_DETAILS, receivedBytes } from '../authoring/request-details.ts'
-import type { EarlierArtifact, Opened, ReadOpened, WorkInput } from '../authoring/work-arguments.ts'
+import {
+  type EarlierArtifact,
+  NO_DETAILS,
+  type Opened,
+  type ReadOpened,
+  receivedBytes,
+  type WorkInput
+} from '../authoring/work-arguments.ts'
 import type { TaskLedger } from '../commits/task-ledger.ts'
 import type { Turn } from '../commits/turn.ts'
 import type { StandardSchema } from '../ports/standard-schema.ts'

@@ -1,45 +1,45 @@
 import {
-  createActor,
   type ActorRefFrom,
   type AnyActorLogic,
   type AnyActorRef,
   type AnyActorScope,
+  createActor,
   type InputFrom
 } from 'xstate'
 import { isObject } from '../../machines/protocol/codec/json.ts'
 import type { Task } from '../../machines/protocol/objects.ts'
 import type { Message } from '../../machines/protocol/parts.ts'
+import type { RequestDetails } from '../../machines/protocol/requests.ts'
 import type { ToWork, WorkEvent, WorkOutcome, WorkWord } from '../../machines/task-events.ts'
 import { toOutcome, toWorkEvent } from '../authoring/checked-words.ts'
 import type { Question } from '../authoring/questions.ts'
 import { UnsaidWords } from '../authoring/unsaid-words.ts'
 import type {
+  EarlierArtifact,
   ReceivedMessage,
-  WorkStepArguments,
   WorkArguments,
   WorkEnd,
-  WorkInput
+  WorkInput,
+  WorkStepArguments
 } from '../authoring/work-arguments.ts'
-import { familyOf, hostOf, type ActorHost } from '../commits/actor-host.ts'
+import { type ActorHost, familyOf, hostOf } from '../commits/actor-host.ts'
 import { gated } from '../commits/commit-gate.ts'
 import { added, NONE } from '../primitives/collections.ts'
 import { killPoint } from '../primitives/kill-points.ts'
-import { checkArgument, withMethods, type Kind } from '../primitives/options.ts'
+import { checkArgument, type Kind, withMethods } from '../primitives/options.ts'
 import { ignoreRejection } from '../primitives/promises.ts'
 import type { JournalRow, Scope } from '../store/store.ts'
 import { tell } from '../xstate/lean-actor.ts'
 import { ArtifactChunks } from './artifact-chunks.ts'
-import { RunJournal, Steps } from './journal.ts'
-import { QuestionQueue, type CheckedAnswer, type Relayed } from './question-queue.ts'
-import { Replay } from './replay.ts'
-import { RunArguments } from './run-arguments.ts'
+import { Replay, RunJournal, Steps } from './journal.ts'
+import { type CheckedAnswer, QuestionQueue, type Relayed } from './question-queue.ts'
 import { openedIn } from './work-input.ts'
 
 /** The function that a run calls: the author's code, with its arguments and the run. */
 export type WorkProgram = (work: WorkArguments, run: WorkRun) => WorkEnd | Promise<WorkEnd>
 
 /** Options of a run. `isRerun`: the work has run before, so its record is replayed. */
-export interface RunOptions {
+interface RunOptions {
   readonly scope: AnyActorScope
   readonly program: WorkProgram
   readonly isRerun: boolean
@@ -374,5 +374,95 @@ function ending(text: string): Ending {
     get reason() {
       return new DOMException(text, 'AbortError')
     }
+  }
+}
+
+/** Members of the work arguments that the run provides. */
+type WorkTools = Omit<WorkArguments, keyof WorkInput>
+
+/** Arguments of a work function: its input, and the tools of its run, each bound when the work reads it. */
+class RunArguments implements WorkArguments {
+  readonly taskId: string
+  readonly contextId: string
+  readonly message: Message
+  readonly request: RequestDetails
+  readonly input: unknown
+  readonly terms: Record<string, unknown> | undefined
+  readonly extensions: readonly string[]
+  readonly referenceTasks: Task[]
+  readonly unloadedTasks: readonly string[]
+  readonly earlierArtifacts: EarlierArtifact[]
+  readonly #tools: WorkTools
+
+  constructor(
+    {
+      taskId,
+      contextId,
+      message,
+      request,
+      input,
+      terms,
+      extensions,
+      referenceTasks,
+      unloadedTasks,
+      earlierArtifacts
+    }: WorkInput,
+    tools: WorkTools
+  ) {
+    this.taskId = taskId
+    this.contextId = contextId
+    this.message = message
+    this.request = request
+    this.input = input
+    this.terms = terms
+    this.extensions = extensions
+    this.referenceTasks = referenceTasks
+    this.unloadedTasks = unloadedTasks
+    this.earlierArtifacts = earlierArtifacts
+    this.#tools = tools
+  }
+
+  get signal(): WorkArguments['signal'] {
+    return this.#tools.signal
+  }
+
+  get emit(): WorkArguments['emit'] {
+    return words => this.#tools.emit(words)
+  }
+
+  get ask(): WorkArguments['ask'] {
+    return <Answer>(question: Question<Answer>) => this.#tools.ask(question)
+  }
+
+  get lastAnswer(): WorkArguments['lastAnswer'] {
+    return () => this.#tools.lastAnswer()
+  }
+
+  get step(): WorkArguments['step'] {
+    return (name, run) => this.#tools.step(name, run)
+  }
+
+  get owner(): WorkArguments['owner'] {
+    return this.#tools.owner
+  }
+
+  get readTask(): WorkArguments['readTask'] {
+    return taskId => this.#tools.readTask(taskId)
+  }
+
+  get completed(): WorkArguments['completed'] {
+    return task => this.#tools.completed(task)
+  }
+
+  get history(): WorkArguments['history'] {
+    return limit => this.#tools.history(limit)
+  }
+
+  get sleep(): WorkArguments['sleep'] {
+    return ms => this.#tools.sleep(ms)
+  }
+
+  get spawn(): WorkArguments['spawn'] {
+    return (logic, options) => this.#tools.spawn(logic, options)
   }
 }

@@ -13,9 +13,8 @@ import {
 import { evaluateGuard } from 'xstate/guards'
 import { NONE } from '../primitives/collections.ts'
 import type { FullSystem } from './actor-system.ts'
-import { NO_CHILDREN, perform, prepared, stopChildren, type PreparedAction } from './builtin-actions.ts'
+import { Macrostep, NO_CHILDREN, perform, prepared, type PreparedAction, stopChildren } from './builtin-actions.ts'
 import { LEAN } from './lean-actor.ts'
-import { Macrostep } from './macrostep.ts'
 import { mayCompile } from './self-check.ts'
 import { chartTable, type ChartTable, type Configuration, type Move } from './transition-table.ts'
 

@@ -7,8 +7,16 @@ import {
   type EventObject,
   type InputFrom
 } from 'xstate'
-import { LeanScope, RUNNING, type ActorParts } from './actor-scope.ts'
-import { defaults, LeanSystem, type ErrorListener, type FullSystem, type RootOptions } from './actor-system.ts'
+import {
+  type ActorParts,
+  defaults,
+  type ErrorListener,
+  type FullSystem,
+  LeanScope,
+  LeanSystem,
+  type RootOptions,
+  RUNNING
+} from './actor-system.ts'
 
 const STOPPED = 2
 

@@ -1,6 +1,6 @@
 import type { AnyActorLogic, AnyMachineSnapshot, AnyStateMachine, AnyStateNode, StateValue } from 'xstate'
 import { plainCopy } from '../primitives/json.ts'
-import { statesOf } from './transition-names.ts'
+import { statesOf } from './transition-counter.ts'
 import { noteWrittenConfig, writtenConfig } from './written-chart.ts'
 
 /** An actor as XState persists it. A machine has all of these members; other logic has none of the optional ones. */

@@ -9,8 +9,7 @@ import {
   type UnknownAction
 } from 'xstate'
 import { prepared, type PreparedAction } from './builtin-actions.ts'
-import { countedOf, type Counted } from './transition-counter.ts'
-import { statesOf } from './transition-names.ts'
+import { type Counted, countedOf, statesOf } from './transition-counter.ts'
 
 /** Actions of one exited or entered state; `invoked` are the ids of its invoked actors. */
 export interface Actions {

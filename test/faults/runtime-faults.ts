@@ -1,9 +1,9 @@
 import type { Fault } from './fault.ts'
 
 const PIPELINE = 'runtime/commits/commit-pipeline.ts'
-const SENDS = 'runtime/operations/deduplication.ts'
+const SENDS = 'runtime/operations/task-names.ts'
 const TIMERS = 'runtime/timers/task-timers.ts'
-const REPLAY = 'runtime/work/replay.ts'
+const REPLAY = 'runtime/work/journal.ts'
 const TASKS = 'runtime/operations/tasks.ts'
 
 /** Faults of the runtime. */
@@ -86,7 +86,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'a user with a large message is always scheduled',
-    file: 'runtime/access/fair-queue.ts',
+    file: 'runtime/access/call-scheduler.ts',
     unit: 'test/adapters/entry/reading.test.ts',
     find: 'this.#debts.set(user, cost - part)',
     replace: ''
@@ -142,7 +142,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'an authorize that never resolves is awaited for ever',
-    file: 'runtime/access/authorization.ts',
+    file: 'runtime/access/authentication.ts',
     unit: 'test/runtime/access/authorize.test.ts',
     find: "inTime<unknown>(authorize(request), limits.accessMs, 'authorize', clock)",
     replace: 'authorize(request)'
@@ -168,7 +168,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'a page of tasks has no bound in bytes',
-    file: 'runtime/operations/list-tasks.ts',
+    file: 'runtime/operations/tasks.ts',
     unit: 'test/scenarios/large-answers.test.ts',
     find: 'bytes: PAGE_BYTES',
     replace: ''
@@ -329,7 +329,7 @@ export const runtimeFaults: readonly Fault[] = [
   },
   {
     name: 'a page of a list repeats the end of the last one',
-    file: 'runtime/store/memory/status-index.ts',
+    file: 'runtime/store/memory/indexes.ts',
     find: 'const last = tasks.at(-1)',
     replace: 'const last = tasks.at(-2) ?? tasks.at(-1)'
   },

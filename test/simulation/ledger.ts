@@ -1,5 +1,5 @@
 import { Monitor, type Standing } from '../../machines/properties/monitor.ts'
-import { TOLD_RULES } from '../../machines/properties/told-rules.ts'
+import { TOLD_RULES } from '../../machines/properties/properties.ts'
 import { isTerminal, type TaskState } from '../../machines/protocol/states.ts'
 import {
   contextName,

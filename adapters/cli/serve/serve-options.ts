@@ -1,5 +1,4 @@
-import type { Authenticate } from '../../../runtime/access/authentication.ts'
-import type { Authorize } from '../../../runtime/access/authorization.ts'
+import type { Authenticate, Authorize } from '../../../runtime/access/authentication.ts'
 import type { SignCard } from '../../../runtime/agent/signed-cards.ts'
 import { guardedLogger, type Logger } from '../../../runtime/ports/logger.ts'
 import type { WebhookSender } from '../../../runtime/ports/webhook-sender.ts'

@@ -1,4 +1,4 @@
-import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
+import { LruCache } from '../../../runtime/primitives/collections.ts'
 import type { CommitRows } from '../../rows/commit-rows.ts'
 import { damaged, originalText, storedText, unlessDamaged } from '../../rows/damage.ts'
 import type { Session } from '../session/session.ts'

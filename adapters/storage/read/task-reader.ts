@@ -1,4 +1,4 @@
-import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
+import { LruCache } from '../../../runtime/primitives/collections.ts'
 import { fitsInto } from '../../../runtime/store/rows.ts'
 import type {
   ContextKey,

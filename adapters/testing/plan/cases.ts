@@ -1,7 +1,7 @@
 import type { AnyActorLogic, EventObject } from 'xstate'
 import { isObject } from '../../../machines/protocol/codec/json.ts'
 import type { Agent } from '../../../runtime/agent/define-agent.ts'
-import type { AgentDescription } from '../../../runtime/agent/described-card.ts'
+import type { AgentDescription } from '../../../runtime/agent/agent-card.ts'
 import type { ArtifactWords, Words } from '../../../runtime/authoring/words.ts'
 import { isNegotiation } from '../../../runtime/negotiation/negotiation.ts'
 import { checkOptions, functionFor, type Kind, type OptionKinds } from '../../../runtime/primitives/options.ts'

@@ -6,9 +6,8 @@ import type {
   ExecutableActionsFrom,
   Snapshot
 } from 'xstate'
-import { sendsSnapshots } from '../../../runtime/xstate/directed-actor.ts'
+import { pureStart, pureStep, sendsSnapshots } from '../../../runtime/xstate/pure-step.ts'
 import { activeStates } from '../../../runtime/xstate/persisted-snapshot.ts'
-import { pureStart, pureStep } from '../../../runtime/xstate/pure-step.ts'
 import { openQuestion } from '../../../runtime/work/chart-question.ts'
 import { withActors } from '../run/stub-actors.ts'
 import { actorAt, actorsIn, endedIn, withoutCounts, type PlacedActor } from './actors-in.ts'

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { REPORTED_ISSUES, complain, decodeMember, wanted } from './issues.ts'
+import { REPORTED_ISSUES, complain, decodeMember, wanted } from './decode.ts'
 import { isObject, isForbiddenName } from './json.ts'
 import { flag, identifier, text, struct, type Schema, type Metadata } from './values.ts'
 

@@ -1,5 +1,5 @@
 import type { FieldViolation } from '../errors.ts'
-import { pathText } from './paths.ts'
+import { pathText } from './decode.ts'
 
 /** Any value that JSON text can express. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [member: string]: JsonValue }

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Field } from './fields.ts'
-import { complain, wanted } from './issues.ts'
+import { complain, wanted } from './decode.ts'
 import { isObject } from './json.ts'
 import type { Schema } from './values.ts'
 

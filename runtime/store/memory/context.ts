@@ -3,7 +3,7 @@ import type { Part } from '../../../machines/protocol/parts.ts'
 import { added, NONE } from '../../primitives/collections.ts'
 import type { Commit, ContextKey, JournalRow, MessageRow, TaskEvent, TaskRow, TaskSize } from '../store.ts'
 import { append, applyEvent, applyMessage, type TaskRecord } from '../task-record.ts'
-import { StatusOrder } from './status-index.ts'
+import { StatusOrder } from './indexes.ts'
 
 const TASK = '"taskId":"","contextId":""'
 const CHART = '{"status":"active","value":{"active":{"started":"inputRequired"}},"historyValue":{},"context":{'

@@ -1,12 +1,20 @@
 import { jsonBytes } from '../../primitives/json.ts'
-import { fitsInto } from '../rows.ts'
-import type { ReadOptions, Store, StoredTask } from '../store.ts'
-import { takeLast, projectTask } from '../task-record.ts'
-import { sizeOf, type LoggedTask } from './context.ts'
+import type { TransitionCount } from '../../xstate/transition-counter.ts'
+import { fitsInto, type SendRow, summed } from '../rows.ts'
+import {
+  type ContextKey,
+  contextName,
+  type Erasure,
+  isErased,
+  type ReadOptions,
+  type Scope,
+  type Store,
+  type StoredTask
+} from '../store.ts'
+import { projectTask, takeLast } from '../task-record.ts'
+import { type LoggedTask, sizeOf } from './context.ts'
 import { MemoryContexts } from './contexts.ts'
-import { MemorySends } from './deduplication.ts'
-import { latestFirst } from './status-index.ts'
-import { MemoryTransitions } from './transitions.ts'
+import { latestFirst, TimeIndex } from './indexes.ts'
 
 /** A task for a reader, without artifacts and history if it is large. */
 function shown(task: LoggedTask, options: ReadOptions = {}, fits = fitsInto(options.within)): StoredTask {
@@ -149,5 +157,82 @@ export function memoryStore(): Store {
     close: async () => {
       open = false
     }
+  }
+}
+
+interface Kept {
+  readonly name: string
+  readonly key: ContextKey
+  readonly row: SendRow
+}
+
+/** The deduplication rows of the memory store, by scope and key, with an index by expiry. */
+export class MemorySends {
+  readonly #rows = new Map<string, Kept>()
+  readonly #expiries = new TimeIndex<Kept>(
+    ({ row }) => row.expiresAtMs,
+    ({ name }) => name
+  )
+
+  /** Adds a row of a context. It replaces one with the same key. */
+  add(key: ContextKey, row: SendRow): void {
+    const name = nameOf(key, row.key)
+    const before = this.#rows.get(name)
+    if (before) this.#drop(before)
+    const kept = { name, key, row }
+    this.#rows.set(name, kept)
+    this.#expiries.add(kept)
+  }
+
+  get(scope: Scope, key: string): SendRow | undefined {
+    return this.#rows.get(nameOf(scope, key))?.row
+  }
+
+  /** Deletes rows that expired before a time, at most `limit`. Gives their number. */
+  sweep(beforeMs: number, limit: number): number {
+    const expired = this.#expiries.readBefore(limit, beforeMs)
+    for (const kept of expired) this.#drop(kept)
+    return expired.length
+  }
+
+  /** Deletes the rows of a context or scope. Gives whether there were any. */
+  erase(whose: Erasure): boolean {
+    const before = this.#rows.size
+    for (const kept of this.#rows.values()) {
+      if (isErased(whose, kept.key)) this.#drop(kept)
+    }
+    return this.#rows.size < before
+  }
+
+  #drop({ name, row }: Kept): void {
+    this.#rows.delete(name)
+    this.#expiries.delete({ atMs: row.expiresAtMs, id: name })
+  }
+}
+
+/** Uses `contextName`, although the key is no context id, because it only has to be unique within its scope. */
+function nameOf({ tenant, principal }: Scope, key: string): string {
+  return contextName({ tenant, principal, contextId: key })
+}
+
+/** Counts of transitions, by chart. */
+export class MemoryTransitions {
+  readonly #charts = new Map<string, { atMs: number; counts: TransitionCount[] }>()
+
+  add(counts: readonly TransitionCount[], atMs: number): void {
+    for (const chart of new Set(counts.map(count => count.chart))) {
+      this.#charts.set(chart, {
+        atMs,
+        counts: summed([...this.of(chart), ...counts.filter(count => count.chart === chart)])
+      })
+    }
+  }
+
+  of(chart: string): TransitionCount[] {
+    return [...(this.#charts.get(chart)?.counts ?? [])]
+  }
+
+  sweep(beforeMs: number): void {
+    for (const [chart, { atMs }] of this.#charts) if (atMs < beforeMs) this.#charts.delete(chart)
   }
 }

@@ -25,7 +25,7 @@ import { migrate, MIGRATIONS, usingFile } from '../../../adapters/storage/file/o
 import { readSqlite, sqliteStore, StorageError } from '../../../adapters/storage/sqlite.ts'
 import { originalText, storedText } from '../../../adapters/rows/damage.ts'
 import { createRuntime, defineAgent, inputRequired, text, textOf } from '../../../runtime/index.ts'
-import { LruCache } from '../../../runtime/primitives/lru-cache.ts'
+import { LruCache } from '../../../runtime/primitives/collections.ts'
 import type { Store } from '../../../runtime/store/store.ts'
 import { emptiedStore } from '../../fixtures/stores/emptied-store.ts'
 import { HOSTILE } from '../../fixtures/stores/hostile-keys.ts'

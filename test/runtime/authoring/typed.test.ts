@@ -24,7 +24,7 @@ import {
   type QuestionOptions,
   type StandardSchema
 } from '../../../runtime/index.ts'
-import { jsonSchemaOf } from '../../../runtime/authoring/json-schema.ts'
+import { jsonSchemaOf } from '../../../runtime/authoring/input-schema.ts'
 import { lives } from '../../fixtures/runtime/lives.ts'
 import {
   collect,

@@ -4,7 +4,7 @@ import { sqliteStore } from '../../../adapters/storage/sqlite.ts'
 import { acceptOffer, declineOffer, offerIn, proposeTerms, type Offer } from '../../../adapters/client/connect.ts'
 import type { SendMessageResponse } from '../../../machines/protocol/objects.ts'
 import type { Message, Part } from '../../../machines/protocol/parts.ts'
-import { jsonSchemaOf } from '../../../runtime/authoring/json-schema.ts'
+import { jsonSchemaOf } from '../../../runtime/authoring/input-schema.ts'
 import {
   accepted,
   declined,

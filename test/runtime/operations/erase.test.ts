@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { accepted, inputRequired, memoryStore, progress, reply } from '../../../runtime/index.ts'
 import type { Store } from '../../../runtime/store/store.ts'
-import { erase, type DataToErase } from '../../../runtime/operations/erase.ts'
+import { erase, type DataToErase } from '../../../runtime/operations/tasks.ts'
 import { steeredWork } from '../../fixtures/runtime/agents.ts'
 import { failOnLooseErrors } from '../../fixtures/runtime/lives.ts'
 import { openRuntime } from '../../fixtures/runtime/open-runtime.ts'

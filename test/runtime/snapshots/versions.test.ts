@@ -9,7 +9,7 @@ import {
   type WorkFunction
 } from '../../../runtime/index.ts'
 import { onKillPoint } from '../../../runtime/primitives/kill-points.ts'
-import type { StoredWork } from '../../../runtime/snapshots/migration.ts'
+import type { StoredWork } from '../../../runtime/snapshots/restored-task.ts'
 import { keepSpawnIdsApart } from '../../../runtime/xstate/actor-system.ts'
 import { anyone, failOnLooseErrors, lives, type Lives } from '../../fixtures/runtime/lives.ts'
 import {

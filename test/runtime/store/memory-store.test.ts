@@ -1,6 +1,6 @@
 import t from 'tap'
 import { memoryStore } from '../../../runtime/store/memory/memory-store.ts'
-import { TimeIndex } from '../../../runtime/store/memory/time-index.ts'
+import { TimeIndex } from '../../../runtime/store/memory/indexes.ts'
 import { storeSuite } from '../../fixtures/stores/store-suite.ts'
 
 interface Entry {

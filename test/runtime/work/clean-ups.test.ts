@@ -1,5 +1,5 @@
 import t from 'tap'
-import { CleanupTracker } from '../../../runtime/work/cleanup.ts'
+import { CleanupTracker } from '../../../runtime/work/task-loads.ts'
 import { deferred, open, recordingLogger, rest, start } from '../../fixtures/runtime/runtime-helpers.ts'
 import { TestClock } from '../../fixtures/runtime/test-clock.ts'
 

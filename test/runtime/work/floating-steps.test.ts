@@ -1,7 +1,7 @@
 /* oxlint-disable require-yield -- generators that say nothing are among what is tested */
 import t, { type Test } from 'tap'
 import type { AgentDefinition } from '../../../runtime/agent/define-agent.ts'
-import { fromPromise } from '../../../runtime/work/promise-actor.ts'
+import { fromPromise } from '../../../runtime/work/refining.ts'
 import { inputRequired } from '../../../runtime/index.ts'
 import { setupWork } from '../../../runtime/authoring/setup-work.ts'
 import type { Step } from '../../../runtime/authoring/work-arguments.ts'
